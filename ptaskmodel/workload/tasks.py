@@ -1,73 +1,229 @@
-"""What runs: works (how much of what) and tasks (a work on hosts, from a date), as frozen facts."""
+"""What runs: tasks, each a work on hosts from a date, as frozen facts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence as Seq
+from collections.abc import Iterable
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, TypedDict, Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.works import (
+    DelayWork,
+    FieldError,
+    FloatArray,
+    HomogeneousWork,
+    IntArray,
+    ParallelWork,
+    SequenceWork,
+    Work,
+    check_number,
+    only_delays,
+    plural_hosts,
+)
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-
-class Work:
-    """How much is to be done, without saying where or when; shared between tasks."""
-
-    __slots__ = ()
+__all__ = [
+    "Delay",
+    "DelayWork",
+    "Execution",
+    "FieldError",
+    "FloatArray",
+    "Flow",
+    "HomogeneousWork",
+    "IntArray",
+    "ParallelTask",
+    "ParallelWork",
+    "Sequence",
+    "SequenceWork",
+    "Task",
+    "Work",
+    "only_delays",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ParallelWork(Work):
-    """Computations and communications that progress together.
+class Task:
+    """A work on hosts, from a date. Compared by identity.
 
-    flops: shape (n,), flop of each rank. The k-th flow carries ``flow_bytes[k]`` > 0 bytes from
-    rank ``flow_from[k]`` to rank ``flow_to[k]``, in row-major order of (from, to).
+    hosts: names; one may appear several times (several ranks on one host). Any number, even none,
+    for a delay.
+    work: the work, which tasks may share.
+    id: name of the task, unique in a simulation; the simulation numbers those that have none.
+    start_s: date of arrival, s. after: ids of the tasks that must have completed before it starts.
+    walltime_s: longest duration once started, s; the task is stopped then.
+    weight: priority in sharing; 2 gets twice the share of 1 on the resource that limits it.
+    rate_bound: largest rate, in stages per second (1 / shortest duration of each stage).
+    profile: name of the profile that the work comes from, for the records.
+    competitors: how many competitors the task counts for on every resource it shares, instead of
+    what the simulation counts.
+
+    Raises WorkloadError if a value is out of range or the work does not fit the number of hosts.
     """
 
-    flops: FloatArray
-    flow_from: IntArray
-    flow_to: IntArray
-    flow_bytes: FloatArray
+    hosts: tuple[str, ...]
+    work: Work
+    id: str | None = None
+    start_s: float = 0.0
+    after: tuple[str, ...] = ()
+    walltime_s: float | None = None
+    weight: float = 1.0
+    rate_bound: float | None = None
+    profile: str | None = None
+    competitors: float | None = None
 
-    @property
-    def ranks(self) -> int:
-        return len(self.flops)
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except FieldError as error:
+            _raise_named(self.id, error)
+
+    def _check(self) -> None:
+        if type(self.hosts) is not tuple:
+            object.__setattr__(self, "hosts", _names("hosts", self.hosts))
+        if type(self.after) is not tuple:
+            object.__setattr__(self, "after", _names("after", self.after))
+        if not isinstance(self.work, Work):
+            raise FieldError("work", f"{self.work!r} is not a work")
+        ranks = self.work.ranks
+        if ranks is not None and ranks != len(self.hosts):
+            problem = (
+                f"{plural_hosts(len(self.hosts))} for a work of {ranks} ranks; give one per rank"
+            )
+            raise FieldError("hosts", problem)
+        if not self.hosts and not only_delays(self.work):
+            raise FieldError("hosts", "is empty; give at least one host")
+        if self.id is not None and (type(self.id) is not str or not self.id):
+            raise FieldError("id", f"{self.id!r} is not a non-empty string")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        if self.start_s != 0 or type(self.start_s) is not float:
+            object.__setattr__(self, "start_s", check_number("start_s", self.start_s))
+        if self.weight != 1 or type(self.weight) is not float:
+            object.__setattr__(self, "weight", check_number("weight", self.weight, positive=True))
+        for name in ("walltime_s", "rate_bound", "competitors"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, check_number(name, value, positive=True))
 
 
-@dataclass(frozen=True, slots=True)
-class HomogeneousWork(Work):
-    """Every rank computes ``flops`` and sends ``bytes`` to every other rank (any number of ranks).
+def _raise_named(name: Any, error: FieldError) -> NoReturn:
+    """Raise ``error`` again, with the task's name in it."""
+    raise FieldError(error.field, error.problem, error.place, name) from None
 
-    With ``total``, both are amounts for the whole task, spread evenly: over the n ranks, and over
-    the n * n entries of the communication matrix, whose diagonal is not sent (Batsim's rule).
+
+def _names(field: str, names: Iterable[str]) -> tuple[str, ...]:
+    """``names`` as a tuple of non-empty strings."""
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise FieldError(field, f"{names!r} is not a list of names; write [{names!r}]")
+    names = tuple(names)
+    for k, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise FieldError(field, f"{name!r} is not a non-empty string", (k,))
+    return names
+
+
+def _name(field: str, name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise FieldError(field, f"{name!r} is not a non-empty string")
+    return name
+
+
+class Common(TypedDict, total=False):
+    """The arguments that every task takes besides its hosts and work (see `Task`)."""
+
+    id: str | None
+    start_s: float
+    after: Iterable[str]
+    walltime_s: float | None
+    weight: float
+    rate_bound: float | None
+    profile: str | None
+    competitors: float | None
+
+
+class ParallelTask(Task):
+    """Computations on hosts and communications between them that progress together.
+
+    flops: flop of each host entry, shape (n,), or one number for all. bytes: entry (i, j) is what
+    host entry i sends to host entry j, shape (n, n) or flat row-major; flows: the same as triples
+    (i, j, bytes). Tasks with equal amounts are lighter when they share one `ParallelWork`.
     """
 
-    flops: float
-    bytes: float
-    total: bool = False
+    __slots__ = ()
 
-    def per_rank(self, ranks: int) -> tuple[float, float]:
-        """(flops of each rank, bytes of each ordered pair of distinct ranks) on ``ranks`` ranks."""
-        if self.total:
-            return self.flops / ranks, self.bytes / (ranks * ranks)
-        return self.flops, self.bytes
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        flops: ArrayLike | None = None,
+        bytes: ArrayLike | None = None,
+        flows: ArrayLike | Iterable[tuple[int, int, float]] | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        try:
+            names = _names("hosts", hosts)
+            work = ParallelWork.of(len(names), flops, bytes, flows)
+        except FieldError as error:
+            _raise_named(common.get("id"), error)
+        super().__init__(names, work, **common)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class DelayWork(Work):
-    """Nothing but time passes: ``delay_s`` seconds."""
+class Execution(Task):
+    """``flops`` flop on one core of one host."""
 
-    delay_s: float
+    __slots__ = ()
+
+    def __init__(self, host: str, flops: float, **common: Unpack[Common]) -> None:
+        try:
+            names = (_name("host", host),)
+            work = ParallelWork.of_execution(flops)
+        except FieldError as error:
+            _raise_named(common.get("id"), error)
+        super().__init__(names, work, **common)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceWork(Work):
-    """The stages one after the other, on the same hosts, ``repeat`` times over."""
+class Flow(Task):
+    """``bytes`` bytes from host ``src`` to host ``dst``."""
 
-    stages: tuple[Work, ...]
-    repeat: int = 1
+    __slots__ = ()
+
+    def __init__(self, src: str, dst: str, bytes: float, **common: Unpack[Common]) -> None:
+        try:
+            names = (_name("src", src), _name("dst", dst))
+            work = ParallelWork.of_flow(bytes)
+        except FieldError as error:
+            _raise_named(common.get("id"), error)
+        super().__init__(names, work, **common)  # type: ignore[arg-type]
+
+
+class Delay(Task):
+    """``seconds`` seconds during which nothing is used, on any hosts or none."""
+
+    __slots__ = ()
+
+    def __init__(self, seconds: float, hosts: Iterable[str] = (), **common: Unpack[Common]) -> None:
+        try:
+            work = DelayWork(seconds)
+        except FieldError as error:
+            _raise_named(common.get("id"), error)
+        super().__init__(hosts, work, **common)  # type: ignore[arg-type]
+
+
+class Sequence(Task):
+    """The stages (works) one after the other on the same hosts, ``repeat`` times over."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        stages: Seq[Work],
+        repeat: int = 1,
+        **common: Unpack[Common],
+    ) -> None:
+        try:
+            work = SequenceWork(tuple(stages), repeat)
+        except FieldError as error:
+            _raise_named(common.get("id"), error)
+        super().__init__(hosts, work, **common)  # type: ignore[arg-type]

@@ -1,0 +1,29 @@
+"""What runs: tasks, their works, and the readers of task files."""
+
+from ptaskmodel.workload.tasks import (
+    Delay,
+    DelayWork,
+    Execution,
+    Flow,
+    HomogeneousWork,
+    ParallelTask,
+    ParallelWork,
+    Sequence,
+    SequenceWork,
+    Task,
+    Work,
+)
+
+__all__ = [
+    "Delay",
+    "DelayWork",
+    "Execution",
+    "Flow",
+    "HomogeneousWork",
+    "ParallelTask",
+    "ParallelWork",
+    "Sequence",
+    "SequenceWork",
+    "Task",
+    "Work",
+]
