@@ -1,0 +1,375 @@
+"""Batsim's profiles, under the names of every generation, to works and back.
+
+| meaning              | 1, 2                | 3, 4                         | 5                           |
+|----------------------|---------------------|------------------------------|-----------------------------|
+| a delay              | delay               | delay                        | DelayProfile                |
+| a parallel task      | msg_par             | parallel                     | ParallelTaskProfile         |
+| the same on any hosts| msg_par_hg          | parallel_homogeneous         | ParallelTaskHomogeneous...  |
+| totals to spread     | msg_par_hg_tot      | parallel_homogeneous_total   | (a generation_strategy)     |
+| to and from a storage| msg_par_hg_pfs      | parallel_homogeneous_pfs     | ParallelTaskOnStorage...    |
+| storage to storage   | data_staging        | data_staging                 | ParallelTaskDataStaging...  |
+| sequence             | composed            | composed                     | SequentialComposition...    |
+| use of cores         |                     | usage_trace                  | TraceReplayProfile          |
+
+The lower-case names of the development versions of 5 (``ptask_homogeneous`` ...) are read too.
+Source: Batsim's documentation and release notes, versions 1 to 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.profiles import SpreadWork, StagingWork, StorageWork, UsageTraceWork
+from ptaskmodel.workload.tasks import (
+    DelayWork,
+    HomogeneousWork,
+    ParallelWork,
+    SequenceWork,
+    Work,
+)
+
+Fields = Mapping[str, Any]
+SPREAD = ("DefinedAmountsSpreadUniformly", "defined_amount_spread_uniformly")
+EACH = ("DefinedAmountsUsedForEachValue", "defined_amount_used_for_each_value")
+
+
+class ProfileReader:
+    """Profiles of one file, each read once, sequences after the profiles that they name."""
+
+    def __init__(self, profiles: Fields, where: str, directory: Path) -> None:
+        self.profiles = profiles
+        self.where = where
+        self.directory = directory
+        self.works: dict[str, Work] = {}
+
+    def work(self, name: str, path: tuple[str, ...] = ()) -> Work:
+        """The work of the profile ``name``; ``path`` are the sequences being read around it."""
+        if name in self.works:
+            return self.works[name]
+        if name in path:
+            cycle = " -> ".join((*path[path.index(name) :], name))
+            raise WorkloadError(
+                f"{self.where}: /profiles/{path[0]}/seq: the sequence contains itself ({cycle}): "
+                "break the cycle"
+            )
+        spot = f"{self.where}: /profiles/{name}"
+        fields = self.profiles[name]
+        if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
+            raise WorkloadError(f"{spot}: a profile is an object with a 'type': add it")
+        kind = fields["type"]
+        if kind in SEQUENCES:
+            work: Work = self._sequence(fields, spot, (*path, name))
+        elif kind in READERS:
+            work = READERS[kind](fields, spot, self.directory)
+        else:
+            raise WorkloadError(
+                f"{spot}: profile type '{kind}' is unknown: use one of "
+                f"{', '.join(sorted({*READERS, *SEQUENCES}))}"
+            )
+        self.works[name] = work
+        return work
+
+    def _sequence(self, fields: Fields, spot: str, path: tuple[str, ...]) -> SequenceWork:
+        repeat = fields.get("repeat", fields.get("nb", 1))
+        if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
+            raise WorkloadError(f"{spot}/repeat: {repeat!r} is not a whole number of 1 or more")
+        names = fields.get("seq")
+        if not isinstance(names, list) or not names:
+            raise WorkloadError(f"{spot}/seq: a sequence names one profile or more: fill it")
+        for k, name in enumerate(names):
+            if name not in self.profiles:
+                raise WorkloadError(
+                    f"{spot}/seq/{k}: there is no profile '{name}': define it under /profiles"
+                )
+        stages = tuple(self.work(name, path) for name in names)
+        try:
+            return SequenceWork(stages, repeat)
+        except WorkloadError as error:
+            raise WorkloadError(f"{spot}: {error}") from None
+
+
+def amount(fields: Fields, key: str, spot: str, default: float | None = None) -> float:
+    """A number of 0 or more; without a default it must be there."""
+    value = fields.get(key, default)
+    if value is None:
+        raise WorkloadError(f"{spot}: '{key}' is missing: add it")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WorkloadError(f"{spot}/{key}: {value!r} is not a number")
+    if not (0 <= value < math.inf):
+        raise WorkloadError(f"{spot}/{key}: {value:g} must be finite and 0 or more")
+    return float(value)
+
+
+def _amounts(fields: Fields, key: str, spot: str) -> np.ndarray | None:
+    """The numbers of 0 or more under ``key``; None if they are not given."""
+    values = fields.get(key)
+    if values is None:
+        return None
+    if not isinstance(values, list):
+        raise WorkloadError(f"{spot}/{key}: it must be a list of numbers")
+    for k, value in enumerate(values):
+        amount({str(k): value}, str(k), f"{spot}/{key}")
+    return np.array(values, dtype=np.float64)
+
+
+def _text(fields: Fields, keys: tuple[str, ...], spot: str, default: str | None = None) -> str:
+    for key in keys:
+        if key in fields:
+            if not isinstance(fields[key], str):
+                raise WorkloadError(f"{spot}/{key}: {fields[key]!r} is not a string")
+            return str(fields[key])
+    if default is None:
+        raise WorkloadError(f"{spot}: '{keys[0]}' is missing: add it")
+    return default
+
+
+def _is_spread(fields: Fields, spot: str) -> bool:
+    strategy = fields.get("generation_strategy", EACH[0])
+    if strategy not in SPREAD + EACH:
+        raise WorkloadError(
+            f"{spot}/generation_strategy: {strategy!r} is unknown: use {EACH[0]} or {SPREAD[0]}"
+        )
+    return strategy in SPREAD
+
+
+def _read_delay(fields: Fields, spot: str, directory: Path) -> Work:
+    return DelayWork(amount(fields, "delay", spot))
+
+
+def _read_parallel(fields: Fields, spot: str, directory: Path) -> Work:
+    flops = _amounts(fields, "cpu", spot)
+    volumes = _amounts(fields, "com", spot)
+    if flops is None and volumes is None:
+        raise WorkloadError(f"{spot}: give 'cpu', 'com' or both")
+    if flops is None:
+        assert volumes is not None
+        flops = np.zeros(math.isqrt(len(volumes)))
+    if len(flops) == 0:
+        raise WorkloadError(f"{spot}/cpu: the list is empty: give one amount for each host")
+    matrix = np.zeros(len(flops) ** 2) if volumes is None else volumes
+    if len(matrix) != len(flops) ** 2:
+        raise WorkloadError(
+            f"{spot}/com: {len(matrix)} values for {len(flops)} hosts: give {len(flops)} x "
+            f"{len(flops)} = {len(flops) ** 2}"
+        )
+    return ParallelWork.of(len(flops), flops, matrix)
+
+
+def _read_homogeneous(fields: Fields, spot: str, directory: Path) -> Work:
+    flops, volume = amount(fields, "cpu", spot, 0.0), amount(fields, "com", spot, 0.0)
+    if _is_spread(fields, spot):
+        return SpreadWork(flops, volume, by_pair=True)
+    return HomogeneousWork(flops, volume)
+
+
+def _read_total(fields: Fields, spot: str, directory: Path) -> Work:
+    flops, volume = amount(fields, "cpu", spot, 0.0), amount(fields, "com", spot, 0.0)
+    return SpreadWork(flops, volume, by_pair=False)
+
+
+def _read_storage(fields: Fields, spot: str, directory: Path) -> Work:
+    storage = _text(fields, ("storage", "host"), spot, "pfs")
+    if "direction" in fields:
+        size = amount(fields, "size", spot)
+        direction = fields["direction"]
+        if direction not in ("to_storage", "from_storage"):
+            raise WorkloadError(
+                f"{spot}/direction: {direction!r} is neither 'to_storage' nor 'from_storage'"
+            )
+        read, write = (0.0, size) if direction == "to_storage" else (size, 0.0)
+        return StorageWork(read, write, storage)
+    if "size" in fields:
+        return StorageWork(0.0, amount(fields, "size", spot), storage)
+    read = amount(fields, "bytes_to_read", spot, 0.0)
+    write = amount(fields, "bytes_to_write", spot, 0.0)
+    return StorageWork(read, write, storage, _is_spread(fields, spot))
+
+
+def _read_staging(fields: Fields, spot: str, directory: Path) -> Work:
+    source = _text(fields, ("from", "emitter_storage", "emitter"), spot)
+    destination = _text(fields, ("to", "receiver_storage", "receiver"), spot)
+    return StagingWork(amount(fields, "nb_bytes", spot), source, destination)
+
+
+def _read_usage(fields: Fields, spot: str, directory: Path) -> Work:
+    listing = directory / _text(fields, ("filename", "trace_file", "trace"), spot)
+    ranks = []
+    for name in _lines(listing, spot):
+        path = listing.parent / name.strip()
+        ranks.append(tuple(_phase(line, path, k + 1) for k, line in enumerate(_lines(path, spot))))
+    if not ranks:
+        raise WorkloadError(f"{spot}: {listing} names no trace: name one file a rank")
+    return UsageTraceWork(tuple(ranks))
+
+
+def _lines(path: Path, spot: str) -> list[str]:
+    """The lines of a trace that are not blank."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkloadError(f"{spot}: cannot read the trace {path}: {error}") from None
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _phase(line: str, path: Path, number: int) -> tuple[float, float]:
+    """(usage, flops) of a line `rank m_usage usage flops`."""
+    words = line.split()
+    try:
+        if len(words) != 4 or words[1] != "m_usage":
+            raise ValueError
+        usage, flops = float(words[2]), float(words[3])
+    except ValueError:
+        raise WorkloadError(
+            f"{path}:{number}: '{line.strip()}' is not 'rank m_usage usage flops'"
+        ) from None
+    if not (0 <= usage <= 1 and 0 <= flops < math.inf):
+        raise WorkloadError(f"{path}:{number}: usage must be in [0, 1] and flops 0 or more")
+    return usage, flops
+
+
+def _read_replay(fields: Fields, spot: str, directory: Path) -> Work:
+    kind = _text(fields, ("trace_type",), spot)
+    if kind in ("FractionalComputation", "usage"):
+        return _read_usage(fields, spot, directory)
+    if kind in ("SMPI", "smpi"):
+        return _read_smpi(fields, spot, directory)
+    raise WorkloadError(
+        f"{spot}/trace_type: '{kind}' is unknown: use FractionalComputation (SMPI: not yet)"
+    )
+
+
+def _read_smpi(fields: Fields, spot: str, directory: Path) -> Work:
+    raise WorkloadError(
+        f"{spot}: SMPI traces are not replayed yet: give the job a parallel or a delay profile"
+    )
+
+
+def _read_message(fields: Fields, spot: str, directory: Path) -> Work:
+    raise WorkloadError(
+        f"{spot}: messages to the scheduler ('{fields['type']}') have no meaning here: remove them"
+    )
+
+
+SEQUENCES = ("SequentialCompositionProfile", "sequential_composition", "composed", "sequence")
+READERS: Mapping[str, Callable[[Fields, str, Path], Work]] = {
+    **dict.fromkeys(("delay", "DelayProfile"), _read_delay),
+    **dict.fromkeys(("msg_par", "parallel", "ptask", "ParallelTaskProfile"), _read_parallel),
+    **dict.fromkeys(
+        (
+            "msg_par_hg",
+            "parallel_homogeneous",
+            "ptask_homogeneous",
+            "ParallelTaskHomogeneousProfile",
+        ),
+        _read_homogeneous,
+    ),
+    **dict.fromkeys(("msg_par_hg_tot", "parallel_homogeneous_total"), _read_total),
+    **dict.fromkeys(
+        (
+            "msg_par_hg_pfs",
+            "msg_par_hg_pfs0",
+            "msg_par_hg_pfs_tiers",
+            "parallel_homogeneous_pfs",
+            "ptask_on_storage_homogeneous",
+            "ParallelTaskOnStorageHomogeneousProfile",
+        ),
+        _read_storage,
+    ),
+    **dict.fromkeys(
+        (
+            "data_staging",
+            "ptask_data_staging_between_storages",
+            "ParallelTaskDataStagingBetweenStoragesProfile",
+        ),
+        _read_staging,
+    ),
+    "usage_trace": _read_usage,
+    **dict.fromkeys(("trace_replay", "TraceReplayProfile"), _read_replay),
+    "smpi": _read_smpi,
+    **dict.fromkeys(("send", "recv", "SCHEDULER_SEND", "SCHEDULER_RECV"), _read_message),
+}
+
+NAMES: Mapping[int, Mapping[type, str]] = {
+    2: {
+        DelayWork: "delay",
+        ParallelWork: "msg_par",
+        HomogeneousWork: "msg_par_hg",
+        SpreadWork: "msg_par_hg_tot",
+        StorageWork: "msg_par_hg_pfs",
+        StagingWork: "data_staging",
+        SequenceWork: "composed",
+    },
+    3: {
+        DelayWork: "delay",
+        ParallelWork: "parallel",
+        HomogeneousWork: "parallel_homogeneous",
+        SpreadWork: "parallel_homogeneous_total",
+        StorageWork: "parallel_homogeneous_pfs",
+        StagingWork: "data_staging",
+        SequenceWork: "composed",
+    },
+    5: {
+        DelayWork: "DelayProfile",
+        ParallelWork: "ParallelTaskProfile",
+        HomogeneousWork: "ParallelTaskHomogeneousProfile",
+        SpreadWork: "ParallelTaskHomogeneousProfile",
+        StorageWork: "ParallelTaskOnStorageHomogeneousProfile",
+        StagingWork: "ParallelTaskDataStagingBetweenStoragesProfile",
+        SequenceWork: "SequentialCompositionProfile",
+    },
+}
+
+
+def profile_fields(name: str, work: Work, version: int) -> dict[str, dict[str, Any]]:
+    """The profile ``name`` in Batsim's terms; stages of a sequence become profiles of their own.
+
+    Raises WorkloadError for what the version cannot say.
+    """
+    names = NAMES[version if version in (2, 5) else 3]
+    if type(work) not in names:
+        raise WorkloadError(
+            f"profile '{name}': a {type(work).__name__} cannot be written to a Batsim workload: "
+            "keep its original file"
+        )
+    fields: dict[str, Any] = {"type": names[type(work)]}
+    profiles = {name: fields}
+    if isinstance(work, DelayWork):
+        fields["delay"] = work.delay_s
+    elif isinstance(work, ParallelWork):
+        matrix = np.zeros((work.ranks, work.ranks))
+        matrix[work.flow_from, work.flow_to] = work.flow_bytes
+        fields |= {"cpu": work.flops.tolist(), "com": matrix.ravel().tolist()}
+    elif isinstance(work, HomogeneousWork):
+        fields |= {"cpu": work.flops, "com": work.bytes}
+    elif isinstance(work, SpreadWork):
+        fields |= {"cpu": work.flops, "com": work.bytes} | _spread_strategy(name, work, version)
+    elif isinstance(work, StorageWork):
+        fields |= {"bytes_to_read": work.read_bytes, "bytes_to_write": work.write_bytes}
+        fields["storage"] = work.storage
+        if work.total:
+            if version != 5:
+                raise WorkloadError(f"profile '{name}': only version 5 shares bytes: write that")
+            fields["generation_strategy"] = SPREAD[0]
+    elif isinstance(work, StagingWork):
+        fields |= {"nb_bytes": work.bytes, "from": work.source, "to": work.destination}
+    elif isinstance(work, SequenceWork):
+        stages = [f"{name}/{k}" for k in range(len(work.stages))]
+        fields |= {"repeat": work.repeat, "seq": stages}
+        for stage, part in zip(stages, work.stages, strict=True):
+            profiles |= profile_fields(stage, part, version)
+    return profiles
+
+
+def _spread_strategy(name: str, work: SpreadWork, version: int) -> dict[str, str]:
+    if work.bytes > 0 and work.by_pair != (version == 5):
+        raise WorkloadError(
+            f"profile '{name}': versions 4 and 5 spread bytes differently and this profile is of "
+            "the other one: write the version it comes from"
+        )
+    return {"generation_strategy": SPREAD[0]} if version == 5 else {}

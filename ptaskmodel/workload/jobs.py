@@ -1,0 +1,154 @@
+"""A batch workload as facts: jobs (who asks for what, when) and the profiles that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.profiles import work_delay_s
+from ptaskmodel.workload.tasks import DelayWork, Work
+
+if TYPE_CHECKING:
+    import pandas
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, Any]:
+    return NOTHING
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A request for ``num_hosts`` hosts, made at ``submit_time_s``, to run ``work``.
+
+    ``profile`` is the name of the work. A job that has no end after ``walltime_s`` is killed then;
+    None: it has no limit. A ``return_code`` other than 0 says that the job fails at its end.
+    ``extra`` holds whatever else the workload says of the job, unread by the simulation.
+    """
+
+    id: str
+    submit_time_s: float
+    num_hosts: int
+    profile: str
+    work: Work
+    walltime_s: float | None = None
+    return_code: int = 0
+    extra: Mapping[str, Any] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """Jobs in order of submission, their profiles, and where they come from.
+
+    ``num_hosts`` is the size of the machine that the workload was made for (None: unknown).
+    ``notes`` tell what was changed or left out when the workload was read, one sentence each.
+    """
+
+    jobs: tuple[Job, ...]
+    profiles: Mapping[str, Work]
+    num_hosts: int | None = None
+    name: str = "w0"
+    origin: str = ""
+    notes: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_jobs(self, jobs: tuple[Job, ...], note: str | None = None) -> Workload:
+        """The same workload with other jobs, and only the profiles that these run."""
+        profiles = {job.profile: job.work for job in jobs}
+        notes = self.notes if note is None else (*self.notes, note)
+        return replace(self, jobs=jobs, profiles=profiles, notes=notes)
+
+    def frame(self) -> pandas.DataFrame:
+        """One row a job: the columns of `workload_from_frame`, in order of submission."""
+        import pandas as pd
+
+        rows = [
+            (j.id, j.submit_time_s, j.num_hosts, j.walltime_s, j.profile, work_delay_s(j.work))
+            for j in self.jobs
+        ]
+        names = ["job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s"]
+        return pd.DataFrame(rows, columns=names)
+
+
+def sorted_jobs(jobs: list[Job]) -> tuple[Job, ...]:
+    """The jobs by date of submission; jobs of one date keep their order."""
+    return tuple(sorted(jobs, key=lambda job: job.submit_time_s))
+
+
+def workload_from_frame(
+    frame: pandas.DataFrame, profiles: Mapping[str, Work] | None = None, name: str = "frame"
+) -> Workload:
+    """A workload from a table of jobs.
+
+    Columns: ``job_id``, ``submit_time_s``, ``num_hosts``, optionally ``walltime_s`` (missing: no
+    limit), and either ``profile`` (a name in ``profiles``) or ``delay_s`` (the job lasts so long).
+    Raises WorkloadError with the row at fault.
+    """
+    missing = [c for c in ("job_id", "submit_time_s", "num_hosts") if c not in frame.columns]
+    if missing:
+        raise WorkloadError(f"{name}: the table has no column '{missing[0]}': add it")
+    known: dict[str, Work] = dict(profiles or {})
+    jobs: list[Job] = []
+    seen: set[str] = set()
+    for row, record in enumerate(frame.to_dict("records")):
+        where = f"{name}: row {row}"
+        job_id = str(record["job_id"])
+        if job_id in seen:
+            raise WorkloadError(f"{where}: job '{job_id}' is there twice: give each its own id")
+        seen.add(job_id)
+        profile, work = _row_profile(record, known, where)
+        known[profile] = work
+        walltime = record.get("walltime_s")
+        absent = walltime is None or walltime != walltime
+        jobs.append(
+            checked_job(
+                Job(
+                    job_id,
+                    float(record["submit_time_s"]),
+                    int(record["num_hosts"]),
+                    profile,
+                    work,
+                    None if absent else float(walltime),
+                ),
+                where,
+            )
+        )
+    return Workload(sorted_jobs(jobs), known, name=name, origin=name)
+
+
+def _row_profile(record: dict, known: Mapping[str, Work], where: str) -> tuple[str, Work]:
+    """Name and work of the profile that a row of a table asks for."""
+    profile = record.get("profile")
+    if isinstance(profile, str) and profile in known:
+        return profile, known[profile]
+    delay = record.get("delay_s")
+    if delay is None or delay != delay:
+        raise WorkloadError(
+            f"{where}: profile {profile!r} is unknown and there is no delay_s: give either"
+        )
+    if delay < 0:
+        raise WorkloadError(f"{where}: delay_s is {delay}: it must be 0 or more")
+    return (profile if isinstance(profile, str) else f"delay_{delay:g}"), DelayWork(float(delay))
+
+
+def checked_job(job: Job, where: str) -> Job:
+    """The job itself, or WorkloadError if a quantity of it makes no sense."""
+    if not (0 <= job.submit_time_s < float("inf")):
+        raise WorkloadError(
+            f"{where}: job '{job.id}' is submitted at {job.submit_time_s:g} s: the date must be "
+            "finite and 0 or more"
+        )
+    if job.num_hosts < 0:
+        raise WorkloadError(
+            f"{where}: job '{job.id}' asks for {job.num_hosts} hosts: ask for 1 or more"
+        )
+    if job.walltime_s is not None and not job.walltime_s > 0:
+        raise WorkloadError(
+            f"{where}: job '{job.id}' has a walltime of {job.walltime_s:g} s: it must be positive "
+            "(leave it out for no limit)"
+        )
+    return job
