@@ -1,0 +1,156 @@
+"""Collective communications as messages in steps: broadcasts, reductions, exchanges.
+
+The algorithms are the textbook ones (Thakur, Rabenseifner and Gropp, "Optimization of collective
+communication operations in MPICH", 2005); ``bytes`` is always what one rank holds at the start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.apps.communication import Communication
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.tasks import IntArray
+
+BROADCAST_TREES = ("flat", "binary", "binomial", "chain")
+EXCHANGES = ("ring", "recursive_doubling")
+
+
+def broadcast(ranks: int, bytes: float, root: int = 0, tree: str = "binary") -> Communication:
+    """``root`` sends ``bytes`` to every other rank, through a tree of virtual ranks.
+
+    Virtual rank v is rank (v + root) mod ranks and receives from: 0 in a ``flat`` tree (one step);
+    (v - 1) // 2 in a ``binary`` one (step = depth); v without its highest bit in a ``binomial`` one
+    (step = number of that bit); v - 1 in a ``chain`` (step v - 1).
+    """
+    _check(ranks, bytes)
+    if not 0 <= root < ranks:
+        raise WorkloadError(f"broadcast among {ranks} ranks: root {root} is not one of them")
+    receiver = np.arange(1, ranks, dtype=np.int64)
+    parent, step = _parents(receiver, tree)
+    return _messages(ranks, step, (parent + root) % ranks, (receiver + root) % ranks, bytes)
+
+
+def reduce(ranks: int, bytes: float, root: int = 0, tree: str = "binary") -> Communication:
+    """Every rank's ``bytes`` are combined towards ``root``: a broadcast run backwards."""
+    forward = broadcast(ranks, bytes, root, tree)
+    return Communication(
+        ranks,
+        forward.steps - 1 - forward.step,
+        forward.destination,
+        forward.source,
+        forward.bytes,
+    )
+
+
+def allreduce(ranks: int, bytes: float, algorithm: str = "ring") -> Communication:
+    """Every rank's ``bytes`` are combined and every rank gets the result.
+
+    ``ring``: 2 (ranks - 1) steps, in each of which every rank sends bytes / ranks to the next.
+    ``recursive_doubling``: log2 steps in which ranks whose numbers differ in one bit exchange
+    ``bytes``; with ranks not a power of two the surplus ranks first hand their data to a
+    neighbour and get the result from it at the end.
+    """
+    _check(ranks, bytes)
+    if algorithm == "ring":
+        return _ring(ranks, bytes / ranks, 2 * (ranks - 1))
+    if algorithm == "recursive_doubling":
+        return _doubling_allreduce(ranks, bytes)
+    raise _unknown("allreduce algorithm", algorithm, EXCHANGES)
+
+
+def allgather(ranks: int, bytes: float, algorithm: str = "ring") -> Communication:
+    """Every rank's ``bytes`` go to all others.
+
+    ``ring``: ranks - 1 steps, in each of which every rank passes one contribution to the next.
+    ``recursive_doubling`` (ranks a power of two): in step k, ranks whose numbers differ in bit k
+    exchange all that they hold, 2^k contributions.
+    """
+    _check(ranks, bytes)
+    if algorithm == "ring":
+        return _ring(ranks, bytes, ranks - 1)
+    if algorithm != "recursive_doubling":
+        raise _unknown("allgather algorithm", algorithm, EXCHANGES)
+    if ranks & (ranks - 1):
+        raise WorkloadError(
+            f"allgather by recursive_doubling: {ranks} ranks are not a power of two; use ring"
+        )
+    rounds = np.arange(ranks.bit_length() - 1, dtype=np.int64)
+    step, source = (part.ravel() for part in np.meshgrid(rounds, np.arange(ranks), indexing="ij"))
+    held = bytes * (1 << step)
+    return Communication(ranks, step, source, source ^ (1 << step), held.astype(np.float64))
+
+
+def all_to_all(ranks: int, bytes: float) -> Communication:
+    """Every rank sends ``bytes`` to every other one: in step s, rank r sends to r + s + 1."""
+    _check(ranks, bytes)
+    step, source = _every_rank_in(ranks, ranks - 1)
+    return _messages(ranks, step, source, (source + step + 1) % ranks, bytes)
+
+
+def _parents(receiver: IntArray, tree: str) -> tuple[IntArray, IntArray]:
+    """(virtual rank that sends to each receiver, step of the message)."""
+    if tree == "flat":
+        return np.zeros_like(receiver), np.zeros_like(receiver)
+    if tree == "binary":
+        return (receiver - 1) // 2, _bit_length(receiver + 1) - 2
+    if tree == "binomial":
+        highest = _bit_length(receiver) - 1
+        return receiver - (1 << highest), highest
+    if tree == "chain":
+        return receiver - 1, receiver - 1
+    raise _unknown("broadcast tree", tree, BROADCAST_TREES)
+
+
+def _bit_length(values: IntArray) -> IntArray:
+    return np.array([int(value).bit_length() for value in values], np.int64)
+
+
+def _ring(ranks: int, bytes: float, steps: int) -> Communication:
+    step, source = _every_rank_in(ranks, steps)
+    return _messages(ranks, step, source, (source + 1) % ranks, bytes)
+
+
+def _doubling_allreduce(ranks: int, bytes: float) -> Communication:
+    core = 1 << (ranks.bit_length() - 1)
+    surplus = np.arange(2 * (ranks - core), dtype=np.int64)
+    odd, even = surplus[1::2], surplus[::2]
+    members = np.concatenate([even, np.arange(2 * (ranks - core), ranks, dtype=np.int64)])
+    first = 1 if len(odd) else 0
+    rounds = core.bit_length() - 1
+    steps = [np.zeros_like(odd)]
+    sources = [odd]
+    destinations = [even]
+    for k in range(rounds):
+        steps.append(np.full(core, first + k, np.int64))
+        sources.append(members)
+        destinations.append(members[np.arange(core) ^ (1 << k)])
+    steps.append(np.full(len(odd), first + rounds, np.int64))
+    sources.append(even)
+    destinations.append(odd)
+    return _messages(
+        ranks, np.concatenate(steps), np.concatenate(sources), np.concatenate(destinations), bytes
+    )
+
+
+def _every_rank_in(ranks: int, steps: int) -> tuple[IntArray, IntArray]:
+    """(step, source) of one message a rank and step, in order of steps."""
+    step = np.repeat(np.arange(steps, dtype=np.int64), ranks)
+    return step, np.tile(np.arange(ranks, dtype=np.int64), steps)
+
+
+def _messages(
+    ranks: int, step: IntArray, source: IntArray, destination: IntArray, bytes: float
+) -> Communication:
+    return Communication(ranks, step, source, destination, np.full(len(step), float(bytes)))
+
+
+def _check(ranks: int, bytes: float) -> None:
+    if ranks < 1:
+        raise WorkloadError(f"collective among {ranks} ranks: give at least one")
+    if not 0.0 <= bytes < float("inf"):
+        raise WorkloadError(f"collective of {bytes} bytes: give a finite number >= 0")
+
+
+def _unknown(what: str, given: str, known: tuple[str, ...]) -> WorkloadError:
+    return WorkloadError(f"unknown {what} {given!r}: use one of {', '.join(known)}")

@@ -1,0 +1,133 @@
+"""Interference: connections that saturate a route, on and off, as tasks with dates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.tasks import ParallelWork, Task
+
+ENDLESS_BYTES = 1e18
+
+
+@dataclass(frozen=True, slots=True)
+class OnOff:
+    """A pattern in time: on for ``on_s`` seconds, off for ``off_s``, again and again, on first.
+
+    (inf, 0) is constant interference and (0, 0) none.
+
+    Raises WorkloadError for a negative or undefined duration, and for a pattern that is never on
+    or never off but says otherwise.
+    """
+
+    on_s: float
+    off_s: float
+
+    def __post_init__(self) -> None:
+        if not (self.on_s >= 0.0 and 0.0 <= self.off_s < math.inf):
+            raise WorkloadError(
+                f"pattern on {self.on_s} s, off {self.off_s} s: durations must be >= 0, off finite"
+            )
+
+    @property
+    def none(self) -> bool:
+        """Never on."""
+        return self.on_s == 0.0
+
+    @property
+    def constant(self) -> bool:
+        """Always on."""
+        return not self.none and (self.off_s == 0.0 or math.isinf(self.on_s))
+
+    @property
+    def period_s(self) -> float:
+        """on + off; inf for a pattern that never changes."""
+        return math.inf if self.none or self.constant else self.on_s + self.off_s
+
+    @property
+    def share(self) -> float:
+        """The part of the time that is on, 0 to 1."""
+        if self.none or self.constant:
+            return 0.0 if self.none else 1.0
+        return self.on_s / self.period_s
+
+    def is_on(self, date_s: float) -> bool:
+        """Whether the pattern is on at a date (at a change: the state that begins)."""
+        if self.none or self.constant:
+            return self.constant
+        return date_s - math.floor(date_s / self.period_s) * self.period_s < self.on_s
+
+    def on_periods(self, until_s: float) -> list[tuple[float, float]]:
+        """(start, length) in s of every time that it is on, for the starts before ``until_s``."""
+        if self.none:
+            return []
+        if self.constant:
+            return [(0.0, math.inf)]
+        count = math.ceil(until_s / self.period_s)
+        return [(k * self.period_s, self.on_s) for k in range(count)]
+
+    def __str__(self) -> str:
+        if self.none or self.constant:
+            return "none" if self.none else "constant"
+        return f"{self.on_s:g}/{self.off_s:g}"
+
+
+def connection_work(directions: int = 2, bytes: float = ENDLESS_BYTES) -> ParallelWork:
+    """The work of a connection between two ranks: ``bytes`` from 0 to 1, and back if 2 directions.
+
+    By default it never ends by itself: it takes what it is given until its wall time.
+    """
+    one_way = directions == 1
+    return ParallelWork(
+        np.zeros(2),
+        np.array([0] if one_way else [0, 1]),
+        np.array([1] if one_way else [1, 0]),
+        np.full(1 if one_way else 2, bytes),
+    )
+
+
+def interference_tasks(
+    pattern: OnOff,
+    source: str,
+    destination: str,
+    until_s: float,
+    *,
+    connections: int = 1,
+    joint: bool = False,
+    competitors: float | None = None,
+    name: str = "interference",
+) -> list[Task]:
+    """Tasks that saturate the route between two hosts, both ways, by a pattern.
+
+    Each time on is a task with a start date and a wall time, since how much it sends depends on
+    what else runs. By default a connection is two tasks, one a direction: two competitors for
+    whatever shares both directions. With ``joint`` a connection is one task that sends both ways.
+    competitors: how many competitors each task counts for (None: as the simulation counts).
+    until_s: times on that start at or after it are left out.
+    """
+    if joint:
+        ways = [(source, destination, connection_work(2), "")]
+    else:
+        one_way = connection_work(1)
+        ways = [
+            (source, destination, one_way, "-forth"),
+            (destination, source, one_way, "-back"),
+        ]
+    tasks = []
+    for number, (start_s, length_s) in enumerate(pattern.on_periods(until_s)):
+        for connection in range(connections):
+            for origin, end, work, way in ways:
+                tasks.append(
+                    Task(
+                        (origin, end),
+                        work,
+                        id=f"{name}-{number}-{connection}{way}",
+                        start_s=start_s,
+                        walltime_s=None if math.isinf(length_s) else length_s,
+                        competitors=competitors,
+                    )
+                )
+    return tasks

@@ -1,0 +1,87 @@
+"""A calibration laid on tasks: the parallel tasks of the calibrated application need more."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.calibration.measurements import MeasurementError
+from ptaskmodel.calibration.results import Calibration, read_calibration
+from ptaskmodel.workload.tasks import (
+    HomogeneousWork,
+    ParallelWork,
+    SequenceWork,
+    Task,
+    Work,
+)
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
+
+
+def apply(
+    calibration: Calibration | str | Path,
+    platform: Platform,
+    tasks: Iterable[Task],
+    group: Mapping[str, str] | None = None,
+) -> tuple[Platform, list[Task]]:
+    """The platform and the tasks as the calibration sees them.
+
+    Tasks without ``competitors`` are runs of the calibrated application: their flops are divided
+    by its compute efficiency, their bytes by its network efficiency, and they compete as its
+    number of competitors. Tasks with ``competitors`` are interference and stay as they are, and so
+    does the platform: an efficiency is a fact about the application, and dividing its amounts is
+    the same as multiplying what it gets.
+
+    calibration: an object or a file written by ``ptaskmodel calibrate --model ptask``; group: the
+    labels that choose one of its groups (not needed if it has one).
+    Raises MeasurementError for a calibration of rates or an ambiguous group.
+    """
+    found = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
+    chosen = found.group(**dict(group or {}))
+    if found.model != "ptask" or not chosen.parameters:
+        raise MeasurementError(
+            f"calibration of {chosen.name}: model {found.model!r} has no parameters of a ptask; "
+            "calibrate with --model ptask"
+        )
+    network, compute, competitors = (
+        chosen.value(name) for name in ("network_efficiency", "compute_efficiency", "competitors")
+    )
+    calibrated = []
+    for task in tasks:
+        if task.competitors is None:
+            work = scale_work(task.work, network, compute)
+            task = with_fields(task, work=work, competitors=competitors)
+        calibrated.append(task)
+    return platform, calibrated
+
+
+def with_fields(task: Task, **changes: Any) -> Task:
+    """The same task with some fields changed (its class only says how it was written)."""
+    kept = {field.name: getattr(task, field.name) for field in dataclasses.fields(Task)}
+    return Task(**(kept | changes))
+
+
+def scale_work(work: Work, network_efficiency: float, compute_efficiency: float) -> Work:
+    """A work whose flops and bytes are divided by the efficiencies; delays stay."""
+    if isinstance(work, ParallelWork):
+        return ParallelWork(
+            work.flops / compute_efficiency,
+            work.flow_from,
+            work.flow_to,
+            work.flow_bytes / network_efficiency,
+        )
+    if isinstance(work, HomogeneousWork):
+        return dataclasses.replace(
+            work,
+            flops=work.flops / compute_efficiency,
+            bytes=work.bytes / network_efficiency,
+        )
+    if isinstance(work, SequenceWork):
+        stages = tuple(
+            scale_work(stage, network_efficiency, compute_efficiency) for stage in work.stages
+        )
+        return SequenceWork(stages, work.repeat)
+    return work

@@ -1,0 +1,100 @@
+"""Weighted least squares for a few positive parameters, with standard errors and intervals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptaskmodel.calibration.measurements import Measurement
+from ptaskmodel.workload.tasks import FloatArray
+
+UNKNOWN_RELATIVE_ERROR = 0.01
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A fitted (or fixed) parameter: ``stderr`` and ``interval95`` are None if it is fixed."""
+
+    value: float
+    unit: str
+    stderr: float | None = None
+    interval95: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """The best parameters (logarithms fitted), their standard errors, chi square and freedom."""
+
+    values: FloatArray
+    stderrs: FloatArray
+    intervals: tuple[tuple[float, float], ...]
+    chi_square: float
+    degrees_of_freedom: int
+
+    def parameter(self, number: int, unit: str) -> Parameter:
+        return Parameter(
+            float(self.values[number]), unit, float(self.stderrs[number]), self.intervals[number]
+        )
+
+
+def standard_errors(rows: Sequence[Measurement], model_error: float = 0.0) -> FloatArray:
+    """The standard error of each measured mean, s, shape (rows,).
+
+    Where a file has no standard deviation it counts as 1 % of the runtime. ``model_error`` is a
+    relative error of the model itself, added in quadrature.
+    """
+    runtimes = np.array([row.runtime_s for row in rows], np.float64)
+    known = [
+        UNKNOWN_RELATIVE_ERROR * row.runtime_s if row.error_s is None else row.error_s  # type: ignore[operator]
+        for row in rows
+    ]
+    return np.hypot(np.array(known, np.float64), model_error * runtimes)
+
+
+def fit(
+    predict: Callable[[FloatArray], FloatArray],
+    start: Sequence[float],
+    measured_s: FloatArray,
+    error_s: FloatArray,
+    spread: float = 0.05,
+) -> Minimum:
+    """Minimise sum(((predict(p) - measured) / error)**2) over the parameters p > 0.
+
+    The predictions have kinks (a run may end on either side of a change of the pattern), so the
+    search starts from ``start`` and from points ``spread`` (relative) around it; the best minimum
+    is kept. Standard errors come from the Jacobian there; where chi square exceeds its degrees of
+    freedom they are widened by the square root of the ratio, since the model is then not exact.
+    With as many parameters as measurements they are the propagated measurement errors.
+    """
+    from scipy.optimize import least_squares
+    from scipy.stats import norm, t
+
+    def residuals(logs: FloatArray) -> FloatArray:
+        return (predict(np.exp(logs)) - measured_s) / error_s
+
+    centre = np.log(np.asarray(start, np.float64))
+    exact = len(measured_s) == len(centre)
+    offsets = [(0.0,) * len(centre)]
+    if not exact:
+        offsets += list(itertools.product((-spread, spread), repeat=len(centre)))
+    found = [
+        least_squares(residuals, centre + np.array(offset), diff_step=1e-6, x_scale=0.01)
+        for offset in offsets
+    ]
+    best = min(found, key=lambda result: result.cost)
+    chi_square, freedom = 2.0 * float(best.cost), len(measured_s) - len(centre)
+    inflation = max(1.0, chi_square / freedom) if freedom > 0 else 1.0
+    covariance = np.linalg.pinv(best.jac.T @ best.jac) * inflation
+    log_errors = np.sqrt(np.diag(covariance))
+    tail = 0.5 + CONFIDENCE / 2.0
+    quantile = float(t.ppf(tail, freedom)) if freedom > 0 else float(norm.ppf(tail))
+    values = np.exp(best.x)
+    intervals = tuple(
+        (float(value * np.exp(-quantile * error)), float(value * np.exp(quantile * error)))
+        for value, error in zip(values, log_errors, strict=True)
+    )
+    return Minimum(values, values * log_errors, intervals, chi_square, freedom)

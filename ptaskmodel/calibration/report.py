@@ -1,0 +1,72 @@
+"""A calibration as text: parameters with their uncertainty, predictions beside measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptaskmodel.calibration.results import (
+    Calibration,
+    ErrorSummary,
+    GroupCalibration,
+    Prediction,
+    summarise,
+)
+
+
+def report(calibration: Calibration, left_out: Sequence[Prediction] = ()) -> str:
+    """The whole report. left_out: predictions by fits that did not see the row's pattern."""
+    lines = [
+        f"Model {calibration.model}, fitted on {calibration.fit_on}"
+        + (f", from {calibration.source}" if calibration.source else ""),
+    ]
+    for group in calibration.groups:
+        lines += ["", *_group_lines(group)]
+    rows = calibration.predictions
+    lines += ["", "Mean and largest absolute error"]
+    lines.append(f"  rows used in the fit      {_errors(summarise(rows, used_in_fit=True))}")
+    lines.append(f"  rows not used in the fit  {_errors(summarise(rows, used_in_fit=False))}")
+    if left_out:
+        lines.append(f"  each pattern left out     {_errors(summarise(left_out))}")
+    return "\n".join(lines) + "\n"
+
+
+def _errors(summary: ErrorSummary) -> str:
+    if not summary.count:
+        return "none"
+    return f"{summary.mean:7.2%} {summary.largest:8.2%}   ({summary.count} rows)"
+
+
+def _group_lines(group: GroupCalibration) -> list[str]:
+    lines = [group.name]
+    if group.note:
+        lines.append(f"  {group.note}")
+    if not group.parameters:
+        return lines
+    for name, parameter in group.parameters.items():
+        text = f"  {name:<22} {parameter.value:<12.6g}"
+        if parameter.stderr is None or parameter.interval95 is None:
+            text += " fixed"
+        else:
+            low, high = parameter.interval95
+            text += f" +- {parameter.stderr:<10.2g} 95 %: {low:.5g} .. {high:.5g}"
+        lines.append(f"{text}  {parameter.unit}")
+    if group.degrees_of_freedom:
+        lines.append(
+            f"  chi square {group.chi_square:.3g}, {group.degrees_of_freedom} degrees of freedom"
+        )
+    lines.append("  pattern     competitors  measured s       predicted s    error  used")
+    lines += [_prediction_line(row) for row in group.predictions]
+    return lines
+
+
+def _prediction_line(row: Prediction) -> str:
+    measured = row.measurement.runtime_s
+    spread = row.measurement.stddev_s
+    seen = "did not end" if measured is None else f"{measured:.2f}"
+    seen += "" if spread is None else f" +- {spread:.2f}"
+    said = "-" if row.predicted_s is None else f"{row.predicted_s:.2f}"
+    error = "" if row.relative_error is None else f"{row.relative_error:+.2%}"
+    return (
+        f"  {row.measurement.pattern!s:<11} {row.measurement.competitors:>11g}  {seen:<16}"
+        f" {said:>11} {error:>8}  {'yes' if row.used_in_fit else 'no'}"
+    )
