@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from ptaskmodel.errors import SharingError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -24,6 +29,11 @@ class SharingProblem:
     name a resource twice. ``capacity`` > or = 0; ``fatpipe`` resources limit each use alone, the
     others the sum. ``bound`` is the largest rate of a task (inf: none), ``weight`` > 0 its
     priority. Tasks are in order of arrival, oldest first.
+
+    A use of 0 is no use. A share coefficient of 0 beside a use > 0 stands for the usage. The rate
+    of a task that uses nothing is its bound, 1 if it has none (``fairbottleneck``: always 1).
+
+    The constructor checks nothing; ``build``, ``from_triplets`` and ``from_dense`` do.
     """
 
     start: IntArray
@@ -34,3 +44,211 @@ class SharingProblem:
     fatpipe: BoolArray
     bound: FloatArray
     weight: FloatArray
+
+    @property
+    def n(self) -> int:
+        """Number of tasks."""
+        return self.start.size - 1
+
+    @property
+    def m(self) -> int:
+        """Number of resources."""
+        return self.capacity.size
+
+    @property
+    def task(self) -> IntArray:
+        """The task of each element, in step with ``resource``."""
+        return np.repeat(np.arange(self.n), np.diff(self.start))
+
+    @classmethod
+    def build(
+        cls,
+        rows: Sequence[Sequence[tuple]],
+        capacity: ArrayLike,
+        *,
+        fatpipe: ArrayLike | None = None,
+        bound: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> SharingProblem:
+        """A checked problem from one list of ``(resource, usage[, share])`` per task.
+
+        Raises SharingError naming the first wrong element.
+        """
+        flat = [element for row in rows for element in row]
+        for element in flat:
+            if len(element) not in (2, 3):
+                raise SharingError(f"element {element!r}: give (resource, usage) or add a share")
+        return cls.from_triplets(
+            [element[0] for element in flat],
+            [i for i, row in enumerate(rows) for _ in row],
+            [element[1] for element in flat],
+            capacity,
+            n=len(rows),
+            share=[element[-1] for element in flat],
+            fatpipe=fatpipe,
+            bound=bound,
+            weight=weight,
+        )
+
+    @classmethod
+    def from_triplets(
+        cls,
+        resource: ArrayLike,
+        task: ArrayLike,
+        usage: ArrayLike,
+        capacity: ArrayLike,
+        *,
+        n: int,
+        share: ArrayLike | None = None,
+        fatpipe: ArrayLike | None = None,
+        bound: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> SharingProblem:
+        """A checked problem from (resource, task, usage) elements in any order; n tasks.
+
+        Raises SharingError naming the first wrong element.
+        """
+        resources = _array(resource, "resource", np.int64)
+        tasks = _array(task, "task", np.int64)
+        capacities = _array(capacity, "capacity", np.float64)
+        m = capacities.size
+        z = resources.size
+        usages = _sized(usage, "usage", z, np.float64)
+        shares = usages if share is None else _sized(share, "share", z, np.float64)
+        _require(
+            capacities, "capacity", (capacities >= 0) & np.isfinite(capacities), ">= 0, finite"
+        )
+        _require(resources, "resource", (resources >= 0) & (resources < m), f"0..{m - 1}")
+        _require(
+            _sized(tasks, "task", z, np.int64), "task", (tasks >= 0) & (tasks < n), f"0..{n - 1}"
+        )
+        _require(usages, "usage", (usages >= 0) & np.isfinite(usages), ">= 0, finite")
+        _require(shares, "share", (shares >= 0) & np.isfinite(shares), ">= 0, finite")
+        bounds = _sized(np.inf if bound is None else bound, "bound", n, np.float64)
+        _require(bounds, "bound", bounds >= 0, ">= 0 (inf: none)")
+        weights = _sized(1.0 if weight is None else weight, "weight", n, np.float64)
+        _require(weights, "weight", (weights > 0) & np.isfinite(weights), "> 0, finite")
+        order = np.argsort(tasks, kind="stable")
+        return cls(
+            start=np.concatenate([[0], np.cumsum(np.bincount(tasks, minlength=n))]).astype(
+                np.int64
+            ),
+            resource=resources[order],
+            usage=usages[order],
+            share=shares[order],
+            capacity=capacities,
+            fatpipe=_sized(False if fatpipe is None else fatpipe, "fatpipe", m, np.bool_),
+            bound=bounds,
+            weight=weights,
+        )
+
+    @classmethod
+    def from_dense(
+        cls,
+        usage: ArrayLike,
+        capacity: ArrayLike,
+        *,
+        share: ArrayLike | None = None,
+        fatpipe: ArrayLike | None = None,
+        bound: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+    ) -> SharingProblem:
+        """A checked problem from an array ``usage[resource, task]`` (and ``share`` likewise)."""
+        matrix = np.asarray(usage, np.float64)
+        if matrix.ndim != 2:
+            raise SharingError(f"usage has {matrix.ndim} dimensions: give usage[resource, task]")
+        task, resource = np.nonzero(matrix.T)
+        return cls.from_triplets(
+            resource,
+            task,
+            matrix[resource, task],
+            _sized(capacity, "capacity", matrix.shape[0], np.float64),
+            n=matrix.shape[1],
+            share=None if share is None else np.asarray(share, np.float64)[resource, task],
+            fatpipe=fatpipe,
+            bound=bound,
+            weight=weight,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """The answer to a problem by one rule.
+
+    ``rates``: n, 1/s. ``limits``: n, the resource that limits each task, BOUND_LIMIT for its own
+    bound, FREE_LIMIT for nothing.
+    """
+
+    problem: SharingProblem
+    rule: str
+    rates: FloatArray
+    limits: IntArray
+    ignore_zero_capacity: bool = False
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What an independent check of the rates says (computed when first asked for)."""
+        from ptaskmodel.sharing.certificate import verify
+
+        return verify(
+            self.problem, self.rates, self.rule, ignore_zero_capacity=self.ignore_zero_capacity
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """How far rates are from what a rule asks for; see ``verify``. Residuals are relative.
+
+    ``capacity_excess``: the most by which a capacity or a bound is exceeded, -> ``worst_resource``
+    (-1: a bound). ``deficiency``: the most by which a task misses the rule's condition, ->
+    ``worst_task``. Both -1 when there is nothing to blame.
+    """
+
+    rule: str
+    capacity_excess: float
+    deficiency: float
+    worst_resource: int
+    worst_task: int
+    tolerance: float
+
+    @property
+    def residual(self) -> float:
+        """The larger of the two residuals."""
+        return max(self.capacity_excess, self.deficiency)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether no capacity and no bound is exceeded, up to the tolerance."""
+        return self.capacity_excess <= self.tolerance
+
+    @property
+    def ok(self) -> bool:
+        """Whether the rates are feasible and meet the condition, up to the tolerance."""
+        return self.residual <= self.tolerance
+
+
+def _array(values: ArrayLike, name: str, dtype: Any) -> NDArray:
+    """A fresh one-dimensional array of this type."""
+    try:
+        array = np.array(values, dtype=dtype, ndmin=1)
+    except (TypeError, ValueError, OverflowError):
+        raise SharingError(f"{name}: {values!r} is not a list of numbers") from None
+    if array.ndim != 1:
+        raise SharingError(f"{name} has {array.ndim} dimensions: give one")
+    return array
+
+
+def _sized(values: ArrayLike, name: str, size: int, dtype: Any) -> NDArray:
+    """The array, a single value being repeated."""
+    array = _array(values, name, dtype)
+    if np.ndim(values) == 0:
+        array = np.full(size, array[0], dtype)
+    if array.size != size:
+        raise SharingError(f"{name} has {array.size} values: give {size}")
+    return array
+
+
+def _require(values: NDArray, name: str, good: BoolArray, wanted: str) -> None:
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise SharingError(f"{name}[{bad[0]}] is {values[bad[0]]}: must be {wanted}")

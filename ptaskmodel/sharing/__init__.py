@@ -1,0 +1,48 @@
+"""Who gets how much: sharing problems, solvers and certificates; knows neither platforms nor time."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.sharing.certificate import verify
+from ptaskmodel.sharing.problem import (
+    BOUND_LIMIT,
+    FREE_LIMIT,
+    Allocation,
+    Certificate,
+    SharingProblem,
+)
+
+if TYPE_CHECKING:
+    from ptaskmodel.sharing.bmf import bmf
+    from ptaskmodel.sharing.fairbottleneck import fairbottleneck, fairbottleneck_corrected
+    from ptaskmodel.sharing.maxmin import maxmin
+
+__all__ = [
+    "BOUND_LIMIT",
+    "FREE_LIMIT",
+    "Allocation",
+    "Certificate",
+    "SharingProblem",
+    "bmf",
+    "fairbottleneck",
+    "fairbottleneck_corrected",
+    "maxmin",
+    "verify",
+]
+
+# The solvers are compiled: they are imported when first asked for.
+_SOLVERS = {
+    "bmf": "bmf",
+    "fairbottleneck": "fairbottleneck",
+    "fairbottleneck_corrected": "fairbottleneck",
+    "maxmin": "maxmin",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SOLVERS:
+        module = importlib.import_module(f"ptaskmodel.sharing.{_SOLVERS[name]}")
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
