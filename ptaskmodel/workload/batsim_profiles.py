@@ -1,15 +1,15 @@
 """Batsim's profiles, under the names of every generation, to works and back.
 
-| meaning              | 1, 2                | 3, 4                         | 5                           |
-|----------------------|---------------------|------------------------------|-----------------------------|
-| a delay              | delay               | delay                        | DelayProfile                |
-| a parallel task      | msg_par             | parallel                     | ParallelTaskProfile         |
-| the same on any hosts| msg_par_hg          | parallel_homogeneous         | ParallelTaskHomogeneous...  |
-| totals to spread     | msg_par_hg_tot      | parallel_homogeneous_total   | (a generation_strategy)     |
-| to and from a storage| msg_par_hg_pfs      | parallel_homogeneous_pfs     | ParallelTaskOnStorage...    |
-| storage to storage   | data_staging        | data_staging                 | ParallelTaskDataStaging...  |
-| sequence             | composed            | composed                     | SequentialComposition...    |
-| use of cores         |                     | usage_trace                  | TraceReplayProfile          |
+Read alike, by generation (versions 1 and 2; 3 and 4; 5):
+
+- a delay: delay; delay; DelayProfile
+- a parallel task: msg_par; parallel; ParallelTaskProfile
+- the same for any hosts: msg_par_hg; parallel_homogeneous; ParallelTaskHomogeneousProfile
+- amounts to spread: msg_par_hg_tot; parallel_homogeneous_total; a generation_strategy
+- storage: msg_par_hg_pfs; parallel_homogeneous_pfs; ParallelTaskOnStorageHomogeneousProfile
+- storage to storage: data_staging; the same; ParallelTaskDataStagingBetweenStoragesProfile
+- a sequence: composed; the same; SequentialCompositionProfile
+- the use of cores: (none); usage_trace; TraceReplayProfile
 
 The lower-case names of the development versions of 5 (``ptask_homogeneous`` ...) are read too.
 Source: Batsim's documentation and release notes, versions 1 to 5.

@@ -1,0 +1,115 @@
+"""Parallel-task profiles for jobs of which only the run time is known: a documented rule.
+
+A job that lasted r seconds on n hosts becomes a parallel task in which
+- every host computes r * speed flop: alone, computation takes r seconds;
+- the busiest network card carries ``ratio`` * r * bandwidth bytes in each direction that the
+  pattern uses: alone, communication takes ratio * r seconds.
+Computation and communication progress together, so that with ratio <= 1 and no other bottleneck
+the job takes r seconds alone (plus the latency of a route), and longer as soon as neighbours leave
+its communications less than the share ``ratio`` of what the card can carry.
+
+Patterns: ``alltoall`` (every host to every other, equal parts), ``ring`` (each to the next),
+``stencil`` (each to its 4 neighbours on a torus as square as possible), ``master`` (the first host
+to each other and back). A job on one host only computes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.profiles import work_delay_s
+from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork, Work
+
+PATTERNS = ("alltoall", "ring", "stencil", "master")
+
+
+def ptask_profiles(
+    workload: Workload,
+    *,
+    speed_flops: float,
+    bandwidth_Bps: float,
+    ratio: float = 0.5,
+    pattern: str = "alltoall",
+) -> Workload:
+    """The workload with every delay turned into a parallel task by the rule of this module.
+
+    speed_flops: of a host, flop/s. bandwidth_Bps: of a network card, one direction. ratio:
+    communication time over computation time, both alone. Other profiles stay as they are.
+    Raises WorkloadError for an unknown pattern or a quantity out of range.
+    """
+    if pattern not in PATTERNS:
+        raise WorkloadError(f"pattern '{pattern}' is unknown: use one of {', '.join(PATTERNS)}")
+    for name, value in (("speed", speed_flops), ("bandwidth", bandwidth_Bps)):
+        if not 0 < value < math.inf:
+            raise WorkloadError(f"{name} is {value:g}: it must be positive and finite")
+    if not 0 <= ratio <= 1:
+        raise WorkloadError(
+            f"the communication ratio is {ratio:g}: it must be from 0 to 1, or jobs would last "
+            "longer alone than they did"
+        )
+    works: dict[tuple[float, int], Work] = {}
+    jobs = []
+    for job in workload.jobs:
+        delay = work_delay_s(job.work)
+        if delay is None:
+            jobs.append(job)
+            continue
+        key = (delay, job.num_hosts)
+        if key not in works:
+            works[key] = _work(delay, job.num_hosts, speed_flops, bandwidth_Bps * ratio, pattern)
+        jobs.append(
+            Job(
+                job.id,
+                job.submit_time_s,
+                job.num_hosts,
+                f"{pattern}_{delay:.12g}_{job.num_hosts}",
+                works[key],
+                job.walltime_s,
+                job.return_code,
+                job.extra,
+            )
+        )
+    note = (
+        f"delays became parallel tasks: pattern {pattern}, communication ratio {ratio:g}, "
+        f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s a host"
+    )
+    return workload.with_jobs(tuple(jobs), note)
+
+
+def _work(delay_s: float, hosts: int, speed_flops: float, used_Bps: float, pattern: str) -> Work:
+    """The parallel task of a job: its busiest card carries ``used_Bps`` all the time."""
+    flops, volume = delay_s * speed_flops, delay_s * used_Bps
+    if hosts == 1:
+        return HomogeneousWork(flops, 0.0)
+    if pattern == "alltoall":
+        return HomogeneousWork(flops, volume / (hosts - 1))
+    pairs = _pairs(pattern, hosts)
+    busiest = max(
+        max(sum(1 for p in pairs if p[side] == rank) for rank in {p[side] for p in pairs})
+        for side in (0, 1)
+    )
+    flows = [(i, j, volume / busiest) for i, j in pairs] if volume > 0 else []
+    return ParallelWork.of(hosts, flops, flows=flows)
+
+
+@functools.cache
+def _pairs(pattern: str, hosts: int) -> tuple[tuple[int, int], ...]:
+    """Which rank sends to which, on 2 hosts or more."""
+    if pattern == "ring":
+        return tuple((rank, (rank + 1) % hosts) for rank in range(hosts))
+    if pattern == "master":
+        others = range(1, hosts)
+        return tuple((0, rank) for rank in others) + tuple((rank, 0) for rank in others)
+    width = max(w for w in range(1, math.isqrt(hosts) + 1) if hosts % w == 0)
+    height = hosts // width
+    pairs = set()
+    for rank in range(hosts):
+        row, column = divmod(rank, width)
+        for down, right in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            other = (row + down) % height * width + (column + right) % width
+            if other != rank:
+                pairs.add((rank, other))
+    return tuple(sorted(pairs))

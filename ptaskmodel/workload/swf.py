@@ -1,0 +1,258 @@
+"""The Standard Workload Format: logs of real machines, read, cleaned and written.
+
+Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive, version 2.2.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.files import read_bytes, write_atomically
+from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
+from ptaskmodel.workload.profiles import work_delay_s
+from ptaskmodel.workload.tasks import DelayWork
+
+FIELDS = (
+    "job_number",
+    "submit_time_s",
+    "wait_time_s",
+    "run_time_s",
+    "allocated_processors",
+    "average_cpu_time_s",
+    "used_memory_kB",
+    "requested_processors",
+    "requested_time_s",
+    "requested_memory_kB",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time_s",
+)
+COLUMN = {name: k for k, name in enumerate(FIELDS)}
+CANCELLED = 5
+PARTIAL = (2, 3, 4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SwfLog:
+    """A log: its header lines ("; Key: value") in order, and one row of 18 values per job.
+
+    rows: float64, shape (jobs, 18), columns as in FIELDS; -1 is the format's own "unknown".
+    """
+
+    header: tuple[tuple[str, str], ...]
+    rows: NDArray[np.float64]
+    origin: str = ""
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        return self.rows[:, COLUMN[name]]
+
+    def header_number(self, key: str) -> int | None:
+        """The whole number that the first header line ``key`` gives; None if there is none."""
+        for name, value in self.header:
+            words = value.split()
+            if name == key and words and words[0].lstrip("-").isdigit() and int(words[0]) > 0:
+                return int(words[0])
+        return None
+
+    @property
+    def num_processors(self) -> int | None:
+        """Size of the machine: MaxProcs, else MaxNodes."""
+        return self.header_number("MaxProcs") or self.header_number("MaxNodes")
+
+
+def read_swf(path: str | os.PathLike[str]) -> SwfLog:
+    """Read an SWF log (also gzipped): every header line and all 18 fields of every job.
+
+    Raises WorkloadError with file and line for a line that has not 18 numbers.
+    """
+    try:
+        text = read_bytes(path).decode("utf-8", errors="surrogateescape")
+    except WorkloadError:
+        raise
+    header, lines, numbers = [], [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if stripped.startswith(";"):
+            key, _, value = stripped.lstrip("; \t").partition(":")
+            header.append((key.strip(), value.strip()))
+        elif stripped:
+            lines.append(stripped)
+            numbers.append(number)
+    rows = _parsed(lines, numbers, str(path))
+    return SwfLog(tuple(header), rows, str(path))
+
+
+def _parsed(lines: Sequence[str], numbers: Sequence[int], where: str) -> NDArray[np.float64]:
+    """The 18 values of each line; WorkloadError names the first line that has not that."""
+    words = [line.split() for line in lines]
+    for number, row in zip(numbers, words, strict=True):
+        if len(row) != len(FIELDS):
+            raise WorkloadError(
+                f"{where}:{number}: {len(row)} fields instead of 18: this is not an SWF job "
+                "(-1 stands for what is unknown)"
+            )
+    try:
+        rows = np.array(words, dtype=np.float64).reshape(len(words), len(FIELDS))
+    except ValueError:
+        number, word = _first_bad_word(words, numbers)
+        raise WorkloadError(f"{where}:{number}: '{word}' is not a number") from None
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(bad):
+        raise WorkloadError(f"{where}:{numbers[bad[0]]}: a value is not finite: correct it")
+    return rows
+
+
+def _first_bad_word(words: Sequence[Sequence[str]], numbers: Sequence[int]) -> tuple[int, str]:
+    for number, row in zip(numbers, words, strict=True):
+        for word in row:
+            try:
+                float(word)
+            except ValueError:
+                return number, word
+    raise AssertionError("numpy refused what float() reads")
+
+
+def clean(
+    log: SwfLog, *, zero_run_time_s: float | None = 1.0, max_processors: int | None = None
+) -> tuple[SwfLog, tuple[str, ...]]:
+    """The jobs of a log that can be replayed, and one sentence for each thing left out or changed.
+
+    Left out: parts of checkpointed jobs (status 2, 3, 4), jobs cancelled before they ran, jobs of
+    unknown run time or size, jobs submitted at a negative date, jobs of more than
+    ``max_processors``. Jobs of 0 s (rounded down by the logger) last ``zero_run_time_s``; None
+    leaves them out.
+    """
+    size, run_time = sizes(log), log.column("run_time_s")
+    status = log.column("status")
+    tests = [
+        (np.isin(status, PARTIAL), "parts of checkpointed jobs (status 2, 3 or 4)"),
+        ((status == CANCELLED) & (run_time <= 0), "jobs cancelled before they ran"),
+        (run_time < 0, "jobs of unknown run time"),
+        (size <= 0, "jobs of unknown size"),
+        (log.column("submit_time_s") < 0, "jobs submitted at a negative date"),
+    ]
+    if zero_run_time_s is None:
+        tests.append((run_time == 0, "jobs that ran for 0 s"))
+    if max_processors is not None:
+        tests.append((size > max_processors, f"jobs of more than {max_processors} processors"))
+    keep = np.ones(len(log.rows), dtype=bool)
+    notes = []
+    for out, what in tests:
+        if count := int((out & keep).sum()):
+            notes.append(f"left out {count} {what}")
+        keep &= ~out
+    rows = log.rows[keep].copy()
+    zero = rows[:, COLUMN["run_time_s"]] == 0
+    if zero.any() and zero_run_time_s is not None:
+        rows[zero, COLUMN["run_time_s"]] = zero_run_time_s
+        notes.append(f"made {int(zero.sum())} jobs of 0 s last {zero_run_time_s:g} s")
+    return SwfLog(log.header, rows, log.origin), tuple(notes)
+
+
+def sizes(log: SwfLog) -> NDArray[np.float64]:
+    """Processors of each job: those requested, where unknown those allocated."""
+    requested = log.column("requested_processors")
+    return np.where(requested > 0, requested, log.column("allocated_processors"))
+
+
+def starts_s(log: SwfLog) -> NDArray[np.float64]:
+    """When each job started on the real machine; an unknown wait counts as none."""
+    return log.column("submit_time_s") + np.maximum(log.column("wait_time_s"), 0)
+
+
+def workload_from_swf(
+    log: SwfLog,
+    *,
+    processors_per_host: int = 1,
+    zero_run_time_s: float | None = 1.0,
+    max_hosts: int | None = None,
+    walltimes: bool = True,
+) -> Workload:
+    """A workload of delays: each job lasts as long as on the real machine.
+
+    A job asks for its processors, ``processors_per_host`` to a host, rounded up. Its walltime is
+    the requested time, if the log has it and ``walltimes`` is on. Jobs larger than ``max_hosts``
+    are left out. What `clean` left out or changed is in the notes.
+    """
+    limit = None if max_hosts is None else max_hosts * processors_per_host
+    log, notes = clean(log, zero_run_time_s=zero_run_time_s, max_processors=limit)
+    hosts = np.ceil(sizes(log) / processors_per_host).astype(int).tolist()
+    requested = log.column("requested_time_s").tolist()
+    works: dict[float, tuple[str, DelayWork]] = {}
+    jobs = []
+    seen: set[int] = set()
+    columns = ("job_number", "submit_time_s", "run_time_s")
+    values = (log.column(name).tolist() for name in columns)
+    for k, (number, submit, run_time) in enumerate(zip(*values, strict=True)):
+        if number in seen:
+            raise WorkloadError(f"{log.origin}: job {number:g} is there twice: renumber the jobs")
+        seen.add(number)
+        if run_time not in works:
+            works[run_time] = (f"delay_{run_time:.12g}", DelayWork(run_time))
+        profile, work = works[run_time]
+        walltime = requested[k] if walltimes and requested[k] > 0 else None
+        jobs.append(Job(f"{number:g}", submit, hosts[k], profile, work, walltime))
+    machine = log.num_processors
+    return Workload(
+        sorted_jobs(jobs),
+        dict(works.values()),
+        None if machine is None else math.ceil(machine / processors_per_host),
+        name=Path(log.origin or "swf").name.split(".")[0],
+        origin=log.origin,
+        notes=notes,
+    )
+
+
+def swf_from_workload(workload: Workload) -> SwfLog:
+    """A log of the workload: dates, sizes and requested times; run times where they are known.
+
+    Jobs are renumbered from 1 when their ids are not all distinct whole numbers above 0 (a header
+    line says so). Run times of jobs that depend on the platform are unknown (-1).
+    """
+    rows = np.full((len(workload.jobs), len(FIELDS)), -1.0)
+    ids = [job.id for job in workload.jobs]
+    numbered = all(i.isdigit() and int(i) > 0 for i in ids) and len({int(i) for i in ids}) == len(
+        ids
+    )
+    for k, job in enumerate(workload.jobs):
+        delay = work_delay_s(job.work)
+        rows[k, COLUMN["job_number"]] = int(job.id) if numbered else k + 1
+        rows[k, COLUMN["submit_time_s"]] = job.submit_time_s
+        rows[k, COLUMN["run_time_s"]] = -1 if delay is None else delay
+        rows[k, COLUMN["allocated_processors"]] = job.num_hosts
+        rows[k, COLUMN["requested_processors"]] = job.num_hosts
+        rows[k, COLUMN["requested_time_s"]] = -1 if job.walltime_s is None else job.walltime_s
+        rows[k, COLUMN["status"]] = 0 if job.return_code else 1
+    header = [("Version", "2.2"), ("Computer", workload.name)]
+    header += [("MaxJobs", str(len(ids))), ("MaxRecords", str(len(ids)))]
+    if workload.num_hosts is not None:
+        header += [("MaxNodes", str(workload.num_hosts)), ("MaxProcs", str(workload.num_hosts))]
+    header += [("Note", note) for note in workload.notes]
+    if not numbered:
+        header.append(("Note", "jobs renumbered in order of submission"))
+    return SwfLog(tuple(header), rows, workload.origin)
+
+
+def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
+    """Write a log, whole or not at all; gzipped if the name ends in .gz."""
+    lines = [f"; {key}: {value}" if value else f"; {key}".rstrip() for key, value in log.header]
+    lines += [" ".join(map(_number, row)) for row in log.rows.tolist()]
+    text = "\n".join(lines) + "\n"
+    write_atomically(path, text.encode("utf-8", errors="surrogateescape"))
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

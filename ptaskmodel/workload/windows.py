@@ -1,0 +1,141 @@
+"""Windows of a log (a week, say) in which the machine was well used, cut out as workloads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.profiles import work_delay_s
+from ptaskmodel.workload.swf import COLUMN, SwfLog, sizes, starts_s
+
+WEEK_S = 7 * 86400.0
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Dates [start_s, end_s) of a log, the use of the machine and the jobs submitted then."""
+
+    start_s: float
+    end_s: float
+    utilisation: float
+    jobs: int
+
+
+def busy_windows(
+    submit_s: NDArray[np.float64],
+    start_s: NDArray[np.float64],
+    run_time_s: NDArray[np.float64],
+    hosts: NDArray[np.float64],
+    machine_hosts: int,
+    *,
+    length_s: float = WEEK_S,
+    step_s: float = DAY_S,
+    min_utilisation: float = 0.7,
+) -> list[Window]:
+    """The windows of ``length_s``, one every ``step_s`` from the first submission, that are busy.
+
+    Utilisation is the work done inside the window over what the machine could do, in processor
+    seconds. Only windows that end by the last end of a job are considered.
+    """
+    if length_s <= 0 or step_s <= 0:
+        raise WorkloadError("a window must have a positive length and step")
+    if len(submit_s) == 0:
+        return []
+    first, last = float(submit_s.min()), float((start_s + run_time_s).max())
+    found = []
+    for begin in np.arange(first, last - length_s, step_s):
+        end = begin + length_s
+        inside = np.minimum(start_s + run_time_s, end) - np.maximum(start_s, begin)
+        used = float((np.maximum(inside, 0) * hosts).sum()) / (machine_hosts * length_s)
+        if used >= min_utilisation:
+            jobs = int(((submit_s >= begin) & (submit_s < end)).sum())
+            found.append(Window(float(begin), float(end), used, jobs))
+    return found
+
+
+def swf_windows(
+    log: SwfLog,
+    *,
+    length_s: float = WEEK_S,
+    step_s: float = DAY_S,
+    min_utilisation: float = 0.7,
+    machine_hosts: int | None = None,
+) -> list[Window]:
+    """`busy_windows` of a clean log, from its real start dates (submissions where unknown)."""
+    machine = machine_hosts or log.num_processors
+    if machine is None:
+        raise WorkloadError(
+            f"{log.origin}: the header gives no MaxProcs or MaxNodes: say --machine-hosts"
+        )
+    return busy_windows(
+        log.column("submit_time_s"),
+        starts_s(log),
+        np.maximum(log.column("run_time_s"), 0),
+        sizes(log),
+        machine,
+        length_s=length_s,
+        step_s=step_s,
+        min_utilisation=min_utilisation,
+    )
+
+
+def workload_windows(
+    workload: Workload,
+    *,
+    length_s: float = WEEK_S,
+    step_s: float = DAY_S,
+    min_utilisation: float = 0.7,
+    machine_hosts: int | None = None,
+) -> list[Window]:
+    """`busy_windows` of a workload of delays, each job counted from its submission."""
+    machine = machine_hosts or workload.num_hosts
+    if machine is None:
+        raise WorkloadError(f"{workload.origin}: nb_res is unknown: say --machine-hosts")
+    delays = [work_delay_s(job.work) for job in workload.jobs]
+    if None in delays:
+        job = workload.jobs[delays.index(None)]
+        raise WorkloadError(
+            f"{workload.origin}: how long job '{job.id}' runs depends on the platform: extract "
+            "windows from a log or from a workload of delays"
+        )
+    submit = np.array([job.submit_time_s for job in workload.jobs])
+    return busy_windows(
+        submit,
+        submit,
+        np.array(delays, dtype=np.float64),
+        np.array([float(job.num_hosts) for job in workload.jobs]),
+        machine,
+        length_s=length_s,
+        step_s=step_s,
+        min_utilisation=min_utilisation,
+    )
+
+
+def cut_swf(log: SwfLog, window: Window) -> SwfLog:
+    """The jobs submitted in the window, with the window's beginning as date 0."""
+    submit = log.column("submit_time_s")
+    rows = log.rows[(submit >= window.start_s) & (submit < window.end_s)].copy()
+    rows[:, COLUMN["submit_time_s"]] -= window.start_s
+    return SwfLog((*log.header, ("Note", _note(window))), rows, log.origin)
+
+
+def cut_workload(workload: Workload, window: Window) -> Workload:
+    """The jobs submitted in the window, with the window's beginning as date 0."""
+    jobs = tuple(
+        replace(job, submit_time_s=job.submit_time_s - window.start_s)
+        for job in workload.jobs
+        if window.start_s <= job.submit_time_s < window.end_s
+    )
+    return workload.with_jobs(jobs, _note(window))
+
+
+def _note(window: Window) -> str:
+    return (
+        f"cut out of the whole: {window.start_s:g} s to {window.end_s:g} s, utilisation "
+        f"{window.utilisation:.3f}; jobs running at the beginning are not in it"
+    )
