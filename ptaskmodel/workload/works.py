@@ -198,12 +198,12 @@ class ParallelWork(Work):
         """
         if bytes is not None and flows is not None:
             raise FieldError("flows", "is given besides bytes; give one of the two")
-        flops_array = _flops_array(ranks, flops)
+        flops_array = flops_of(ranks, flops)
         if flows is not None:
-            return cls(flops_array, *_flows_from_list(ranks, flows))
+            return cls._trusted(flops_array, *flows_of_list(ranks, flows))
         if bytes is not None:
-            return cls(flops_array, *_flows_from_matrix(ranks, bytes))
-        return cls(flops_array, NO_INTS, NO_INTS, NO_FLOATS)
+            return cls._trusted(flops_array, *flows_of_matrix(ranks, bytes))
+        return cls._trusted(flops_array, NO_INTS, NO_INTS, NO_FLOATS)
 
     @classmethod
     def of_execution(cls, flops: float) -> ParallelWork:
@@ -230,7 +230,8 @@ class ParallelWork(Work):
         return work
 
 
-def _flops_array(ranks: int, flops: ArrayLike | None) -> FloatArray:
+def flops_of(ranks: int, flops: ArrayLike | None) -> FloatArray:
+    """The flops of each rank of a ParallelWork (see `ParallelWork.of`)."""
     if ranks < 1:
         raise FieldError("hosts", "is empty; give at least one host")
     values = np.zeros(ranks) if flops is None else _array("flops", flops)
@@ -255,7 +256,8 @@ def _size(values: NDArray) -> str:
     return f"shape {' x '.join(map(str, values.shape))}"
 
 
-def _flows_from_matrix(ranks: int, bytes: ArrayLike) -> tuple[IntArray, IntArray, FloatArray]:
+def flows_of_matrix(ranks: int, bytes: ArrayLike) -> tuple[IntArray, IntArray, FloatArray]:
+    """The flows of a ParallelWork (from, to, bytes) from a matrix (see `ParallelWork.of`)."""
     values = _array("bytes", bytes)
     if values.shape not in ((ranks * ranks,), (ranks, ranks)):
         raise FieldError(
@@ -270,13 +272,16 @@ def _flows_from_matrix(ranks: int, bytes: ArrayLike) -> tuple[IntArray, IntArray
     return _own(sender), _own(receiver), _own(flat[used])
 
 
-def _flows_from_list(
+def flows_of_list(
     ranks: int, flows: ArrayLike | Iterable[tuple[int, int, float]]
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    listed: Any = flows if isinstance(flows, np.ndarray) else list(flows)  # type: ignore[arg-type]
-    if len(listed) == 0:
-        return NO_INTS, NO_INTS, NO_FLOATS
+    """The flows of a ParallelWork (from, to, bytes) from triples (see `ParallelWork.of`)."""
+    if not isinstance(flows, Iterable):
+        raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each")
+    listed: Any = flows if isinstance(flows, np.ndarray) else list(flows)
     values = _array("flows", listed)
+    if values.size == 0:
+        return NO_INTS, NO_INTS, NO_FLOATS
     if values.ndim != 2 or values.shape[1] != 3:
         raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each flow")
     check_amounts("flows", values)
@@ -305,7 +310,7 @@ class HomogeneousWork(Work):
     """Every rank computes ``flops`` and sends ``bytes`` to every other rank (any number of ranks).
 
     With ``total``, both are amounts for the whole task, spread evenly: over the n ranks, and over
-    the n * n entries of the communication matrix, whose diagonal is not sent (Batsim's rule).
+    the n * (n - 1) ordered pairs of distinct ranks (the rule of Batsim 5).
 
     Raises WorkloadError if an amount is negative, not finite or out of range.
     """
@@ -321,7 +326,7 @@ class HomogeneousWork(Work):
     def per_rank(self, ranks: int) -> tuple[float, float]:
         """(flops of each rank, bytes of each ordered pair of distinct ranks) on ``ranks`` ranks."""
         if self.total:
-            return self.flops / ranks, self.bytes / (ranks * ranks)
+            return self.flops / ranks, self.bytes / max(1, ranks * (ranks - 1))
         return self.flops, self.bytes
 
 

@@ -1,0 +1,117 @@
+"""Strict reading of a JSON file: what is ambiguous or not JSON is an error that says where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ptaskmodel.errors import WorkloadError
+
+SHOWN = 60
+
+
+class _Repeated(dict):
+    """An object of which a key is given twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__()
+        self.key = ""
+        for key, value in pairs:
+            if key in self:
+                self.key = key
+            self[key] = value
+
+
+def read_json(path: Path) -> Any:
+    """The document in a UTF-8 file: dict, list, str, int, float, bool, None.
+
+    Stricter than the json module: no key twice in an object, no NaN or Infinity.
+
+    Raises WorkloadError with ``file:line:column`` or the JSON pointer of the mistake.
+    """
+    text = _read_text(path)
+    repeated: list[_Repeated] = []
+
+    def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        plain = dict(pairs)
+        if len(plain) == len(pairs):
+            return plain
+        repeated.append(_Repeated(pairs))
+        return repeated[-1]
+
+    def refuse(constant: str) -> NoReturn:
+        raise WorkloadError(f"{path}: {constant} is not JSON; give a finite number")
+
+    try:
+        document = json.loads(text, object_pairs_hook=make_object, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise WorkloadError(f"{path}:{error.lineno}:{error.colno}: {_why(text, error)}") from None
+    except RecursionError:
+        raise WorkloadError(f"{path}: is nested too deep; lists and objects go 4 deep") from None
+    except ValueError:
+        raise WorkloadError(f"{path}: holds a number of too many digits") from None
+    if repeated:
+        # The last to be closed is not inside another that is repeated and was lost with it.
+        pointer, key = _find(document, repeated[-1]), shown(repeated[-1].key)
+        raise WorkloadError(f"{path}: {pointer or 'top level'}: {key} is given twice; keep one")
+    return document
+
+
+def _read_text(path: Path) -> str:
+    if path.is_dir():
+        raise WorkloadError(f"{path}: is a directory; give a JSON file")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise WorkloadError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise WorkloadError(f"{path}: cannot be read: {reason}") from None
+    if content.startswith(b"\xef\xbb\xbf"):
+        raise WorkloadError(f"{path}: begins with a byte order mark; save it as UTF-8 without one")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise WorkloadError(f"{path}:{line}: is not UTF-8; save it as UTF-8") from None
+
+
+def _why(text: str, error: json.JSONDecodeError) -> str:
+    if not text.strip():
+        return "is empty"
+    if error.pos >= len(text.rstrip()):
+        return "ends too early; is it truncated?"
+    return f"is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+
+
+def _find(document: Any, wanted: object) -> str:
+    """The JSON pointer of an object of the document."""
+    stack = [("", document)]
+    while stack:
+        pointer, value = stack.pop()
+        if value is wanted:
+            return pointer
+        if isinstance(value, dict):
+            stack += [(f"{pointer}/{token(key)}", member) for key, member in value.items()]
+        elif isinstance(value, list):
+            stack += [(f"{pointer}/{k}", member) for k, member in enumerate(value)]
+    return ""
+
+
+def token(key: str) -> str:
+    """A key as a part of a JSON pointer (RFC 6901), on one line."""
+    escaped = key.replace("~", "~0").replace("/", "~1")
+    return escaped if escaped.isprintable() else ascii(escaped)[1:-1]
+
+
+def shown(value: Any) -> str:
+    """A value for a message: on one line and short."""
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 4]}...{text[-1]}"

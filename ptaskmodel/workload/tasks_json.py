@@ -1,0 +1,224 @@
+"""Reads tasks.json: profiles (what may run) and tasks (which runs where and when)."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ptaskmodel.workload.array_files import ArrayFiles
+from ptaskmodel.workload.host_names import expand
+from ptaskmodel.workload.json_document import read_json, shown
+from ptaskmodel.workload.json_fields import Fields
+from ptaskmodel.workload.profiles_json import AMOUNT_FIELDS, Profile, ProfileReader, unknown
+from ptaskmodel.workload.tasks import FieldError, Task
+from ptaskmodel.workload.works import plural_hosts
+
+MAX_TOTAL_HOSTS = 10_000_000
+
+TASK_FIELDS = (
+    "id", "hosts", "start", "profile", "cpu", "com", "flows", "delay", "after", "walltime",
+    "weight", "rate_bound",
+)  # fmt: skip
+WORK_FIELDS = ("cpu", "com", "flows", "delay")
+
+_JSON_NAMES = {"start_s": "start", "walltime_s": "walltime", "seconds": "delay"}
+
+
+class TasksFile(NamedTuple):
+    """The tasks of a file, in its order, and every file that was read for them."""
+
+    tasks: list[Task]
+    paths: list[Path]
+
+
+def load_tasks(path: str | Path) -> list[Task]:
+    """The tasks of a tasks.json file, in its order.
+
+    Tasks of one profile share its work; tasks on the same list of hosts share it.
+
+    Raises WorkloadError: one line with the file, the JSON pointer, what is wrong and the remedy.
+    """
+    return read_tasks_file(path).tasks
+
+
+def read_tasks_file(path: str | Path) -> TasksFile:
+    """The same as `load_tasks`, with the paths of the files read (.npz files included)."""
+    path = Path(path)
+    document = read_json(path)
+    reader = _TasksReader(path)
+    tasks = reader.read(document)
+    return TasksFile(tasks, [path, *reader.arrays.paths])
+
+
+class _TasksReader:
+    """Reads one document."""
+
+    def __init__(self, path: Path) -> None:
+        self.arrays = ArrayFiles(path.parent)
+        self._fields = Fields(str(path))
+        self._profile_reader = ProfileReader(self._fields, self.arrays)
+        self._profiles: dict[str, Profile] = {}
+        self._hosts: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._host_count = 0
+
+    def read(self, document: Any) -> list[Task]:
+        fail = self._fields.fail
+        fields = ("profiles", "tasks", "description", "$schema")
+        self._fields.object_of(document, "", fields, "a tasks file")
+        for name in ("description", "$schema"):
+            if name in document:
+                self._fields.text(document[name], f"/{name}", "a string")
+        listed = document.get("tasks")
+        if type(listed) is not list:
+            fail("/tasks", "is missing; give a list" if listed is None else "is not a list")
+        if not listed:
+            fail("/tasks", "is empty; give at least one task")
+        self._profiles = self._profile_reader.read(document.get("profiles", {}))
+        tasks = [self._task(entry, f"/tasks/{k}") for k, entry in enumerate(listed)]
+        self._check_ids(tasks)
+        return tasks
+
+    def _task(self, entry: Any, pointer: str) -> Task:
+        fields = self._fields
+        fields.object_of(entry, pointer, TASK_FIELDS, "a task")
+        if "id" not in entry:
+            fields.fail(pointer, "has no id; give each task its own")
+        name = self._id(entry["id"], f"{pointer}/id")
+        hosts = self._host_list(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
+        profile, profile_name = self._work_source(entry, pointer)
+        if profile.needs_hosts and not hosts:
+            fields.fail(f"{pointer}/hosts", "is missing; give the hosts that the task runs on")
+        self._check_size(profile, len(hosts), entry, pointer)
+        numbers = {
+            key: fields.number(entry[key], f"{pointer}/{key}")
+            for key in ("start", "walltime", "weight", "rate_bound")
+            if key in entry
+        }
+        after = self._after(entry["after"], f"{pointer}/after") if "after" in entry else ()
+        try:
+            return Task(
+                hosts,
+                profile.work(len(hosts)),
+                name,
+                numbers.get("start", 0.0),
+                after,
+                numbers.get("walltime"),
+                numbers.get("weight", 1.0),
+                numbers.get("rate_bound"),
+                profile_name,
+            )
+        except FieldError as error:
+            fields.fail_in(pointer, error, _JSON_NAMES)
+
+    def _id(self, value: Any, pointer: str) -> str:
+        if type(value) in (int, float):
+            return str(self._fields.whole(value, pointer))
+        return self._fields.text(value, pointer, "a string or a whole number")
+
+    def _work_source(self, entry: dict[str, Any], pointer: str) -> tuple[Profile, str | None]:
+        """The profile of a task, its own if it carries its work, and the name of the former."""
+        fields = self._fields
+        inline = [key for key in WORK_FIELDS if key in entry]
+        if "profile" not in entry:
+            if not inline:
+                fields.fail(pointer, "has no work; give a profile, or cpu, com, flows or delay")
+            if "delay" in inline:
+                if len(inline) > 1:
+                    fields.fail(f"{pointer}/delay", f"is given besides {inline[0]}; give one")
+                return self._profile_reader.delay(entry, pointer), None
+            amounts = {key: entry[key] for key in AMOUNT_FIELDS if key in entry}
+            return self._profile_reader.inline(amounts, pointer), None
+        if inline:
+            fields.fail(f"{pointer}/{inline[0]}", "is given besides profile; give one of the two")
+        name = fields.text(entry["profile"], f"{pointer}/profile", "the name of a profile")
+        if name not in self._profiles:
+            fields.fail(f"{pointer}/profile", unknown(name, self._profiles))
+        return self._profiles[name], name
+
+    def _check_size(
+        self, profile: Profile, hosts: int, entry: dict[str, Any], pointer: str
+    ) -> None:
+        """The number of hosts fits the profile's; inline work says itself what does not fit."""
+        if "profile" not in entry or not profile.needs_hosts:
+            return
+        if profile.ranks is not None and hosts != profile.ranks:
+            problem = f"has {plural_hosts(hosts)} for a profile of {profile.ranks} ranks"
+            self._fields.fail(f"{pointer}/hosts", f"{problem}; give one per rank")
+        if hosts < profile.at_least:
+            problem = f"has {plural_hosts(hosts)} for a profile with flows between"
+            problem += f" {profile.at_least} ranks; give at least so many"
+            self._fields.fail(f"{pointer}/hosts", problem)
+
+    def _host_list(self, value: Any, pointer: str) -> tuple[str, ...]:
+        """Names and ranges of names, expanded; equal lists give the same tuple."""
+        fields = self._fields
+        if type(value) is not list:
+            hint = f"; write [{shown(value)}]" if type(value) is str else "; give a list of names"
+            fields.fail(pointer, f"is {shown(value)}{hint}")
+        for k, name in enumerate(value):
+            if type(name) is not str:
+                fields.fail(f"{pointer}/{k}", f"is {shown(name)}; give the name of a host")
+        key = tuple(value)
+        if key not in self._hosts:
+            names: list[str] = []
+            for k, expression in enumerate(key):
+                try:
+                    names += expand(expression)
+                except ValueError as error:
+                    fields.fail(f"{pointer}/{k}", f"{shown(expression)} {error}")
+                if self._host_count + len(names) > MAX_TOTAL_HOSTS:
+                    problem = f"the lists of this file make more than {MAX_TOTAL_HOSTS} hosts"
+                    fields.fail(f"{pointer}/{k}", f"{problem}; give fewer")
+            self._host_count += len(names)
+            self._hosts[key] = key if key == tuple(names) else tuple(names)
+        return self._hosts[key]
+
+    def _after(self, value: Any, pointer: str) -> tuple[str, ...]:
+        if type(value) is not list:
+            self._fields.fail(pointer, f"is {shown(value)}; give a list of task ids")
+        names = tuple(self._id(name, f"{pointer}/{k}") for k, name in enumerate(value))
+        if len(set(names)) < len(names):
+            k = next(k for k, name in enumerate(names) if name in names[:k])
+            self._fields.fail(f"{pointer}/{k}", f"is {shown(names[k])} again; give each id once")
+        return names
+
+    def _check_ids(self, tasks: list[Task]) -> None:
+        """Ids are unique, those in `after` exist, and no task waits for itself in the end."""
+        fail = self._fields.fail
+        place: dict[str | None, int] = {}
+        for k, task in enumerate(tasks):
+            if place.setdefault(task.id, k) != k:
+                problem = f"is {shown(task.id)}, as /tasks/{place[task.id]}/id; give another"
+                fail(f"/tasks/{k}/id", problem)
+        followers: dict[int, list[int]] = {}
+        waits_for = [len(task.after) for task in tasks]
+        for k, task in enumerate(tasks):
+            for j, name in enumerate(task.after):
+                if name not in place:
+                    fail(f"/tasks/{k}/after/{j}", f"is {shown(name)}, which no task has as its id")
+                followers.setdefault(place[name], []).append(k)
+        ready = deque(k for k, count in enumerate(waits_for) if count == 0)
+        while ready:
+            for k in followers.get(ready.popleft(), ()):
+                waits_for[k] -= 1
+                if waits_for[k] == 0:
+                    ready.append(k)
+        stuck = {k for k, count in enumerate(waits_for) if count > 0}
+        if stuck:
+            cycle = _cycle({k: [place[name] for name in tasks[k].after] for k in stuck})
+            names = " after ".join(shown(tasks[k].id) for k in [*cycle[:3], cycle[0]][:4])
+            more = "" if len(cycle) <= 3 else f" (through {len(cycle)} tasks)"
+            fail(f"/tasks/{cycle[0]}/after", f"is circular: {names}{more}; remove one")
+
+
+def _cycle(before: dict[int, list[int]]) -> list[int]:
+    """A cycle among nodes of which each has a predecessor among them; smallest number first."""
+    node = min(before)
+    seen: dict[int, int] = {}
+    while node not in seen:
+        seen[node] = len(seen)
+        node = next(k for k in before[node] if k in before)
+    cycle = list(seen)[seen[node] :]
+    first = cycle.index(min(cycle))
+    return cycle[first:] + cycle[:first]
