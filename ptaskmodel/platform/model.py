@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -14,6 +14,10 @@ WIFI = "WIFI"
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
+def _no_properties() -> Mapping[str, str]:
+    return NO_PROPERTIES
+
+
 @dataclass(frozen=True, slots=True)
 class Disk:
     """A disk of a host, kept as a fact (no I/O is simulated)."""
@@ -21,7 +25,7 @@ class Disk:
     name: str
     read_bandwidth_Bps: float
     write_bandwidth_Bps: float
-    properties: Mapping[str, str] = NO_PROPERTIES
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Host:
     pstate: int = 0
     zone: str = ""
     coordinates: tuple[float, float, float] | None = None
-    properties: Mapping[str, str] = NO_PROPERTIES
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
     disks: tuple[Disk, ...] = ()
     speed_profile: Profile | None = None
     state_profile: Profile | None = None
@@ -64,7 +68,8 @@ class Host:
 class Link:
     """A link: one of SHARED (the sum of uses is limited), FATPIPE (each use is), WIFI.
 
-    A SPLITDUPLEX link of a file is two SHARED links, named ``id_UP`` and ``id_DOWN``.
+    A SPLITDUPLEX link of a file is two SHARED links, named ``id_UP`` and ``id_DOWN``. The rates of
+    a Wifi zone's link are in ``wifi_bandwidths_Bps``, the first also in ``bandwidth_Bps``.
     """
 
     index: int
@@ -73,10 +78,15 @@ class Link:
     latency_s: float
     policy: str = SHARED
     zone: str = ""
-    properties: Mapping[str, str] = NO_PROPERTIES
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
     bandwidth_profile: Profile | None = None
     latency_profile: Profile | None = None
     state_profile: Profile | None = None
+    wifi_bandwidths_Bps: tuple[float, ...] = ()
+
+
+class PlatformWarning(UserWarning):
+    """A platform file that is read, but holds something old, odd or surely not meant."""
 
 
 class Route(NamedTuple):
@@ -89,10 +99,11 @@ class Route(NamedTuple):
 class RouteParts(NamedTuple):
     """A route as link indices, cut where the zones are left and entered.
 
-    Between hosts of two given leaf zones, without a bypass, ``up`` depends on the source alone,
-    ``down`` on the destination alone and ``across`` on neither; within one zone all is ``across``.
-    ``separable`` says that this holds. The latency is the sum over the links plus
-    ``extra_latency_s`` (Vivaldi distances).
+    Between hosts of two different leaf zones, ``up`` depends on the source and the zone of the
+    destination, ``down`` on the destination and the zone of the source, ``across`` on the two
+    zones: ``separable`` says that this holds for all hosts of the two zones. Within one zone all
+    is ``across`` and nothing is separable. The latency is the sum over the links plus
+    ``extra_latency_s`` (Vivaldi distances; a route with one is not separable).
     """
 
     up: tuple[int, ...]

@@ -1,0 +1,276 @@
+"""A platform under construction: adds hosts, links, points and zones, and refuses duplicates."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ptaskmodel import units
+from ptaskmodel.errors import PlatformError
+from ptaskmodel.platform.elements import Element, Source, short
+from ptaskmodel.platform.model import FATPIPE, NO_PROPERTIES, SHARED, Host, Link, Profile
+from ptaskmodel.platform.routing.cluster_tables import star_table
+from ptaskmodel.platform.zones import (
+    LOOPBACK,
+    ROOT,
+    STAR_KINDS,
+    WIFI_ZONE,
+    LocalRoute,
+    Points,
+    StarPaths,
+    Zone,
+)
+
+MAX_HOSTS = 4_000_000
+MAX_LINKS = 16_000_000
+MAX_ZONE_DEPTH = 50
+LOOPBACK_NAME = "__loopback__"
+
+
+class Builder:
+    """What has been declared so far. ``zone`` is the innermost open zone, None outside."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.hosts: list[Host] = []
+        self.links: list[Link] = []
+        self.host_index: dict[str, int] = {}
+        self.link_index: dict[str, int] = {LOOPBACK_NAME: LOOPBACK}
+        self.duplex: dict[str, int] = {}
+        self.zones: list[Zone] = []
+        self.zone_index: dict[str, int] = {}
+        self.points = Points()
+        self.config: dict[str, str] = {}
+        self.zone: Zone | None = None
+        self.traces: dict[str, Profile] = {}
+        self.fat_tree_links = 0
+        self.fat_tree_hosts = 0
+        self.dragonfly_links = 0
+
+    def open_zone(self, element: Element, name: str, kind: str) -> Zone:
+        """Add a zone, and a point for it in its parent, and make it the current one."""
+        parent = self.zone
+        if parent is None and self.zones:
+            raise self.source.error(
+                element, "a second top-level zone; put both inside one zone with zoneRoutes"
+            )
+        depth = parent.depth + 1 if parent is not None else 0
+        if depth >= MAX_ZONE_DEPTH:
+            raise self.source.error(element, f"zones are nested more than {MAX_ZONE_DEPTH} deep")
+        if not name:
+            raise self.source.error(element, "the id of the zone is empty")
+        if name in self.points.by_name:
+            raise self.source.error(element, f"the name {short(name)} is taken; choose another id")
+        number = len(self.zones)
+        above = parent.number if parent is not None else ROOT
+        point = self.add_points([name], parent)[0]
+        zone = Zone(number, name, kind, above, point, depth, element.line)
+        self.points.child_zone[point] = number
+        if parent is not None:
+            parent.children.append(number)
+        self.zones.append(zone)
+        self.zone_index[name] = number
+        self.zone = zone
+        return zone
+
+    def close_zone(self) -> None:
+        """Go back to the parent of the current zone."""
+        zone = self.current()
+        self.zone = None if zone.parent == ROOT else self.zones[zone.parent]
+
+    def current(self) -> Zone:
+        """The current zone; callers are inside one."""
+        assert self.zone is not None
+        return self.zone
+
+    def add_points(self, names: Sequence[str], zone: Zone | None) -> range:
+        """Number new points of a zone (None: the root zone itself)."""
+        points = self.points
+        numbers = range(len(points.names), len(points.names) + len(names))
+        points.names.extend(names)
+        if zone is None:
+            points.zone.extend([ROOT] * len(names))
+            points.position.extend(range(len(names)))
+        else:
+            points.zone.extend([zone.number] * len(names))
+            first = len(zone.points)
+            points.position.extend(range(first, first + len(names)))
+            assert isinstance(zone.points, list)
+            zone.points.extend(numbers)
+        points.by_name.update(zip(names, numbers, strict=True))
+        return numbers
+
+    def add_router(self, element: Element, name: str) -> int:
+        """A point without computing power."""
+        if name in self.points.by_name:
+            raise self.source.error(element, f"the name {short(name)} is taken; choose another id")
+        return self.add_points([name], self.current())[0]
+
+    def add_hosts(
+        self,
+        element: Element,
+        names: Sequence[str],
+        speeds_flops: tuple[float, ...],
+        cores: int = 1,
+        **facts: Any,
+    ) -> range:
+        """Equal hosts of the current zone; the numbers of their points."""
+        zone, first = self.current(), len(self.hosts)
+        if first + len(names) > MAX_HOSTS:
+            raise self.source.error(element, f"more than {MAX_HOSTS} hosts; use fewer")
+        self._claim(element, "host", names, self.host_index, first)
+        zone_name = zone.name
+        self.hosts.extend(
+            Host(index, name, speeds_flops, cores, zone=zone_name, **facts)
+            for index, name in enumerate(names, first)
+        )
+        numbers = self.add_points(names, zone)
+        self.points.host.update(zip(numbers, range(first, first + len(names)), strict=True))
+        return numbers
+
+    def add_links(
+        self,
+        element: Element,
+        names: Sequence[str],
+        bandwidth_Bps: float,
+        latency_s: float,
+        policy: str = SHARED,
+        **facts: Any,
+    ) -> int:
+        """Equal links; the index of the first."""
+        first = len(self.links)
+        if first + len(names) > MAX_LINKS:
+            raise self.source.error(element, f"more than {MAX_LINKS} links; use fewer")
+        self._claim(element, "link", names, self.link_index, first)
+        zone_name = self.zone.name if self.zone is not None else ""
+        self.links.extend(
+            Link(index, name, bandwidth_Bps, latency_s, policy, zone_name, **facts)
+            for index, name in enumerate(names, first)
+        )
+        return first
+
+    def add_cables(
+        self, element: Element, ids: Sequence[str], duplex: bool, bandwidth_Bps: float,
+        latency_s: float, **facts: Any,
+    ) -> int:  # fmt: skip
+        """Links named ``ids``, or two halves each if ``duplex``; the index of the first."""
+        if not duplex:
+            return self.add_links(element, ids, bandwidth_Bps, latency_s, **facts)
+        names = [name + half for name in ids for half in ("_UP", "_DOWN")]
+        first = self.add_links(element, names, bandwidth_Bps, latency_s, **facts)
+        self.duplex.update(zip(ids, range(first, first + len(names), 2), strict=True))
+        return first
+
+    def _claim(
+        self, element: Element, what: str, names: Sequence[str], taken: dict[str, int], first: int
+    ) -> None:
+        """Enter new names in an index. Raises PlatformError on an empty or repeated one."""
+        fresh = dict(zip(names, range(first, first + len(names)), strict=True))
+        if len(fresh) < len(names) or "" in fresh or not taken.keys().isdisjoint(fresh):
+            seen: set[str] = set()
+            for name in names:
+                if name == "":
+                    raise self.source.error(element, f"the name of the {what} is empty")
+                if name in seen or name in taken:
+                    reserved = " (reserved for the built-in loopback)" * (name == LOOPBACK_NAME)
+                    text = f"the {what} {short(name)} exists already{reserved}; choose another name"
+                    raise self.source.error(element, text)
+                seen.add(name)
+        taken.update(fresh)
+
+    def link_by_name(self, element: Element, name: str) -> int:
+        """Index of a link that exists; PlatformError otherwise."""
+        index = self.link_index.get(name)
+        if index is None:
+            hint = "declare it before this line"
+            if name in self.duplex:
+                hint = f"it is SPLITDUPLEX: write {name}_UP, {name}_DOWN or a direction"
+            raise self.source.error(element, f"unknown link {short(name)}; {hint}")
+        return index
+
+    def point_by_name(self, element: Element, attribute: str) -> int:
+        """Number of a host, router or zone that exists; PlatformError otherwise."""
+        name = element[attribute]
+        point = self.points.by_name.get(name)
+        if point is None:
+            what = f"{attribute}: unknown host or router {short(name)}; declare it before this line"
+            raise self.source.error(element, what)
+        return point
+
+    def star_paths(self, point: int) -> StarPaths:
+        """Paths of a point of the current star zone, to be filled in."""
+        return self.current().star.setdefault(self.points.position[point], StarPaths())
+
+    def finish(self) -> None:
+        """Add the built-in loopback as last link, and make the tables of the star zones."""
+        if not self.zones:
+            raise self.source.error_at(1, "platform: it holds no zone; add a zone or a cluster")
+        if not self.hosts:
+            raise self.source.error_at(1, "platform: it holds no host; add one")
+        last = len(self.links)
+        bandwidth = self._config_number("network/loopback-bw", 1e10)
+        latency = self._config_number("network/loopback-lat", 0.0)
+        self.links.append(Link(last, LOOPBACK_NAME, bandwidth, latency, FATPIPE))
+        self.link_index[LOOPBACK_NAME] = last
+        for zone in self.zones:
+            _set_loopback(zone, last)
+            if zone.kind in STAR_KINDS and zone.walk is None:
+                self._finish_star(zone)
+            if zone.kind == WIFI_ZONE:
+                self._finish_wifi(zone)
+
+    def _finish_star(self, zone: Zone) -> None:
+        nothing = StarPaths((), ())
+        rows = [zone.star.get(position, nothing) for position in range(len(zone.points))]
+        zone.walk = star_table(
+            [row.up for row in rows], [row.down for row in rows], [row.loopback for row in rows]
+        )
+
+    def _finish_wifi(self, zone: Zone) -> None:
+        name = zone.properties.get("access_point")
+        if name is None:
+            return
+        point = self.points.by_name.get(name)
+        if point is None or self.points.zone[point] != zone.number:
+            what = f"zone {short(zone.name)}: access_point {short(name)} is not in the zone"
+            raise self.source.error_at(zone.line, f"{what}; name one of its hosts or routers")
+        zone.access_point = self.points.position[point]
+
+    def _config_number(self, key: str, default: float) -> float:
+        if key not in self.config:
+            return default
+        try:
+            return units.parse_quantity(self.config[key], {"": 1.0}, "")[0]
+        except units.UnitError as error:
+            raise PlatformError(f"{self.source.path}: config {key}: {error}") from None
+
+    def replace_host(self, index: int, **facts: Any) -> None:
+        """Attach a fact that came later in the file."""
+        self.hosts[index] = dataclasses.replace(self.hosts[index], **facts)
+
+    def replace_link(self, index: int, **facts: Any) -> None:
+        """Attach a fact that came later in the file."""
+        self.links[index] = dataclasses.replace(self.links[index], **facts)
+
+
+def _set_loopback(zone: Zone, index: int) -> None:
+    """Put the index of the built-in loopback where routes name it (known only at the end)."""
+
+    def real(links: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(index if link == LOOPBACK else link for link in links)
+
+    for routes in (zone.routes, zone.bypasses):
+        for key, route in routes.items():
+            if LOOPBACK in route.links:
+                routes[key] = LocalRoute(real(route.links), route.gateway_from, route.gateway_to)
+    for paths in zone.star.values():
+        paths.loopback = real(paths.loopback)
+
+
+def properties_of(element: Element) -> Mapping[str, str]:
+    """Its ``prop`` children; of an id given twice the first value holds."""
+    properties: dict[str, str] = {}
+    for prop in element.of("prop"):
+        properties.setdefault(prop["id"], prop["value"])
+    return properties or NO_PROPERTIES

@@ -1,0 +1,322 @@
+"""Elements that declare hosts, links, routers, peers, star zones, profiles and options."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from ptaskmodel.platform.availability import ProfileError, parse_profile
+from ptaskmodel.platform.builder import Builder, properties_of
+from ptaskmodel.platform.elements import Element, short
+from ptaskmodel.platform.model import SHARED, WIFI, Disk, Profile
+from ptaskmodel.platform.radicals import expand_radical
+from ptaskmodel.platform.zones import CLUSTER, VIVALDI, WIFI_ZONE
+
+MAX_PROFILE_BYTES = 256 * 1024 * 1024
+SPLIT = frozenset({"SPLITDUPLEX", "FULLDUPLEX"})
+
+CONFIG_ALIASES = {
+    "maxmin/precision": "precision/work-amount",
+    "surf/precision": "precision/timing",
+}
+# The keys of SimGrid that may change a time here; those of other families are kept unread.
+CONFIG_KEYS = frozenset(
+    [
+        "bmf/max-iterations",
+        "bmf/precision",
+        "cpu/maxmin-selective-update",
+        "cpu/model",
+        "cpu/optim",
+        "cpu/solver",
+        "disk/model",
+        "disk/solver",
+        "host/model",
+        "host/solver",
+        "maxmin/concurrency-limit",
+        "maxmin/precision",
+        "network/TCP-gamma",
+        "network/bandwidth-factor",
+        "network/crosstraffic",
+        "network/latency-factor",
+        "network/loopback-bw",
+        "network/loopback-lat",
+        "network/maxmin-selective-update",
+        "network/model",
+        "network/optim",
+        "network/solver",
+        "network/weight-S",
+        "precision/timing",
+        "precision/work-amount",
+        "surf/precision",
+    ]
+)
+CONFIG_FAMILIES = frozenset(
+    {"bmf", "cpu", "disk", "host", "maxmin", "network", "precision", "surf"}
+)
+
+
+class Declarations:
+    """One method per tag; the builder holds the result."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.source = builder.source
+        self.profiles: dict[Path, Profile] = {}
+        self.connections: list[Element] = []
+        self.host_links: list[Element] = []
+        self.cabinets: list[Element] = []
+        self.backbones: list[int] = []
+
+    def config(self, element: Element) -> None:
+        """Properties sorted by key; what an earlier config set holds."""
+        chosen = properties_of(element)
+        for key in sorted(chosen):
+            family = key.partition("/")[0]
+            if key.replace("_", "-") in CONFIG_KEYS - {key}:
+                self.source.note(element, "old", f"{key} is an old name: write - for _")
+            elif family in CONFIG_FAMILIES and key not in CONFIG_KEYS:
+                close = difflib.get_close_matches(key, CONFIG_KEYS, 1)
+                hint = f"do you mean {close[0]}?" if close else "remove it"
+                raise self.source.error(element, f"unknown key {short(key)}; {hint}")
+            name = key.replace("_", "-") if family in CONFIG_FAMILIES else key
+            self.builder.config.setdefault(CONFIG_ALIASES.get(name, name), chosen[key])
+
+    def random(self, element: Element) -> None:
+        self.source.note(element, "old", "ignored, as by SimGrid; remove it")
+
+    def actor(self, element: Element) -> None:
+        """Deployments belong to SimGrid programs."""
+        self.source.note(element, "ignored", "actors are ignored; tasks come from their own file")
+
+    def host(self, element: Element) -> None:
+        speeds = self.source.speeds_flops(element, "speed")
+        self.builder.add_hosts(
+            element,
+            [element["id"]],
+            speeds,
+            self.source.integer(element, "core", 1),
+            pstate=self._pstate(element, len(speeds)),
+            coordinates=self.source.coordinates(element),
+            properties=properties_of(element),
+            disks=self._disks(element),
+            speed_profile=self._speed_profile(element),
+            state_profile=self.profile(element, "state_file"),
+        )
+        self._set_coordinates(element)
+
+    def _pstate(self, element: Element, count: int) -> int:
+        pstate = self.source.integer(element, "pstate", 0)
+        if pstate >= count:
+            what = f"pstate {pstate}, but speed lists {count}; give more speeds or a smaller pstate"
+            raise self.source.error(element, what)
+        return pstate
+
+    def _speed_profile(self, element: Element) -> Profile | None:
+        if element["availability_file"]:
+            self.source.note(element, "old", "availability_file is an old name of speed_file")
+        by_old_name = self.profile(element, "availability_file")
+        return self.profile(element, "speed_file") or by_old_name
+
+    def _disks(self, element: Element) -> tuple[Disk, ...]:
+        disks: dict[str, Disk] = {}
+        for child in element.of("disk"):
+            if child["id"] in disks:
+                raise self.source.error(child, "the host has a disk of this name; choose another")
+            disks[child["id"]] = Disk(
+                child["id"],
+                self.source.bandwidth_Bps(child, "read_bw"),
+                self.source.bandwidth_Bps(child, "write_bw"),
+                properties_of(child),
+            )
+        return tuple(disks.values())
+
+    def _set_coordinates(self, element: Element) -> None:
+        coordinates = self.source.coordinates(element)
+        if coordinates is not None:
+            self.builder.points.coordinates[len(self.builder.points.names) - 1] = coordinates
+
+    def router(self, element: Element) -> None:
+        self.builder.add_router(element, element["id"])
+        self._set_coordinates(element)
+
+    def link(self, element: Element) -> None:
+        zone = self.builder.current()
+        wifi = zone.kind == WIFI_ZONE
+        bandwidths = self.source.bandwidths_Bps(element, "bandwidth")
+        if len(bandwidths) > 1 and not wifi:
+            raise self.source.error(element, "several bandwidths outside a Wifi zone; give one")
+        latency = self.source.time_s(element, "latency") if element["latency"] else 0.0
+        policy = element["sharing_policy"]
+        if policy == "FULLDUPLEX":
+            self.source.note(element, "old", "FULLDUPLEX is an old name of SPLITDUPLEX")
+        if wifi and latency > 0:
+            raise self.source.error(element, "a Wifi link has no latency; write latency='0s'")
+        if wifi and zone.wifi_link >= 0:
+            raise self.source.error(element, "a Wifi zone has one link; remove the others")
+        split = policy in SPLIT and not wifi
+        first = self.builder.add_cables(
+            element,
+            [element["id"]],
+            split,
+            bandwidths[0],
+            latency,
+            policy=WIFI if wifi else SHARED if split else policy,
+            properties=properties_of(element),
+            bandwidth_profile=self.profile(element, "bandwidth_file"),
+            latency_profile=self.profile(element, "latency_file"),
+            state_profile=self.profile(element, "state_file"),
+            wifi_bandwidths_Bps=bandwidths if wifi else (),
+        )
+        if wifi:
+            zone.wifi_link = first
+
+    def peer(self, element: Element) -> None:
+        if self.builder.zone is None or self.builder.zone.kind != VIVALDI:
+            raise self.source.error(element, "a peer outside a Vivaldi zone; set routing='Vivaldi'")
+        if element["lat"]:
+            self.source.note(element, "ignored", "lat has no effect; put it in coordinates")
+        name = element["id"]
+        point = self.builder.add_hosts(
+            element,
+            [name],
+            self.source.speeds_flops(element, "speed"),
+            coordinates=self.source.coordinates(element),
+            speed_profile=self._speed_profile(element),
+            state_profile=self.profile(element, "state_file"),
+        )[0]
+        self._set_coordinates(element)
+        up = self.source.bandwidth_Bps(element, "bw_out")
+        down = self.source.bandwidth_Bps(element, "bw_in")
+        paths = self.builder.star_paths(point)
+        paths.up = (self.builder.add_links(element, [f"link_{name}_UP"], up, 0.0),)
+        paths.down = (self.builder.add_links(element, [f"link_{name}_DOWN"], down, 0.0),)
+
+    def backbone(self, element: Element) -> None:
+        self._expect_star(element)
+        bandwidth = self.source.bandwidth_Bps(element, "bandwidth")
+        latency = self.source.time_s(element, "latency")
+        self.backbones.append(self.builder.add_links(element, [element["id"]], bandwidth, latency))
+
+    def host_link(self, element: Element) -> None:
+        self._expect_star(element)
+        self.host_links.append(element)
+
+    def cabinet(self, element: Element) -> None:
+        self._expect_star(element)
+        self.cabinets.append(element)
+
+    def _expect_star(self, element: Element) -> None:
+        if self.builder.zone is None or self.builder.zone.kind != CLUSTER:
+            self.source.note(
+                element,
+                "misplaced",
+                "outside a zone of routing Cluster, it is kept for the next one that ends",
+            )
+
+    def close_star(self) -> None:
+        """At the end of a Cluster zone: its backbone, host_links in order, then cabinets."""
+        backbone = tuple(self.backbones[-1:])
+        for element in self.host_links:
+            point = self.builder.point_by_name(element, "id")
+            if self.builder.points.zone[point] != self.builder.current().number:
+                raise self.source.error(element, "the host is not in this zone; move it here")
+            up = self.builder.link_by_name(element, element["up"])
+            down = self.builder.link_by_name(element, element["down"])
+            paths = self.builder.star_paths(point)
+            paths.up, paths.down = (up, *backbone), (*backbone, down)
+        for element in self.cabinets:
+            self._make_cabinet(element, backbone)
+        self.backbones, self.host_links, self.cabinets = [], [], []
+
+    def _make_cabinet(self, element: Element, backbone: tuple[int, ...]) -> None:
+        radicals = expand_radical(self.source, element)
+        names = [f"{element['prefix']}{radical}{element['suffix']}" for radical in radicals]
+        points = self.builder.add_hosts(element, names, self.source.speeds_flops(element, "speed"))
+        bandwidth = self.source.bandwidth_Bps(element, "bw")
+        latency = self.source.time_s(element, "lat")
+        halves = [f"link_{name}_{half}" for name in names for half in ("UP", "DOWN")]
+        first = self.builder.add_links(element, halves, bandwidth, latency)
+        for rank, point in enumerate(points):
+            paths = self.builder.star_paths(point)
+            paths.up = (first + 2 * rank, *backbone)
+            paths.down = (*backbone, first + 2 * rank + 1)
+
+    def prop(self, element: Element) -> None:
+        """A property of the current zone."""
+        self.builder.current().properties.setdefault(element["id"], element["value"])
+
+    def trace(self, element: Element) -> None:
+        if element["id"] in self.builder.traces:
+            raise self.source.error(element, "a trace of this name exists; choose another id")
+        if element["file"]:
+            profile = self._read_profile(element, element["file"])
+        else:
+            period = self.source.number(element, "periodicity")
+            profile = self._parse_profile(
+                element, element["id"], element.text, period if period > 0 else None
+            )
+        self.builder.traces[element["id"]] = profile
+
+    def profile(self, element: Element, attribute: str) -> Profile | None:
+        """The profile in the file that an attribute names, or None if it names none."""
+        name = element[attribute]
+        return self._read_profile(element, name) if name else None
+
+    def _read_profile(self, element: Element, name: str) -> Profile:
+        path = self.source.path.parent / name
+        if path in self.profiles:
+            return self.profiles[path]
+        try:
+            with path.open("rb") as stream:
+                content = stream.read(MAX_PROFILE_BYTES + 1)
+            text = content.decode()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise self.source.error(
+                element, f"the profile {short(name)} cannot be read: {reason}"
+            ) from None
+        if len(content) > MAX_PROFILE_BYTES:
+            raise self.source.error(element, f"the profile {short(name)} is too large")
+        self.profiles[path] = self._parse_profile(element, name, text, None)
+        return self.profiles[path]
+
+    def _parse_profile(
+        self, element: Element, name: str, text: str, period_s: float | None
+    ) -> Profile:
+        try:
+            return parse_profile(name, text, period_s)
+        except ProfileError as error:
+            what = f"profile {short(name)}, its line {error.line}: {error}"
+            raise self.source.error(element, what) from None
+
+    def trace_connect(self, element: Element) -> None:
+        self.connections.append(element)
+
+    def connect_traces(self) -> None:
+        """At the end of the file: attach each trace to its host or link."""
+        for element in self.connections:
+            profile = self.builder.traces.get(element["trace"])
+            if profile is None:
+                what = f"unknown trace {short(element['trace'])}; declare it in this file"
+                raise self.source.error(element, what)
+            kind, name = element["kind"], element["element"]
+            if kind in ("HOST_AVAIL", "SPEED"):
+                index = self.builder.host_index.get(name)
+                if index is None:
+                    raise self.source.error(element, f"unknown host {short(name)}")
+                field = "state_profile" if kind == "HOST_AVAIL" else "speed_profile"
+                self.builder.replace_host(index, **{field: profile})
+                continue
+            for index in self._connected_links(element, name):
+                field = {"LINK_AVAIL": "state_profile", "BANDWIDTH": "bandwidth_profile"}.get(
+                    kind, "latency_profile"
+                )
+                self.builder.replace_link(index, **{field: profile})
+
+    def _connected_links(self, element: Element, name: str) -> tuple[int, ...]:
+        if name in self.builder.duplex:
+            first = self.builder.duplex[name]
+            return (first, first + 1)
+        if name not in self.builder.link_index or self.builder.link_index[name] < 0:
+            raise self.source.error(element, f"unknown link {short(name)}")
+        return (self.builder.link_index[name],)

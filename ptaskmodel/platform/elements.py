@@ -1,0 +1,140 @@
+"""One element of a platform file, and reading its attributes with errors that say where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ptaskmodel import units
+from ptaskmodel.errors import PlatformError
+
+
+class Element:
+    """An XML element: tag, attributes (defaults filled in), line, children that belong to it."""
+
+    __slots__ = ("attributes", "children", "line", "tag", "text")
+
+    def __init__(self, tag: str, attributes: dict[str, str], line: int) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.line = line
+        self.children: list[Element] = []
+        self.text = ""
+
+    def __getitem__(self, name: str) -> str:
+        return self.attributes[name]
+
+    def __str__(self) -> str:
+        attributes = self.attributes
+        if attributes.get("id"):
+            return f"{self.tag} {short(attributes['id'])}"
+        if "src" in attributes and "dst" in attributes:
+            return f"{self.tag} {short(attributes['src'])} -> {short(attributes['dst'])}"
+        return self.tag
+
+    def of(self, tag: str) -> Iterator[Element]:
+        """Its children of one tag."""
+        return (child for child in self.children if child.tag == tag)
+
+
+class Note(NamedTuple):
+    """Something odd in a file, that does not stop its reading."""
+
+    line: int
+    kind: str
+    text: str
+
+
+def short(text: str) -> str:
+    """Quoted, on one line and never long."""
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+class Source:
+    """The file being read: makes the errors, keeps the notes, converts attribute values."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notes: list[Note] = []
+        self._kinds: Counter[str] = Counter()
+
+    def error(self, element: Element, what: str) -> PlatformError:
+        """``file:line: element: what; remedy``, to be raised."""
+        return self.error_at(element.line, f"{element}: {what}")
+
+    def error_at(self, line: int, what: str) -> PlatformError:
+        return PlatformError(f"{self.path}:{line}: {what}")
+
+    def note(self, element: Element, kind: str, what: str) -> None:
+        """Remember something odd; at most 1000 of a kind are kept (all are counted)."""
+        self._kinds[kind] += 1
+        if self._kinds[kind] <= 1000:
+            self.notes.append(Note(element.line, kind, f"{element}: {what}"))
+
+    def note_count(self, kind: str) -> int:
+        return self._kinds[kind]
+
+    def time_s(self, element: Element, name: str) -> float:
+        return self._quantity(element, name, element[name], units.TIME_UNITS, "s")
+
+    def bandwidth_Bps(self, element: Element, name: str) -> float:
+        return self._quantity(element, name, element[name], units.BANDWIDTH_UNITS, "Bps")
+
+    def bandwidths_Bps(self, element: Element, name: str) -> tuple[float, ...]:
+        items = element[name].replace(";", ",").split(",")
+        return tuple(
+            self._quantity(element, name, item.strip(), units.BANDWIDTH_UNITS, "Bps")
+            for item in items
+        )
+
+    def speeds_flops(self, element: Element, name: str) -> tuple[float, ...]:
+        """One speed per pstate."""
+        return tuple(
+            self._quantity(element, name, item.strip(), units.SPEED_UNITS, "f")
+            for item in element[name].split(",")
+        )
+
+    def number(self, element: Element, name: str) -> float:
+        """A finite number without unit."""
+        try:
+            value, rest = units.split_float(element[name])
+        except units.UnitError as error:
+            raise self.error(element, f"{name}: {error}; give a number") from None
+        if rest.strip() or not abs(value) < 1e300:
+            raise self.error(element, f"{name}={short(element[name])}; give a finite number")
+        return value
+
+    def integer(self, element: Element, name: str, least: int) -> int:
+        try:
+            value = units.parse_integer(element[name])
+        except units.UnitError as error:
+            raise self.error(element, f"{name}: {error}; give an integer") from None
+        if value < least:
+            raise self.error(element, f"{name} is {value}; it must be at least {least}")
+        return value
+
+    def coordinates(self, element: Element) -> tuple[float, float, float] | None:
+        """The three numbers of Vivaldi, or None if not given."""
+        if not element["coordinates"]:
+            return None
+        try:
+            numbers = tuple(float(word) for word in element["coordinates"].split())
+        except ValueError:
+            numbers = ()
+        if len(numbers) != 3 or not all(abs(number) < 1e300 for number in numbers):
+            what = f"coordinates {short(element['coordinates'])}; give three numbers: 'x y z'"
+            raise self.error(element, what)
+        return (numbers[0], numbers[1], numbers[2])
+
+    def _quantity(
+        self, element: Element, name: str, text: str, known: dict[str, float], default: str
+    ) -> float:
+        try:
+            value, bare = units.parse_quantity(text, known, default)
+        except units.UnitError as error:
+            raise self.error(element, f"{name}: {error}") from None
+        if bare:
+            self.note(element, "unit", f"{name}={text!r} has no unit; {default} is meant, write it")
+        return value

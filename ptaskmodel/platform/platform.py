@@ -1,0 +1,265 @@
+"""The platform: hosts and links as facts, routes on demand."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.errors import PlatformError, RouteError
+from ptaskmodel.platform.elements import Note, short
+from ptaskmodel.platform.model import Host, Link, Route, RouteParts
+from ptaskmodel.platform.routing.cluster_tables import WalkTable
+from ptaskmodel.platform.routing.local import (
+    MAX_ROUTE_LINKS,
+    FullRouting,
+    NoLocalRoute,
+    NoRouting,
+    VivaldiRouting,
+    WalkRouting,
+    WifiRouting,
+    ZoneRouting,
+)
+from ptaskmodel.platform.routing.shortest_path import DijkstraRouting, FloydRouting
+from ptaskmodel.platform.zones import (
+    DIJKSTRA,
+    FLOYD,
+    FULL,
+    NONE,
+    ROOT,
+    VIVALDI,
+    WIFI_ZONE,
+    LocalRoute,
+    Zone,
+)
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform.builder import Builder
+
+CACHED_ROUTES = 2**16
+
+Path_ = tuple[tuple[int, ...], float, bool]
+
+
+class Platform:
+    """What exists, read from a file; unchangeable.
+
+    ``hosts`` and ``links`` are in order of declaration (``hosts[i].index == i``); the last link is
+    the built-in ``__loopback__``. ``config`` holds the options of the file, old names replaced by
+    new ones; ``notes`` what is odd in it; ``zones`` its tree of zones, the root first.
+    """
+
+    def __init__(self, builder: Builder, path: Path) -> None:
+        self.path = path
+        self.hosts: Sequence[Host] = tuple(builder.hosts)
+        self.links: Sequence[Link] = tuple(builder.links)
+        self.config: dict[str, str] = builder.config
+        self.notes: tuple[Note, ...] = tuple(builder.source.notes)
+        self.zones: Sequence[Zone] = tuple(builder.zones)
+        self.points = builder.points
+        self.duplex = builder.duplex
+        self._host_index = builder.host_index
+        self._link_index = builder.link_index
+        self._host_points = list(builder.points.host)
+        self._routings: dict[int, ZoneRouting] = {}
+        self._cached_path = functools.lru_cache(CACHED_ROUTES)(self._path)
+        self._cached_local = functools.lru_cache(CACHED_ROUTES)(self._between_zones)
+
+    def __repr__(self) -> str:
+        return f"<Platform {self.path}: {len(self.hosts)} hosts, {len(self.links)} links>"
+
+    def host(self, name: str) -> Host:
+        """The host of a name. Raises PlatformError, with names that come close."""
+        index = self._host_index.get(name)
+        if index is None:
+            raise PlatformError(self._unknown("host", name, self._host_index))
+        return self.hosts[index]
+
+    def link(self, name: str) -> Link:
+        """The link of a name. Raises PlatformError, with names that come close."""
+        index = self._link_index.get(name)
+        if index is None:
+            raise PlatformError(self._unknown("link", name, self._link_index))
+        return self.links[index]
+
+    def _unknown(self, what: str, name: str, known: dict[str, int]) -> str:
+        # Comparing with very many names would take longer than people wait for an error.
+        some = list(known)[:20_000]
+        close = difflib.get_close_matches(str(name), some, 3)
+        hint = f"do you mean {' or '.join(map(repr, close))}?" if close else f"e.g. {some[0]!r}"
+        return f"{self.path}: unknown {what} {short(str(name))}; {hint}"
+
+    def route(self, source: str, destination: str) -> Route:
+        """The route between two hosts, by name. Raises PlatformError, RouteError."""
+        parts = self.route_parts(self.host(source).index, self.host(destination).index)
+        latency = parts.extra_latency_s
+        for link in (*parts.across, *parts.up, *parts.down):
+            latency += self.links[link].latency_s
+        return Route(tuple(self.links[link].name for link in parts.links), latency)
+
+    def route_parts(self, source: int, destination: int) -> RouteParts:
+        """The route between two hosts, by index. Raises RouteError if there is none."""
+        return self._parts(self._host_points[source], self._host_points[destination])
+
+    def leaf_zone(self, host: int) -> int:
+        """Number (position in ``zones``) of the zone that directly holds a host."""
+        return self.points.zone[self._host_points[host]]
+
+    @functools.cached_property
+    def local_numbers(self) -> NDArray[np.int64]:
+        """Per host index, its number inside its leaf zone (what walks count in)."""
+        numbers = (self.points.position[point] for point in self._host_points)
+        return np.fromiter(numbers, np.int64, len(self.hosts))
+
+    def walk_table(self, zone: int) -> WalkTable | None:
+        """Kind and table of a zone for ``routing.walks.walk``.
+
+        None if its routes are not walks: another kind of zone, a bypass, coordinates.
+        """
+        facts = self.zones[zone]
+        return None if facts.bypasses or facts.kind == VIVALDI else facts.walk
+
+    @functools.cached_property
+    def graph(self) -> Any:
+        """A ``networkx.Graph`` of hosts, routers, switches and links; see ``topology.py``."""
+        from ptaskmodel.platform.topology import build_graph
+
+        return build_graph(self)
+
+    def _parts(self, source: int, destination: int) -> RouteParts:
+        """The route between two points."""
+        zones = self.points.zone
+        if zones[source] == zones[destination]:
+            local = self._inside(zones[source], source, destination)
+            return RouteParts((), local.links, (), local.extra_latency_s, False)
+        middle, plain = self._cached_local(zones[source], zones[destination])
+        up = down = ()
+        extra = middle.extra_latency_s
+        if middle.gateway_from != source:
+            up, more, plain_up = self._cached_path(source, middle.gateway_from)
+            extra, plain = extra + more, plain and plain_up
+        if middle.gateway_to != destination:
+            down, more, plain_down = self._cached_path(middle.gateway_to, destination)
+            extra, plain = extra + more, plain and plain_down
+        if len(up) + len(middle.links) + len(down) > MAX_ROUTE_LINKS:
+            raise RouteError(
+                f"{self.path}: the route from {self._name(source)} to {self._name(destination)} "
+                f"crosses more than {MAX_ROUTE_LINKS} links; simplify the zones"
+            )
+        return RouteParts(up, middle.links, down, extra, plain)
+
+    def _path(self, source: int, destination: int) -> Path_:
+        """Links, extra latency, and whether no Vivaldi zone was met."""
+        parts = self._parts(source, destination)
+        zone = self.zones[self.points.zone[source]]
+        plain = parts.separable or (
+            self.points.zone[destination] == zone.number and zone.kind != VIVALDI
+        )
+        return parts.links, parts.extra_latency_s, plain
+
+    def _links_between(self, source: int, destination: int) -> tuple[tuple[int, ...], float]:
+        links, extra, _ = self._cached_path(source, destination)
+        return links, extra
+
+    def _inside(self, number: int, source: int, destination: int) -> LocalRoute:
+        """The route between two points of one zone."""
+        zone = self.zones[number]
+        bypass = zone.bypasses.get((source, destination))
+        return bypass or self._local(zone, source, destination)
+
+    def _between_zones(self, source: int, destination: int) -> tuple[LocalRoute, bool]:
+        """From a leaf zone to another: the middle part of the route, in their common ancestor.
+
+        The second value says that no Vivaldi zone takes part.
+        """
+        above_source, above_destination = self._above(source), self._above(destination)
+        while len(above_source) > 1 and len(above_destination) > 1:
+            if above_source[-2] != above_destination[-2]:
+                break
+            above_source.pop()
+            above_destination.pop()
+        ancestor = self.zones[above_source[-1]]
+        # Lists of points: the zones below the ancestor, innermost first.
+        from_points = [self.zones[number].point for number in above_source[:-1]]
+        to_points = [self.zones[number].point for number in above_destination[:-1]]
+        bypass = _find_bypass(ancestor, from_points, to_points) if ancestor.bypasses else None
+        if bypass is not None:
+            return bypass, True
+        if not from_points or not to_points:
+            raise RouteError(
+                f"{self.path}: no route between zone {short(self.zones[source].name)} and a zone "
+                f"inside it; put its hosts in a zone of their own"
+            )
+        route = self._local(ancestor, from_points[-1], to_points[-1])
+        if route.gateway_from < 0 or route.gateway_to < 0:
+            raise self._no_route(ancestor, from_points[-1], to_points[-1], "there is no zoneRoute")
+        return route, route.extra_latency_s == 0 and ancestor.kind != VIVALDI
+
+    def _above(self, zone: int) -> list[int]:
+        """A zone and those around it, the root last."""
+        chain = []
+        while zone != ROOT:
+            chain.append(zone)
+            zone = self.zones[zone].parent
+        return chain
+
+    def _local(self, zone: Zone, source: int, destination: int) -> LocalRoute:
+        """The local route of a zone between two of its points."""
+        position = self.points.position
+        try:
+            routing = self._routings.get(zone.number)
+            if routing is None:
+                routing = self._routings[zone.number] = self._make_routing(zone)
+            return routing.route(position[source], position[destination])
+        except NoLocalRoute as error:
+            raise self._no_route(zone, source, destination, str(error)) from None
+
+    def _no_route(self, zone: Zone, source: int, destination: int, why: str) -> RouteError:
+        ends = f"{self._name(source)} to {self._name(destination)}"
+        where = f"zone {short(zone.name)} of routing {zone.kind}"
+        return RouteError(f"{self.path}:{zone.line}: no route from {ends} in {where}: {why}")
+
+    def _name(self, point: int) -> str:
+        return short(self.points.names[point])
+
+    def _make_routing(self, zone: Zone) -> ZoneRouting:
+        loopback = -1 if zone.is_internal else len(self.links) - 1
+        if zone.walk is not None and not zone.is_internal:
+            if zone.kind != VIVALDI:
+                return WalkRouting(zone.walk)
+            known = self.points.coordinates
+            local = {i: known[point] for i, point in enumerate(zone.points) if point in known}
+            return VivaldiRouting(zone.walk, local)
+        if zone.kind == FULL:
+            return FullRouting(zone.routes, loopback)
+        if zone.kind == FLOYD:
+            return FloydRouting(zone.routes, len(zone.points), loopback, self._links_between)
+        if zone.kind == DIJKSTRA:
+            return DijkstraRouting(zone.routes, loopback, self._links_between)
+        if zone.kind == WIFI_ZONE:
+            return WifiRouting(zone.wifi_link, zone.access_point)
+        if zone.kind == NONE:
+            return NoRouting()
+        raise NoLocalRoute("zones of this kind cannot hold zones; use routing='Full'")
+
+
+def _find_bypass(
+    ancestor: Zone, sources: Sequence[int], destinations: Sequence[int]
+) -> LocalRoute | None:
+    """The first bypass in order of growing distance above the two points.
+
+    Order of SimGrid: for m = 0, 1, ...: (i, m) then (m, i) for i < m, then (m, m).
+    """
+    for m in range(max(len(sources), len(destinations))):
+        for i in (*range(m), m):
+            for a, b in ((i, m), (m, i)):
+                if a < len(sources) and b < len(destinations):
+                    found = ancestor.bypasses.get((sources[a], destinations[b]))
+                    if found is not None:
+                        return found
+    return None

@@ -1,0 +1,98 @@
+"""Routes inside one zone: declared tables, compiled walks, Wifi, Vivaldi, none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from ptaskmodel.platform.routing.cluster_tables import WalkTable
+from ptaskmodel.platform.zones import LocalRoute
+
+MAX_ROUTE_LINKS = 1_000_000
+
+
+class NoLocalRoute(Exception):
+    """Two points of a zone have no route; the text says why and what to do."""
+
+
+class ZoneRouting(Protocol):
+    """What each kind of zone offers: the route between two of its points, by position."""
+
+    def route(self, a: int, b: int) -> LocalRoute:
+        """Raises NoLocalRoute."""
+        ...
+
+
+class FullRouting:
+    """The declared routes. ``loopback``: the built-in link, in a zone of hosts; else -1.
+
+    Two points of a zone of hosts without a declared route have an empty one, as in SimGrid.
+    """
+
+    def __init__(self, routes: Mapping[tuple[int, int], LocalRoute], loopback: int) -> None:
+        self._routes = routes
+        self._loopback = loopback
+
+    def route(self, a: int, b: int) -> LocalRoute:
+        route = self._routes.get((a, b))
+        if route is not None:
+            return route
+        if self._loopback < 0:
+            raise NoLocalRoute("no zoneRoute is declared; add one")
+        return LocalRoute((self._loopback,) if a == b else ())
+
+
+class NoRouting:
+    """A zone that has no route at all."""
+
+    def route(self, a: int, b: int) -> LocalRoute:
+        raise NoLocalRoute("its routing is None; use another kind")
+
+
+class WifiRouting:
+    """One medium, crossed once by each end that is not the access point (-1: there is none)."""
+
+    def __init__(self, link: int, access_point: int) -> None:
+        self._link = link
+        self._access_point = access_point
+
+    def route(self, a: int, b: int) -> LocalRoute:
+        times = (a != self._access_point) + (b != self._access_point)
+        return LocalRoute((self._link,) * times if self._link >= 0 else ())
+
+
+class WalkRouting:
+    """Star, torus, fat tree and dragonfly: one compiled walk on the table of the zone."""
+
+    def __init__(self, table: WalkTable) -> None:
+        from ptaskmodel.platform.routing.walks import walk
+
+        self._walk = walk
+        self._table = table
+        self._out = np.empty(int(table.table[0]), np.int64)
+
+    def route(self, a: int, b: int) -> LocalRoute:
+        count = self._walk(self._table.kind, self._table.table, a, b, self._out)
+        if count < 0:
+            raise NoLocalRoute("a host has a route to itself but no host_link; add its host_link")
+        return LocalRoute(tuple(self._out[:count].tolist()))
+
+
+class VivaldiRouting:
+    """A star zone where the distance of coordinates (in ms) is added to the latency."""
+
+    def __init__(
+        self, table: WalkTable, coordinates: Mapping[int, tuple[float, float, float]]
+    ) -> None:
+        self._star = WalkRouting(table)
+        self._coordinates = coordinates
+
+    def route(self, a: int, b: int) -> LocalRoute:
+        if a not in self._coordinates or b not in self._coordinates:
+            raise NoLocalRoute("a point of this Vivaldi zone has no coordinates; give them")
+        (xa, ya, za), (xb, yb, zb) = self._coordinates[a], self._coordinates[b]
+        distance_ms = math.sqrt((xa - xb) ** 2 + (ya - yb) ** 2) + abs(za) + abs(zb)
+        return self._star.route(a, b)._replace(extra_latency_s=distance_ms / 1000.0)
