@@ -1,4 +1,4 @@
-"""Who gets how much: sharing problems, solvers and certificates; knows neither platforms nor time."""
+"""Who gets how much: problems, solvers and certificates; knows neither platforms nor time."""
 
 from __future__ import annotations
 

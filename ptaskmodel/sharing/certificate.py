@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.errors import SharingError
 from ptaskmodel.sharing.problem import Certificate, FloatArray, SharingProblem
@@ -22,18 +23,19 @@ def verify(
 ) -> Certificate:
     """Check rates against the definition of a rule, on the data as given.
 
-    Every rule: no SHARED capacity is exceeded by the sum of uses, no FATPIPE by one task's use, no
+    Every rule: no SHARED capacity is exceeded by the sum of uses, no FATPIPE by a single use, no
     bound by a rate (relative excess). Then for each task, as the smallest relative gap to a reason
     for not being faster:
 
     * ``bmf``: its bound; a FATPIPE that it fills; a resource of capacity 0; a SHARED resource that
       is full and on which its m x / p is the largest;
-    * ``maxmin``: its bound; a resource that is full and on which its x / p is the largest (a FATPIPE
-      is full when its largest use is); a resource of capacity 0, unless ``ignore_zero_capacity``;
-    * ``fairbottleneck``: at least min(bound, C_r / (uses of r * a)), what the first round gives. That
-      is all it guarantees: capacity may be wasted, and the excess may be > 0 on a FATPIPE;
-    * ``fairbottleneck-corrected``: its bound; a FATPIPE that it fills; a SHARED resource that is full
-      up to 1e-5 units.
+    * ``maxmin``: its bound; a resource that is full and on which its x / p is the largest (a
+      FATPIPE is full when its largest use is); a resource of capacity 0, unless
+      ``ignore_zero_capacity``;
+    * ``fairbottleneck``: at least min(bound, C_r / (uses of r * a)), what the first round gives.
+      That is all it guarantees: capacity may be wasted, and a FATPIPE may be exceeded;
+    * ``fairbottleneck-corrected``: its bound; a FATPIPE that it fills; a SHARED resource that is
+      full up to 1e-5 units.
 
     Raises SharingError for an unknown rule or rates of another length.
     """
@@ -83,6 +85,7 @@ class _View:
         self.largest_element = np.zeros(pair.size)
         np.maximum.at(self.largest_element, inverse, problem.usage[used])
         self.fatpipe = problem.fatpipe[self.resource]
+        self.usage[self.fatpipe] = self.largest_element[self.fatpipe]
         self.capacity = problem.capacity[self.resource]
         self.use = self.usage * x[self.task]
         self.load = np.bincount(self.resource, self.use, minlength=problem.m)
@@ -90,7 +93,7 @@ class _View:
         np.maximum.at(largest, self.resource, self.use)
         self.load[problem.fatpipe] = largest[problem.fatpipe]
         self.uses_nothing = np.bincount(self.task, minlength=problem.n) == 0
-        self.bound_gap = 1.0 - _ratio(x, problem.bound)
+        self.bound_gap = np.where(self.uses_nothing, 0.0, 1.0 - _ratio(x, problem.bound))
 
     def capacity_excess(self) -> tuple[float, int]:
         """The largest relative excess and the resource (-1: a bound, or none)."""
@@ -143,7 +146,7 @@ class _View:
         return result
 
 
-def _ratio(a: FloatArray, b: FloatArray) -> FloatArray:
+def _ratio(a: NDArray, b: NDArray) -> FloatArray:
     """a / b; 0 / 0 is 1 and a / 0 infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = a / b

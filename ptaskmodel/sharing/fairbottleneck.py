@@ -1,23 +1,25 @@
+# mypy: allow-untyped-defs
 """Fair bottleneck, the allocation of SimGrid's parallel-task model, and its corrected variant.
 
-Rounds over the *live* tasks (rate not fixed yet) and the *active* resources (with a live user), with
-R_r the remaining capacity of r, a_ri the usage of task i and n_r the number of live uses of r:
+Rounds over the *live* tasks (rate not fixed yet) and the *active* resources (with a live user);
+R_r is the remaining capacity of r, a_ri the usage of task i, n_r the number of live uses of r:
 
 1. u_r = R_r / n_r (FATPIPE: u_r = R_r);
 2. each live task grows by d_i = min(min_r u_r / a_ri, bound_i - x_i); at its bound exactly, it is
    fixed;
-3. each active resource loses a_ri d_i for *every* task, those fixed in earlier rounds included, with
-   their last increment; a FATPIPE loses the smallest of these and of u_r. What falls below 1e-5 is 0;
+3. each active resource loses a_ri d_i for *every* task, those fixed in earlier rounds included,
+   with their last increment; a FATPIPE loses the smallest of these and of u_r. What falls below
+   1e-5 becomes 0;
 4. a resource with nothing left fixes its live users.
 
-This is what SimGrid 3.32 and 4.2 compute (``host/solver:fairbottleneck``; observed behaviour, not
-their text), in their order of operations, so that rates agree to the last digits: uses
-are subtracted newest task first, with true divisions and no fused multiply-add. A task that names a
+This is what SimGrid 3.32 and 4.2 compute (``host/solver:fairbottleneck``; from their observed
+behaviour), in their order of operations, so that rates agree to the last digits: uses are
+subtracted newest task first, with true divisions and no fused multiply-add. A task that names a
 resource twice counts twice. Two defects are part of it: fixed tasks are charged again in each later
 round, which wastes capacity, and a FATPIPE user may get more than the capacity when a slower task
-shares the FATPIPE (see ``_leap`` for what this costs SimGrid, and how it is summed here).
+shares the FATPIPE (``_leap`` tells what this costs SimGrid, and sums it).
 
-The corrected variant charges a task once, and treats a FATPIPE as the bound C_r / a_ri of each user.
+The corrected variant charges a task once, and treats a FATPIPE as a bound C_r / a_ri of each user.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ NOTHING_LEFT = 1e-5
 PATIENCE = 200
 # Rounds without a newly fixed task before the live tasks are given their FATPIPE's capacity.
 GIVE_UP = 1_000_000
+# Unsigned indices spare the test for negative ones in the innermost loops.
+ONE = np.uint64(1)
 
 
 def fairbottleneck(problem: SharingProblem) -> Allocation:
@@ -46,8 +50,8 @@ def fairbottleneck_corrected(problem: SharingProblem) -> Allocation:
 
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
-    """Lengths of the float64 and int64 scratch arrays for n tasks, m resources and that many uses."""
-    return 2 * m + 2 * n + elements, 2 * m + 2 * n + 3 * elements
+    """Lengths of the float64 and int64 scratch arrays of the kernel."""
+    return 3 * m + 2 * n + elements, 3 * m + 2 * n + 3 * elements
 
 
 def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
@@ -84,142 +88,124 @@ def solve_fairbottleneck(
     z = start[n]
     share = reals[:m]
     left = reals[m : 2 * m]
-    increment = reals[2 * m : 2 * m + n]
-    ceiling = reals[2 * m + n : 2 * m + 2 * n]
-    fixed_usage = reals[2 * m + 2 * n : 2 * m + 2 * n + z]
-    users = integers[:m]
+    users = reals[2 * m : 3 * m]
+    increment = reals[3 * m : 3 * m + n]
+    ceiling = reals[3 * m + n : 3 * m + 2 * n]
+    fixed_usage = reals[3 * m + 2 * n : 3 * m + 2 * n + z]
+    last_use = integers[:m]
     active = integers[m : 2 * m]
-    present = integers[2 * m : 2 * m + n]
-    fixed_end = integers[2 * m + n : 2 * m + 2 * n]
-    fixed_resource = integers[2 * m + 2 * n : 2 * m + 2 * n + z]
-    fat_task = integers[2 * m + 2 * n + z : 2 * m + 2 * n + 2 * z]
-    fat_element = integers[2 * m + 2 * n + 2 * z : 2 * m + 2 * n + 3 * z]
+    fat = integers[2 * m : 3 * m]
+    present = integers[3 * m : 3 * m + n]
+    fixed_end = integers[3 * m + n : 3 * m + 2 * n]
+    fixed_resource = integers[3 * m + 2 * n : 3 * m + 2 * n + z]
+    user = integers[3 * m + 2 * n + z : 3 * m + 2 * n + 2 * z]
+    earlier_use = integers[3 * m + 2 * n + 2 * z : 3 * m + 2 * n + 3 * z]
 
-    for r in range(m):
-        users[r] = 0
-        left[r] = capacity[r]
     n_fat = 0
-    n_present = 0
+    for r in range(m):
+        users[r] = 0.0
+        last_use[r] = -1
+        active[r] = r
+        left[r] = capacity[r]
+        if fatpipe[r]:
+            if corrected:
+                left[r] = np.inf
+            else:
+                fat[n_fat] = r
+                n_fat += 1
     # `present` holds the tasks, newest first, that are live (fixed_end < 0) or still charged.
+    n_present = 0
     for i in range(n - 1, -1, -1):
         top = bound[i]
-        used = False
+        idle = True
         for k in range(start[i], start[i + 1]):
             if usage[k] > 0.0:
-                used = True
+                idle = False
                 r = resource[k]
-                users[r] += 1
-                if fatpipe[r]:
-                    if corrected:
-                        top = min(top, capacity[r] / usage[k])
-                    else:
-                        fat_task[n_fat] = i
-                        fat_element[n_fat] = k
-                        n_fat += 1
+                users[r] += 1.0
+                user[k] = i
+                earlier_use[k] = last_use[r]
+                last_use[r] = k
+                if corrected and fatpipe[r]:
+                    top = min(top, capacity[r] / usage[k])
         ceiling[i] = top
-        if used:
+        limit[i] = -2
+        if idle:
+            rate[i] = 1.0
+            fixed_end[i] = start[i]
+        else:
             rate[i] = 0.0
-            limit[i] = -2
             fixed_end[i] = -1
             present[n_present] = i
             n_present += 1
-        else:
-            rate[i] = 1.0
-            limit[i] = -2
-            fixed_end[i] = start[i]
-    n_active = 0
-    for r in range(m):
-        if users[r] > 0:
-            if not fatpipe[r]:
-                share[r] = left[r] / users[r]
-                active[n_active] = r
-                n_active += 1
-            elif corrected:
-                share[r] = np.inf
-            else:
-                share[r] = left[r]
-                active[n_active] = r
-                n_active += 1
 
     n_live = n_present
+    n_active = m
+    half = n_live // 2
     quiet = 0
     while n_live > 0:
+        _share(m, n_active, active, users, left, share, n_fat, fat)
         before = n_live
         # Grow the live tasks and charge everybody.
         for a in range(n_present):
             i = present[a]
-            first = start[i]
+            first = np.uint64(start[i])
             if fixed_end[i] < 0:
-                last = start[i + 1]
+                last = np.uint64(start[i + 1])
                 d = ceiling[i] - rate[i]
                 for k in range(first, last):
-                    x = share[resource[k]] / usage[k]
+                    x = share[np.uint64(resource[k])] / usage[k]
                     if x < d:
                         d = x
                 increment[i] = d
                 rate[i] += d
-                for k in range(last - 1, first - 1, -1):
-                    left[resource[k]] -= usage[k] * d
+                for j in range(first, last):
+                    k = last - ONE + first - j
+                    left[np.uint64(resource[k])] -= usage[k] * d
                 if rate[i] == ceiling[i]:
-                    fixed_end[i] = _fix(
-                        i, start, resource, usage, users, fixed_resource, fixed_usage
-                    )
-                    limit[i] = _bounding(i, start, resource, usage, capacity, fatpipe, bound)
                     n_live -= 1
+                    limit[i] = _bounding(i, start, resource, usage, capacity, fatpipe, bound)
+                    _fix(
+                        i, start, resource, usage, users, corrected, fixed_end, fixed_resource,
+                        fixed_usage,
+                    )  # fmt: skip
             else:
                 d = increment[i]
                 q = first
-                for k in range(first, fixed_end[i]):
-                    r = fixed_resource[k]
-                    if users[r] > 0:
+                for k in range(first, np.uint64(fixed_end[i])):
+                    r = np.uint64(fixed_resource[k])
+                    if users[r] > 0.0:
                         x = fixed_usage[k]
                         left[r] -= x * d
                         fixed_resource[q] = r
                         fixed_usage[q] = x
-                        q += 1
+                        q += ONE
                 fixed_end[i] = q
         if n_fat > 0:
-            _least_consumed(n_fat, fat_task, fat_element, resource, usage, increment, share, left)
-        # A resource with nothing left fixes its users: 0 users marks it until they are told.
-        saturated = False
+            _charge_fatpipes(n_fat, fat, last_use, earlier_use, user, usage, increment, share, left)
+        # A resource with nothing left fixes its live users, and is never looked at again.
         for a in range(n_active):
             r = active[a]
-            if fatpipe[r]:
-                left[r] = share[r] - left[r]
             if left[r] < NOTHING_LEFT:
-                users[r] = 0
-                saturated = True
-        if saturated:
-            for a in range(n_present):
-                i = present[a]
-                if fixed_end[i] < 0:
-                    for k in range(start[i], start[i + 1]):
-                        if users[resource[k]] == 0 and usage[k] > 0.0:
-                            limit[i] = resource[k]
-                            fixed_end[i] = _fix(
-                                i, start, resource, usage, users, fixed_resource, fixed_usage
-                            )
-                            n_live -= 1
-                            break
-        # Forget resources without live users and tasks that charge nothing any more.
-        q = 0
-        for a in range(n_active):
-            r = active[a]
-            c = users[r]
-            if c > 0:
-                share[r] = left[r] if fatpipe[r] else left[r] / c
-                active[q] = r
-                q += 1
-        n_active = q
+                left[r] = np.inf
+                users[r] = 0.0
+                k = last_use[r]
+                while k >= 0:
+                    i = user[k]
+                    if fixed_end[i] < 0:
+                        n_live -= 1
+                        limit[i] = r
+                        _fix(
+                            i, start, resource, usage, users, corrected, fixed_end, fixed_resource,
+                            fixed_usage,
+                        )  # fmt: skip
+                    k = earlier_use[k]
         if n_live < before:
-            q = 0
-            for a in range(n_present):
-                i = present[a]
-                if fixed_end[i] < 0 or (fixed_end[i] > start[i] and not corrected):
-                    present[q] = i
-                    q += 1
-            n_present = q
             quiet = 0
+            n_present = _still_present(n_present, present, start, fixed_end)
+            if n_live < half:
+                half = n_live // 2
+                n_active = _still_active(n_active, active, users)
         else:
             quiet += 1
             if n_fat > 0 and quiet % PATIENCE == 0:
@@ -233,29 +219,64 @@ def solve_fairbottleneck(
                         users, left,
                     )  # fmt: skip
                     n_live = 0
-                for a in range(n_active):
-                    r = active[a]
-                    share[r] = left[r] if fatpipe[r] else left[r] / users[r]
     return 0
 
 
 @jit
-def _fix(i, start, resource, usage, users, fixed_resource, fixed_usage):
-    """Count a task out of its resources; copy its uses, last first, and return where they end."""
+def _share(m, n_active, active, users, left, share, n_fat, fat):
+    """What each use of a resource may take this round; whatever for resources without live users."""
+    if n_active == m:
+        for r in range(m):
+            share[r] = left[r] / users[r]
+    else:
+        for a in range(n_active):
+            r = active[a]
+            share[r] = left[r] / users[r]
+    for f in range(n_fat):
+        share[fat[f]] = left[fat[f]]
+
+
+@jit
+def _fix(i, start, resource, usage, users, corrected, fixed_end, fixed_resource, fixed_usage):
+    """Count a task out of its resources; copy its uses, last first, if they are still charged."""
     q = start[i]
     for k in range(start[i + 1] - 1, start[i] - 1, -1):
         r = resource[k]
-        if users[r] > 0 and usage[k] > 0.0:
-            users[r] -= 1
-            fixed_resource[q] = r
-            fixed_usage[q] = usage[k]
+        if users[r] > 0.0 and usage[k] > 0.0:
+            users[r] -= 1.0
+            if not corrected:
+                fixed_resource[q] = r
+                fixed_usage[q] = usage[k]
+                q += 1
+    fixed_end[i] = q
+
+
+@jit
+def _still_present(n_present, present, start, fixed_end):
+    """Forget the tasks that are fixed and charge nothing any more."""
+    q = 0
+    for a in range(n_present):
+        i = present[a]
+        if fixed_end[i] != start[i]:
+            present[q] = i
+            q += 1
+    return q
+
+
+@jit
+def _still_active(n_active, active, users):
+    """Forget the resources without live users."""
+    q = 0
+    for a in range(n_active):
+        if users[active[a]] > 0.0:
+            active[q] = active[a]
             q += 1
     return q
 
 
 @jit
 def _bounding(i, start, resource, usage, capacity, fatpipe, bound):
-    """What a task at its ceiling is limited by: a FATPIPE tighter than its bound, or its bound (-1)."""
+    """What a task at its ceiling is limited by: a FATPIPE tighter than its bound, or that (-1)."""
     tightest = bound[i]
     name = -1
     for k in range(start[i], start[i + 1]):
@@ -267,16 +288,16 @@ def _bounding(i, start, resource, usage, capacity, fatpipe, bound):
 
 
 @jit
-def _least_consumed(n_fat, fat_task, fat_element, resource, usage, increment, share, left):
-    """Put the smallest consumption of its users, at most its share, in ``left`` of each FATPIPE."""
+def _charge_fatpipes(n_fat, fat, last_use, earlier_use, user, usage, increment, share, left):
+    """Take from each FATPIPE the smallest consumption of its users, instead of the sum."""
     for f in range(n_fat):
-        r = resource[fat_element[f]]
-        left[r] = share[r]
-    for f in range(n_fat):
-        k = fat_element[f]
-        consumed = usage[k] * increment[fat_task[f]]
-        if consumed < left[resource[k]]:
-            left[resource[k]] = consumed
+        r = fat[f]
+        least = share[r]
+        k = last_use[r]
+        while k >= 0:
+            least = min(least, usage[k] * increment[user[k]])
+            k = earlier_use[k]
+        left[r] = share[r] - least
 
 
 @jit
@@ -299,11 +320,11 @@ def _leap(
     """Do at once as many rounds as go on in the same way; returns True if they go on for ever.
 
     With every live task i limited by a FATPIPE f whose least consumer is a fixed task, each round
-    takes the same c_f from f: its remaining capacity after t rounds is R_f - c_f t, the increment of
-    i is (R_f - c_f t) / a, and that of a SHARED resource is R - (A + B/2) t + (B/2) t^2. SimGrid goes
-    through these rounds one by one, 10^8 of them on an ordinary loopback, and for ever when c_f = 0.
-    Here they are summed up to the first that would differ: another resource limits a task, a bound
-    is reached, something is used up. For ever means: those tasks are given C_f / a.
+    takes the same c_f from f: after t rounds its remaining capacity is R_f - c_f t, the increment
+    of i is (R_f - c_f t) / a, and a SHARED resource has R - (A + B/2) t + (B/2) t^2 left. SimGrid
+    goes through these rounds one by one, 10^8 of them on an ordinary loopback, and for ever when
+    c_f = 0. Here they are summed up to the first that would differ: another resource limits a task,
+    a bound is reached, something is used up. For ever means: those tasks are given C_f / a.
     """
     n = start.size - 1
     m = capacity.size

@@ -1,0 +1,71 @@
+"""Slow, obvious oracles for the sharing rules, written from their definitions alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+
+def rows_of(problem):
+    """[(resource, usage, share)] of each task, uses of 0 left out."""
+    rows = []
+    for i in range(problem.n):
+        row = []
+        for k in range(problem.start[i], problem.start[i + 1]):
+            if problem.usage[k] > 0:
+                share = problem.share[k] if problem.share[k] > 0 else problem.usage[k]
+                row.append((int(problem.resource[k]), float(problem.usage[k]), float(share)))
+        rows.append(row)
+    return rows
+
+
+def fairbottleneck(problem, corrected=False, max_rounds=20_000):
+    """The rounds of the fair bottleneck in plain floats; None if they do not end."""
+    rows = rows_of(problem)
+    n = problem.n
+    capacity = problem.capacity.tolist()
+    fatpipe = problem.fatpipe.tolist()
+    bound = problem.bound.tolist()
+    if corrected:
+        for i, row in enumerate(rows):
+            bound[i] = min([bound[i]] + [capacity[r] / a for r, a, _ in row if fatpipe[r]])
+        rows = [[e for e in row if not fatpipe[e[0]]] for row in rows]
+    x = [0.0] * n
+    increment = [0.0] * n
+    live = {i for i in range(n) if rows_of(problem)[i]}
+    for i in set(range(n)) - live:
+        x[i] = 1.0
+    remaining = {r: capacity[r] for r in range(problem.m)}
+    for _ in range(max_rounds):
+        if not live:
+            return np.array(x)
+        uses = {r: sum(e[0] == r for i in live for e in rows[i]) for r in remaining}
+        remaining = {r: c for r, c in remaining.items() if uses[r] > 0}
+        offered = {r: c if fatpipe[r] else c / uses[r] for r, c in remaining.items()}
+        at_bound = set()
+        for i in live:
+            increment[i] = min([offered[r] / a for r, a, _ in rows[i]] + [bound[i] - x[i]])
+            x[i] += increment[i]
+            if x[i] == bound[i]:
+                at_bound.add(i)
+        live -= at_bound
+        charged = [i for i in range(n) if not corrected or i in live or i in at_bound]
+        for r in list(remaining):
+            taken = [a * increment[i] for i in reversed(charged) for s, a, _ in reversed(rows[i]) if s == r]
+            if fatpipe[r]:
+                taken = [min([offered[r], *taken])]
+            for amount in taken:
+                remaining[r] -= amount
+                if remaining[r] < 1e-5:
+                    remaining[r] = 0.0
+            if remaining[r] <= 0.0:
+                del remaining[r]
+                live -= {i for i in live if any(s == r for s, _, _ in rows[i])}
+        if corrected:
+            for i in range(n):
+                if i not in live:
+                    increment[i] = 0.0
+    return None
