@@ -137,13 +137,15 @@ class Platform:
         if zones[source] == zones[destination]:
             local = self._inside(zones[source], source, destination)
             return RouteParts((), local.links, (), local.extra_latency_s, False)
-        middle, plain = self._cached_local(zones[source], zones[destination])
-        up = down = ()
+        middle, plain, bypass = self._cached_local(zones[source], zones[destination])
+        up: tuple[int, ...] = ()
+        down: tuple[int, ...] = ()
         extra = middle.extra_latency_s
-        if middle.gateway_from != source:
+        # Beside a bypass, the route of a gateway to itself is crossed too, as in SimGrid.
+        if middle.gateway_from != source or bypass:
             up, more, plain_up = self._cached_path(source, middle.gateway_from)
             extra, plain = extra + more, plain and plain_up
-        if middle.gateway_to != destination:
+        if middle.gateway_to != destination or bypass:
             down, more, plain_down = self._cached_path(middle.gateway_to, destination)
             extra, plain = extra + more, plain and plain_down
         if len(up) + len(middle.links) + len(down) > MAX_ROUTE_LINKS:
@@ -172,10 +174,10 @@ class Platform:
         bypass = zone.bypasses.get((source, destination))
         return bypass or self._local(zone, source, destination)
 
-    def _between_zones(self, source: int, destination: int) -> tuple[LocalRoute, bool]:
+    def _between_zones(self, source: int, destination: int) -> tuple[LocalRoute, bool, bool]:
         """From a leaf zone to another: the middle part of the route, in their common ancestor.
 
-        The second value says that no Vivaldi zone takes part.
+        Then, whether no Vivaldi zone takes part, and whether it is a bypass.
         """
         above_source, above_destination = self._above(source), self._above(destination)
         while len(above_source) > 1 and len(above_destination) > 1:
@@ -189,7 +191,7 @@ class Platform:
         to_points = [self.zones[number].point for number in above_destination[:-1]]
         bypass = _find_bypass(ancestor, from_points, to_points) if ancestor.bypasses else None
         if bypass is not None:
-            return bypass, True
+            return bypass, True, True
         if not from_points or not to_points:
             raise RouteError(
                 f"{self.path}: no route between zone {short(self.zones[source].name)} and a zone "
@@ -198,7 +200,7 @@ class Platform:
         route = self._local(ancestor, from_points[-1], to_points[-1])
         if route.gateway_from < 0 or route.gateway_to < 0:
             raise self._no_route(ancestor, from_points[-1], to_points[-1], "there is no zoneRoute")
-        return route, route.extra_latency_s == 0 and ancestor.kind != VIVALDI
+        return route, route.extra_latency_s == 0 and ancestor.kind != VIVALDI, False
 
     def _above(self, zone: int) -> list[int]:
         """A zone and those around it, the root last."""
