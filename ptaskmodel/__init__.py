@@ -37,6 +37,13 @@ __all__ = [
     "SequenceWork",
     "Task",
     "__version__",
+    "load_tasks",
+    "load_platform",
+    "Platform",
+    "TaskRef",
+    "TaskRecord",
+    "Simulation",
+    "Observer",
 ]
 
 _HOMES = {
@@ -49,6 +56,13 @@ _HOMES = {
     "ParallelWork": "ptaskmodel.workload.tasks",
     "Sequence": "ptaskmodel.workload.tasks",
     "SequenceWork": "ptaskmodel.workload.tasks",
+    "Observer": "ptaskmodel.engine.simulation",
+    "Simulation": "ptaskmodel.engine.simulation",
+    "TaskRecord": "ptaskmodel.engine.simulation",
+    "TaskRef": "ptaskmodel.engine.simulation",
+    "Platform": "ptaskmodel.platform",
+    "load_platform": "ptaskmodel.platform",
+    "load_tasks": "ptaskmodel.workload",
     "Task": "ptaskmodel.workload.tasks",
 }
 

@@ -1,0 +1,95 @@
+"""How communications become uses of links: L07 (parallel tasks), CM02 and LV08 (flows), as data.
+
+Source: SimGrid's models of these names; the figures of CM02 and LV08 are those of its
+documentation (LV08: P. Velho and A. Legrand, "Accuracy study and improvement of network simulation
+in the SimGrid framework", 2009).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ptaskmodel.errors import SimulationError
+
+CROSS_TRAFFIC = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkModel:
+    """Parameters of a network model.
+
+    parallel: flows of a task progress together with its computations, at one rate (L07); else a
+    task is one flow or one execution. tcp_gamma: largest TCP window, bytes (0: none). A flow lasts
+    ``latency_factor`` times its latency, then shares links with weight
+    1 / (latency + sum of weight_s / bandwidth), at ``bandwidth_factor`` of what it gets;
+    crosstraffic: acknowledgements use 5 % of the reverse route.
+    """
+
+    name: str
+    parallel: bool = False
+    latency_factor: float = 1.0
+    bandwidth_factor: float = 1.0
+    weight_s: float = 0.0
+    tcp_gamma: float = 4194304.0
+    crosstraffic: bool = True
+
+
+NETWORK_MODELS: Mapping[str, NetworkModel] = {
+    "L07": NetworkModel("L07", parallel=True, crosstraffic=False),
+    "CM02": NetworkModel("CM02"),
+    "LV08": NetworkModel("LV08", latency_factor=13.01, bandwidth_factor=0.97, weight_s=20537.0),
+}
+
+_NUMBERS = {
+    "network/TCP-gamma": "tcp_gamma",
+    "network/latency-factor": "latency_factor",
+    "network/bandwidth-factor": "bandwidth_factor",
+    "network/weight-S": "weight_s",
+}
+_BOOLEANS = {"yes": True, "on": True, "true": True, "1": True}
+_BOOLEANS |= {"no": False, "off": False, "false": False, "0": False}
+
+
+def config_number(config: Mapping[str, str], key: str, default: float) -> float:
+    """A number >= 0 of a platform's <config>; SimulationError if it is not one."""
+    text = config.get(key)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value < float("inf"):
+        raise SimulationError(
+            f"<config>: {key}: {text!r} is not a number >= 0; correct the platform"
+        )
+    return value
+
+
+def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
+    """The model asked for (None: what the platform's <config> says, else L07), with its <config>.
+
+    Raises SimulationError on an unknown name or a malformed value.
+    """
+    if name is None:
+        name = config.get("network/model", "L07")
+        if config.get("host/model") == "ptask_L07":
+            name = "L07"
+    if name not in NETWORK_MODELS:
+        known = ", ".join(NETWORK_MODELS)
+        raise SimulationError(f"network model {name!r} is not known; choose one of {known}")
+    model = NETWORK_MODELS[name]
+    changes: dict[str, float | bool] = {
+        field: config_number(config, key, getattr(model, field)) for key, field in _NUMBERS.items()
+    }
+    crosstraffic = config.get("network/crosstraffic")
+    if crosstraffic is not None:
+        if crosstraffic.lower() not in _BOOLEANS:
+            raise SimulationError(
+                f"<config>: network/crosstraffic: {crosstraffic!r} is neither yes nor no"
+            )
+        changes["crosstraffic"] = _BOOLEANS[crosstraffic.lower()] and not model.parallel
+    if model.parallel:
+        changes = {"tcp_gamma": changes["tcp_gamma"]}
+    return replace(model, **changes)  # type: ignore[arg-type]

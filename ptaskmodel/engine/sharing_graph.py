@@ -1,0 +1,518 @@
+"""Which tasks and resources a change touches, and the sub-system to solve.
+
+Enabled tasks and the resources that they use form a graph. Two facts keep it small:
+
+* a resource r *dominated* by a resource s (every task on r also uses s, for at least as large a part
+  of its capacity) never limits anybody and is left out. Each resource has one candidate s, its
+  partner, among the resources of its group (a host and the links that it alone uses), and counts
+  the users that violate the condition;
+* a resource with a single user matters only if it is the tightest such resource of that user.
+
+The elements that are left are *kept*: each task has them in one run of ``State.kept``, rebuilt when
+one of its resources changes side. A change re-solves the connected components, over kept elements,
+of the tasks and resources that it touched. Both facts hold for every rule of sharing in use.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.engine.state import RUNNING
+from ptaskmodel.jit import jit
+
+# A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
+STRICTLY_LESS = 1.0 - 1e-9
+# Searching for components that turn out to hold most tasks is a waste: it is then skipped a while.
+GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
+
+
+@jit
+def mark_todo(s, task):
+    """The kept elements of this task must be rebuilt before the next solve."""
+    clock = s.clock[0]
+    t = s.tasks[task]
+    if t.todo == 0:
+        t.todo = 1
+        s.tasks[clock.n_todo].slot_todo = task
+        clock.n_todo += 1
+
+
+@jit
+def mark_users(s, resource):
+    """A resource changed side: all its enabled users must look again."""
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        if node.usage > 0.0 and s.tasks[node.task].state == RUNNING:
+            mark_todo(s, node.task)
+        k = node.next
+
+
+@jit
+def touch(s, resource):
+    """Those who use this resource must be solved again."""
+    clock = s.clock[0]
+    r = s.resources[resource]
+    if r.mark != -2:
+        r.mark = -2
+        s.resources[clock.n_touched].slot_touched = resource
+        clock.n_touched += 1
+
+
+@jit
+def size_class(count):
+    """The smallest k with 2**k >= count: nodes are given out in blocks of 2**k."""
+    k = 0
+    while (1 << k) < count:
+        k += 1
+    return k
+
+
+@jit
+def has_room(s, count):
+    """Whether a block of nodes can be had for ``count`` elements."""
+    k = size_class(count)
+    return s.clock[k].free_nodes >= 0 or s.clock[0].n_nodes + (1 << k) <= s.nodes.size
+
+
+@jit
+def link_nodes(s, task, first, count):
+    """Give a task its nodes, a copy of ``count`` elements, and hang them on their resources."""
+    clock = s.clock[0]
+    t = s.tasks[task]
+    t.n_nodes = count
+    t.n_kept = 0
+    if count == 0:
+        return
+    k = size_class(count)
+    base = s.clock[k].free_nodes
+    if base >= 0:
+        s.clock[k].free_nodes = s.nodes[base].next
+    else:
+        base = clock.n_nodes
+        clock.n_nodes += 1 << k
+    t.nodes = base
+    for k in range(count):
+        element = s.elements[first + k]
+        node = s.nodes[base + k]
+        r = s.resources[element.resource]
+        node.resource = element.resource
+        node.usage = element.usage
+        node.share = element.share
+        node.task = task
+        node.previous = -1
+        node.next = r.first
+        node.violates = 0
+        if r.first >= 0:
+            s.nodes[r.first].previous = base + k
+        r.first = base + k
+        r.users += 1
+
+
+@jit
+def unlink_nodes(s, task):
+    """Take the nodes of a task off their resources."""
+    t = s.tasks[task]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        r = s.resources[node.resource]
+        if node.previous >= 0:
+            s.nodes[node.previous].next = node.next
+        else:
+            r.first = node.next
+        if node.next >= 0:
+            s.nodes[node.next].previous = node.previous
+        r.users -= 1
+    if t.n_nodes > 0:
+        k = size_class(t.n_nodes)
+        s.nodes[t.nodes].next = s.clock[k].free_nodes
+        s.clock[k].free_nodes = t.nodes
+    t.n_nodes = 0
+    t.n_kept = 0
+
+
+@jit
+def load_ratios(s, task):
+    """Put each use of a task, as a part of the capacity, in ``ratio``; -1 where it cannot dominate.
+
+    Returns the resource of the largest part (the lowest number among equals), -1 if there is none.
+    """
+    t = s.tasks[task]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0:
+            r = s.resources[node.resource]
+            if s.resources[node.resource].ratio != 0.0 or r.fatpipe or r.capacity <= 0.0:
+                s.resources[node.resource].ratio = -1.0
+            else:
+                s.resources[node.resource].ratio = node.usage / r.capacity
+    tightest = -1
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0 and s.resources[node.resource].ratio > 0.0:
+            if tightest < 0:
+                tightest = node.resource
+            else:
+                x = s.resources[node.resource].ratio
+                y = s.resources[tightest].ratio
+                if x > y or (x == y and node.resource < tightest):
+                    tightest = node.resource
+    return tightest
+
+
+@jit
+def clear_ratios(s, task):
+    t = s.tasks[task]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        s.resources[s.nodes[k].resource].ratio = 0.0
+
+
+@jit
+def usage_of(s, task, resource):
+    """The node of a task on a resource (-1: none)."""
+    t = s.tasks[task]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        if s.nodes[k].resource == resource and s.nodes[k].usage > 0.0:
+            return k
+    return -1
+
+
+@jit
+def choose_partner(s, task, resource):
+    """The tightest other resource of the same group that the task uses (its ratios are loaded)."""
+    group = s.resources[resource].group
+    best = -1
+    if group < 0:
+        return best
+    t = s.tasks[task]
+    largest = 0.0
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        other = s.nodes[k].resource
+        r = s.resources[other]
+        if other != resource and r.group == group and r.ratio > largest:
+            largest = r.ratio
+            best = other
+    return best
+
+
+@jit
+def violates(s, task, k):
+    """Whether node k of a task (its ratios are loaded) breaks the domination by the partner."""
+    node = s.nodes[k]
+    x = s.resources[node.resource].ratio
+    partner = s.resources[node.resource].partner
+    if x <= 0.0 or partner < 0:
+        return 1
+    y = s.resources[partner].ratio
+    if y <= 0.0:
+        return 1
+    if x < y * STRICTLY_LESS:
+        return 0
+    if x == y and partner < node.resource:
+        other = s.nodes[usage_of(s, task, partner)]
+        same = s.resources[partner].capacity == s.resources[node.resource].capacity
+        if same and other.usage == node.usage and other.share == node.share:
+            return 0
+    return 1
+
+
+@jit
+def classify(s, task):
+    """Count an enabled task in on all its resources."""
+    t = s.tasks[task]
+    t.tightest = load_ratios(s, task)
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0:
+            r = s.resources[node.resource]
+            if r.enabled == 0:
+                r.partner = choose_partner(s, task, node.resource)
+            node.violates = violates(s, task, k)
+            r.enabled += 1
+            r.violations += node.violates
+            if r.enabled == 2 or (node.violates == 1 and r.violations == 1):
+                mark_users(s, node.resource)
+    clear_ratios(s, task)
+    mark_todo(s, task)
+
+
+@jit
+def declassify(s, task):
+    """Count a task out on all its resources, as it was counted in."""
+    t = s.tasks[task]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0:
+            r = s.resources[node.resource]
+            r.enabled -= 1
+            r.violations -= node.violates
+            if r.enabled == 1 or (node.violates == 1 and r.violations == 0 and r.enabled > 0):
+                mark_users(s, node.resource)
+            node.violates = 0
+
+
+@jit
+def enable(s, task):
+    """Let a task take part in the sharing, as the newest."""
+    clock = s.clock[0]
+    t = s.tasks[task]
+    t.state = RUNNING
+    clock.order += 1
+    t.order = clock.order
+    t.previous = clock.newest
+    t.next = -1
+    if clock.newest >= 0:
+        s.tasks[clock.newest].next = task
+    else:
+        clock.oldest = task
+    clock.newest = task
+    clock.n_enabled += 1
+    t.rate = 0.0
+    t.updated = clock.now
+    t.limit = -2
+    t.ends = float("inf")
+    classify(s, task)
+
+
+@jit
+def disable(s, task, state):
+    """Take a task out of the sharing and give it another state; its nodes stay."""
+    clock = s.clock[0]
+    t = s.tasks[task]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0 and s.resources[node.resource].enabled > 1:
+            touch(s, node.resource)
+    t.state = state
+    declassify(s, task)
+    if t.previous >= 0:
+        s.tasks[t.previous].next = t.next
+    else:
+        clock.oldest = t.next
+    if t.next >= 0:
+        s.tasks[t.next].previous = t.previous
+    else:
+        clock.newest = t.previous
+    clock.n_enabled -= 1
+
+
+@jit
+def set_capacity(s, resource, capacity):
+    """Change a capacity while tasks use it: they are counted out and in again around the change."""
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        if node.usage > 0.0 and s.tasks[node.task].state == RUNNING:
+            t = s.tasks[node.task]
+            if t.mark != -2:
+                t.mark = -2
+                declassify(s, node.task)
+        k = node.next
+    s.resources[resource].capacity = capacity
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        t = s.tasks[node.task]
+        if node.usage > 0.0 and t.state == RUNNING and t.mark == -2:
+            t.mark = 0
+            classify(s, node.task)
+        k = node.next
+
+
+@jit
+def is_kept(s, task, resource):
+    """Whether a resource that an enabled task uses can limit it."""
+    r = s.resources[resource]
+    if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
+        return resource == s.tasks[task].tightest
+    return r.violations > 0
+
+
+@jit
+def rebuild_kept(s, task, incremental):
+    """List the elements of a task that can limit it."""
+    t = s.tasks[task]
+    t.n_kept = 0
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0 and (not incremental or is_kept(s, task, node.resource)):
+            target = s.kept[t.nodes + t.n_kept]
+            target.resource = node.resource
+            target.usage = node.usage
+            target.share = node.share
+            t.n_kept += 1
+
+
+@jit
+def add_users(s, resource, mark, n):
+    """Append the enabled users of a resource that are not in the sub-system yet."""
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        t = s.tasks[node.task]
+        if node.usage > 0.0 and t.mark != mark and t.state == RUNNING:
+            t.mark = mark
+            s.tasks[n].slot_sub = node.task
+            n += 1
+        k = node.next
+    return n
+
+
+@jit
+def search(s, mark):
+    """The components of what was touched: fills ``sub_tasks`` (any order), returns their number."""
+    clock = s.clock[0]
+    n = 0
+    for i in range(clock.n_todo):
+        t = s.tasks[s.tasks[i].slot_todo]
+        if t.state == RUNNING and t.mark != mark:
+            t.mark = mark
+            s.tasks[n].slot_sub = s.tasks[i].slot_todo
+            n += 1
+    for i in range(clock.n_touched):
+        r = s.resources[s.resources[i].slot_touched]
+        r.mark = mark
+        if r.enabled == 1 or r.violations > 0:
+            n = add_users(s, s.resources[i].slot_touched, mark, n)
+    i = 0
+    while i < n:
+        t = s.tasks[s.tasks[i].slot_sub]
+        for k in range(t.nodes, t.nodes + t.n_kept):
+            resource = s.kept[k].resource
+            r = s.resources[resource]
+            if r.mark != mark:
+                r.mark = mark
+                if r.enabled > 1:
+                    n = add_users(s, resource, mark, n)
+        i += 1
+    return n
+
+
+@jit
+def list_enabled(s, mark):
+    """Every enabled task (``mark`` < 0), or those with the mark, oldest first; their number."""
+    n = 0
+    task = s.clock[0].oldest
+    while task >= 0:
+        if mark < 0 or s.tasks[task].mark == mark:
+            s.tasks[n].slot_sub = task
+            n += 1
+        task = s.tasks[task].next
+    return n
+
+
+@jit
+def sort_oldest_first(s, n):
+    """Insertion sort of a few tasks by the order in which they were enabled."""
+    for i in range(1, n):
+        task = s.tasks[i].slot_sub
+        order = s.tasks[task].order
+        j = i - 1
+        while j >= 0 and s.tasks[s.tasks[j].slot_sub].order > order:
+            s.tasks[j + 1].slot_sub = s.tasks[j].slot_sub
+            j -= 1
+        s.tasks[j + 1].slot_sub = task
+
+
+@jit
+def find_sub_system(s, incremental):
+    """Choose the tasks to solve, oldest first, with their kept elements; returns their number."""
+    clock = s.clock[0]
+    for i in range(clock.n_todo):
+        t = s.tasks[s.tasks[i].slot_todo]
+        t.todo = 0
+        if t.state == RUNNING:
+            rebuild_kept(s, s.tasks[i].slot_todo, incremental)
+    clock.mark += 1
+    if not incremental:
+        n = list_enabled(s, -1)
+    elif clock.skip_search > 0:
+        clock.skip_search -= 1
+        n = list_enabled(s, -1)
+    else:
+        n = search(s, clock.mark)
+        if n > SMALL and n > GIANT * clock.n_enabled:
+            clock.skip_search = SKIPPED_SEARCHES
+        if n <= 2 * SMALL:
+            sort_oldest_first(s, n)
+        else:
+            n = list_enabled(s, clock.mark)
+    for i in range(clock.n_touched):
+        s.resources[s.resources[i].slot_touched].mark = 0
+    clock.n_todo = 0
+    clock.n_touched = 0
+    return n
+
+
+class SubSystem(NamedTuple):
+    """Where the sub-system to solve lies, as a sharing problem; the rest is the solvers' scratch."""
+
+    start: np.ndarray
+    resource: np.ndarray
+    usage: np.ndarray
+    share: np.ndarray
+    capacity: np.ndarray
+    bound: np.ndarray
+    weight: np.ndarray
+    level: np.ndarray
+    rate: np.ndarray
+    limit: np.ndarray
+    reals: np.ndarray
+    integers: np.ndarray
+
+
+@jit
+def sub_system(s):
+    """The parts of ``reals`` and ``integers``, for n tasks, m resources and z elements at most."""
+    n = s.tasks.size
+    m = s.resources.size
+    z = s.nodes.size
+    return SubSystem(
+        s.integers[: n + 1],
+        s.integers[2 * n + 1 : 2 * n + 1 + z],
+        s.reals[:z],
+        s.reals[z : 2 * z],
+        s.reals[2 * z : 2 * z + m],
+        s.reals[2 * z + 2 * m : 2 * z + 2 * m + n],
+        s.reals[2 * z + 2 * m + n : 2 * z + 2 * m + 2 * n],
+        s.reals[2 * z + m : 2 * z + 2 * m],
+        s.reals[2 * z + 2 * m + 2 * n : 2 * z + 2 * m + 3 * n],
+        s.integers[n + 1 : 2 * n + 1],
+        s.reals[2 * z + 2 * m + 3 * n :],
+        s.integers[2 * n + 1 + z :],
+    )
+
+
+@jit
+def lay_sub_system(s, n):
+    """Write the sub-system of the first ``n`` tasks chosen; returns its number of resources."""
+    clock = s.clock[0]
+    clock.mark += 1
+    mark = clock.mark
+    v = sub_system(s)
+    m = 0
+    z = 0
+    for i in range(n):
+        t = s.tasks[s.tasks[i].slot_sub]
+        v.start[i] = z
+        v.bound[i] = t.bound
+        v.weight[i] = t.stage_weight
+        for k in range(t.nodes, t.nodes + t.n_kept):
+            element = s.kept[k]
+            r = s.resources[element.resource]
+            if r.mark != mark:
+                r.mark = mark
+                r.local = m
+                s.resources[m].slot_sub = element.resource
+                v.capacity[m] = r.capacity
+                s.flags[m] = r.fatpipe
+                v.level[m] = r.level
+                m += 1
+            v.resource[z] = r.local
+            v.usage[z] = element.usage
+            v.share[z] = element.share
+            z += 1
+    v.start[n] = z
+    return m

@@ -1,0 +1,789 @@
+"""The simulation: tasks are added, time advances, and what happened is read as records."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptaskmodel.engine import kernels
+from ptaskmodel.engine.network_models import config_number
+from ptaskmodel.engine.network_models import network_model as find_model
+from ptaskmodel.engine.programs import Programs
+from ptaskmodel.engine.sharing_graph import sub_system
+from ptaskmodel.engine.state import (
+    CANCELLED,
+    COMPLETED,
+    DELAYED,
+    DEPENDENCY_FAILED,
+    ENDED,
+    FAILED,
+    GROW_NODES,
+    GROW_TIMERS,
+    IDLE,
+    LATENCY_CHANGED,
+    LATENT,
+    LAYOUT,
+    LOG_FULL,
+    PAUSED,
+    READY,
+    RUN,
+    RUNNING,
+    SETTLE,
+    SOME_ENDED,
+    STEP,
+    SUSPENDED,
+    UNSOLVED,
+    UNTIL,
+    WAITING,
+    WALLTIME,
+    Options,
+    State,
+)
+from ptaskmodel.engine.store import (
+    enlarged,
+    new_state,
+    room_for_nodes,
+    room_for_tasks,
+    room_for_timers,
+    task_template,
+)
+from ptaskmodel.engine.usage import Layout
+from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
+from ptaskmodel.platform import Platform
+from ptaskmodel.sharing.problem import SharingProblem
+from ptaskmodel.workload.tasks import Task
+
+if TYPE_CHECKING:
+    import pandas
+
+INFINITY = float("inf")
+
+SOLVERS = {
+    "bmf": kernels.BMF,
+    "fairbottleneck": kernels.FAIRBOTTLENECK,
+    "fairbottleneck-corrected": kernels.FAIRBOTTLENECK_CORRECTED,
+    "maxmin": kernels.MAXMIN,
+}
+
+STATE_NAMES = {
+    WAITING: "waiting",
+    READY: "waiting",
+    DELAYED: "running",
+    LATENT: "running",
+    RUNNING: "running",
+    SUSPENDED: "suspended",
+    COMPLETED: "completed",
+    FAILED: "failed",
+    WALLTIME: "walltime",
+    CANCELLED: "cancelled",
+    DEPENDENCY_FAILED: "dependency_failed",
+}
+
+EVENTS_PER_SLICE = 20_000
+# Tasks and elements laid out ahead when the loop asks for one: fewer returns to Python.
+AHEAD_TASKS, AHEAD_ELEMENTS = 512, 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """What became of a task. Dates and durations in s; None for what did not happen.
+
+    final_state: completed, failed (a host or link went down), walltime, cancelled,
+    dependency_failed, or, if it is not over: running, waiting, suspended, starved (it can never
+    progress again).
+    """
+
+    task_id: str
+    profile: str | None
+    start_time: float | None
+    finish_time: float | None
+    execution_time: float | None
+    final_state: str
+    hosts: tuple[str, ...]
+
+
+class TaskRef:
+    """A task in a simulation: its state now."""
+
+    __slots__ = ("index", "simulation")
+
+    def __init__(self, simulation: Simulation, index: int) -> None:
+        self.simulation = simulation
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"<task {self.id!r}: {self.state}>"
+
+    @property
+    def task(self) -> Task:
+        """The task as it was added."""
+        return self.simulation._facts[self.index]
+
+    @property
+    def id(self) -> str:
+        return self.simulation._ids[self.index]
+
+    @property
+    def state(self) -> str:
+        """One of the final states of `TaskRecord`, or running, waiting, suspended, starved."""
+        return self.simulation._state_name(self.index)
+
+    @property
+    def start_time(self) -> float | None:
+        return _date(self.simulation._s.tasks["started"][self.index])
+
+    @property
+    def finish_time(self) -> float | None:
+        return _date(self.simulation._s.tasks["finished"][self.index])
+
+    @property
+    def progress(self) -> float:
+        """Part of the current stage that is done, 0 to 1 (a delay: 0 until it ends)."""
+        return self.simulation._progress(self.index)
+
+    @property
+    def rate(self) -> float:
+        """Stages per second at present (0 in the latency phase or when not running)."""
+        return self.simulation._rate(self.index)
+
+
+class Observer:
+    """Told of what happens; does nothing. Override what you need.
+
+    `stepped` comes after every date at which something happened, with the new rates in force.
+    """
+
+    def task_started(self, task: TaskRef) -> None: ...
+
+    def task_ended(self, task: TaskRef) -> None: ...
+
+    def stepped(self, simulation: Simulation) -> None: ...
+
+
+class Simulation:
+    """Tasks sharing a platform.
+
+    solver: bmf (the default of the parallel-task model), fairbottleneck (SimGrid's numbers),
+    fairbottleneck-corrected, or maxmin (the default of the flow-level models).
+    network_model: L07 (parallel tasks), CM02 or LV08 (flows and executions); None: what the
+    platform's <config> says, else L07.
+    count: who counts as one competitor on a shared link: each task, flow, or pair of hosts.
+    optimise: off, every change re-solves the whole system with nothing left out (for tests).
+
+    Raises SimulationError on an unknown option.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        *,
+        solver: str | None = None,
+        network_model: str | None = None,
+        count: str = "task",
+        optimise: bool = True,
+    ) -> None:
+        self.platform = platform
+        self.network_model = find_model(network_model, platform.config)
+        parallel = self.network_model.parallel
+        self.solver = solver or ("bmf" if parallel else "maxmin")
+        self.count = count
+        self._code = _solver_code(self.solver, parallel, self.network_model.name)
+        self._s = new_state(platform)
+        self._layout = self._new_layout()
+        self._programs = Programs()
+        self._facts: list[Task] = []
+        self._ids: list[str] = []
+        self._index: dict[str, int] = {}
+        self._host_index = {host.name: host.index for host in platform.hosts}
+        self._n_followers = 0
+        self._idle = False
+        self._observers: list[Observer] = []
+        config = platform.config
+        self._options = Options(
+            solver=self._code,
+            gamma=self.network_model.tcp_gamma,
+            work_precision=config_number(config, "precision/work-amount", 1e-5),
+            time_precision=config_number(config, "precision/timing", 1e-9),
+            incremental=optimise,
+            mode=RUN,
+            stop_on_end=False,
+            until=INFINITY,
+            pause_at=np.iinfo(np.int64).max,
+        )
+
+    def _new_layout(self) -> Layout:
+        resources = self._s.resources
+        return Layout(
+            self.platform,
+            self.network_model,
+            self.count,
+            repeats=self._code in (kernels.FAIRBOTTLENECK, kernels.FAIRBOTTLENECK_CORRECTED),
+            latency_s=resources["latency"],
+            bandwidth_Bps=resources["capacity"],
+        )
+
+    # --- adding -----------------------------------------------------------------------------
+
+    def add(self, task: Task) -> TaskRef:
+        """Add a task; it starts at its date, or now if that is past, once those in ``after`` completed.
+
+        Raises PlatformError for an unknown host, WorkloadError for a known id or an unknown ``after``.
+        """
+        return TaskRef(self, self.add_all([task]).start)
+
+    def add_all(self, tasks: Iterable[Task]) -> range:
+        """Add tasks, which may wait for each other in any order; returns their numbers.
+
+        Raises as `add`, and WorkloadError if tasks wait for each other in a circle; nothing has
+        been added then.
+        """
+        tasks = list(tasks)
+        first = len(self._facts)
+        hosts = [self._host_numbers(task) for task in tasks]
+        self._name(tasks)
+        try:
+            waits = self._dependencies(tasks, first)
+        except WorkloadError:
+            self._forget(first)
+            raise
+        self._register(tasks, hosts, first)
+        self._chain(waits)
+        last = first + len(tasks)
+        self._s = room_for_timers(self._s, len(tasks))
+        kernels.admit(self._s, first, last)
+        self._idle = False
+        return range(first, last)
+
+    def _host_numbers(self, task: Task) -> tuple[int, ...]:
+        try:
+            return tuple([self._host_index[name] for name in task.hosts])
+        except KeyError as missing:
+            name = "" if task.id is None else f"task {task.id!r}: "
+            try:
+                self.platform.host(missing.args[0])
+            except PlatformError as error:
+                raise PlatformError(f"{name}{error}") from None
+            raise
+
+    def _name(self, tasks: list[Task]) -> None:
+        first = len(self._facts)
+        for k, task in enumerate(tasks, start=first):
+            name = str(k) if task.id is None else task.id
+            if self._index.setdefault(name, k) != k:
+                self._ids.append(name)
+                self._forget(first)
+                raise WorkloadError(f"task {name!r}: the id is taken; give each task its own")
+            self._ids.append(name)
+
+    def _forget(self, first: int) -> None:
+        for k, name in enumerate(self._ids[first:], start=first):
+            if self._index.get(name) == k:
+                del self._index[name]
+        del self._ids[first:]
+
+    def _dependencies(self, tasks: list[Task], first: int) -> list[tuple[int, list[int]]]:
+        """(task, those that it waits for) of the tasks that wait for others."""
+        found = []
+        for k, task in enumerate(tasks, start=first):
+            if task.after:
+                before = []
+                for name in task.after:
+                    if name not in self._index:
+                        raise WorkloadError(
+                            f"task {self._ids[k]!r}: after {name!r}, which is not the id of a task"
+                        )
+                    before.append(self._index[name])
+                found.append((k, before))
+        _check_acyclic(found, self._ids)
+        return found
+
+    def _register(self, tasks: list[Task], hosts: list[tuple[int, ...]], first: int) -> None:
+        last = first + len(tasks)
+        self._s = room_for_tasks(self._s, last)
+        find = self._programs.find
+        programs = []
+        for task, where in zip(tasks, hosts, strict=True):
+            self._s, program = find(self._s, task.work, where, task.competitors)
+            programs.append(program)
+        records = self._s.tasks[first:last]
+        records[:] = task_template()[0]
+        records["start"] = [task.start_s for task in tasks]
+        records["weight"] = [task.weight for task in tasks]
+        records["walltime"] = [
+            INFINITY if task.walltime_s is None else task.walltime_s for task in tasks
+        ]
+        records["rate_bound"] = [
+            INFINITY if task.rate_bound is None else task.rate_bound for task in tasks
+        ]
+        records["program"] = programs
+        self._s.clock[0]["n_tasks"] = last
+        self._facts.extend(tasks)
+
+    def _chain(self, waits: list[tuple[int, list[int]]]) -> None:
+        """Hang each task on those that it waits for."""
+        size = self._n_followers + sum(len(before) for _, before in waits)
+        self._s = self._s._replace(followers=enlarged(self._s.followers, size + 1))
+        s = self._s
+        told = int(s.clock[0]["n_released"])
+        released = set(s.tasks["slot_ended"][:told].tolist()) if waits else set()
+        for task, before in waits:
+            for other in before:
+                if other in released:
+                    if s.tasks["state"][other] != COMPLETED:
+                        s.tasks["waits_for"][task] = np.iinfo(np.int64).max
+                        kernels.end_task(s, task, DEPENDENCY_FAILED)
+                        break
+                    continue
+                s.tasks["waits_for"][task] += 1
+                s.followers[self._n_followers] = (task, s.tasks["followers"][other])
+                s.tasks["followers"][other] = self._n_followers
+                self._n_followers += 1
+
+    # --- advancing --------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The current date, s."""
+        return float(self._s.clock[0]["now"])
+
+    @property
+    def events(self) -> int:
+        """Number of dates at which something happened."""
+        return int(self._s.clock[0]["events"])
+
+    @property
+    def makespan(self) -> float:
+        """Date of the last end of a task so far, s."""
+        finished = self._s.tasks["finished"][: len(self._facts)]
+        finished = finished[~np.isnan(finished)]
+        return float(finished.max()) if len(finished) else 0.0
+
+    def run(
+        self,
+        until: float | None = None,
+        progress: Callable[[float, int, int], None] | None = None,
+    ) -> Simulation:
+        """Run to the end, or to date ``until`` (s); returns the simulation.
+
+        progress(now_s, ended tasks, tasks) is called a few times per second.
+
+        Raises RouteError where a task sends bytes without a route, SimulationError where a task
+        cannot be simulated.
+        """
+        options = self._until(until)
+        told = time.monotonic()
+        while self._advance(options, pause=True) == PAUSED:
+            if progress is not None and time.monotonic() - told > 0.2:
+                told = time.monotonic()
+                progress(self.now, int(self._s.clock[0]["n_ended"]), len(self._facts))
+        return self
+
+    def advance_to(self, date: float) -> None:
+        """Run to a date, s. Raises SimulationError if it is past."""
+        self.run(date)
+
+    def step(self) -> bool:
+        """Go to the next date at which something happens; False if nothing ever will."""
+        return self._advance(self._options._replace(mode=STEP)) != IDLE
+
+    def run_until_change(self, until: float | None = None) -> list[TaskRef]:
+        """Run until some task ends, in whatever state, or to ``until``; returns those that ended.
+
+        An empty list means that ``until`` was reached or that nothing will ever happen.
+        """
+        self._advance(self._until(until)._replace(stop_on_end=True))
+        return [TaskRef(self, k) for k in self._newly_ended()]
+
+    def _newly_ended(self) -> list[int]:
+        clock = self._s.clock[0]
+        ended = self._ended(int(clock["n_told"]))
+        clock["n_told"] = clock["n_ended"]
+        return ended
+
+    def _ended(self, first: int) -> list[int]:
+        """Tasks in the order they ended, from the first-th on."""
+        last = int(self._s.clock[0]["n_ended"])
+        return self._s.tasks["slot_ended"][first:last].tolist()
+
+    def next_event_time(self) -> float | None:
+        """Date of the next event, s; None if nothing will ever happen."""
+        self._settle()
+        date = kernels.upcoming(self._s)
+        return None if date == INFINITY else float(date)
+
+    def _until(self, until: float | None) -> Options:
+        if until is None:
+            return self._options
+        if not until >= self.now:
+            raise SimulationError(f"cannot go to date {until}: it is {self.now} now")
+        return self._options._replace(until=float(until))
+
+    def _settle(self) -> None:
+        """Let what is due now begin and share anew, so that rates are those in force."""
+        self._advance(self._options._replace(mode=SETTLE))
+
+    def _advance(self, options: Options, pause: bool = False) -> int:
+        """Run the event loop, doing what it asks for; returns why it stopped."""
+        if self._observers and options.mode == RUN:
+            return self._advance_observed(options)
+        if pause:
+            at = int(self._s.clock[0]["events"]) + EVENTS_PER_SLICE
+            options = options._replace(pause_at=at)
+        while True:
+            status = kernels.run(self._s, options)
+            if status == LAYOUT:
+                self._lay_ahead(int(self._s.clock[0]["argument"]))
+            elif status == GROW_NODES:
+                self._s = room_for_nodes(self._s, int(self._s.clock[0]["argument"]))
+            elif status == GROW_TIMERS:
+                self._s = room_for_timers(self._s, 16)
+            elif status == UNSOLVED:
+                self._solve_hard()
+            elif status == LATENCY_CHANGED:
+                self._refresh_latencies()
+            elif status == LOG_FULL:
+                self._empty_log()
+            else:
+                self._idle = status == IDLE
+                return int(status)
+
+    def _advance_observed(self, options: Options) -> int:
+        """The same, one date after the other, telling the observers."""
+        step = options._replace(mode=STEP)
+        seen_started, seen_ended = self._count_started(), int(self._s.clock[0]["n_ended"])
+        while True:
+            observers, self._observers = self._observers, []
+            try:
+                status = self._advance(step)
+            finally:
+                self._observers = observers
+            seen_started, seen_ended = self._tell(seen_started, seen_ended)
+            if status in (IDLE, UNTIL):
+                return status
+            clock = self._s.clock[0]
+            if options.stop_on_end and clock["n_ended"] > clock["n_told"]:
+                return SOME_ENDED
+
+    def _count_started(self) -> set[int]:
+        return set(np.flatnonzero(~np.isnan(self._s.tasks["started"][: len(self._facts)])).tolist())
+
+    def _tell(self, started: set[int], ended: int) -> tuple[set[int], int]:
+        now_started = self._count_started()
+        clock = self._s.clock[0]
+        for observer in self._observers:
+            for k in sorted(now_started - started):
+                observer.task_started(TaskRef(self, k))
+            for k in self._ended(ended):
+                observer.task_ended(TaskRef(self, k))
+            observer.stepped(self)
+        return now_started, int(clock["n_ended"])
+
+    def observe(self, observer: Observer) -> None:
+        """Tell an observer of what happens from now on (the loop then returns to Python at each date)."""
+        self._observers.append(observer)
+
+    # --- what the event loop asks for -------------------------------------------------------
+
+    def _lay_ahead(self, task: int) -> None:
+        """Lay out the stage that a task needs, and the first stages of those added after it."""
+        self._lay(task)
+        s = self._s
+        budget = self._programs.n_elements + AHEAD_ELEMENTS
+        states = s.tasks["state"][task + 1 : task + 1 + AHEAD_TASKS]
+        for k in np.flatnonzero(states == WAITING).tolist():
+            if self._programs.n_elements > budget:
+                break
+            self._lay(task + 1 + k)
+
+    def _lay(self, task: int) -> None:
+        record = self._s.tasks[task]
+        program = self._s.programs[int(record["program"])]
+        stage = int(program["first"]) + int(record["stage"])
+        if self._s.stages["first"][stage] < 0:
+            try:
+                self._s = self._programs.lay(self._s, stage, self._layout)
+            except (PlatformError, SimulationError) as error:
+                raise type(error)(f"task {self._ids[task]!r}: {error}") from None
+
+    def _solve_hard(self) -> None:
+        """The fast rungs of bmf failed on the sub-system laid out: take the slow, sure ones."""
+        from ptaskmodel.sharing.bmf_hard import bmf_hard
+
+        s = self._s
+        n, m = int(s.clock[0]["n_sub"]), int(s.clock[0]["m_sub"])
+        v = sub_system(s)
+        z = int(v.start[n])
+        problem = SharingProblem(
+            start=v.start[: n + 1].copy(),
+            resource=v.resource[:z].copy(),
+            usage=v.usage[:z].copy(),
+            share=v.share[:z].copy(),
+            capacity=v.capacity[:m].copy(),
+            fatpipe=s.flags[:m].copy(),
+            bound=v.bound[:n].copy(),
+            weight=v.weight[:n].copy(),
+        )
+        allocation = bmf_hard(problem)
+        v.rate[:n] = allocation.rates
+        v.limit[:n] = allocation.limits
+        v.level[:m] = INFINITY
+
+    def _refresh_latencies(self) -> None:
+        """A latency or a bandwidth changed: lay out again, refresh what depends on it in those that run."""
+        s = self._s
+        s.clock[0]["latency_changed"] = 0
+        self._programs.forget_latencies(s)
+        active = np.isin(s.tasks["state"][: len(self._facts)], (LATENT, RUNNING, SUSPENDED))
+        for task in np.flatnonzero(active).tolist():
+            record = s.tasks[task]
+            program = int(record["program"])
+            stage = int(s.programs[program]["first"]) + int(record["stage"])
+            if not np.isnan(s.stages[stage]["delay"]):
+                continue
+            self._lay(task)
+            s = self._s
+            laid = s.stages[stage]
+            kernels.refresh_stage(
+                s, task, laid["latency_bytes"], laid["weight"], self._options.gamma
+            )
+
+    def _empty_log(self) -> None:
+        s = self._s
+        if int(s.clock[0]["n_log"]) == 0:
+            self._s = s._replace(log=enlarged(s.log, 4 * len(s.tasks) + 64))
+            return
+        self._sink(s.log[: int(s.clock[0]["n_log"])].copy())
+        s.clock[0]["n_log"] = 0
+
+    def _sink(self, entries: np.recarray) -> None:
+        """Where the log goes."""
+
+    # --- changes while running --------------------------------------------------------------
+
+    def cancel(self, task: TaskRef) -> None:
+        """End a task now, in state cancelled. Raises SimulationError if it is over."""
+        self._check_alive(task)
+        kernels.end_task(self._s, task.index, CANCELLED)
+
+    def suspend(self, task: TaskRef) -> None:
+        """Freeze a task until `resume`. Raises SimulationError if it is not running."""
+        self._settle()
+        if self._s.tasks["state"][task.index] not in (DELAYED, LATENT, RUNNING):
+            raise SimulationError(
+                f"task {task.id!r} is {task.state}; only a running task is suspended"
+            )
+        kernels.suspend(self._s, task.index)
+
+    def resume(self, task: TaskRef) -> None:
+        """Let a suspended task go on where it was. Raises SimulationError if it is not suspended."""
+        if self._s.tasks["state"][task.index] != SUSPENDED:
+            raise SimulationError(f"task {task.id!r} is {task.state}, not suspended")
+        self._s = room_for_timers(self._s, 1)
+        kernels.resume(self._s, task.index, self._options.gamma)
+
+    def _check_alive(self, task: TaskRef) -> None:
+        if self._s.tasks["state"][task.index] >= ENDED:
+            raise SimulationError(f"task {task.id!r} is over: {task.state}")
+
+    def set_bandwidth(self, link: str, bandwidth_Bps: float) -> None:
+        """Change the bandwidth of a link from now on, B/s."""
+        number = self._link_number(link)
+        kernels.set_capacity(self._s, number, _checked("bandwidth", bandwidth_Bps))
+        if self.network_model.weight_s > 0.0:
+            self._s.clock[0]["latency_changed"] = 1
+        self._idle = False
+
+    def set_latency(self, link: str, latency_s: float) -> None:
+        """Change the latency of a link from now on, s (latency phases under way go on as they are)."""
+        self._s.resources["latency"][self._link_number(link)] = _checked("latency", latency_s)
+        self._s.clock[0]["latency_changed"] = 1
+
+    def set_speed(self, host: str, factor: float) -> None:
+        """Change the availability of a host from now on: a factor of its peak speed."""
+        number = self.platform.host(host).index
+        kernels.set_speed(self._s, number, _checked("speed factor", factor), self._options.gamma)
+        self._idle = False
+
+    def set_pstate(self, host: str, pstate: int) -> None:
+        """Change the performance state of a host from now on (its availability factor stays)."""
+        fact = self.platform.host(host)
+        if not 0 <= pstate < len(fact.speeds_flops):
+            raise SimulationError(
+                f"host {host!r} has pstates 0 to {len(fact.speeds_flops) - 1}, not {pstate}"
+            )
+        r = self._s.resources[fact.index]
+        factor = r["one_core"] / r["peak"] if r["peak"] > 0.0 else 1.0
+        r["peak"] = fact.speeds_flops[pstate]
+        kernels.set_speed(self._s, fact.index, factor, self._options.gamma)
+        self._idle = False
+
+    def fail(self, name: str) -> None:
+        """Turn a host or a link off now: the tasks that use it fail. Raises PlatformError."""
+        self._settle()
+        kernels.set_state(self._s, self._resource_number(name), False)
+        kernels.fail_doomed(self._s)
+
+    def restore(self, name: str) -> None:
+        """Turn a host or a link on again. Raises PlatformError if there is none of that name."""
+        kernels.set_state(self._s, self._resource_number(name), True)
+
+    def _resource_number(self, name: str) -> int:
+        if name in self._host_index:
+            return self._host_index[name]
+        return self._link_number(name)
+
+    def _link_number(self, name: str) -> int:
+        return len(self.platform.hosts) + self.platform.link(name).index
+
+    def fork(self) -> Simulation:
+        """An independent simulation in the same state; observers do not follow."""
+        twin = copy.copy(self)
+        twin._s = State(*(array.copy() for array in self._s))
+        twin._layout = twin._new_layout()
+        twin._programs = self._programs.copy()
+        twin._facts = self._facts.copy()
+        twin._ids = self._ids.copy()
+        twin._index = self._index.copy()
+        twin._observers = []
+        return twin
+
+    def snapshot(self) -> Snapshot:
+        """The state now, to start from again any number of times."""
+        return Snapshot(self.fork())
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def task(self, task_id: str) -> TaskRef:
+        """The task of that id. Raises SimulationError if there is none."""
+        if task_id not in self._index:
+            raise SimulationError(f"no task has the id {task_id!r}")
+        return TaskRef(self, self._index[task_id])
+
+    def tasks(self) -> Iterator[TaskRef]:
+        """All tasks, in the order they were added."""
+        return (TaskRef(self, k) for k in range(len(self._facts)))
+
+    def _state_name(self, k: int) -> str:
+        record = self._s.tasks[k]
+        state = int(record["state"])
+        if state == RUNNING and self._idle and record["rate"] == 0.0:
+            return "starved"
+        return STATE_NAMES[state]
+
+    def _progress(self, k: int) -> float:
+        self._settle()
+        record = self._s.tasks[k]
+        state = int(record["state"])
+        if state == COMPLETED:
+            return 1.0
+        if state not in (RUNNING, SUSPENDED):
+            return 0.0
+        program = self._s.programs[int(record["program"])]
+        amount = float(self._s.stages[int(program["first"]) + int(record["stage"])]["amount"])
+        left = float(record["remaining"] - record["rate"] * (self.now - record["updated"]))
+        return min(max(1.0 - left / amount, 0.0), 1.0) if amount > 0.0 else 0.0
+
+    def _rate(self, k: int) -> float:
+        self._settle()
+        record = self._s.tasks[k]
+        if int(record["state"]) != RUNNING:
+            return 0.0
+        program = self._s.programs[int(record["program"])]
+        amount = float(self._s.stages[int(program["first"]) + int(record["stage"])]["amount"])
+        return float(record["rate"]) / amount
+
+    def records(self) -> list[TaskRecord]:
+        """What became of each task, in the order they were added."""
+        table = self._s.tasks
+        n = len(self._facts)
+        started, finished = table["started"][:n].tolist(), table["finished"][:n].tolist()
+        found = []
+        for k, task in enumerate(self._facts):
+            start, finish = _date(started[k]), _date(finished[k])
+            duration = None if start is None or finish is None else finish - start
+            found.append(
+                TaskRecord(
+                    self._ids[k],
+                    task.profile,
+                    start,
+                    finish,
+                    duration,
+                    self._state_name(k),
+                    task.hosts,
+                )
+            )
+        return found
+
+    def frame(self) -> pandas.DataFrame:
+        """The records as a DataFrame, one row per task, in the order they were added."""
+        import pandas
+
+        names = list(TaskRecord.__slots__)
+        rows = [[getattr(record, name) for name in names] for record in self.records()]
+        frame = pandas.DataFrame(rows, columns=names)
+        dates = ["start_time", "finish_time", "execution_time"]
+        return frame.astype(dict.fromkeys(dates, "float64"))
+
+
+class Snapshot:
+    """A simulation held still; see `Simulation.snapshot`."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def restart(self) -> Simulation:
+        """A new simulation in the state of the snapshot."""
+        return self._simulation.fork()
+
+
+def _solver_code(solver: str, parallel: bool, model: str) -> int:
+    if solver not in SOLVERS:
+        raise SimulationError(f"solver {solver!r} is not known; choose one of {', '.join(SOLVERS)}")
+    if not parallel:
+        if solver.startswith("fairbottleneck"):
+            raise SimulationError(
+                f"solver {solver!r} knows no weights, which {model} needs; use maxmin or bmf"
+            )
+        if solver == "maxmin":
+            return kernels.FLOW_MAXMIN
+    return SOLVERS[solver]
+
+
+def _date(value: float) -> float | None:
+    value = float(value)
+    return None if value != value else value
+
+
+def _checked(name: str, value: float) -> float:
+    value = float(value)
+    if not 0.0 <= value < INFINITY:
+        raise SimulationError(f"{name} {value!r} is not a finite number >= 0")
+    return value
+
+
+def _check_acyclic(waits: list[tuple[int, list[int]]], ids: list[str]) -> None:
+    """Raises WorkloadError if tasks wait for each other in a circle."""
+    before = dict(waits)
+    done: set[int] = set()
+    for root in before:
+        path: list[tuple[int, Iterator[int]]] = [(root, iter(before[root]))]
+        on_path = {root}
+        while path and root not in done:
+            task, rest = path[-1]
+            other = next(rest, None)
+            if other is None:
+                done.add(task)
+                on_path.discard(task)
+                path.pop()
+            elif other in on_path:
+                raise WorkloadError(
+                    f"task {ids[other]!r}: waits for itself through its `after` list"
+                )
+            elif other in before and other not in done:
+                path.append((other, iter(before[other])))
+                on_path.add(other)

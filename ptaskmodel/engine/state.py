@@ -1,0 +1,246 @@
+"""The state of a running simulation: a handful of record arrays, copied whole by a snapshot."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+INT, REAL, FLAG = "i8", "f8", "?"
+
+# The names below are numpy integers: for each plain one passed to a kernel, numba would compile the
+# kernel anew.
+
+# States of a task. Those from ENDED on are final.
+WAITING, READY, DELAYED, LATENT, RUNNING, SUSPENDED = np.arange(6)
+COMPLETED, FAILED, WALLTIME, CANCELLED, DEPENDENCY_FAILED = np.arange(6, 11)
+ENDED = COMPLETED
+
+# Kinds of timers.
+START, LATENCY_END, DELAY_END, KILL = np.arange(4)
+
+# Kinds of profiles.
+SPEED, BANDWIDTH, LATENCY, STATE = np.arange(4)
+
+# Why the event loop came back to Python.
+(
+    IDLE,
+    UNTIL,
+    LAYOUT,
+    GROW_NODES,
+    GROW_TIMERS,
+    UNSOLVED,
+    SOME_ENDED,
+    LATENCY_CHANGED,
+    STEPPED,
+    PAUSED,
+    LOG_FULL,
+) = np.arange(11)
+
+# What one call of the event loop is to do: go on, process one date, or only share anew.
+RUN, STEP, SETTLE = np.arange(3)
+
+TASK = np.dtype(
+    [
+        ("state", INT),
+        ("start", REAL),  # earliest date, s
+        ("walltime", REAL),  # inf: none
+        ("weight", REAL),
+        ("rate_bound", REAL),  # 1/s, inf: none
+        ("waits_for", INT),  # tasks that must complete first
+        ("followers", INT),  # head of the list of those that wait for this one, -1: none
+        ("program", INT),
+        ("stage", INT),  # position in the program
+        ("repeat", INT),  # rounds of the program already begun
+        ("started", REAL),
+        ("finished", REAL),
+        ("remaining", REAL),  # of the stage, at date `updated`
+        ("rate", REAL),  # of the stage since `updated`, 1/s
+        ("updated", REAL),
+        ("ends", REAL),  # date at which the stage ends at this rate
+        ("bound", REAL),  # largest rate of the stage, 1/s
+        ("latency_bytes", REAL),  # largest latency * bytes of the stage's flows
+        ("stage_weight", REAL),  # weight of the task times that of the stage
+        ("stage_bound", REAL),  # rate_bound in units of the stage's amount
+        ("limit", INT),  # resource that sets the rate, -1: own bound, -2: nothing
+        ("order", INT),  # sequence number of the last time it was enabled
+        ("previous", INT),  # neighbours among the enabled tasks, oldest first
+        ("next", INT),
+        ("nodes", INT),  # first of its nodes
+        ("n_nodes", INT),
+        ("n_kept", INT),
+        ("tightest", INT),  # resource on which its use is the largest part of the capacity
+        ("heap", INT),  # position in the heap of ends, -1: not there
+        ("timer", INT),  # stamp of the only valid timer of the stage
+        ("pending", REAL),  # what was left of the latency or the delay when suspended
+        ("suspended_in", INT),  # the state to resume
+        ("mark", INT),
+        ("todo", INT),
+        ("doomed", INT),  # see kernels.doom
+        # Lists of task numbers, one place in each record: place k is in record k.
+        ("slot_heap", INT),  # by date of end
+        ("slot_ready", INT),  # ring: stages to begin now
+        ("slot_ended", INT),  # in the order they ended
+        ("slot_todo", INT),
+        ("slot_doomed", INT),
+        ("slot_sub", INT),  # of the sub-system to solve
+    ],
+    align=True,
+)
+
+RESOURCE = np.dtype(
+    [
+        ("capacity", REAL),
+        ("one_core", REAL),  # speed of one core; inf for a link
+        ("cores", REAL),
+        ("peak", REAL),  # speed of one core at availability 1
+        ("latency", REAL),
+        ("fatpipe", FLAG),
+        ("on", FLAG),
+        ("group", INT),  # host that alone uses this link (and the host itself), -1: none
+        ("first", INT),  # head of the list of its nodes
+        ("users", INT),  # nodes, whether enabled or not
+        ("enabled", INT),  # nodes of enabled tasks with a use > 0
+        ("partner", INT),  # resource that dominates this one for all users but `violations`
+        ("violations", INT),
+        ("level", REAL),  # last fair level found by bmf; inf: none
+        ("mark", INT),
+        ("local", INT),
+        ("ratio", REAL),  # scratch, 0 between uses
+        # Lists of resource numbers, one place in each record.
+        ("slot_touched", INT),
+        ("slot_sub", INT),
+    ],
+    align=True,
+)
+
+NODE = np.dtype(
+    [
+        ("resource", INT),
+        ("usage", REAL),
+        ("share", REAL),
+        ("task", INT),
+        ("next", INT),
+        ("previous", INT),
+        ("violates", INT),
+    ],
+    align=True,
+)
+
+ELEMENT = np.dtype([("resource", INT), ("usage", REAL), ("share", REAL)], align=True)
+
+STAGE = np.dtype(
+    [
+        ("delay", REAL),  # s; nan: a parallel task
+        ("first", INT),  # of its elements, -1: not laid out
+        ("count", INT),
+        ("amount", REAL),  # what `remaining` starts from; 0: no work
+        ("latency", REAL),
+        ("latency_bytes", REAL),
+        ("weight", REAL),
+    ],
+    align=True,
+)
+
+PROGRAM = np.dtype([("first", INT), ("count", INT), ("repeat", INT), ("users", INT)], align=True)
+
+FOLLOWER = np.dtype([("task", INT), ("next", INT)], align=True)
+
+TIMER = np.dtype(
+    [("time", REAL), ("order", INT), ("kind", INT), ("task", INT), ("stamp", INT)], align=True
+)
+
+PROFILE = np.dtype(
+    [
+        ("resource", INT),
+        ("kind", INT),
+        ("first", INT),
+        ("count", INT),
+        ("period", REAL),  # inf: once
+        ("position", INT),
+        ("round", INT),
+        ("next_date", REAL),
+    ],
+    align=True,
+)
+
+PROFILE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
+
+LOG = np.dtype([("task", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], align=True)
+
+CLOCK = np.dtype(
+    [
+        ("now", REAL),
+        ("events", INT),
+        ("solves", INT),
+        ("n_tasks", INT),
+        ("n_ended", INT),
+        ("n_told", INT),  # ended tasks already reported to the caller
+        ("n_released", INT),  # ended tasks whose followers have been told
+        ("ready_first", INT),  # the ring of stages to begin now
+        ("n_ready", INT),
+        ("n_timers", INT),
+        ("n_heap", INT),
+        ("n_nodes", INT),  # nodes ever given out
+        ("oldest", INT),  # ends of the list of enabled tasks
+        ("newest", INT),
+        ("n_enabled", INT),
+        ("order", INT),  # last sequence number given
+        ("mark", INT),
+        ("n_todo", INT),  # tasks whose kept elements must be rebuilt
+        ("n_touched", INT),  # resources touched since the last solve
+        ("skip_search", INT),
+        ("n_doomed", INT),
+        ("stepping", INT),
+        ("argument", INT),  # of the status returned
+        ("n_log", INT),
+        ("n_sub", INT),
+        ("m_sub", INT),
+        ("idle_profiles", INT),  # profile events in a row while no task progresses
+        ("latency_changed", INT),  # 1: bounds and laid-out stages must be looked at again
+        ("cut", INT),  # 1: a profile event cut the step
+        ("unsolved", INT),  # 1: the sub-system waits for its rates
+        ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
+    ],
+    align=True,
+)
+
+
+class State(NamedTuple):
+    """Every array that the event loop reads and writes (see the record types of this module).
+
+    Few arrays, because each makes every kernel longer to compile: lists of tasks and resources are
+    columns (``slot_...``) of their records, and the sub-system to solve lies in ``reals``,
+    ``integers`` and ``flags`` (see `sharing_graph.sub_system`).
+    """
+
+    clock: np.recarray  # record 0 is the clock
+    tasks: np.recarray
+    resources: np.recarray
+    nodes: np.recarray
+    kept: np.recarray  # ELEMENT: those of a task's nodes that can limit it, same places
+    programs: np.recarray
+    stages: np.recarray
+    elements: np.recarray
+    followers: np.recarray
+    timers: np.recarray
+    profiles: np.recarray
+    profile_events: np.recarray
+    reals: np.ndarray
+    integers: np.ndarray
+    flags: np.ndarray
+    log: np.recarray
+
+
+class Options(NamedTuple):
+    """What the event loop is asked for, fixed for one call."""
+
+    solver: int
+    gamma: float  # TCP window, bytes; 0: no window
+    work_precision: float
+    time_precision: float
+    incremental: bool  # off: every solve is on the whole system, nothing pruned
+    mode: int
+    stop_on_end: bool
+    until: float
+    pause_at: int  # number of events after which to come back

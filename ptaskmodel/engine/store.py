@@ -1,0 +1,172 @@
+"""Allocates and grows the arrays of a simulation's state."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.engine.state import (
+    BANDWIDTH,
+    CLOCK,
+    ELEMENT,
+    FOLLOWER,
+    LATENCY,
+    LOG,
+    NODE,
+    PROFILE,
+    PROFILE_EVENT,
+    PROGRAM,
+    RESOURCE,
+    SPEED,
+    STAGE,
+    STATE,
+    TASK,
+    TIMER,
+    State,
+)
+from ptaskmodel.platform import Platform
+from ptaskmodel.platform.model import FATPIPE, Profile
+from ptaskmodel.sharing.fairbottleneck import scratch_sizes as fairbottleneck_scratch
+from ptaskmodel.sharing.maxmin import scratch_sizes as maxmin_scratch
+
+INFINITY = float("inf")
+SIZE_CLASSES = 48
+
+
+def records(size: int, dtype: np.dtype) -> np.recarray:
+    return np.zeros(size, dtype=dtype).view(np.recarray)
+
+
+def task_template() -> np.recarray:
+    """One task record with the values that a new task has."""
+    template = records(1, TASK)
+    for name in ("walltime", "rate_bound", "ends", "bound"):
+        template[name] = INFINITY
+    for name in ("started", "finished"):
+        template[name] = np.nan
+    for name in ("followers", "previous", "next", "heap", "tightest"):
+        template[name] = -1
+    template["weight"] = 1.0
+    template["limit"] = -2
+    return template
+
+
+def new_state(platform: Platform) -> State:
+    """The state of a simulation in which nothing has been added yet."""
+    resources = _resources(platform)
+    clock = records(SIZE_CLASSES, CLOCK)
+    for name in ("oldest", "newest"):
+        clock[name] = -1
+    clock["free_nodes"] = -1
+    profiles, events = _profiles(platform)
+    state = State(
+        clock=clock,
+        tasks=records(1, TASK),
+        resources=resources,
+        nodes=records(0, NODE),
+        kept=records(0, ELEMENT),
+        programs=records(1, PROGRAM),
+        stages=records(1, STAGE),
+        elements=records(0, ELEMENT),
+        followers=records(1, FOLLOWER),
+        timers=records(8, TIMER),
+        profiles=profiles,
+        profile_events=events,
+        reals=np.zeros(0),
+        integers=np.zeros(0, dtype=np.int64),
+        flags=np.zeros(len(resources), dtype=np.bool_),
+        log=records(0, LOG),
+    )
+    return _with_scratch(state)
+
+
+def _resources(platform: Platform) -> np.recarray:
+    n = len(platform.hosts)
+    r = records(n + len(platform.links), RESOURCE)
+    r["on"] = True
+    r["first"] = -1
+    r["partner"] = -1
+    r["level"] = INFINITY
+    r["group"] = -1
+    r["group"][:n] = np.arange(n)
+    r["cores"][:n] = [host.cores for host in platform.hosts]
+    r["peak"][:n] = [host.speed_flops for host in platform.hosts]
+    r["one_core"] = INFINITY
+    r["one_core"][:n] = r["peak"][:n]
+    r["capacity"][:n] = r["cores"][:n] * r["peak"][:n]
+    r["capacity"][n:] = [link.bandwidth_Bps for link in platform.links]
+    r["latency"][n:] = [link.latency_s for link in platform.links]
+    r["fatpipe"][n:] = [link.policy == FATPIPE for link in platform.links]
+    return r
+
+
+def _profiles(platform: Platform) -> tuple[np.recarray, np.recarray]:
+    """Every profile of the platform, connected to its resource."""
+    found: list[tuple[int, int, Profile]] = []
+    for host in platform.hosts:
+        for kind, profile in ((SPEED, host.speed_profile), (STATE, host.state_profile)):
+            if profile is not None and profile.dates_s:
+                found.append((host.index, kind, profile))
+    for link in platform.links:
+        for kind, profile in (
+            (BANDWIDTH, link.bandwidth_profile),
+            (LATENCY, link.latency_profile),
+            (STATE, link.state_profile),
+        ):
+            if profile is not None and profile.dates_s:
+                found.append((len(platform.hosts) + link.index, kind, profile))
+    table = records(len(found), PROFILE)
+    events: list[tuple[float, float]] = []
+    for k, (resource, kind, profile) in enumerate(found):
+        period = INFINITY if profile.period_s is None else profile.period_s
+        first = len(events)
+        table[k] = (resource, kind, first, len(profile.dates_s), period, 0, 0, profile.dates_s[0])
+        events.extend(zip(profile.dates_s, profile.values, strict=True))
+    return table, np.array(events, dtype=PROFILE_EVENT).view(np.recarray)
+
+
+def enlarged(array: np.ndarray, size: int) -> np.ndarray:
+    """``array`` with room for at least ``size``, at least twice as large as before."""
+    if len(array) >= size:
+        return array
+    larger = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger.view(np.recarray) if isinstance(array, np.recarray) else larger
+
+
+def room_for_tasks(state: State, tasks: int) -> State:
+    """A state with room for so many tasks."""
+    if len(state.tasks) >= tasks:
+        return state
+    _unroll(state)
+    return _with_scratch(state._replace(tasks=enlarged(state.tasks, tasks)))
+
+
+def _unroll(state: State) -> None:
+    """Turn the ring of ready tasks so that it starts at place 0: it can then grow."""
+    clock, ring = state.clock[0], state.tasks["slot_ready"]
+    ring[:] = np.roll(ring, -int(clock["ready_first"]))
+    clock["ready_first"] = 0
+
+
+def room_for_nodes(state: State, count: int) -> State:
+    """A state with room for a block of ``count`` more nodes."""
+    size = max(int(state.clock[0]["n_nodes"]) + 2 * count, 2 * len(state.nodes), 1024)
+    return _with_scratch(
+        state._replace(nodes=enlarged(state.nodes, size), kept=enlarged(state.kept, size))
+    )
+
+
+def _with_scratch(state: State) -> State:
+    """The state with room for a sub-system of everything at once (see `sub_system`)."""
+    n, m, z = len(state.tasks), len(state.resources), len(state.nodes)
+    sizes = (fairbottleneck_scratch(n, m, z), maxmin_scratch(n, m, z))
+    reals, integers = (max(both) for both in zip(*sizes, strict=True))
+    return state._replace(
+        reals=np.empty(reals + 2 * z + 2 * m + 3 * n),
+        integers=np.empty(integers + z + 2 * n + 1, dtype=np.int64),
+    )
+
+
+def room_for_timers(state: State, count: int) -> State:
+    """A state with room for so many more timers."""
+    return state._replace(timers=enlarged(state.timers, int(state.clock[0].n_timers) + count + 4))
