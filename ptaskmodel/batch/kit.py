@@ -1,0 +1,231 @@
+"""A kit that checks policies: a verifier at every date, and random workloads to try them on.
+
+Everything here is written from the definitions and shares nothing with the policies.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import inf
+
+from ptaskmodel.batch.allocation import Allocation
+from ptaskmodel.batch.execution import actual_duration_s, walltime_or_inf
+from ptaskmodel.batch.hostset import HostSet
+from ptaskmodel.batch.simulator import BatchSimulation, Schedule
+from ptaskmodel.batch.state import KILLED, REJECTED, Policy, Run, View
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.tasks import DelayWork
+
+PROMISES = ("none", "head", "all")
+
+
+class PolicyFault(SimulationError):
+    """A policy broke a rule that it should keep; the message says which, where and when."""
+
+
+class Verifier:
+    """To be given as ``observe``: looks at the state after every decision.
+
+    promise "none": no host has two jobs and no job waits that is also running. "head": moreover,
+    the date at which the first of the queue can start, by the estimates, is never put off
+    (EASY). "all": the dates in the policy's ``reserved_s`` never are, and can be kept together
+    (conservative). Dates may be put off when a job outlives its estimate. Raises PolicyFault.
+    """
+
+    def __init__(self, promise: str = "none") -> None:
+        if promise not in PROMISES:
+            raise SimulationError(f"promise '{promise}' is unknown: use one of {PROMISES}")
+        self._promise = promise
+        self._head: Job | None = None
+        self._date = inf
+        self._dates: dict[Job, float] = {}
+
+    def __call__(self, view: View, policy: Policy) -> None:
+        used = 0
+        for run in view.running:
+            if used & run.hosts:
+                raise PolicyFault(f"at {view.now:g} s job '{run.job.id}' shares a host")
+            if view.is_waiting(run.job):
+                raise PolicyFault(f"at {view.now:g} s job '{run.job.id}' waits and runs")
+            used |= run.hosts
+        if self._promise == "head":
+            self._check_head(view, policy)
+        elif self._promise == "all":
+            self._check_all(view, dict(getattr(policy, "reserved_s", {})))
+
+    def _check_head(self, view: View, policy: Policy) -> None:
+        waiting = [job for job in view.queue if view.is_waiting(job)]
+        head = waiting[0] if waiting else None
+        gone = self._head is not None and not view.is_waiting(self._head)
+        if gone and view.now > self._date and not view.estimates_changed:
+            assert self._head is not None
+            raise PolicyFault(
+                f"job '{self._head.id}', first of the queue, was to start by {self._date:g} s and "
+                f"started at {view.now:g} s"
+            )
+        date = inf if head is None else earliest_start(head, view)
+        if (
+            head is self._head
+            and date > self._date
+            and not view.estimates_changed
+            and not _overtaken(head, view, policy)
+        ):
+            assert head is not None
+            raise PolicyFault(
+                f"at {view.now:g} s the start of job '{head.id}', first of the queue, was put off "
+                f"from {self._date:g} s to {date:g} s"
+            )
+        self._head, self._date = head, date
+
+    def _check_all(self, view: View, dates: dict[Job, float]) -> None:
+        waiting = [job for job in view.queue if view.is_waiting(job)]
+        for job in waiting:
+            if job not in dates:
+                raise PolicyFault(f"at {view.now:g} s job '{job.id}' waits without a reservation")
+        if not view.estimates_changed:
+            for job, date in self._dates.items():
+                now = dates.get(job, view.now)
+                if now > date:
+                    raise PolicyFault(
+                        f"at {view.now:g} s the reservation of job '{job.id}' was put off from "
+                        f"{date:g} s to {now:g} s"
+                    )
+        self._check_together(view, dates)
+        self._dates = dates
+
+    def _check_together(self, view: View, dates: dict[Job, float]) -> None:
+        """Running jobs and reservations never need more hosts than there are."""
+        spans = [(r.start_time_s or 0.0, r.expected_end_s, r.job.num_hosts) for r in view.running]
+        spans += [(d, d + view.estimate_s(j), j.num_hosts) for j, d in dates.items() if d < inf]
+        for moment in {view.now, *(begin for begin, _, _ in spans)}:
+            if moment < view.now:
+                continue
+            used = sum(count for begin, end, count in spans if begin <= moment < end)
+            if used > view.num_hosts:
+                raise PolicyFault(
+                    f"at {view.now:g} s the reservations use {used} of {view.num_hosts} hosts at "
+                    f"{moment:g} s"
+                )
+
+
+def _overtaken(head: Job | None, view: View, policy: Policy) -> bool:
+    """Whether a job that the order puts before the first of the queue came and started just now."""
+    if head is None or policy.order is None:
+        return False
+    key = policy.order(head)
+    started = (run.job for run in view.running if run.start_time_s == view.now)
+    return any(policy.order(job) < key for job in started)  # type: ignore[operator]
+
+
+def earliest_start(job: Job, view: View) -> float:
+    """The first date at which the job can start if only the running jobs are in its way."""
+    for date in sorted({view.now, *(run.expected_end_s for run in view.running)}):
+        free: HostSet = view.free_hosts
+        for run in view.running:
+            if run.expected_end_s <= date:
+                free |= run.hosts
+        if free.bit_count() < job.num_hosts:
+            continue
+        if not view.allocation.constrained or view.allocation.choose(job.num_hosts, free):
+            return date
+    return inf
+
+
+def check_schedule(schedule: Schedule, jobs: Sequence[Job]) -> None:
+    """Nothing lost, nobody early, each host one job at a time; raises PolicyFault."""
+    if [run.job for run in schedule.final] != sorted(jobs, key=lambda job: job.submit_time_s):
+        raise PolicyFault("the schedule has not exactly one final run for each job")
+    spans: dict[int, list[tuple[float, float, Run]]] = {}
+    for run in schedule.runs:
+        start, finish = run.start_time_s, run.finish_time_s
+        if start is None or finish is None:
+            raise PolicyFault(f"job '{run.job.id}' has a run without dates")
+        if start < run.job.submit_time_s or finish < start:
+            raise PolicyFault(f"job '{run.job.id}' runs before it is submitted or backwards")
+        if run.hosts.bit_count() != run.job.num_hosts or run.hosts >> schedule.num_hosts:
+            raise PolicyFault(f"job '{run.job.id}' has not the hosts that it asks for")
+        for host in range(schedule.num_hosts):
+            if run.hosts >> host & 1 and finish > start:
+                spans.setdefault(host, []).append((start, finish, run))
+    for host, used in spans.items():
+        used.sort(key=lambda span: span[:2])
+        for (_, end, one), (start, _, other) in pairwise(used):
+            if start < end:
+                raise PolicyFault(f"jobs '{one.job.id}' and '{other.job.id}' share host {host}")
+    for run in schedule.final:
+        if run.state not in (REJECTED, KILLED) and run.start_time_s is None:
+            raise PolicyFault(f"job '{run.job.id}' is lost")
+
+
+def random_jobs(seed: int, jobs: int, num_hosts: int) -> list[Job]:
+    """A small workload with ties, bursts and all kinds of walltimes, the same for a seed."""
+    draw = random.Random(seed)
+    date, made = 0.0, []
+    for k in range(jobs):
+        date += draw.choice((0.0, 0.0, 1.0, 2.0, draw.uniform(0, 6)))
+        count = draw.choice((1, 1, 2, draw.randint(1, num_hosts), num_hosts))
+        duration = draw.choice((1.0, 2.0, 5.0, draw.uniform(0.1, 12)))
+        walltime = draw.choice((duration, duration + 1.0, 2 * duration, 4 * duration, 20.0))
+        name = f"delay_{duration!r}"
+        made.append(Job(f"j{k}", date, min(count, num_hosts), name, DelayWork(duration), walltime))
+    return made
+
+
+def check_policy(
+    make_policy: Callable[[], Policy],
+    *,
+    promise: str = "none",
+    workloads: int = 100,
+    jobs: int = 30,
+    num_hosts: int = 8,
+    seed: int = 0,
+    make_allocation: Callable[[], Allocation] | None = None,
+    estimate: Callable[[Job], float] = walltime_or_inf,
+) -> None:
+    """Try a policy on random workloads; PolicyFault (with the seed) if it breaks a rule.
+
+    Checked: every job runs once or is rejected, after its submission, on as many hosts as it asks
+    for, each host serving one job at a time; the promise (see `Verifier`); and that the same
+    workload gives the same schedule twice.
+    """
+    for number in range(seed, seed + workloads):
+        workload = random_jobs(number, jobs, num_hosts)
+        try:
+            first = _once(make_policy, workload, num_hosts, promise, make_allocation, estimate)
+            again = _once(make_policy, workload, num_hosts, "none", make_allocation, estimate)
+            if first != again:
+                raise PolicyFault("the same workload gives another schedule the second time")
+        except PolicyFault as fault:
+            raise PolicyFault(
+                f"workload random_jobs({number}, {jobs}, {num_hosts}): {fault}"
+            ) from None
+
+
+def _once(
+    make_policy: Callable[[], Policy],
+    jobs: Sequence[Job],
+    num_hosts: int,
+    promise: str,
+    make_allocation: Callable[[], Allocation] | None,
+    estimate: Callable[[Job], float],
+) -> list[tuple]:
+    """One run, checked; the dates and hosts of all runs."""
+    simulation = BatchSimulation(
+        jobs,
+        num_hosts,
+        make_policy(),
+        allocation=make_allocation() if make_allocation else None,
+        estimate=estimate,
+        observe=Verifier(promise),
+    )
+    schedule = simulation.run()
+    check_schedule(schedule, jobs)
+    for run in schedule.runs:
+        assert run.start_time_s is not None
+        due = run.start_time_s + actual_duration_s(run.job)
+        if run.state != KILLED and run.finish_time_s != due:
+            raise PolicyFault(f"job '{run.job.id}' does not end when it should")
+    return [(run.job.id, run.start_time_s, run.finish_time_s, run.hosts) for run in schedule.runs]
