@@ -20,39 +20,18 @@ CONFIG_ALIASES = {
     "surf/precision": "precision/timing",
 }
 # The keys of SimGrid that may change a time here; those of other families are kept unread.
-CONFIG_KEYS = frozenset(
-    [
-        "bmf/max-iterations",
-        "bmf/precision",
-        "cpu/maxmin-selective-update",
-        "cpu/model",
-        "cpu/optim",
-        "cpu/solver",
-        "disk/model",
-        "disk/solver",
-        "host/model",
-        "host/solver",
-        "maxmin/concurrency-limit",
-        "maxmin/precision",
-        "network/TCP-gamma",
-        "network/bandwidth-factor",
-        "network/crosstraffic",
-        "network/latency-factor",
-        "network/loopback-bw",
-        "network/loopback-lat",
-        "network/maxmin-selective-update",
-        "network/model",
-        "network/optim",
-        "network/solver",
-        "network/weight-S",
-        "precision/timing",
-        "precision/work-amount",
-        "surf/precision",
-    ]
-)
-CONFIG_FAMILIES = frozenset(
-    {"bmf", "cpu", "disk", "host", "maxmin", "network", "precision", "surf"}
-)
+_KEYS = {
+    "bmf": "max-iterations precision",
+    "cpu": "maxmin-selective-update model optim solver",
+    "disk": "model solver",
+    "host": "model solver",
+    "maxmin": "concurrency-limit precision",
+    "network": "TCP-gamma bandwidth-factor crosstraffic latency-factor loopback-bw loopback-lat "
+    "maxmin-selective-update model optim solver weight-S",
+    "precision": "timing work-amount",
+    "surf": "precision",
+}
+CONFIG_KEYS = frozenset(f"{family}/{key}" for family, keys in _KEYS.items() for key in keys.split())
 
 
 class Declarations:
@@ -74,11 +53,11 @@ class Declarations:
             family = key.partition("/")[0]
             if key.replace("_", "-") in CONFIG_KEYS - {key}:
                 self.source.note(element, "old", f"{key} is an old name: write - for _")
-            elif family in CONFIG_FAMILIES and key not in CONFIG_KEYS:
+            elif family in _KEYS and key not in CONFIG_KEYS:
                 close = difflib.get_close_matches(key, CONFIG_KEYS, 1)
                 hint = f"do you mean {close[0]}?" if close else "remove it"
                 raise self.source.error(element, f"unknown key {short(key)}; {hint}")
-            name = key.replace("_", "-") if family in CONFIG_FAMILIES else key
+            name = key.replace("_", "-") if family in _KEYS else key
             self.builder.config.setdefault(CONFIG_ALIASES.get(name, name), chosen[key])
 
     def random(self, element: Element) -> None:

@@ -112,22 +112,7 @@ class _Reader:
         self.parser.StartCdataSectionHandler = self.cdata
         declare = self.declarations
         self.handlers: dict[str, Callable[[Element], None]] = {
-            tag: getattr(declare, tag)
-            for tag in [
-                "config",
-                "random",
-                "host",
-                "link",
-                "router",
-                "peer",
-                "backbone",
-                "host_link",
-                "cabinet",
-                "prop",
-                "trace",
-                "trace_connect",
-                "actor",
-            ]
+            tag: getattr(declare, tag) for tag in _DECLARED_TAGS
         }
         for tag in ("route", "zoneRoute"):
             self.handlers[tag] = lambda element: declare_route(builder, element)
@@ -284,6 +269,10 @@ class _Reader:
             raise self.source.error(element, what)
 
 
+_DECLARED_TAGS = (
+    *("config", "random", "host", "link", "router", "peer", "backbone", "host_link", "cabinet"),
+    *("prop", "trace", "trace_connect", "actor"),
+)
 _MAY_BE_EMPTY = frozenset({"prefix", "suffix", "value"})
 
 

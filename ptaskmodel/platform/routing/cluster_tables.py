@@ -66,6 +66,21 @@ def flat_cluster_table(
     return WalkTable(STAR, _star(np.zeros(nodes + 1, np.int64), lengths.ravel(), links))
 
 
+def star_rows(walk: WalkTable) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Up-path and down-path of each point of a star table."""
+    table = walk.table.tolist()
+    size = table[1]
+    rows, links = 2 + size, 3 + 4 * size
+    starts = table[rows:links]
+    return [
+        (
+            tuple(table[links + starts[row] : links + starts[row + 1]]),
+            tuple(table[links + starts[row + 1] : links + starts[row + 2]]),
+        )
+        for row in range(0, 3 * size, 3)
+    ]
+
+
 def _star(undefined: IntArray, lengths: IntArray, links: IntArray) -> IntArray:
     """LONGEST, NODES, flags, offsets, links."""
     per_point = lengths.reshape(-1, 3)
