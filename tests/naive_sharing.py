@@ -54,7 +54,12 @@ def fairbottleneck(problem, corrected=False, max_rounds=20_000):
         live -= at_bound
         charged = [i for i in range(n) if not corrected or i in live or i in at_bound]
         for r in list(remaining):
-            taken = [a * increment[i] for i in reversed(charged) for s, a, _ in reversed(rows[i]) if s == r]
+            taken = [
+                a * increment[i]
+                for i in reversed(charged)
+                for s, a, _ in reversed(rows[i])
+                if s == r
+            ]
             if fatpipe[r]:
                 taken = [min([offered[r], *taken])]
             for amount in taken:
@@ -69,3 +74,39 @@ def fairbottleneck(problem, corrected=False, max_rounds=20_000):
                 if i not in live:
                     increment[i] = 0.0
     return None
+
+
+def maxmin(problem, ignore_zero_capacity=False):
+    """Progressive filling in fractions: raise all, stop who is at a full resource or a bound."""
+    rows = rows_of(problem)
+    capacity = [Fraction(c) for c in problem.capacity.tolist()]
+    weight = [Fraction(w) for w in problem.weight.tolist()]
+    bound = [None if math.isinf(b) else Fraction(b) for b in problem.bound.tolist()]
+    ignored = {r for r in range(problem.m) if ignore_zero_capacity and capacity[r] == 0}
+    uses = [[(r, Fraction(a)) for r, a, _ in row if r not in ignored] for row in rows]
+    x = {}
+    for i, row in enumerate(uses):
+        if not row:
+            idle = Fraction(1) if bound[i] is None else bound[i]
+            x[i] = Fraction(0) if rows[i] else idle
+    rising = {i for i in range(problem.n) if i not in x}
+    while rising:
+        dates = []
+        for r in range(problem.m):
+            users = [(i, a) for i in rising for s, a in uses[i] if s == r]
+            if not users:
+                continue
+            if problem.fatpipe[r]:
+                theta = capacity[r] / max(a * weight[i] for i, a in users)
+            else:
+                gone = sum(a * x[i] for i in x for s, a in uses[i] if s == r)
+                theta = (capacity[r] - gone) / sum(a * weight[i] for i, a in users)
+            dates.append((theta, {i for i, _ in users}))
+        dates += [(bound[i] / weight[i], {i}) for i in rising if bound[i] is not None]
+        first = min(theta for theta, _ in dates)
+        for theta, users in dates:
+            if theta == first:
+                for i in users & rising:
+                    x[i] = first * weight[i]
+                rising -= users
+    return np.array([float(x[i]) for i in range(problem.n)])

@@ -68,8 +68,11 @@ class _View:
 
     def __init__(self, problem: SharingProblem, x: FloatArray, drop_zero: bool) -> None:
         used = problem.usage > 0
+        self.dropped = np.zeros(problem.n, np.bool_)
         if drop_zero:
-            used &= problem.capacity[problem.resource] > 0
+            empty = used & (problem.capacity[problem.resource] == 0)
+            self.dropped[problem.task[empty]] = True
+            used &= ~empty
         task = problem.task[used]
         share = np.where(problem.share > 0, problem.share, problem.usage)[used]
         pair, inverse = np.unique(
@@ -137,7 +140,7 @@ class _View:
         bound = self.problem.bound
         fair_bottleneck = rule.startswith("fairbottleneck")
         wanted = 1.0 if fair_bottleneck else np.where(np.isfinite(bound), bound, 1.0)
-        return np.abs(self.x - wanted)
+        return np.abs(self.x - np.where(self.dropped, 0.0, wanted))
 
     def least(self, gap: FloatArray) -> FloatArray:
         """The smallest gap of each task."""

@@ -224,7 +224,7 @@ def solve_fairbottleneck(
 
 @jit
 def _share(m, n_active, active, users, left, share, n_fat, fat):
-    """What each use of a resource may take this round; whatever for resources without live users."""
+    """What each use of a resource may take this round (anything if it has no live users)."""
     if n_active == m:
         for r in range(m):
             share[r] = left[r] / users[r]
