@@ -129,9 +129,10 @@ class ProfileReader:
         if ranks is None and com is not None:
             ranks = self._side(com, f"{pointer}/com")
         at_least = 1
-        if flows is not None and flows.ndim == 2 and flows.shape[1] == 3 and flows.size:
-            at_least = int(min(flows[:, :2].max() + 1, MAX_RANKS))
         try:
+            if flows is not None and flows.ndim == 2 and flows.shape[1] == 3 and flows.size:
+                check_amounts("flows", flows)
+                at_least = int(min(flows[:, :2].max() + 1, MAX_RANKS))
             if com is not None:
                 laid = flows_of_matrix(ranks or 0, com)
             else:
@@ -159,26 +160,23 @@ class ProfileReader:
         return side
 
     def _amounts(self, entry: dict[str, Any], key: str, pointer: str) -> FloatArray | None:
-        """A field of numbers as an array (0-d for one number), every entry in range."""
+        """A field of numbers as an array (0-d for one number), its entries unchecked."""
         if key not in entry:
             return None
         value, pointer = entry[key], f"{pointer}/{key}"
         fields = self._fields
+        if type(value) is list:
+            return fields.numbers(value, pointer)
+        if type(value) is dict:
+            return self._from_file(value, pointer)
+        if key != "cpu":
+            hint = "n x n bytes, row = sender" if key == "com" else "[from, to, bytes] triples"
+            problem = f"is {shown(value)}; give a list ({hint}) or a reference to an .npz file"
+            fields.fail(pointer, problem)
         try:
-            if type(value) is list:
-                array = fields.numbers(value, pointer)
-            elif type(value) is dict:
-                array = self._from_file(value, pointer)
-            elif key == "cpu":
-                return np.array(check_number(key, fields.number(value, pointer)))
-            else:
-                hint = "n x n bytes, row = sender" if key == "com" else "[from, to, bytes] triples"
-                problem = f"is {shown(value)}; give a list ({hint}) or a reference to an .npz file"
-                fields.fail(pointer, problem)
-            check_amounts(key, array)
+            return np.array(check_number(key, fields.number(value, pointer)))
         except FieldError as error:
-            fields.fail("/".join([pointer, *map(str, error.place)]), error.problem)
-        return array
+            fields.fail(pointer, error.problem)
 
     def _from_file(self, value: dict[str, Any], pointer: str) -> FloatArray:
         """The array of a reference {"npz": file, "key": name}."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,10 +48,22 @@ def load_tasks(path: str | Path) -> list[Task]:
 def read_tasks_file(path: str | Path) -> TasksFile:
     """The same as `load_tasks`, with the paths of the files read (.npz files included)."""
     path = Path(path)
-    document = read_json(path)
     reader = _TasksReader(path)
-    tasks = reader.read(document)
+    with _garbage_kept():
+        tasks = reader.read(read_json(path))
     return TasksFile(tasks, [path, *reader.arrays.paths])
+
+
+@contextlib.contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """No search for cycles meanwhile: a large document has none, and it would double the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _TasksReader:
@@ -61,6 +76,7 @@ class _TasksReader:
         self._profiles: dict[str, Profile] = {}
         self._hosts: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._host_count = 0
+        self._names: dict[str, str] = {}  # one string for all mentions of a host
 
     def read(self, document: Any) -> list[Task]:
         fail = self._fields.fail
@@ -171,7 +187,7 @@ class _TasksReader:
                     problem = f"the lists of this file make more than {MAX_TOTAL_HOSTS} hosts"
                     fields.fail(f"{pointer}/{k}", f"{problem}; give fewer")
             self._host_count += len(names)
-            self._hosts[key] = key if key == tuple(names) else tuple(names)
+            self._hosts[key] = tuple(self._names.setdefault(name, name) for name in names)
         return self._hosts[key]
 
     def _after(self, value: Any, pointer: str) -> tuple[str, ...]:
