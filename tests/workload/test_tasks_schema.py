@@ -21,7 +21,25 @@ SCHEMA = json.loads(
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 # Values that are wrong nearly everywhere.
-ODD = [None, True, -1, 0, 1e101, 1e-200, 1.5, "", "a", "T1", [], [[]], {}, [1], [[0, 1]], [None]]
+ODD_VALUES = [
+    None,
+    True,
+    -1,
+    0,
+    1e101,
+    1e-200,
+    1.5,
+    "",
+    "a",
+    "T1",
+    [],
+    [[]],
+    {},
+    [1],
+    [[0, 1]],
+    [None],
+]
+ODD = st.sampled_from(ODD_VALUES).map(copy.deepcopy)
 
 
 def places(value, path=()):
@@ -48,7 +66,7 @@ def mutated_documents(draw):
         if kind == "remove":
             del target[path[-1]]
         elif kind == "replace":
-            target[path[-1]] = draw(st.sampled_from(ODD) | st.floats() | st.text(max_size=5))
+            target[path[-1]] = draw(ODD | st.floats() | st.text(max_size=5))
         elif kind == "copy":
             other = draw(st.sampled_from(sorted(places(document), key=str)))
             value = document
@@ -56,10 +74,10 @@ def mutated_documents(draw):
                 value = value[key]
             target[path[-1]] = copy.deepcopy(value)
         elif isinstance(target, list):
-            target.append(draw(st.sampled_from(ODD)))
+            target.append(draw(ODD))
         else:
             names = ["cpu", "com", "flows", "delay", "profile", "after", "type", "x"]
-            target[draw(st.sampled_from(names))] = draw(st.sampled_from(ODD))
+            target[draw(st.sampled_from(names))] = draw(ODD)
     return document
 
 
