@@ -42,6 +42,7 @@ class Place:
         self.profiles: list[list] = []
         self.files: dict[str, str] = {}
         self.loopback_Bps = 10.0 * self.bandwidth
+        self.extra_config: dict[str, str | float] = {}
         self.text = ""
 
     def number(self, scale: float) -> float:
@@ -65,12 +66,13 @@ class Place:
         return policy
 
     def config(self) -> str:
-        settings = {
+        settings: dict[str, str | float] = {
             "network/TCP-gamma": self.gamma,
             "network/loopback-bw": self.loopback_Bps,
             "network/loopback-lat": self.rng.choice([0.0, 0.0, self.latency_s]),
         }
-        lines = [f'<prop id="{k}" value="{v!r}"/>' for k, v in settings.items()]
+        settings |= self.extra_config
+        lines = [f'<prop id="{k}" value="{v}"/>' for k, v in settings.items()]
         return '<config id="General">\n' + "\n".join(lines) + "\n</config>\n"
 
     def finished(self, zones: str) -> str:
@@ -98,7 +100,8 @@ def full_zone(place: Place) -> None:
         if policies[name] != "SPLITDUPLEX":
             plain.append(name)
             files = _maybe_profile(place, "bandwidth", name, place.bandwidth)
-            files += _maybe_profile(place, "latency", name, place.latency_s)
+            if not place.extra_config:  # flows are freed early by a change of latency
+                files += _maybe_profile(place, "latency", name, place.latency_s)
         lines.append(
             f'<link id="{name}" bandwidth="{place.rate()}" latency="{place.latency()}" '
             f'sharing_policy="{policies[name]}"{files}/>'
@@ -275,6 +278,45 @@ def random_scenario(seed: int, family: str | None = None) -> dict:
         scenario["observer"] = "observer"
         _add_trouble(place, scenario)
     return scenario
+
+
+def random_flow_scenario(seed: int) -> dict:
+    """Communications and executions only, for the flow-level network models."""
+    rng = random.Random(f"flow scenario {seed}")
+    family = rng.choice(["full", *FAMILIES])
+    place = Place(rng, family)
+    # Below, the absolute precisions of SimGrid's max-min solver decide, not the model.
+    place.bandwidth = 10.0 ** rng.choice([6, 8, 9, 10])
+    place.loopback_Bps = 10.0 * place.bandwidth
+    place.latency_s = rng.choice([1e-6, 1e-4, 1e-2])
+    place.extra_config = {"network/crosstraffic": rng.choice(["yes", "no"])}
+    if rng.random() < 0.3:
+        place.extra_config["network/weight-S"] = rng.choice([0.0, 1000.0, 8775.0])
+    if rng.random() < 0.3:
+        place.extra_config["network/latency-factor"] = rng.choice([1.0, 10.4])
+        place.extra_config["network/bandwidth-factor"] = rng.choice([1.0, 0.92])
+    FAMILIES[family](place)
+    starts = [0.0, *[place.number(3.0) for _ in range(rng.randint(0, 4))]]
+    tasks = []
+    for k in range(rng.randint(1, 12)):
+        task = {"id": f"t{k}", "start": rng.choice(starts)}
+        if rng.random() < 0.2:
+            flops = [place.number(5.0 * place.speed)]
+            task |= {"plain": "exec", "hosts": [rng.choice(place.hosts)], "flops": flops}
+        else:
+            task |= _communication(place)
+        tasks.append(task)
+    return {
+        "seed": seed,
+        "family": family,
+        "platform_xml": place.text,
+        "files": place.files,
+        "profiles": place.profiles,
+        "gamma": place.gamma,
+        "events": [],
+        "tasks": tasks,
+        **({"observer": "observer"} if family == "full" else {}),
+    }
 
 
 def scenario_on_file(seed: int, path: str, facts: dict) -> dict:

@@ -107,13 +107,8 @@ def test_link_twice_in_a_route_is_used_twice(world: World) -> None:
     assert ends(simulation, pm.Flow("a", "b", 1000.0)) == [20.0]
 
 
-def test_task_without_work_ends_after_its_latency_alone(world: World) -> None:
-    simulation = world.simulation(
-        """<peer id="a" speed="100f" bw_in="100Bps" bw_out="100Bps" coordinates="0 0 0"/>
-           <host id="b" speed="100f" coordinates="3000 4000 0"/>""",
-        routing="Vivaldi",
-    )
-    assert ends(simulation, ptask("b b", [0, 0], start_s=3.0)) == [3.0]
+def test_task_without_work_ends_at_once(world: World) -> None:
+    assert ends(world.simulation(), ptask("b b", [0, 0], start_s=3.0)) == [3.0]
 
 
 def test_route_without_links_costs_its_latency(world: World) -> None:
