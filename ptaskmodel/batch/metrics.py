@@ -1,0 +1,215 @@
+"""Metrics of a schedule: who waited how long, how well the machine was used.
+
+Sources: Feitelson and Rudolph, "Metrics and benchmarking for parallel job scheduling", JSSPP 1998
+(bounded slowdown); Zotkin and Keleher, "Job-length estimation and performance in backfilling
+schedulers", HPDC 1999 (per-processor slowdown).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.simulator import Schedule
+from ptaskmodel.batch.state import KILLED, REJECTED, SUCCESS, WALLTIME, Run
+from ptaskmodel.errors import SimulationError
+
+FloatArray = NDArray[np.float64]
+PERCENTILES = (50, 90, 95, 99)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobTimes:
+    """Times of the jobs that ran, in order of submission; one entry a job, s.
+
+    A job that was killed and restarted waits until its last start and executes from there.
+    """
+
+    submit_s: FloatArray
+    start_s: FloatArray
+    finish_s: FloatArray
+    hosts: FloatArray
+
+    @property
+    def waiting_s(self) -> FloatArray:
+        return self.start_s - self.submit_s
+
+    @property
+    def execution_s(self) -> FloatArray:
+        return self.finish_s - self.start_s
+
+    @property
+    def turnaround_s(self) -> FloatArray:
+        return self.finish_s - self.submit_s
+
+    @property
+    def slowdown(self) -> FloatArray:
+        """Turnaround over execution; nan for jobs that executed for 0 s."""
+        return np.divide(
+            self.turnaround_s,
+            self.execution_s,
+            out=np.full(len(self.submit_s), math.nan),
+            where=self.execution_s > 0,
+        )
+
+    def bounded_slowdown(self, tau_s: float) -> FloatArray:
+        """max(1, turnaround / max(execution, tau))."""
+        return np.maximum(1.0, self.turnaround_s / np.maximum(self.execution_s, tau_s))
+
+    def per_processor_slowdown(self, tau_s: float) -> FloatArray:
+        """max(1, turnaround / (hosts * max(execution, tau)))."""
+        base = np.maximum(self.hosts, 1) * np.maximum(self.execution_s, tau_s)
+        return np.maximum(1.0, self.turnaround_s / base)
+
+
+def ran(schedule: Schedule) -> list[Run]:
+    """The last runs of the jobs that were not rejected, in order of submission."""
+    return [run for run in schedule.final if run.state != REJECTED]
+
+
+def job_times(schedule: Schedule) -> JobTimes:
+    """The times of the jobs that ran."""
+    runs = ran(schedule)
+    rows = [
+        (run.job.submit_time_s, run.start_time_s, run.finish_time_s, run.job.num_hosts)
+        for run in runs
+    ]
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 4)
+    return JobTimes(*table.T)
+
+
+def distribution(values: FloatArray, weights: FloatArray | None = None) -> dict[str, float | None]:
+    """Mean (weighted, if weights are given), standard deviation, extremes and percentiles.
+
+    Undefined values (nan) are left out; all is None without any value.
+    """
+    defined = ~np.isnan(values)
+    kept = values[defined]
+    names = ["mean", "std", "min", *(f"p{p}" for p in PERCENTILES), "max"]
+    if len(kept) == 0:
+        return dict.fromkeys(names)
+    used = None if weights is None or weights[defined].sum() == 0 else weights[defined]
+    points = np.percentile(kept, PERCENTILES)
+    numbers = [np.average(kept, weights=used), kept.std(), kept.min(), *points, kept.max()]
+    return dict(zip(names, map(float, numbers), strict=True))
+
+
+def metrics(
+    schedule: Schedule, *, tau_s: float = 60.0, alone_s: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """All metrics of a schedule, times in s.
+
+    Distributions are over the jobs that ran, killed ones included. Weighted means weigh a job by
+    hosts times execution time. ``utilisation`` is the share of host seconds in use from the first
+    submission to the last end, lost runs included; ``mean_used_hosts`` counts from the first
+    start. ``alone_s``: time of each job that ran with the platform to itself; gives the contention
+    slowdown. Raises SimulationError if tau is not positive.
+    """
+    if not 0 < tau_s < math.inf:
+        raise SimulationError(f"tau is {tau_s:g} s: it must be positive")
+    times = job_times(schedule)
+    area = times.hosts * times.execution_s
+    found: dict[str, Any] = {"jobs": _counts(schedule), "tau_s": tau_s}
+    found |= _machine_use(schedule, times)
+    named = {
+        "waiting_s": times.waiting_s,
+        "turnaround_s": times.turnaround_s,
+        "execution_s": times.execution_s,
+        "slowdown": times.slowdown,
+        "bounded_slowdown": times.bounded_slowdown(tau_s),
+        "per_processor_bounded_slowdown": times.per_processor_slowdown(tau_s),
+    }
+    for name, values in named.items():
+        found[name] = distribution(values)
+    for name in ("waiting_s", "slowdown", "bounded_slowdown"):
+        found[f"weighted_{name}"] = distribution(named[name], area)["mean"]
+    if alone_s is not None:
+        found["contention_slowdown"] = distribution(contention_slowdown(schedule, alone_s))
+    return found
+
+
+def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:
+    """Execution time over the time alone on the same hosts; nan for killed jobs and 0 s."""
+    values = np.full(len(alone_s), math.nan)
+    for k, (run, alone) in enumerate(zip(ran(schedule), alone_s, strict=True)):
+        if run.state not in (WALLTIME, KILLED) and alone > 0:
+            assert run.finish_time_s is not None
+            assert run.start_time_s is not None
+            values[k] = (run.finish_time_s - run.start_time_s) / alone
+    return values
+
+
+def _counts(schedule: Schedule) -> dict[str, int]:
+    states = [run.state for run in schedule.final]
+    return {
+        "all": len(states),
+        "succeeded": states.count(SUCCESS),
+        "killed_at_walltime": states.count(WALLTIME),
+        "rejected": states.count(REJECTED),
+        "other": sum(state not in (SUCCESS, WALLTIME, REJECTED) for state in states),
+        "lost_runs": len(schedule.runs) - len(ran(schedule)),
+    }
+
+
+def _machine_use(schedule: Schedule, times: JobTimes) -> dict[str, float | None]:
+    names = ("makespan_s", "span_s", "utilisation", "mean_used_hosts", "throughput_jobs_per_hour")
+    if len(times.finish_s) == 0:
+        return dict.fromkeys(names)
+    used = used_host_seconds(schedule)
+    end = float(times.finish_s.max())
+    span = end - float(min(run.job.submit_time_s for run in schedule.final))
+    first_start = min(run.start_time_s or 0.0 for run in schedule.runs)
+    return {
+        "makespan_s": end,
+        "span_s": span,
+        "utilisation": used / (schedule.num_hosts * span) if span > 0 else None,
+        "mean_used_hosts": used / (end - first_start) if end > first_start else None,
+        "throughput_jobs_per_hour": 3600 * len(times.finish_s) / span if span > 0 else None,
+    }
+
+
+def used_host_seconds(schedule: Schedule) -> float:
+    """Host seconds spent on jobs, runs that were lost included."""
+    return math.fsum(
+        run.hosts.bit_count() * ((run.finish_time_s or 0.0) - (run.start_time_s or 0.0))
+        for run in schedule.runs
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Load:
+    """What is in use and what waits over time: values hold from ``date_s[k]`` on."""
+
+    date_s: FloatArray
+    waiting_jobs: NDArray[np.int64]
+    requested_hosts: NDArray[np.int64]
+    running_jobs: NDArray[np.int64]
+    used_hosts: NDArray[np.int64]
+
+
+def load(schedule: Schedule) -> Load:
+    """The queue and the use of the machine at each date at which one of them changes."""
+    rows: list[tuple[float, int, int, int, int]] = []
+    started: dict[int, float] = {}
+    for run in schedule.runs:
+        start, finish, count = run.start_time_s or 0.0, run.finish_time_s or 0.0, run.job.num_hosts
+        rows += [(start, 0, 0, 1, count), (finish, 0, 0, -1, -count)]
+        started.setdefault(id(run.job), start)
+    for run in schedule.final:
+        job, count = run.job, run.job.num_hosts
+        if id(job) in started:
+            rows += [(job.submit_time_s, 1, count, 0, 0), (started[id(job)], -1, -count, 0, 0)]
+    if not rows:
+        empty = np.zeros(0, dtype=np.int64)
+        return Load(np.zeros(0), empty, empty, empty, empty)
+    dates = np.array([row[0] for row in rows])
+    changes = np.array([row[1:] for row in rows], dtype=np.int64)
+    unique, place = np.unique(dates, return_inverse=True)
+    summed = np.zeros((len(unique), 4), dtype=np.int64)
+    np.add.at(summed, place, changes)
+    return Load(unique, *np.cumsum(summed, axis=0).T)

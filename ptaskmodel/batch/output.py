@@ -1,0 +1,214 @@
+"""Writes a schedule as Batsim does: jobs.csv, schedule.json, machine_states.csv; and the rest.
+
+Columns and meanings are those of Batsim's documentation (versions 3 to 5), so that tools made for
+it (evalys) read them. Energy is not simulated: ``consumed_energy`` stays empty and schedule.json
+has no ``consumed_joules``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.batch.hostset import text
+from ptaskmodel.batch.metrics import Load, job_times, load, used_host_seconds
+from ptaskmodel.batch.simulator import Schedule
+from ptaskmodel.batch.state import KILLED, REJECTED, SUCCESS, WALLTIME, Run
+
+JOB_COLUMNS = (
+    "job_id",
+    "workload_name",
+    "profile",
+    "submission_time",
+    "requested_number_of_resources",
+    "requested_time",
+    "success",
+    "final_state",
+    "starting_time",
+    "execution_time",
+    "finish_time",
+    "waiting_time",
+    "turnaround_time",
+    "stretch",
+    "allocated_resources",
+    "consumed_energy",
+    "metadata",
+)
+RUN_COLUMNS = (
+    "job_id",
+    "attempt",
+    "starting_time",
+    "finish_time",
+    "final_state",
+    "allocated_resources",
+)
+STATE_COLUMNS = (
+    "time",
+    "nb_sleeping",
+    "nb_switching_on",
+    "nb_switching_off",
+    "nb_idle",
+    "nb_computing",
+)
+LOAD_COLUMNS = (
+    "time",
+    "waiting_jobs",
+    "requested_hosts",
+    "running_jobs",
+    "used_hosts",
+    "utilisation",
+)
+
+
+def write_schedule(
+    directory: Path,
+    schedule: Schedule,
+    *,
+    workload_name: str,
+    host_names: Sequence[str],
+    version: str,
+    simulation_s: float,
+    alone_s: Sequence[float] | None = None,
+) -> list[str]:
+    """Write the files of a schedule in an existing directory; returns their names.
+
+    jobs.csv (one line a job; with alone_s, a last column ``time_alone``), runs.csv (only if some
+    job ran more than once), schedule.json, machine_states.csv, load.csv, machines.csv.
+    """
+    columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
+    _write_csv(directory / "jobs.csv", columns, _job_rows(schedule, workload_name, alone_s))
+    written = ["jobs.csv"]
+    if any(run.attempt for run in schedule.final):
+        _write_csv(directory / "runs.csv", RUN_COLUMNS, map(_run_row, schedule.runs))
+        written.append("runs.csv")
+    summary = batsim_summary(schedule, version, simulation_s)
+    (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
+    over_time = load(schedule)
+    total = schedule.num_hosts
+    _write_csv(directory / "machine_states.csv", STATE_COLUMNS, _state_rows(over_time, total))
+    _write_csv(directory / "load.csv", LOAD_COLUMNS, _load_rows(over_time, total))
+    _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
+    return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _job_rows(
+    schedule: Schedule, name: str, alone_s: Sequence[float] | None
+) -> Iterable[tuple[Any, ...]]:
+    first: dict[str, Run] = {}
+    for run in schedule.runs:
+        first.setdefault(run.job.id, run)
+    alone = None if alone_s is None else iter(alone_s)
+    for run in schedule.final:
+        row = _job_row(run, name, first.get(run.job.id))
+        if alone is not None:
+            row += ("" if run.state == REJECTED else next(alone),)
+        yield row
+
+
+def _job_row(run: Run, name: str, first: Run | None) -> tuple[Any, ...]:
+    """The line of a job: its last run."""
+    job = run.job
+    walltime = -1 if job.walltime_s is None else job.walltime_s
+    asked = (job.id, name, job.profile, job.submit_time_s, job.num_hosts, walltime)
+    if run.start_time_s is None or run.finish_time_s is None:
+        return (*asked, 0, run.state, *[""] * 8, run.reason)
+    start, finish = run.start_time_s, run.finish_time_s
+    execution, turnaround = finish - start, finish - job.submit_time_s
+    metadata = ""
+    if run.attempt and first is not None:
+        metadata = f"attempt={run.attempt} first_starting_time={first.start_time_s}"
+    return (
+        *asked,
+        int(run.state == SUCCESS),
+        run.state,
+        start,
+        execution,
+        finish,
+        start - job.submit_time_s,
+        turnaround,
+        turnaround / execution if execution > 0 else "",
+        text(run.hosts),
+        "",
+        metadata,
+    )
+
+
+def _run_row(run: Run) -> tuple[Any, ...]:
+    return (
+        run.job.id,
+        run.attempt,
+        run.start_time_s,
+        run.finish_time_s,
+        run.state,
+        text(run.hosts),
+    )
+
+
+def _state_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
+    for date, used in zip(over_time.date_s.tolist(), over_time.used_hosts.tolist(), strict=True):
+        yield date, 0, 0, 0, total - used, used
+
+
+def _load_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
+    columns = (
+        over_time.date_s,
+        over_time.waiting_jobs,
+        over_time.requested_hosts,
+        over_time.running_jobs,
+        over_time.used_hosts,
+        over_time.used_hosts / total,
+    )
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def batsim_summary(schedule: Schedule, version: str, simulation_s: float) -> dict[str, Any]:
+    """The fields of Batsim's schedule.json, null where undefined; dates count from 0."""
+    times = job_times(schedule)
+    states = [run.state for run in schedule.final]
+    finished = [state for state in states if state != REJECTED]
+    success = states.count(SUCCESS)
+    makespan = float(times.finish_s.max()) if len(times.finish_s) else 0.0
+    computing = used_host_seconds(schedule)
+    killed = sum(state in (WALLTIME, KILLED) for state in states)
+    found: dict[str, Any] = {
+        "batsim_version": f"ptaskmodel {version}",
+        "makespan": makespan,
+        "nb_computing_machines": schedule.num_hosts,
+        "nb_grouped_switches": 0,
+        "nb_jobs": len(states),
+        "nb_jobs_finished": len(finished),
+        "nb_jobs_killed": killed,
+        "nb_jobs_rejected": states.count(REJECTED),
+        "nb_jobs_success": success,
+        "nb_machine_switches": 0,
+        "simulation_time": simulation_s,
+        "success_rate": success / len(states) if states else None,
+        "time_computing": computing,
+        "time_idle": schedule.num_hosts * makespan - computing,
+        "time_sleeping": 0.0,
+        "time_switching_off": 0.0,
+        "time_switching_on": 0.0,
+        "time_unavailable": 0.0,
+    }
+    named = {
+        "waiting_time": times.waiting_s,
+        "turnaround_time": times.turnaround_s,
+        "slowdown": times.slowdown,
+    }
+    for name, values in named.items():
+        defined = values[~np.isnan(values)]
+        found[f"mean_{name}"] = float(defined.mean()) if len(defined) else None
+        found[f"max_{name}"] = float(defined.max()) if len(defined) else None
+    return found
