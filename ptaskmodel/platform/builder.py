@@ -43,6 +43,8 @@ class Builder:
         self.points = Points()
         self.config: dict[str, str] = {}
         self.zone: Zone | None = None
+        self.host_lines: list[tuple[int, int]] = []
+        self.link_lines: list[tuple[int, int]] = []
         self.traces: dict[str, Profile] = {}
         self.fat_tree_links = 0
         self.fat_tree_hosts = 0
@@ -125,6 +127,7 @@ class Builder:
             Host(index, name, speeds_flops, cores, zone=zone_name, **facts)
             for index, name in enumerate(names, first)
         )
+        self.host_lines.append((first, element.line))
         numbers = self.add_points(names, zone)
         self.points.host.update(zip(numbers, range(first, first + len(names)), strict=True))
         return numbers
@@ -144,6 +147,7 @@ class Builder:
             raise self.source.error(element, f"more than {MAX_LINKS} links; use fewer")
         self._claim(element, "link", names, self.link_index, first)
         zone_name = self.zone.name if self.zone is not None else ""
+        self.link_lines.append((first, element.line))
         self.links.extend(
             Link(index, name, bandwidth_Bps, latency_s, policy, zone_name, **facts)
             for index, name in enumerate(names, first)

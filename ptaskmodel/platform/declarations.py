@@ -51,14 +51,24 @@ class Declarations:
         chosen = properties_of(element)
         for key in sorted(chosen):
             family = key.partition("/")[0]
-            if key.replace("_", "-") in CONFIG_KEYS - {key}:
-                self.source.note(element, "old", f"{key} is an old name: write - for _")
-            elif family in _KEYS and key not in CONFIG_KEYS:
-                close = difflib.get_close_matches(key, CONFIG_KEYS, 1)
-                hint = f"do you mean {close[0]}?" if close else "remove it"
-                raise self.source.error(element, f"unknown key {short(key)}; {hint}")
-            name = key.replace("_", "-") if family in _KEYS else key
-            self.builder.config.setdefault(CONFIG_ALIASES.get(name, name), chosen[key])
+            name = key
+            if family in _KEYS and key not in CONFIG_KEYS:
+                name = self._old_key(element, key)
+            if name:
+                self.builder.config.setdefault(CONFIG_ALIASES.get(name, name), chosen[key])
+
+    def _old_key(self, element: Element, key: str) -> str:
+        """The present name of a key; empty if it has no meaning any more."""
+        name = key.replace("_", "-")
+        if name in CONFIG_KEYS:
+            self.source.note(element, "old", f"{key} is an old name of {name}")
+            return name
+        if "_" in key:
+            self.source.note(element, "ignored", f"{key} is an old option without effect; remove it")
+            return ""
+        close = difflib.get_close_matches(key, CONFIG_KEYS, 1)
+        hint = f"do you mean {close[0]}?" if close else "remove it"
+        raise self.source.error(element, f"unknown key {short(key)}; {hint}")
 
     def random(self, element: Element) -> None:
         self.source.note(element, "old", "ignored, as by SimGrid; remove it")

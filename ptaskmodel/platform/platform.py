@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import difflib
 import functools
 from collections.abc import Sequence
@@ -65,6 +66,8 @@ class Platform:
         self.duplex = builder.duplex
         self._host_index = builder.host_index
         self._link_index = builder.link_index
+        self._host_lines = builder.host_lines
+        self._link_lines = builder.link_lines
         self._host_points = list(builder.points.host)
         self._routings: dict[int, ZoneRouting] = {}
         self._cached_path = functools.lru_cache(CACHED_ROUTES)(self._path)
@@ -109,6 +112,14 @@ class Platform:
     def leaf_zone(self, host: int) -> int:
         """Number (position in ``zones``) of the zone that directly holds a host."""
         return self.points.zone[self._host_points[host]]
+
+    def host_line(self, index: int) -> int:
+        """Line of the file that declares a host."""
+        return _line(self._host_lines, index)
+
+    def link_line(self, index: int) -> int:
+        """Line of the file that declares a link; 1 for the built-in loopback."""
+        return 1 if index == len(self.links) - 1 else _line(self._link_lines, index)
 
     @functools.cached_property
     def local_numbers(self) -> NDArray[np.int64]:
@@ -248,6 +259,11 @@ class Platform:
         if zone.kind == NONE:
             return NoRouting()
         raise NoLocalRoute("zones of this kind cannot hold zones; use routing='Full'")
+
+
+def _line(lines: list[tuple[int, int]], index: int) -> int:
+    """The line of the last declaration that starts at or before an index."""
+    return lines[bisect.bisect_right(lines, index, key=lambda item: item[0]) - 1][1]
 
 
 def _find_bypass(

@@ -1,0 +1,137 @@
+"""``ptaskmodel platform``: look at a platform file, list its routes, check it, draw it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from ptaskmodel.errors import PlatformError, RouteError
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
+
+MAX_PAIRS = 4_000_000
+FORMATS = frozenset({".png", ".svg", ".pdf"})
+
+_platform_file = click.argument(
+    "platform_file", metavar="PLATFORM", type=click.Path(path_type=Path)
+)
+
+
+@click.group()
+def platform() -> None:
+    """Look at a platform file."""
+
+
+@platform.command()
+@_platform_file
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def info(platform_file: Path, as_json: bool) -> None:
+    """What PLATFORM (SimGrid XML) holds: hosts, links, zones."""
+    from ptaskmodel.platform import load_platform
+    from ptaskmodel.platform.summary import summarise, summary_text
+
+    summary = summarise(load_platform(platform_file))
+    click.echo(json.dumps(summary, indent=2) if as_json else summary_text(summary))
+
+
+@platform.command()
+@_platform_file
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write there.")
+@click.option("--sample", metavar="N", type=click.IntRange(1), help="Only N pairs, drawn.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Of the pairs drawn.")
+@click.option("--all", "everything", is_flag=True, help=f"Even if more than {MAX_PAIRS:,} pairs.")
+def routes(
+    platform_file: Path, output: Path | None, sample: int | None, seed: int, everything: bool
+) -> None:
+    """The route between every two hosts, as CSV: src,dst,latency_s,links.
+
+    Links are separated by one space. Pairs without a route have an empty latency.
+    """
+    from ptaskmodel.platform import load_platform
+    from ptaskmodel.platform.checks import sample_pairs
+    from ptaskmodel.results.output import whole_file
+
+    loaded = load_platform(platform_file)
+    total = len(loaded.hosts) ** 2
+    if sample is None and total > MAX_PAIRS and not everything:
+        raise PlatformError(
+            f"{platform_file}: {total:,} pairs of hosts; give --sample 10000 (or --all)"
+        )
+    limit = total if sample is None else min(sample, total)
+    pairs = sample_pairs(loaded, limit, seed)
+    if output is None:
+        missing = write_routes(loaded, pairs, sys.stdout)
+    else:
+        with whole_file(output) as stream, _progress(pairs, limit) as shown:
+            missing = write_routes(loaded, shown, stream)
+    if missing:
+        click.echo(f"{missing} of {limit} pairs have no route", err=True)
+
+
+def write_routes(loaded: Platform, pairs: Iterable[tuple[int, int]], stream: IO[str]) -> int:
+    """Write one CSV line per pair; the number of pairs without a route."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("src", "dst", "latency_s", "links"))
+    missing = 0
+    for source, destination in pairs:
+        names = loaded.hosts[source].name, loaded.hosts[destination].name
+        try:
+            route = loaded.route(*names)
+        except RouteError:
+            missing += 1
+            writer.writerow((*names, "", ""))
+        else:
+            writer.writerow((*names, repr(route.latency_s), " ".join(route.links)))
+    return missing
+
+
+def _progress(
+    pairs: Iterator[tuple[int, int]], length: int
+) -> click.utils.KeepOpenFile | click._termui_impl.ProgressBar[tuple[int, int]]:
+    """A progress bar on standard error, hidden where that is no terminal."""
+    hidden = not sys.stderr.isatty()
+    return click.progressbar(pairs, length, "routes", file=sys.stderr, hidden=hidden)
+
+
+@platform.command()
+@_platform_file
+def validate(platform_file: Path) -> None:
+    """Read PLATFORM and list what is legal but surely not meant."""
+    from ptaskmodel.platform.checks import check_platform
+    from ptaskmodel.platform.simgrid_xml import read_platform
+
+    loaded = read_platform(platform_file)
+    findings = check_platform(loaded)
+    for note in findings:
+        click.echo(f"{platform_file}:{note.line}: {note.kind}: {note.text}")
+    warnings = f"{len(findings)} warning{'s' * (len(findings) != 1)}"
+    size = f"{len(loaded.hosts):,} hosts, {len(loaded.links) - 1:,} links"
+    click.echo(f"{platform_file}: valid ({size}), {warnings if findings else 'nothing to say'}")
+
+
+@platform.command()
+@_platform_file
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A .png, .svg or .pdf file  [default: beside PLATFORM's name, .png, here]",
+)
+def plot(platform_file: Path, output: Path | None) -> None:
+    """Draw PLATFORM; a large one is drawn with its hosts grouped."""
+    from ptaskmodel.platform import load_platform
+    from ptaskmodel.platform.drawing import draw_platform
+
+    output = output or Path(f"{platform_file.stem}.png")
+    if output.suffix.lower() not in FORMATS:
+        raise PlatformError(f"{output}: unknown format; name a .png, .svg or .pdf file")
+    draw_platform(load_platform(platform_file), output)
+    click.echo(f"{output}: written")

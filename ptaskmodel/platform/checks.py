@@ -1,0 +1,118 @@
+"""What is legal in a platform but surely not meant: findings with the line to look at."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from ptaskmodel import units
+from ptaskmodel.errors import RouteError
+from ptaskmodel.platform.elements import Note, short
+from ptaskmodel.platform.model import FATPIPE
+from ptaskmodel.platform.platform import Platform
+from ptaskmodel.platform.zones import NONE
+
+SLOW_LINK_BPS = 1e3
+SLOW_HOST_FLOPS = 1e6
+LONG_LATENCY_S = 10.0
+# Rates of real networks in Gbit/s: as many gigabytes per second are eight times more.
+NETWORK_RATES_GBIT = (2.5, 10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0)
+MAX_PAIRS = 4000
+SHOWN_PAIRS = 3
+
+
+def check_platform(platform: Platform) -> list[Note]:
+    """Findings, in order of the lines of the file: those of the reader, then ours.
+
+    Pairs of hosts are all tried up to 4,000, else as many are drawn (always the same).
+    """
+    findings = list(platform.notes)
+    findings += _merged(platform)
+    findings += _check_routes(platform)
+    return sorted(findings, key=lambda note: note.line)
+
+
+def _merged(platform: Platform) -> list[Note]:
+    """One finding per line and kind: a cluster has as many equal links as hosts."""
+    counts: dict[tuple[int, str], int] = {}
+    first: dict[tuple[int, str], Note] = {}
+    for note in (*_check_hosts(platform), *_check_links(platform)):
+        key = note.line, note.kind
+        counts[key] = counts.get(key, 0) + 1
+        first.setdefault(key, note)
+    return [
+        note._replace(text=f"{note.text} (and {counts[key] - 1} more)") if counts[key] > 1 else note
+        for key, note in first.items()
+    ]
+
+
+def _check_hosts(platform: Platform) -> Iterator[Note]:
+    for host in platform.hosts:
+        line = platform.host_line(host.index)
+        where = f"host {short(host.name)}: "
+        if host.speed_flops == 0:
+            yield Note(line, "speed 0", f"{where}its speed is 0: a task with flops there never ends")
+        elif host.speed_flops < SLOW_HOST_FLOPS:
+            speed = units.format_speed(host.speed_flops)
+            yield Note(line, "slow host", f"{where}only {speed}, a millionth of a real core")
+
+
+def _check_links(platform: Platform) -> Iterator[Note]:
+    for link in platform.links[:-1]:
+        line = platform.link_line(link.index)
+        where = f"link {short(link.name)}: "
+        rate = units.format_bandwidth(link.bandwidth_Bps)
+        if link.bandwidth_Bps == 0:
+            yield Note(line, "bandwidth 0", f"{where}its bandwidth is 0: no transfer ends")
+        elif link.bandwidth_Bps < SLOW_LINK_BPS:
+            yield Note(line, "slow link", f"{where}{rate} is less than 1 kB/s; is the unit right?")
+        elif link.policy != FATPIPE and link.bandwidth_Bps / 1e9 in NETWORK_RATES_GBIT:
+            bits = f"{link.bandwidth_Bps / 1e9:g}Gbps"
+            text = f"{where}{rate} are bytes; if a {bits} network is meant, write {bits}"
+            yield Note(line, "bits or bytes", text)
+        if link.latency_s > LONG_LATENCY_S:
+            latency = units.format_time(link.latency_s)
+            yield Note(line, "long latency", f"{where}a latency of {latency}; is the unit right?")
+
+
+def _check_routes(platform: Platform) -> Iterator[Note]:
+    """Pairs without route, and pairs with an empty one, by the zone to mend."""
+    missing: list[str] = []
+    free: dict[int, list[str]] = {}
+    for source, destination in sample_pairs(platform, MAX_PAIRS, 1):
+        if source == destination:
+            continue
+        names = platform.hosts[source].name, platform.hosts[destination].name
+        pair = f"{short(names[0])} -> {short(names[1])}"
+        try:
+            parts = platform.route_parts(source, destination)
+        except RouteError:
+            missing.append(pair)
+            continue
+        if not parts.links:
+            free.setdefault(platform.leaf_zone(source), []).append(pair)
+    if missing and not all(zone.kind == NONE for zone in platform.zones):
+        line = platform.zones[0].line
+        yield Note(line, "no route", f"{_some(missing)} without a route; declare one")
+    for number, pairs in free.items():
+        zone = platform.zones[number]
+        where = f"zone {short(zone.name)}: "
+        text = f"{where}{_some(pairs)} with an empty route: transfers cost nothing; declare one"
+        yield Note(zone.line, "empty route", text)
+
+
+def _some(pairs: list[str]) -> str:
+    shown = ", ".join(pairs[:SHOWN_PAIRS])
+    more = f", ... ({len(pairs)} found)" if len(pairs) > SHOWN_PAIRS else ""
+    return f"{shown}{more}:" if len(pairs) > 1 else f"{shown}:"
+
+
+def sample_pairs(platform: Platform, limit: int, seed: int) -> Iterator[tuple[int, int]]:
+    """All ordered pairs of hosts (indices) if at most ``limit``, else ``limit`` distinct ones."""
+    n = len(platform.hosts)
+    if n * n <= limit:
+        yield from ((a, b) for a in range(n) for b in range(n))
+        return
+    generator = random.Random(seed)
+    for number in sorted(generator.sample(range(n * n), limit)):
+        yield divmod(number, n)
