@@ -13,6 +13,7 @@ from ptaskmodel.workload.tasks import (
     Task,
     Work,
 )
+from ptaskmodel.workload.tasks_json import load_tasks
 
 __all__ = [
     "Delay",
@@ -26,4 +27,5 @@ __all__ = [
     "SequenceWork",
     "Task",
     "Work",
+    "load_tasks",
 ]

@@ -1,0 +1,108 @@
+"""The command line: subcommands imported on use, and what each kind of failure looks like."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from ptaskmodel import __version__
+from ptaskmodel.errors import PTaskModelError
+
+USER_ERROR = 2
+INTERRUPTED = 130  # 128 + SIGINT
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+
+
+class Entry(NamedTuple):
+    """Where a subcommand lives, and its line of help (so that --help imports none of them)."""
+
+    place: str
+    help: str
+
+
+COMMANDS = {
+    "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
+    "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
+    "tasks": Entry("ptaskmodel.cli.tasks:tasks", "Check a tasks file, or print its schema."),
+    "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Compile the simulation kernels ahead."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are in COMMANDS."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name].place.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ptaskmodel")
+def commands() -> None:
+    """How long parallel applications take when they share a platform."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0: done. 2: a mistake of the user, told in one line on stderr. 130: interrupted. Our own bugs
+    keep their traceback (and Python's exit code 1).
+    """
+    if "_PTASKMODEL_COMPLETE" in os.environ:
+        commands.main(prog_name="ptaskmodel")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            with commands.make_context("ptaskmodel", given) as context:
+                commands.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        error.show()
+        return USER_ERROR
+    except PTaskModelError as error:
+        _tell(f"error: {error}")
+        return USER_ERROR
+    except (KeyboardInterrupt, click.Abort):
+        _tell("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout once more when it ends: give it a place that takes it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    return 0
+
+
+def _tell(message: str) -> None:
+    """One line on stderr, whatever the message holds."""
+    line = " ".join(message.splitlines())
+    click.echo(f"ptaskmodel: {line.encode('utf-8', 'backslashreplace').decode()}", err=True)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
+) -> None:
+    _tell(f"warning: {message}")

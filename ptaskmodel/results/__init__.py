@@ -1,0 +1,1 @@
+"""What a simulation leaves behind: records, traces, pictures, reports."""

@@ -1,0 +1,107 @@
+"""Writes what became of the tasks: tasks.csv and summary.json."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import platform
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ptaskmodel import __version__
+from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory, write_json
+
+if TYPE_CHECKING:
+    from ptaskmodel.engine.simulation import Simulation, TaskRecord
+
+TASKS = "tasks.csv"
+
+COLUMNS = (
+    "task_id",
+    "profile",
+    "start_time",
+    "finish_time",
+    "execution_time",
+    "final_state",
+    "hosts",
+)
+
+
+def write_tasks_csv(stream: IO[str], records: Iterable[TaskRecord]) -> None:
+    """One line per task, dates in s to the last digit, empty for None, hosts split by spaces."""
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(
+        (
+            record.task_id,
+            record.profile,
+            record.start_time,
+            record.finish_time,
+            record.execution_time,
+            record.final_state,
+            " ".join(record.hosts),
+        )
+        for record in records
+    )
+
+
+def record_as_json(record: TaskRecord) -> dict[str, Any]:
+    """A record as a JSON object, its keys being the columns of tasks.csv."""
+    return {name: getattr(record, name) for name in COLUMNS} | {"hosts": list(record.hosts)}
+
+
+def summarise(
+    simulation: Simulation,
+    records: Sequence[TaskRecord],
+    wall_time_s: float,
+    inputs: Iterable[str | Path] = (),
+) -> dict[str, Any]:
+    """What summary.json holds: makespan, counts, choices made, versions, digests of the inputs.
+
+    wall_time_s: how long the simulation took, s. inputs: the files that it was read from.
+    """
+    import numba
+    import numpy
+
+    counts = Counter(record.final_state for record in records)
+    return {
+        "format": FORMAT,
+        "makespan": simulation.makespan,
+        "tasks": len(records),
+        "counts": dict(sorted(counts.items())),
+        "events": simulation.events,
+        "solver": simulation.solver,
+        "network_model": simulation.network_model.name,
+        "count": simulation.count,
+        "date": simulation.now,
+        "simulation_wall_time_s": wall_time_s,
+        "versions": {
+            "ptaskmodel": __version__,
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "numba": numba.__version__,
+        },
+        "inputs": [{"path": str(path), "sha256": _digest(path)} for path in inputs],
+    }
+
+
+def write_results(
+    directory: str | Path, summary: dict[str, Any], records: Iterable[TaskRecord]
+) -> None:
+    """Write tasks.csv and summary.json in a directory, which appears once both are whole.
+
+    An earlier directory of results is replaced.
+
+    Raises PTaskModelError if the directory holds anything else or cannot be written.
+    """
+    with whole_directory(directory) as place:
+        with (place / TASKS).open("w", encoding="utf-8", newline="") as stream:
+            write_tasks_csv(stream, records)
+        write_json(place / SUMMARY, {**summary, "files": [SUMMARY, TASKS]})
+
+
+def _digest(path: str | Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,83 @@
+"""Who may import whom, as the architecture has it (imports inside functions count too)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "ptaskmodel"
+
+# The packages of ptaskmodel that each one may import, besides itself and the modules at the top.
+ALLOWED: dict[str, set[str]] = {
+    "platform": set(),
+    "workload": set(),
+    "sharing": set(),
+    "engine": {"platform", "workload", "sharing"},
+    "apps": {"platform", "workload"},
+    "calibration": {"platform", "workload", "sharing", "engine", "apps"},
+    "batch": {"platform", "workload", "sharing", "engine"},
+    "results": {"platform", "workload", "sharing", "engine", "batch", "calibration"},
+    "cli": {
+        "platform",
+        "workload",
+        "sharing",
+        "engine",
+        "apps",
+        "calibration",
+        "batch",
+        "results",
+    },
+}
+
+# Slow to import: only inside the functions that need them.
+HEAVY = {"pandas", "networkx", "scipy", "matplotlib", "lmfit", "rich", "pyarrow", "plotly", "simpy"}
+
+
+def modules():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: Path) -> set[tuple[str, bool]]:
+    """Dotted names imported by a module, and whether at its top level (outside TYPE_CHECKING)."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = {id(node) for node in tree.body}
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {(alias.name, id(node) in top) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names.add((node.module or "", id(node) in top))
+            if node.module == "ptaskmodel":
+                names |= {(f"ptaskmodel.{alias.name}", id(node) in top) for alias in node.names}
+    return names
+
+
+def package_of(dotted: str) -> str | None:
+    parts = dotted.split(".")
+    return parts[1] if parts[0] == "ptaskmodel" and len(parts) > 1 else None
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_module_imports_only_what_the_architecture_allows(path):
+    folders = path.relative_to(PACKAGE).parts[:-1]
+    if not folders:
+        # The face and the entry point hand over to the packages; the others stand below all.
+        allowed = set(ALLOWED) if path.name in ("__init__.py", "__main__.py") else set()
+    else:
+        allowed = ALLOWED[folders[0]] | {folders[0]}
+    used = {package_of(name) for name, _ in imported(path)} & set(ALLOWED)
+    assert used <= allowed
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_heavy_libraries_are_not_imported_at_the_top(path):
+    at_top = {name.split(".")[0] for name, top in imported(path) if top}
+    assert not at_top & HEAVY
+
+
+def test_every_package_is_named_in_the_architecture():
+    packages = {p.name for p in PACKAGE.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
+    assert packages <= set(ALLOWED)
