@@ -128,7 +128,8 @@ def end_task(s, task, state):
     clock = s.clock[0]
     leave(s, task, state)
     t = s.tasks[task]
-    t.finished = clock.now
+    if not np.isnan(t.started):
+        t.finished = clock.now
     s.tasks[clock.n_ended].slot_ended = task
     clock.n_ended += 1
     s.programs[t.program].users -= 1
@@ -176,7 +177,7 @@ def refresh_bound(s, task, gamma):
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         if node.usage > 0.0:
-            bound = min(bound, s.resources[node.resource].one_core / node.usage)
+            bound = min(bound, s.resources[node.resource].one_core / node.largest)
     t.bound = bound
 
 
@@ -477,7 +478,7 @@ def solve(s, n, m, solver):
     if solver == BMF:
         return solve_bmf(
             start, resource, usage, v.share[:z], capacity, fatpipe, bound, v.weight[:n],
-            v.level[:m], True, rate, limit,
+            v.level[:m], m > 0, rate, limit, v.reals, v.integers,
         )  # fmt: skip
     if solver in (MAXMIN, FLOW_MAXMIN):
         return solve_maxmin(
@@ -586,6 +587,9 @@ def run(s, o):
     Everything that it leaves undone is in the state: calling it again goes on where it was.
     """
     clock = s.clock[0]
+    if clock.begun == 0:
+        clock.begun = 1
+        apply_profiles(s, 0.0, o.gamma)
     while True:
         if clock.latency_changed == 1:
             return LATENCY_CHANGED

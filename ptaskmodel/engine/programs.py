@@ -95,7 +95,7 @@ class Programs:
         if isinstance(work, DelayWork):
             resource = np.array(sorted(set(hosts)), dtype=np.int64)
             nothing = np.zeros(len(resource))
-            row = Row(resource, nothing, nothing, 0.0, 0.0, 0.0)
+            row = Row(resource, nothing, nothing, nothing, 0.0, 0.0, 0.0)
         else:
             row = layout.lay(work, hosts, self.competitors[program])  # type: ignore[arg-type]
         count = len(row.resource)
@@ -106,6 +106,7 @@ class Programs:
         elements["resource"] = row.resource
         elements["usage"] = row.usage
         elements["share"] = row.share
+        elements["largest"] = row.largest
         record = state.stages[stage]
         delay = record["delay"]
         state.stages[stage] = (

@@ -101,6 +101,7 @@ def link_nodes(s, task, first, count):
         node.resource = element.resource
         node.usage = element.usage
         node.share = element.share
+        node.largest = element.largest
         node.task = task
         node.previous = -1
         node.next = r.first

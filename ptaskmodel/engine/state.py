@@ -119,6 +119,7 @@ NODE = np.dtype(
         ("resource", INT),
         ("usage", REAL),
         ("share", REAL),
+        ("largest", REAL),
         ("task", INT),
         ("next", INT),
         ("previous", INT),
@@ -127,7 +128,10 @@ NODE = np.dtype(
     align=True,
 )
 
-ELEMENT = np.dtype([("resource", INT), ("usage", REAL), ("share", REAL)], align=True)
+# largest: of the parts that make the usage, what one core has to do
+ELEMENT = np.dtype(
+    [("resource", INT), ("usage", REAL), ("share", REAL), ("largest", REAL)], align=True
+)
 
 STAGE = np.dtype(
     [
@@ -171,6 +175,7 @@ LOG = np.dtype([("task", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], 
 CLOCK = np.dtype(
     [
         ("now", REAL),
+        ("begun", INT),  # 1: the profile events of date 0 have been applied
         ("events", INT),
         ("solves", INT),
         ("n_tasks", INT),

@@ -25,6 +25,7 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, Profile
+from ptaskmodel.sharing.bmf import scratch_sizes as bmf_scratch
 from ptaskmodel.sharing.fairbottleneck import scratch_sizes as fairbottleneck_scratch
 from ptaskmodel.sharing.maxmin import scratch_sizes as maxmin_scratch
 
@@ -159,8 +160,8 @@ def room_for_nodes(state: State, count: int) -> State:
 def _with_scratch(state: State) -> State:
     """The state with room for a sub-system of everything at once (see `sub_system`)."""
     n, m, z = len(state.tasks), len(state.resources), len(state.nodes)
-    sizes = (fairbottleneck_scratch(n, m, z), maxmin_scratch(n, m, z))
-    reals, integers = (max(both) for both in zip(*sizes, strict=True))
+    sizes = (bmf_scratch(n, m, z), fairbottleneck_scratch(n, m, z), maxmin_scratch(n, m, z))
+    reals, integers = (max(all_) for all_ in zip(*sizes, strict=True))
     return state._replace(
         reals=np.empty(reals + 2 * z + 2 * m + 3 * n),
         integers=np.empty(integers + z + 2 * n + 1, dtype=np.int64),

@@ -21,6 +21,9 @@ from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+# resource, usage, share, largest: see `Row`
+Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
+
 COUNTS = ("task", "flow", "pair")
 ROUTES_REMEMBERED = 200_000
 
@@ -29,6 +32,7 @@ ROUTES_REMEMBERED = 200_000
 class Row:
     """What a stage asks: resource[k] serves usage[k] per unit of progress, share[k] is compared.
 
+    largest[k]: the largest of the parts of usage[k], which on a host is what one core has to do.
     amount: units of progress to make; latency_s is waited first; latency_bytes: the largest
     latency * bytes of its flows (for the TCP window); weight: of the stage in the sharing.
     """
@@ -36,6 +40,7 @@ class Row:
     resource: IntArray
     usage: FloatArray
     share: FloatArray
+    largest: FloatArray
     amount: float
     latency_s: float
     latency_bytes: float
@@ -138,28 +143,24 @@ class Layout:
         latency, latency_bytes = route_latencies(
             segments.start, segments.links, self.latency_s, extra, segments.largest
         )
-        resource, usage, share = self._add_up(segments)
-        resource = np.concatenate((cpu[0], resource))
-        usage = np.concatenate((cpu[1], usage))
-        share = np.concatenate((cpu[2], share))
+        parts = zip(cpu, self._add_up(segments), strict=True)
+        resource, usage, share, largest = (np.concatenate(both) for both in parts)
         if competitors is not None:
             share = usage / competitors
         amount = 1.0 if usage.any() else 0.0
-        return Row(resource, usage, share, amount, latency, latency_bytes)
+        return Row(resource, usage, share, largest, amount, latency, latency_bytes)
 
-    def _cpu(self, flops: FloatArray, where: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    def _cpu(self, flops: FloatArray, where: IntArray) -> Columns:
         """The elements on hosts: one for each entry, or one for each host."""
         if self.repeats or len(where) == 1:
-            return where, flops, flops
+            return where, flops, flops, flops
         hosts, inverse = np.unique(where, return_inverse=True)
         if len(hosts) == len(where):
-            return where, flops, flops
+            return where, flops, flops, flops
         total = np.bincount(inverse, weights=flops)
-        if self.count == "task":
-            return hosts, total, total
         largest = np.zeros(len(hosts))
         np.maximum.at(largest, inverse, flops)
-        return hosts, total, largest if self.count == "flow" else total
+        return hosts, total, largest if self.count == "flow" else total, largest
 
     def _pairs(self, work: ParallelWork, where: IntArray) -> tuple[Segments, FloatArray]:
         """The routes of the flows, one segment for each pair of hosts, and their extra latency."""
@@ -176,8 +177,8 @@ class Layout:
         extra = np.array([extra for _, extra in routes], dtype=np.float64)
         return Segments(start, links, amount, largest, flows, np.ones(len(pairs))), extra
 
-    def _add_up(self, segments: Segments) -> tuple[IntArray, FloatArray, FloatArray]:
-        """(resource, usage, share) of the links under the segments."""
+    def _add_up(self, segments: Segments) -> Columns:
+        """(resource, usage, share, largest) of the links under the segments."""
         size = len(segments.links)
         resource = np.empty(size, dtype=np.int64)
         usage, largest, flows, pairs = (np.empty(size) for _ in range(4))
@@ -191,7 +192,7 @@ class Layout:
             share = largest
         else:
             share = usage / pairs
-        return resource[:m], usage[:m], share[:m]
+        return resource[:m], usage[:m], share[:m], largest[:m]
 
     def _single(self, work: ParallelWork, hosts: Sequence[int]) -> Row:
         """One execution or one flow under a flow-level network model."""
@@ -199,7 +200,8 @@ class Layout:
         flops = float(work.flops.sum())
         if n_flows == 0 and len(hosts) == 1:
             host = np.array(hosts, dtype=np.int64)
-            return Row(host, np.ones(1), np.ones(1), flops, 0.0, 0.0)
+            one = np.ones(1)
+            return Row(host, one, one, one, flops, 0.0, 0.0)
         if n_flows != 1 or flops > 0.0:
             raise SimulationError(
                 f"network model {self.model.name} takes tasks of one execution or one flow; "
@@ -236,6 +238,7 @@ class Layout:
         usage = np.array(list(use.values()))
         return Row(
             np.array(list(use), dtype=np.int64),
+            usage,
             usage,
             usage,
             size / model.bandwidth_factor,
