@@ -37,6 +37,8 @@ PATIENCE = 200
 GIVE_UP = 1_000_000
 # Unsigned indices spare the test for negative ones in the innermost loops.
 ONE = np.uint64(1)
+# A literal 0 given to a kernel would be compiled for as a type of its own.
+ZERO = np.int64(0)
 
 
 def fairbottleneck(problem: SharingProblem) -> Allocation:
@@ -101,7 +103,7 @@ def solve_fairbottleneck(
     user = integers[3 * m + 2 * n + z : 3 * m + 2 * n + 2 * z]
     earlier_use = integers[3 * m + 2 * n + 2 * z : 3 * m + 2 * n + 3 * z]
 
-    n_fat = 0
+    n_fat = ZERO
     for r in range(m):
         users[r] = 0.0
         last_use[r] = -1
@@ -114,7 +116,7 @@ def solve_fairbottleneck(
                 fat[n_fat] = r
                 n_fat += 1
     # `present` holds the tasks, newest first, that are live (fixed_end < 0) or still charged.
-    n_present = 0
+    n_present = ZERO
     for i in range(n - 1, -1, -1):
         top = bound[i]
         idle = True

@@ -5,9 +5,9 @@ All rates rise together, x_i = theta p_i with p_i the weight, until a resource i
 at its bound; those who touch it stop, the others go on (Bertsekas and Gallager, Data Networks, 2nd
 ed., section 6.5.2). What is compared is the rate, whatever the usage. The result is unique.
 
-With R_r what the stopped tasks leave of resource r and W_r = sum of a_ri p_i over the others, r fills
-up at theta = R_r / W_r. Both change only when a task stops, and then theta grows: resources wait in
-a heap by a lower bound of it, looked at again when it comes out. O(elements + looks log m).
+With R_r what the stopped tasks leave of resource r and W_r = sum of a_ri p_i over the others, r
+fills up at theta = R_r / W_r. Both change only when a task stops, and then theta grows: resources
+wait in a heap by a lower bound of it, looked at again when it comes out. O(elements + looks log m).
 
 A FATPIPE limits each use alone but stops all its users when its largest use reaches the capacity
 (W_r = max a_ri p_i), as in SimGrid's flow models. These also ignore resources of capacity 0, which
@@ -24,6 +24,8 @@ from ptaskmodel.sharing.problem import Allocation, SharingProblem
 # W_r is summed anew once it is this small a part of what it was: subtraction loses digits.
 MUCH_LESS = 1e-3
 SLIGHTLY_MORE = 1.0 + 1e-15
+# A literal 0 given to a kernel would be compiled for as a type of its own.
+ZERO = np.int64(0)
 
 
 def maxmin(problem: SharingProblem, *, ignore_zero_capacity: bool = False) -> Allocation:
@@ -80,7 +82,7 @@ def solve_maxmin(
         slope[r] = 0.0
         left[r] = capacity[r]
     n_rising = 0
-    n_bounded = 0
+    n_bounded = ZERO
     # The rate of a task that still rises is -1.
     for i in range(n):
         rate[i] = -1.0
@@ -116,7 +118,7 @@ def solve_maxmin(
             limit[i] = -1
         else:
             rate[i] = 1.0
-    n_heap = 0
+    n_heap = ZERO
     for r in range(m):
         if rising[r] > 0:
             summed[r] = slope[r]
@@ -133,7 +135,7 @@ def solve_maxmin(
         while n_bounded > 0 and rate[bounded[0]] >= 0.0:
             n_bounded -= 1
             bounded[0] = bounded[n_bounded]
-            sift_down(bounded, bound_at, 0, n_bounded)
+            sift_down(bounded, bound_at, ZERO, n_bounded)
         r = heap[0]
         now = np.inf
         if rising[r] > 0:
@@ -143,7 +145,7 @@ def solve_maxmin(
             now = left[r] / slope[r]
         if now > full_at[r] * SLIGHTLY_MORE:
             full_at[r] = now
-            sift_down(heap, full_at, 0, n_heap)
+            sift_down(heap, full_at, ZERO, n_heap)
         elif n_bounded > 0 and bound_at[bounded[0]] <= now:
             i = bounded[0]
             theta = max(theta, bound_at[i])
