@@ -50,13 +50,18 @@ class DelayExecution:
     def kill(self, run: Run) -> None:
         self._killed.add(run.number)
 
-    def advance(self, until: float) -> tuple[float, Ended]:
+    def next_end(self) -> float:
+        """The date of the next end; inf if nothing runs."""
         ends = self._ends
         while ends and ends[0][1] in self._killed:
             self._killed.discard(heapq.heappop(ends)[1])
-        if not ends or ends[0][0] > until:
+        return ends[0][0] if ends else inf
+
+    def advance(self, until: float) -> tuple[float, Ended]:
+        now, ends = self.next_end(), self._ends
+        if not ends or now > until:
             return until, []
-        now, ended = ends[0][0], []
+        ended: Ended = []
         while ends and ends[0][0] == now:
             _, number, run = heapq.heappop(ends)
             if number in self._killed:

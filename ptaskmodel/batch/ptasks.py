@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from math import inf
 
-from ptaskmodel.batch.execution import Ended
+from ptaskmodel.batch.execution import DelayExecution, Ended
 from ptaskmodel.batch.hostset import HostSet, first_hosts, members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME, Run
@@ -33,17 +33,24 @@ class PtaskExecution:
     """Runs jobs in a `Simulation`, which shares the platform among them.
 
     A job that needs its whole walltime or more is killed at its walltime. A job of which a task
-    fails (a host or link goes down) fails as a whole.
+    fails (a host or link goes down) fails as a whole. Jobs of delays, which share nothing, are kept
+    out of the simulation.
     """
 
     def __init__(self, machine: Machine, simulation: Simulation) -> None:
         self.machine = machine
         self.simulation = simulation
+        self._delays = DelayExecution()
         self._live: dict[int, _Live] = {}
         self._by_task: dict[int, _Live] = {}
         self._deadlines: list[tuple[float, int]] = []
 
     def start(self, run: Run, now: float) -> None:
+        if work_delay_s(run.job.work) is not None:
+            self._delays.start(run, now)
+            return
+        if self.simulation.now < now:
+            self.simulation.advance_to(now)
         names = self.machine.names
         hosts = [names[k] for k in members(run.hosts)]
         live = _Live(run, bind(run.job.work, hosts, self.machine.facts))
@@ -53,31 +60,46 @@ class PtaskExecution:
         self._next_step(live)
 
     def kill(self, run: Run) -> None:
-        live = self._live.pop(run.number)
+        live = self._live.pop(run.number, None)
+        if live is None:
+            self._delays.kill(run)
+            return
         for index, ref in live.refs.items():
             del self._by_task[index]
             self.simulation.cancel(ref)
 
     def advance(self, until: float) -> tuple[float, Ended]:
+        until = min(until, self._delays.next_end())
+        ended: Ended = []
+        now = until
+        while self._live and not ended:
+            now, ended = self._advance_tasks(until)
+            if now >= until:
+                break
+        _, delays_ended = self._delays.advance(now)
+        if ended and delays_ended:
+            return now, sorted(ended + delays_ended, key=lambda entry: entry[0].number)
+        return now, ended or delays_ended
+
+    def _advance_tasks(self, until: float) -> tuple[float, Ended]:
+        """Go to the next end of a task or walltime, or to ``until``; what ended there."""
         deadlines, live = self._deadlines, self._live
-        while True:
-            while deadlines and deadlines[0][1] not in live:
-                heapq.heappop(deadlines)
-            limit = min(until, deadlines[0][0] if deadlines else inf)
-            refs = self.simulation.run_until_change(None if limit == inf else limit)
-            now = self.simulation.now
-            ended = self._ended(refs, now)
-            while deadlines and deadlines[0][0] <= now:
-                _, number = heapq.heappop(deadlines)
-                if number in live:
-                    run = live[number].run
-                    self.kill(run)
-                    ended.append((run, WALLTIME))
-            if ended or now >= until:
-                ended.sort(key=lambda entry: entry[0].number)
-                return now, ended
-            if not refs and now < limit:
-                self._give_up()
+        while deadlines and deadlines[0][1] not in live:
+            heapq.heappop(deadlines)
+        limit = min(until, deadlines[0][0] if deadlines else inf)
+        refs = self.simulation.run_until_change(None if limit == inf else limit)
+        now = self.simulation.now
+        if not refs and now < limit:
+            self._give_up()
+        ended = self._ended(refs, now)
+        while deadlines and deadlines[0][0] <= now:
+            _, number = heapq.heappop(deadlines)
+            if number in live:
+                run = live[number].run
+                self.kill(run)
+                ended.append((run, WALLTIME))
+        ended.sort(key=lambda entry: entry[0].number)
+        return now, ended
 
     def _next_step(self, live: _Live) -> None:
         """Add the tasks of the next step of a job."""
