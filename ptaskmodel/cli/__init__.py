@@ -29,6 +29,10 @@ class Entry(NamedTuple):
 COMMANDS = {
     "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
     "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
+    "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
+    "workload": Entry(
+        "ptaskmodel.cli.workload:workload", "Look at, convert, generate and cut workloads."
+    ),
     "tasks": Entry("ptaskmodel.cli.tasks:tasks", "Check a tasks file, or print its schema."),
     "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Compile the simulation kernels ahead."),
 }
