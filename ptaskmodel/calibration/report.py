@@ -40,8 +40,6 @@ def _group_lines(group: GroupCalibration) -> list[str]:
     lines = [group.name]
     if group.note:
         lines.append(f"  {group.note}")
-    if not group.parameters:
-        return lines
     for name, parameter in group.parameters.items():
         text = f"  {name:<22} {parameter.value:<12.6g}"
         if parameter.stderr is None or parameter.interval95 is None:

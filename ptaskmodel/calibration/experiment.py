@@ -1,0 +1,378 @@
+"""The PDGEMM experiment as tables: published, simulated and measured runtimes side by side."""
+
+from __future__ import annotations
+
+import csv
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptaskmodel.apps.interference import OnOff, interference_tasks
+from ptaskmodel.calibration.fit_ptask import ptask_fitter
+from ptaskmodel.calibration.fit_rates import rates_fitter
+from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, read_measurements
+from ptaskmodel.calibration.pdgemm_setting import (
+    FIRST_CONNECTIONS,
+    FOLLOW_UP_PART,
+    REFERENCE_SEED,
+    bundle_of_labels,
+    pdgemm_setting,
+    phases_of_labels,
+)
+from ptaskmodel.calibration.ptask import Setting, latest_end, plain_runtime, undisturbed_runtime
+from ptaskmodel.calibration.rates import predicted_runtime
+from ptaskmodel.calibration.results import (
+    Calibration,
+    GroupCalibration,
+    calibrate,
+    is_endpoint,
+    summarise,
+)
+from ptaskmodel.engine.simulation import Simulation
+from ptaskmodel.workload.tasks import FloatArray, ParallelWork, SequenceWork, Task
+
+if TYPE_CHECKING:
+    import pandas
+
+NONE, CONSTANT = OnOff(0.0, 0.0), OnOff(math.inf, 0.0)
+PATTERNS = (NONE, OnOff(15, 45), OnOff(15, 15), OnOff(30, 30), OnOff(45, 15), CONSTANT)
+COMPETITORS_OF_FOLLOW_UP = {"grisou": "n_tcp_connections", "paravance": "n_host_pairs"}
+ITERATIONS = 16
+
+
+def with_competitors(groups: Sequence[MeasuredGroup]) -> list[MeasuredGroup]:
+    """The first experiment with its interference counted: 100 connections, or one host pair."""
+    counted = []
+    for group in groups:
+        count = FIRST_CONNECTIONS if group.labels["cluster"] == "grisou" else 1.0
+        rows = tuple(
+            Measurement(row.pattern, row.runtime_s, row.stddev_s, row.runs, count)
+            for row in group.measurements
+        )
+        counted.append(MeasuredGroup(group.labels, rows))
+    return counted
+
+
+def placement_table(
+    published_s: Mapping[OnOff, float], placements: int = 30
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """(summary by pattern, every run) of the plain simulated model over random placements.
+
+    The plain model has one connection of two tasks, nothing calibrated; ``closed_form_s`` is the
+    runtime at a third of the rate while disturbed.
+    """
+    import pandas as pd
+
+    runs = []
+    for seed in [*range(placements), REFERENCE_SEED]:
+        setting = pdgemm_setting(seed=seed).merged()
+        rate = 1.0 / undisturbed_runtime(setting.platform, Task(setting.hosts, setting.work))
+        runs += [
+            {
+                "placement": seed,
+                "pattern": str(pattern),
+                "simulated_s": plain_runtime(setting, pattern),
+                "closed_form_s": predicted_runtime(rate / 3.0, rate, pattern),
+            }
+            for pattern in PATTERNS
+        ]
+    every = pd.DataFrame(runs)
+    summary = []
+    for pattern in PATTERNS:
+        mine = every[every.pattern == str(pattern)]
+        drawn = mine[mine.placement != REFERENCE_SEED] if placements <= REFERENCE_SEED else mine
+        summary.append(
+            {
+                "pattern": str(pattern),
+                "published_s": published_s[pattern],
+                "reference_placement_s": mine[mine.placement == REFERENCE_SEED].simulated_s.iloc[0],
+                "mean_s": drawn.simulated_s.mean(),
+                "sd_s": drawn.simulated_s.std(),
+                "closed_form_gap_s": (mine.simulated_s - mine.closed_form_s).abs().max(),
+            }
+        )
+    return pd.DataFrame(summary), every
+
+
+def read_published(path: Path) -> dict[OnOff, float]:
+    """The published predictions: runtime in s by pattern."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return {
+            OnOff(float(row["interference_on_s"]), float(row["interference_off_s"])): float(
+                row["predicted_runtime_s"]
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+def calibrations(groups: Sequence[MeasuredGroup]) -> dict[str, Calibration]:
+    """Both models of the first experiment, fitted on the endpoints and on all rows."""
+    bundle = ptask_fitter(bundle_of_labels)
+    found = {}
+    for fit_on in ("endpoints", "all"):
+        found[f"rates, {fit_on}"] = calibrate(groups, rates_fitter(), "rates", fit_on)
+        found[f"ptask, {fit_on}"] = calibrate(groups, bundle, "ptask", fit_on)
+        found[f"phases, {fit_on}"] = phase_wise(groups, fit_on)
+    return found
+
+
+def phase_wise(
+    groups: Sequence[MeasuredGroup], fit_on: str, phases: int = ITERATIONS
+) -> Calibration:
+    """The rows without sub-blocks by a task of ``phases`` phases, two parameters free.
+
+    Blocking: the network is used at its nominal speed, the efficiency of computing is fitted.
+    Non-blocking: the other way round, since the broadcasts hide the products.
+    """
+    fitted = []
+    for group in groups:
+        if group.labels["block_subdivisions"] != "1":
+            continue
+        blocking = group.labels["broadcast"] == "blocking"
+        fixed = {"network_efficiency" if blocking else "compute_efficiency": 1.0}
+        fitter = ptask_fitter(phases_of_labels(phases), fixed)
+        used = [fit_on == "all" or is_endpoint(row.pattern) for row in group.measurements]
+        fitted.append(fitter(group, used))
+    return Calibration("ptask", fit_on, "", tuple(fitted))
+
+
+def comparison_table(found: Mapping[str, Calibration]) -> pandas.DataFrame:
+    """One row a measurement: measured, and predicted by each calibration with its error."""
+    import pandas as pd
+
+    rows: dict[tuple, dict[str, object]] = {}
+    for name, calibration in found.items():
+        for group in calibration.groups:
+            for row in group.predictions:
+                key = (*group.labels.values(), str(row.measurement.pattern))
+                entry = rows.setdefault(
+                    key,
+                    {
+                        **group.labels,
+                        "pattern": str(row.measurement.pattern),
+                        "measured_s": row.measurement.runtime_s,
+                        "stddev_s": row.measurement.stddev_s,
+                    },
+                )
+                entry[f"{name}, s"] = row.predicted_s
+                entry[f"{name}, error"] = row.relative_error
+    return pd.DataFrame(list(rows.values()))
+
+
+def error_table(found: Mapping[str, Calibration]) -> pandas.DataFrame:
+    """Mean and largest absolute error of each calibration on the rows between the endpoints."""
+    import pandas as pd
+
+    rows = []
+    for name, calibration in found.items():
+        for which, wanted in (("all groups", None), ("without sub-blocks", "1")):
+            chosen = [
+                row
+                for group in calibration.groups
+                if wanted in (None, group.labels["block_subdivisions"])
+                for row in group.predictions
+                if not is_endpoint(row.measurement.pattern)
+            ]
+            found_errors = summarise(chosen)
+            rows.append(
+                {
+                    "model": name,
+                    "rows": which,
+                    "count": found_errors.count,
+                    "mean_error": found_errors.mean,
+                    "largest_error": found_errors.largest,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A cluster's follow-up: runs against competitors, and the predictions of three fits."""
+
+    cluster: str
+    runs: pandas.DataFrame
+    first_only: GroupCalibration
+    halves: tuple[GroupCalibration, GroupCalibration]
+
+    @property
+    def first_only_error(self) -> float:
+        return summarise(_disturbed(self.first_only)).mean
+
+    @property
+    def half_errors(self) -> list[float]:
+        """Mean error of each half, predicted by the fit of the other."""
+        return [
+            summarise([row for row in _disturbed(half) if not row.used_in_fit]).mean
+            for half in self.halves
+        ]
+
+
+def follow_up(first: Calibration, measurements: Path) -> list[FollowUp]:
+    """The follow-up predicted from the first experiment, and each half from the other half.
+
+    first: the ptask calibrated on the first experiment; the application's count k is that of the
+    non-blocking runs with sub-blocks. The undisturbed runs of the follow-up give its length.
+    """
+    import pandas as pd
+
+    found = []
+    for cluster, column in COMPETITORS_OF_FOLLOW_UP.items():
+        (group,) = [
+            group
+            for group in read_measurements(measurements, column)
+            if group.labels["cluster"] == cluster
+        ]
+        setting = pdgemm_setting(cluster, part=FOLLOW_UP_PART)
+        k = first.group(cluster=cluster, broadcast="nonblocking", block_subdivisions="50").value(
+            "competitors"
+        )
+        known = ptask_fitter(setting, {"compute_efficiency": 1.0, "competitors": k})
+        rows = group.measurements
+        first_only = known(group, [row.pattern.none for row in rows])
+        free = ptask_fitter(setting)
+        even = [number % 2 == 0 for number in range(len(rows))]
+        odd = [not taken for taken in even]
+        table = pd.DataFrame(
+            {
+                "cluster": cluster,
+                "competitors": [0.0 if row.pattern.none else row.competitors for row in rows],
+                "measured_s": [row.runtime_s for row in rows],
+                "first_only_s": [row.predicted_s for row in first_only.predictions],
+            }
+        )
+        halves = (free(group, even), free(group, odd))
+        found.append(FollowUp(cluster, table, first_only, halves))
+    return found
+
+
+def _disturbed(group: GroupCalibration) -> list:
+    return [row for row in group.predictions if not row.measurement.pattern.none]
+
+
+def time_scale_table(groups: Sequence[MeasuredGroup], repeats: int = 3) -> pandas.DataFrame:
+    """What a finer time scale brings and costs: from one bundled task to one phase an iteration.
+
+    Each row: a group, the number of phases (0: bundled), the mean error between the endpoints of
+    the model fitted on the endpoints, and the wall time of one simulated run (15/15).
+    """
+    import pandas as pd
+
+    rows = []
+    for group in groups:
+        blocking = group.labels["broadcast"] == "blocking"
+        fine = group.labels["block_subdivisions"] != "1"
+        if blocking == fine or not all(
+            any(row.pattern == end and row.runtime_s for row in group.measurements)
+            for end in (NONE, CONSTANT)
+        ):
+            continue
+        steps = (1, 2, 4, 8, 16, *((50, 200, 800) if fine else ()))
+        for phases in (None, *steps):
+            bundled = phases is None or not blocking
+            fixed = {"compute_efficiency" if bundled else "network_efficiency": 1.0}
+            place = bundle_of_labels if phases is None else phases_of_labels(phases)
+            setting = place(group.labels)
+            used = [is_endpoint(row.pattern) for row in group.measurements]
+            fitted = ptask_fitter(setting, fixed)(group, used)
+            values = {name: item.value for name, item in fitted.parameters.items()}
+            row = Measurement(OnOff(15, 15), None, competitors=group.measurements[0].competitors)
+            rows.append(
+                {
+                    **group.labels,
+                    "phases": phases or 0,
+                    "mean_error": summarise(fitted.predictions, used_in_fit=False).mean,
+                    "run_ms": 1e3 * _shortest_time(setting, values, row, repeats),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _shortest_time(
+    setting: Setting, values: Mapping[str, float], row: Measurement, repeats: int
+) -> float:
+    """Wall time in s of one simulated run, the shortest of some."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        setting.runtimes(values, [row])
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def progress_over_time(
+    setting: Setting, values: Mapping[str, float], row: Measurement, step_s: float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """(dates in s, progress 0 to 1) of a simulated bundled task under the pattern of a row."""
+    task = setting.task(values)
+    undisturbed_s = undisturbed_runtime(setting.platform, task)
+    simulation = Simulation(setting.platform)
+    application = simulation.add(task)
+    simulation.add_all(
+        interference_tasks(
+            row.pattern,
+            *setting.pair,
+            until_s=latest_end(undisturbed_s, row.pattern),
+            joint=True,
+            competitors=row.competitors,
+        )
+    )
+    dates, done = [0.0], [0.0]
+    while application.finish_time is None:
+        simulation.advance_to(dates[-1] + step_s)
+        dates.append(simulation.now)
+        done.append(application.progress)
+    dates[-1], done[-1] = application.finish_time, 1.0
+    return np.array(dates), np.array(done)
+
+
+def phase_activity(
+    setting: Setting, values: Mapping[str, float], router: str = "routing_node"
+) -> pandas.DataFrame:
+    """Each stage of an undisturbed run: start, end (s), use of the routing node (B/s) and flop/s.
+
+    The stages run as tasks that wait for each other.
+    """
+    import pandas as pd
+
+    work = setting.task(values).work
+    stages = work.stages if isinstance(work, SequenceWork) else (work,)
+    simulation = Simulation(setting.platform)
+    for number, stage in enumerate(stages):
+        after = (f"stage-{number - 1}",) if number else ()
+        simulation.add(Task(setting.hosts, stage, id=f"stage-{number}", after=after))
+    simulation.run()
+    crosses = _crossing(setting, router)
+    rows = []
+    for stage, record in zip(stages, simulation.records(), strict=True):
+        if not isinstance(stage, ParallelWork) or not record.execution_time:
+            continue
+        pairs = zip(stage.flow_from.tolist(), stage.flow_to.tolist(), strict=True)
+        crossing = [
+            crosses[setting.hosts[source]] != crosses[setting.hosts[destination]]
+            for source, destination in pairs
+        ]
+        loads = stage.flow_bytes[np.array(crossing, bool)]
+        rows.append(
+            {
+                "start_s": record.start_time,
+                "end_s": record.finish_time,
+                "router_Bps": loads.sum() * values["network_efficiency"] / record.execution_time,
+                "flops": stage.flops.sum() * values["compute_efficiency"] / record.execution_time,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _crossing(setting: Setting, router: str) -> dict[str, bool]:
+    """Whether each host is across the routing node, seen from the first host of the pair."""
+    here = setting.pair[0]
+    return {
+        name: name != here and router in setting.platform.route(here, name).links
+        for name in set(setting.hosts)
+    }

@@ -1,0 +1,80 @@
+"""PDGEMM in the two-group set-up, ready to be simulated: the setting of the measured runs."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ptaskmodel.apps.pdgemm import Pdgemm, place
+from ptaskmodel.apps.two_groups import TwoGroups
+from ptaskmodel.calibration.apply import scale_work
+from ptaskmodel.calibration.ptask import Setting
+from ptaskmodel.platform import Platform, load_platform
+
+ORDER = 80_000
+PROCESSES = 256
+# A placement whose undisturbed runtime is that of the published table, 311.5 s.
+REFERENCE_SEED = 70
+# The follow-up's runs were stopped after 4 of the 16 iterations.
+FOLLOW_UP_PART = 0.25
+# tcpkali's connections on Grisou in the first experiment: not published; see docs/validation.md.
+FIRST_CONNECTIONS = 100.0
+
+
+@functools.cache
+def two_groups_platform(name: str) -> Platform:
+    """The platform of ``TwoGroups(name)``, read from its SimGrid file."""
+    with tempfile.TemporaryDirectory() as place_of_file:
+        path = Path(place_of_file) / f"{name}.xml"
+        path.write_text(TwoGroups(name).xml())
+        return load_platform(path)
+
+
+def pdgemm_setting(
+    cluster: str = "paravance",
+    *,
+    sub_blocks: int = 1,
+    blocking: bool = False,
+    phases: int | None = None,
+    seed: int = REFERENCE_SEED,
+    part: float = 1.0,
+) -> Setting:
+    """The measured PDGEMM on ``cluster``, its ranks placed at random with ``seed``.
+
+    phases: None for one bundled task (``Pdgemm.work``); part: of the whole run.
+    """
+    groups = TwoGroups(cluster)
+    app = Pdgemm(ORDER, PROCESSES, sub_blocks, blocking)
+    work = app.work(phases)
+    if part != 1.0:
+        work = scale_work(work, 1.0 / part, 1.0 / part)
+    return Setting(
+        two_groups_platform(cluster),
+        place(groups.hosts, PROCESSES, "random", seed),
+        work,
+        (groups.hosts[0], groups.hosts[groups.nodes_per_group]),
+    )
+
+
+def bundle_of_labels(labels: Mapping[str, str]) -> Setting:
+    """The bundled task of a group of ``pdgemm_runtimes.csv``; other labels do not matter."""
+    return _known_setting(labels.get("cluster", "paravance"), None)
+
+
+def phases_of_labels(phases: int) -> Callable[[Mapping[str, str]], Setting]:
+    """The settings of groups, in ``phases`` phases: blocking or not as the labels say."""
+
+    def setting(labels: Mapping[str, str]) -> Setting:
+        return _known_setting(
+            labels.get("cluster", "paravance"), phases, labels.get("broadcast") == "blocking"
+        )
+
+    return setting
+
+
+@functools.lru_cache(maxsize=32)
+def _known_setting(cluster: str, phases: int | None, blocking: bool = False) -> Setting:
+    sub_blocks = 1 if phases is None or phases <= 16 else 50
+    return pdgemm_setting(cluster, phases=phases, blocking=blocking, sub_blocks=sub_blocks).merged()
