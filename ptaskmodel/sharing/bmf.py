@@ -11,11 +11,11 @@ limited, with
 
     x_i = min(bound_i, min over r of lambda_r p_i / m_ri),   load_r = sum of a_ri x_i <= C_r,
 
-and load_r = C_r wherever a task *sits*, that is, has its minimum. A solution always exists: over a
-box of levels wide enough, C - load(lambda) is continuous, so the complementarity problem has a
-solution (Hartman and Stampacchia), and lambda_r = 0 is none since the load is then 0. It need not be
-unique, and since raising one level can only lower the best level of another, simple iterations may
-cycle. The ladder, here and in ``bmf_hard``:
+and load_r = C_r wherever a task *sits*, that is, has its minimum. A solution always exists,
+whatever m: over a box of levels wide enough, C - load(lambda) is continuous, so the complementarity
+problem has a solution (Hartman and Stampacchia), and lambda_r = 0 is none since r is then empty. It
+need not be unique, and since raising one level can only lower the best level of another, simple
+iterations may cycle. The ladder, here and in ``bmf_hard``:
 
 * *presolve*: fold FATPIPEs and single users into bounds; drop resources that cannot be filled; fix
   tasks whose bound is below the share that they get in any case, C_r p_i / (m_ri W_r) with
@@ -156,9 +156,10 @@ def solve_bmf(
     if live > 0:
         for r in range(cores):
             levels[r] = level[origin[r]] if warm else np.inf
+        filling = -1 if warm else 1
         residual = climb(
-            live, cores, -1 if warm else 1, levels, load, fair, y, a, t, row, seat, used, first_user, user,
-            element, seats, first_other, first_sitter, other, other_a, sitter, seat_t, matrix,
+            live, cores, filling, levels, load, fair, y, a, t, row, seat, used, first_user,
+            user, element, seats, first_other, first_sitter, other, other_a, sitter, seat_t, matrix,
         )  # fmt: skip
         if not residual <= ACCEPT:
             return 1
@@ -341,21 +342,21 @@ def scale(live, weight, left, place, origin, first_user, row, task, ub, used, a,
 
 @jit
 def climb(
-    live, cores, sweeps, levels, load, slope, y, a, t, row, seat, used, first_user, user, element,
+    live, cores, filling, levels, load, slope, y, a, t, row, seat, used, first_user, user, element,
     seats, first_other, first_sitter, other, other_a, sitter, seat_t, matrix,
 ):  # fmt: skip
     """Water filling and Newton steps on the levels until nobody moves; returns the residual.
 
-    The last step leaves rates, seats and loads of its levels. ``sweeps``: of water filling before
-    each Newton step; -1: one, but not before the first (the levels are a good guess); 0: none.
-    Resources that overflow with nobody limited are opened in any case.
+    The last step leaves the rates, seats and loads of its levels. ``filling`` 1: water filling
+    before every Newton step; -1: not before the first (the levels are a good guess); 0: never.
+    Resources that overflow and limit nobody are opened in any case.
     """
     residual = np.inf
     for step in range(MAX_STEPS + 1):
         residual = sit(live, cores, levels, load, y, a, t, row, seat, used, seats)
         if residual <= AIM or step == MAX_STEPS:
             break
-        opening = sweeps == 0 or (sweeps < 0 and step == 0)
+        opening = filling == 0 or (filling < 0 and step == 0)
         for _ in range(1 if opening or step < PATIENCE else 3):
             for r in range(cores):
                 if (seats[r] > 0 and not opening) or (seats[r] == 0 and load[r] > 1.0 + AIM):
