@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 
+_BLANKS = r"[ \t\n\v\f\r]*"
 _FLOAT = re.compile(
-    r"[ \t\n\v\f\r]*([+-]?(?:0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?"
+    _BLANKS + r"([+-]?(?:0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?"
     r"|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
     r"|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?|[nN][aA][nN]))"
 )
-_INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
+_INTEGER = re.compile(_BLANKS + r"([+-]?[0-9]+)")
 
 TIME_UNITS = {
     "w": 7 * 24 * 3600.0,
@@ -117,26 +118,26 @@ def parse_size(text: str) -> float:
     return parse_quantity(text, SIZE_UNITS, "B")[0]
 
 
-def format_time(seconds: float) -> str:
+def format_time(seconds: float, digits: int = 6) -> str:
     """Short text for people: 2.5e-05 -> "25us"."""
-    return _format(seconds, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns", "ps")})
+    return _format(seconds, digits, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns", "ps")})
 
 
-def format_speed(flops: float) -> str:
+def format_speed(flops: float, digits: int = 6) -> str:
     """Short text for people: 2.35e10 -> "23.5Gf"."""
-    return _format(flops, {u: v for u, v in SPEED_UNITS.items() if u.endswith("f")})
+    return _format(flops, digits, {u: v for u, v in SPEED_UNITS.items() if u.endswith("f")})
 
 
-def format_bandwidth(Bps: float) -> str:
+def format_bandwidth(Bps: float, digits: int = 6) -> str:
     """Short text for people: 1.25e9 -> "1.25GBps"."""
-    return _format(Bps, {f"{p}Bps": 1000.0**k for k, p in enumerate(("", *_DECIMAL))})
+    return _format(Bps, digits, {f"{p}Bps": 1000.0**k for k, p in enumerate(("", *_DECIMAL))})
 
 
-def _format(value: float, units: dict[str, float]) -> str:
+def _format(value: float, digits: int, units: dict[str, float]) -> str:
     base = next(unit for unit, scale in units.items() if scale == 1.0)
     fitting = [(scale, unit) for unit, scale in units.items() if value >= scale * (1 - 1e-9)]
     scale, unit = max(fitting) if value > 0 and fitting else (1.0, base)
-    return f"{value / scale:.6g}{unit}"
+    return f"{value / scale:.{digits}g}{unit}"
 
 
 def _unknown_unit(text: str, unit: str, units: dict[str, float]) -> str:

@@ -8,15 +8,12 @@ from collections.abc import Iterator
 from ptaskmodel import units
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform.elements import Note, short
-from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.zones import NONE
 
 SLOW_LINK_BPS = 1e3
 SLOW_HOST_FLOPS = 1e6
 LONG_LATENCY_S = 10.0
-# Rates of real networks in Gbit/s: as many gigabytes per second are eight times more.
-NETWORK_RATES_GBIT = (2.5, 10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0)
 MAX_PAIRS = 4000
 SHOWN_PAIRS = 3
 
@@ -26,7 +23,7 @@ def check_platform(platform: Platform) -> list[Note]:
 
     Pairs of hosts are all tried up to 4,000, else as many are drawn (always the same).
     """
-    findings = list(platform.notes)
+    findings = [*platform.notes, *platform.hints]
     findings += _merged(platform)
     findings += _check_routes(platform)
     return sorted(findings, key=lambda note: note.line)
@@ -51,7 +48,7 @@ def _check_hosts(platform: Platform) -> Iterator[Note]:
         line = platform.host_line(host.index)
         where = f"host {short(host.name)}: "
         if host.speed_flops == 0:
-            yield Note(line, "speed 0", f"{where}its speed is 0: a task with flops there never ends")
+            yield Note(line, "speed 0", f"{where}speed 0: a task with flops there never ends")
         elif host.speed_flops < SLOW_HOST_FLOPS:
             speed = units.format_speed(host.speed_flops)
             yield Note(line, "slow host", f"{where}only {speed}, a millionth of a real core")
@@ -66,10 +63,6 @@ def _check_links(platform: Platform) -> Iterator[Note]:
             yield Note(line, "bandwidth 0", f"{where}its bandwidth is 0: no transfer ends")
         elif link.bandwidth_Bps < SLOW_LINK_BPS:
             yield Note(line, "slow link", f"{where}{rate} is less than 1 kB/s; is the unit right?")
-        elif link.policy != FATPIPE and link.bandwidth_Bps / 1e9 in NETWORK_RATES_GBIT:
-            bits = f"{link.bandwidth_Bps / 1e9:g}Gbps"
-            text = f"{where}{rate} are bytes; if a {bits} network is meant, write {bits}"
-            yield Note(line, "bits or bytes", text)
         if link.latency_s > LONG_LATENCY_S:
             latency = units.format_time(link.latency_s)
             yield Note(line, "long latency", f"{where}a latency of {latency}; is the unit right?")

@@ -64,7 +64,7 @@ class Declarations:
             self.source.note(element, "old", f"{key} is an old name of {name}")
             return name
         if "_" in key:
-            self.source.note(element, "ignored", f"{key} is an old option without effect; remove it")
+            self.source.note(element, "ignored", f"{key} has no effect any more; remove it")
             return ""
         close = difflib.get_close_matches(key, CONFIG_KEYS, 1)
         hint = f"do you mean {close[0]}?" if close else "remove it"

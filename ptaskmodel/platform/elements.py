@@ -10,6 +10,12 @@ from typing import NamedTuple
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
 
+# Rates of real networks in Gbit/s: the same figure in gigabytes is suspect, except near a host.
+_NETWORK_GBIT = frozenset({10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0})
+_LOCAL_RATES = frozenset({"loopback_bw", "limiter_link", "read_bw", "write_bw"})
+
+MAX_NOTES = 1000
+
 
 class Element:
     """An XML element: tag, attributes (defaults filled in), line, children that belong to it."""
@@ -58,6 +64,7 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes: list[Note] = []
+        self.hints: list[Note] = []
         self._kinds: Counter[str] = Counter()
 
     def error(self, element: Element, what: str) -> PlatformError:
@@ -68,13 +75,10 @@ class Source:
         return PlatformError(f"{self.path}:{line}: {what}")
 
     def note(self, element: Element, kind: str, what: str) -> None:
-        """Remember something odd; at most 1000 of a kind are kept (all are counted)."""
+        """Remember something odd; at most MAX_NOTES of a kind."""
         self._kinds[kind] += 1
-        if self._kinds[kind] <= 1000:
+        if self._kinds[kind] <= MAX_NOTES:
             self.notes.append(Note(element.line, kind, f"{element}: {what}"))
-
-    def note_count(self, kind: str) -> int:
-        return self._kinds[kind]
 
     def time_s(self, element: Element, name: str) -> float:
         return self._quantity(element, name, element[name], units.TIME_UNITS, "s")
@@ -137,4 +141,8 @@ class Source:
             raise self.error(element, f"{name}: {error}") from None
         if bare:
             self.note(element, "unit", f"{name}={text!r} has no unit; {default} is meant, write it")
+        suspect = text.endswith("GBps") and value / 1e9 in _NETWORK_GBIT
+        if suspect and name not in _LOCAL_RATES and len(self.hints) < MAX_NOTES:
+            what = f"{name}={text!r} are bytes; if a {text[:-3]}bps network is meant, write that"
+            self.hints.append(Note(element.line, "bits or bytes", f"{element}: {what}"))
         return value

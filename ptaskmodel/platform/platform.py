@@ -52,7 +52,8 @@ class Platform:
 
     ``hosts`` and ``links`` are in order of declaration (``hosts[i].index == i``); the last link is
     the built-in ``__loopback__``. ``config`` holds the options of the file, old names replaced by
-    new ones; ``notes`` what is odd in it; ``zones`` its tree of zones, the root first.
+    new ones; ``notes`` what is odd in it, ``hints`` what may be; ``zones`` its tree of zones, the
+    root first.
     """
 
     def __init__(self, builder: Builder, path: Path) -> None:
@@ -61,6 +62,7 @@ class Platform:
         self.links: Sequence[Link] = tuple(builder.links)
         self.config: dict[str, str] = builder.config
         self.notes: tuple[Note, ...] = tuple(builder.source.notes)
+        self.hints: tuple[Note, ...] = tuple(builder.source.hints)
         self.zones: Sequence[Zone] = tuple(builder.zones)
         self.points = builder.points
         self.duplex = builder.duplex

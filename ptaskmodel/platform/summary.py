@@ -61,7 +61,8 @@ def summary_text(summary: dict[str, Any]) -> str:
     total = units.format_speed(summary["total_flops"])
     lines.append(f"  {summary['hosts']:,} hosts, {summary['cores']:,} cores, {total} in all")
     lines += _shown(
-        f"    {kind['hosts']:>9,} x {_cores(kind['cores'])}{units.format_speed(kind['speed_flops'])}"
+        f"    {kind['hosts']:>9,} x {_cores(kind['cores'])}"
+        f"{units.format_speed(kind['speed_flops'])}"
         for kind in summary["host_kinds"]
     )
     lines.append(f"  {summary['links']:,} links")

@@ -62,6 +62,7 @@ class _GraphBuilder:
         for zone in self.platform.zones:
             self._add_zone(zone)
         self._contract()
+        self._prune()
         for a, b, data in self.graph.edges(data=True):
             halves = sum(self.graph.nodes[end].get("latency_s", 0.0) for end in (a, b)) / 2
             data["path_latency_s"] = data["latency_s"] + halves
@@ -189,6 +190,12 @@ class _GraphBuilder:
         for x, y in itertools.pairwise(keys):
             if x != y and not self.graph.has_edge(x, y):
                 self._edge(x, y, ())
+
+    def _prune(self) -> None:
+        """Remove the middle of a star that its backbone stands for already."""
+        for key, kind in list(self.graph.nodes(data="kind")):
+            if kind == "switch" and [d["links"] for _, _, d in self.graph.edges(key, True)] == [()]:
+                self.graph.remove_node(key)
 
     def _contract(self) -> None:
         """Turn link nodes with two neighbours into edges, unless there is an edge already."""
