@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.sharing.certificate import verify
@@ -39,6 +41,18 @@ _SOLVERS = {
     "fairbottleneck_corrected": "fairbottleneck",
     "maxmin": "maxmin",
 }
+
+
+class _Package(ModuleType):
+    """The solvers keep their names when their modules, of the same names, are imported first."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _SOLVERS and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="assignment"
 """Fair bottleneck, the allocation of SimGrid's parallel-task model, and its corrected variant.
 
 Rounds over the *live* tasks (rate not fixed yet) and the *active* resources (with a live user);
