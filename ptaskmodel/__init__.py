@@ -10,6 +10,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ptaskmodel.engine.simulation import Observer, Simulation, TaskRecord, TaskRef
+    from ptaskmodel.errors import (
+        PlatformError,
+        PTaskModelError,
+        RouteError,
+        SharingError,
+        SimulationError,
+        WorkloadError,
+    )
+    from ptaskmodel.platform import Platform, load_platform
     from ptaskmodel.workload.tasks import (
         Delay,
         DelayWork,
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
         SequenceWork,
         Task,
     )
+    from ptaskmodel.workload.tasks_json import load_tasks
 
 __version__ = "0.1.0"
 
@@ -31,40 +42,53 @@ __all__ = [
     "Execution",
     "Flow",
     "HomogeneousWork",
+    "Observer",
+    "PTaskModelError",
     "ParallelTask",
     "ParallelWork",
+    "Platform",
+    "PlatformError",
+    "RouteError",
     "Sequence",
     "SequenceWork",
-    "Task",
-    "__version__",
-    "load_tasks",
-    "load_platform",
-    "Platform",
-    "TaskRef",
-    "TaskRecord",
+    "SharingError",
     "Simulation",
-    "Observer",
+    "SimulationError",
+    "Task",
+    "TaskRecord",
+    "TaskRef",
+    "WorkloadError",
+    "__version__",
+    "load_platform",
+    "load_tasks",
 ]
 
-_HOMES = {
-    "Delay": "ptaskmodel.workload.tasks",
-    "DelayWork": "ptaskmodel.workload.tasks",
-    "Execution": "ptaskmodel.workload.tasks",
-    "Flow": "ptaskmodel.workload.tasks",
-    "HomogeneousWork": "ptaskmodel.workload.tasks",
-    "ParallelTask": "ptaskmodel.workload.tasks",
-    "ParallelWork": "ptaskmodel.workload.tasks",
-    "Sequence": "ptaskmodel.workload.tasks",
-    "SequenceWork": "ptaskmodel.workload.tasks",
-    "Observer": "ptaskmodel.engine.simulation",
-    "Simulation": "ptaskmodel.engine.simulation",
-    "TaskRecord": "ptaskmodel.engine.simulation",
-    "TaskRef": "ptaskmodel.engine.simulation",
-    "Platform": "ptaskmodel.platform",
-    "load_platform": "ptaskmodel.platform",
-    "load_tasks": "ptaskmodel.workload",
-    "Task": "ptaskmodel.workload.tasks",
+_NAMES_BY_MODULE = {
+    "ptaskmodel.engine.simulation": ("Observer", "Simulation", "TaskRecord", "TaskRef"),
+    "ptaskmodel.errors": (
+        "PTaskModelError",
+        "PlatformError",
+        "RouteError",
+        "SharingError",
+        "SimulationError",
+        "WorkloadError",
+    ),
+    "ptaskmodel.platform": ("Platform", "load_platform"),
+    "ptaskmodel.workload.tasks": (
+        "Delay",
+        "DelayWork",
+        "Execution",
+        "Flow",
+        "HomogeneousWork",
+        "ParallelTask",
+        "ParallelWork",
+        "Sequence",
+        "SequenceWork",
+        "Task",
+    ),
+    "ptaskmodel.workload.tasks_json": ("load_tasks",),
 }
+_HOMES = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -75,7 +75,7 @@ def simulate(
     platform = load_platform(platform_file)
     tell_of_compilation()
 
-    from ptaskmodel.engine import Simulation
+    from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.results.records import record_as_json, summarise, write_results
 
     simulation = Simulation(platform, solver=solver, network_model=network_model, count=count)

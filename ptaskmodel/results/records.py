@@ -75,7 +75,7 @@ def summarise(
         "solver": simulation.solver,
         "network_model": simulation.network_model.name,
         "count": simulation.count,
-        "date": simulation.now,
+        "end_date": simulation.now,
         "simulation_wall_time_s": wall_time_s,
         "versions": {
             "ptaskmodel": __version__,

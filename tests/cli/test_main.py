@@ -1,0 +1,128 @@
+"""The entry point: help, exit codes, what each kind of failure looks like."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import time
+import warnings
+
+import click
+import pytest
+
+from ptaskmodel import __version__, cli
+from ptaskmodel.errors import WorkloadError
+
+
+@pytest.fixture
+def fails_with(monkeypatch):
+    """Make `ptaskmodel tasks` raise something."""
+
+    def make(error):
+        @click.command()
+        def tasks():
+            raise error
+
+        monkeypatch.setattr(cli.LazyGroup, "get_command", lambda self, context, name: tasks)
+
+    return make
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_is_there_with_the_help_that_is_announced(name):
+    module, _, attribute = cli.COMMANDS[name].place.partition(":")
+    command = getattr(importlib.import_module(module), attribute)
+    assert isinstance(command, click.Command)
+    assert command.name == name
+
+
+def test_help_lists_the_commands(capsys):
+    assert cli.main(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"  {name} " in said for name in cli.COMMANDS)
+
+
+def test_help_of_a_command(capsys):
+    assert cli.main(["simulate", "--help"]) == 0
+    assert "PLATFORM TASKS" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["simulate"], ["simulate", "a", "b", "--solver", "best"], ["-z"]]
+)
+def test_usage_errors_exit_with_2(arguments, capsys):
+    assert cli.main(arguments) == 2
+    assert "Error: " in capsys.readouterr().err
+
+
+def test_a_mistake_of_the_user_is_one_line_and_exit_code_2(capsys, fails_with):
+    fails_with(WorkloadError("a.json: /tasks/0:\nis \ud800 wrong; mend it"))
+    assert cli.main(["tasks"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "ptaskmodel: error: a.json: /tasks/0: is \\ud800 wrong; mend it\n"
+
+
+def test_our_bugs_keep_their_traceback(fails_with):
+    fails_with(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["tasks"])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_an_interruption(error, capsys, fails_with):
+    fails_with(error)
+    assert cli.main(["tasks"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_warning_is_one_line(capsys, monkeypatch):
+    @click.command()
+    def tasks():
+        warnings.warn("old.xml:3: AS is now zone", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr(cli.LazyGroup, "get_command", lambda self, context, name: tasks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert cli.main(["tasks"]) == 0
+    assert capsys.readouterr().err == "ptaskmodel: warning: old.xml:3: AS is now zone\n"
+
+
+def test_a_closed_pipe_is_quiet():
+    command = f"'{sys.executable}' -m ptaskmodel tasks schema | head -c 10"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stdout == '{\n  "$sche'
+    assert done.stderr == ""
+
+
+def test_the_module_is_the_command():
+    command = [sys.executable, "-m", "ptaskmodel", "tasks", "validate", "nothing.json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "ptaskmodel: error: nothing.json: no such file\n"
+
+
+def test_help_is_quick():
+    command = [sys.executable, "-m", "ptaskmodel", "--help"]
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        subprocess.run(command, capture_output=True, check=True)
+        took.append(time.perf_counter() - began)
+    assert min(took) < 0.3
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom ptaskmodel import cli\ncli.main(['--help'])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numba", "numpy", "pandas", "scipy", "networkx", "matplotlib", "lxml", "rich"}
+    assert not heavy & set(done.stderr.split())

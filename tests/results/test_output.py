@@ -1,0 +1,116 @@
+"""Files and directories of results are whole or not there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.output import (
+    FORMAT,
+    check_output_directory,
+    whole_directory,
+    whole_file,
+    write_json,
+)
+
+
+def write_results(path, content):
+    with whole_directory(path) as place:
+        (place / "tasks.csv").write_text(content)
+        write_json(
+            place / "summary.json", {"format": FORMAT, "files": ["tasks.csv", "summary.json"]}
+        )
+
+
+def names(path):
+    return sorted(entry.name for entry in path.iterdir())
+
+
+def test_a_file_appears_whole(tmp_path):
+    path = tmp_path / "a.json"
+    write_json(path, {"x": 0.1})
+    assert json.loads(path.read_text()) == {"x": 0.1}
+    assert names(tmp_path) == ["a.json"]
+
+
+def test_a_file_half_written_is_not_there_and_the_earlier_one_stays(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("earlier")
+
+    def write():
+        with whole_file(path) as stream:
+            stream.write("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write()
+    assert path.read_text() == "earlier"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_in_no_directory(tmp_path):
+    with pytest.raises(PTaskModelError, match="cannot be written"):
+        write_json(tmp_path / "none" / "a.json", 1)
+
+
+def test_a_directory_appears_whole(tmp_path):
+    write_results(tmp_path / "x" / "out", "1")
+    assert names(tmp_path / "x" / "out") == ["summary.json", "tasks.csv"]
+    assert names(tmp_path / "x") == ["out"]
+
+
+def test_earlier_results_are_replaced_whole(tmp_path):
+    write_results(tmp_path / "out", "1")
+    write_results(tmp_path / "out", "2")
+    assert (tmp_path / "out" / "tasks.csv").read_text() == "2"
+    assert names(tmp_path) == ["out"]
+
+
+def test_an_empty_directory_is_used(tmp_path):
+    (tmp_path / "out").mkdir()
+    write_results(tmp_path / "out", "1")
+    assert names(tmp_path / "out") == ["summary.json", "tasks.csv"]
+
+
+def test_an_error_leaves_the_earlier_results(tmp_path):
+    write_results(tmp_path / "out", "1")
+
+    def write():
+        with whole_directory(tmp_path / "out") as place:
+            (place / "tasks.csv").write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write()
+    assert (tmp_path / "out" / "tasks.csv").read_text() == "1"
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize(
+    "summary", ["", "[]", "{}", '{"format": "other", "files": ["a.txt"]}', "[" * 100_000]
+)
+def test_a_directory_of_others_is_refused(tmp_path, summary):
+    (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "summary.json").write_text(summary)
+    with pytest.raises(PTaskModelError, match=r"holds '(a.txt|summary.json)', which is not"):
+        check_output_directory(tmp_path)
+
+
+def test_results_with_something_else_beside_them_are_refused(tmp_path):
+    write_results(tmp_path / "out", "1")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(PTaskModelError, match=r"holds 'notes\.txt', which is not"):
+        check_output_directory(tmp_path / "out")
+
+
+def test_a_file_and_the_current_directory_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PTaskModelError, match="is a file; give a directory"):
+        check_output_directory(tmp_path / "file")
+    with pytest.raises(PTaskModelError, match="is not a directory that can be written in"):
+        check_output_directory(tmp_path / "file" / "out")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PTaskModelError, match="is the current directory"):
+        check_output_directory(".")
