@@ -218,8 +218,10 @@ def begin_stage(s, task, gamma):
     t.timer += 1
     t.remaining = stage.amount
     t.latency_bytes = stage.latency_bytes
-    t.stage_weight = t.weight * stage.weight
-    t.stage_bound = t.rate_bound * stage.amount if stage.amount > 0.0 else INFINITY
+    t.penalty = stage.penalty / t.weight
+    t.stage_bound = stage.bound
+    if stage.amount > 0.0:
+        t.stage_bound = min(stage.bound, t.rate_bound * stage.amount)
     t.updated = clock.now
     t.rate = 0.0
     if not np.isnan(stage.delay):
@@ -482,7 +484,7 @@ def solve(s, n, m, solver):
         )  # fmt: skip
     if solver in (MAXMIN, FLOW_MAXMIN):
         return solve_maxmin(
-            start, resource, usage, capacity, fatpipe, bound, v.weight[:n], solver == FLOW_MAXMIN,
+            start, resource, usage, capacity, fatpipe, bound, v.penalty[:n], solver == FLOW_MAXMIN,
             rate, limit, v.reals, v.integers,
         )  # fmt: skip
     return solve_fairbottleneck(
@@ -647,11 +649,11 @@ def upcoming(s):
 
 
 @jit
-def refresh_stage(s, task, latency_bytes, weight, gamma):
+def refresh_stage(s, task, latency_bytes, penalty, gamma):
     """Latencies changed: the bound and the weight of a stage under way follow."""
     t = s.tasks[task]
     t.latency_bytes = latency_bytes
-    t.stage_weight = t.weight * weight
+    t.penalty = penalty / t.weight
     if t.state == RUNNING:
         refresh_bound(s, task, gamma)
         mark_todo(s, task)

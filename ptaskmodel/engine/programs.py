@@ -70,7 +70,7 @@ class Programs:
             programs=enlarged(state.programs, program + 1), stages=enlarged(state.stages, last)
         )
         state.programs[program] = (first, len(stages), repeat, 0)
-        state.stages[first:last] = (np.nan, -1, 0, 0.0, 0.0, 0.0, 1.0)
+        state.stages[first:last] = (np.nan, -1, 0, 0.0, 0.0, 0.0, 1.0, np.inf)
         for k, stage in enumerate(stages, start=first):
             if isinstance(stage, DelayWork):
                 state.stages[k]["delay"] = stage.delay_s
@@ -110,7 +110,8 @@ class Programs:
         record = state.stages[stage]
         delay = record["delay"]
         state.stages[stage] = (
-            delay, first, count, row.amount, row.latency_s, row.latency_bytes, row.weight
+            delay, first, count, row.amount, row.latency_s, row.latency_bytes, row.penalty,
+            row.bound,
         )  # fmt: skip
         self.n_elements += count
         self.laid.append(stage)

@@ -457,6 +457,7 @@ class SubSystem(NamedTuple):
     capacity: np.ndarray
     bound: np.ndarray
     weight: np.ndarray
+    penalty: np.ndarray
     level: np.ndarray
     rate: np.ndarray
     limit: np.ndarray
@@ -478,10 +479,11 @@ def sub_system(s):
         s.reals[2 * z : 2 * z + m],
         s.reals[2 * z + 2 * m : 2 * z + 2 * m + n],
         s.reals[2 * z + 2 * m + n : 2 * z + 2 * m + 2 * n],
+        s.reals[2 * z + 2 * m + 3 * n : 2 * z + 2 * m + 4 * n],
         s.reals[2 * z + m : 2 * z + 2 * m],
         s.reals[2 * z + 2 * m + 2 * n : 2 * z + 2 * m + 3 * n],
         s.integers[n + 1 : 2 * n + 1],
-        s.reals[2 * z + 2 * m + 3 * n :],
+        s.reals[2 * z + 2 * m + 4 * n :],
         s.integers[2 * n + 1 + z :],
     )
 
@@ -499,7 +501,8 @@ def lay_sub_system(s, n):
         t = s.tasks[s.tasks[i].slot_sub]
         v.start[i] = z
         v.bound[i] = t.bound
-        v.weight[i] = t.stage_weight
+        v.penalty[i] = t.penalty
+        v.weight[i] = 1.0 / t.penalty
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
             r = s.resources[element.resource]

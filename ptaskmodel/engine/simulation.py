@@ -494,7 +494,8 @@ class Simulation:
         self._lay(task)
         s = self._s
         budget = self._programs.n_elements + AHEAD_ELEMENTS
-        states = s.tasks["state"][task + 1 : task + 1 + AHEAD_TASKS]
+        last = min(task + 1 + AHEAD_TASKS, len(self._facts))
+        states = s.tasks["state"][task + 1 : last]
         for k in np.flatnonzero(states == WAITING).tolist():
             if self._programs.n_elements > budget:
                 break
@@ -549,7 +550,7 @@ class Simulation:
             s = self._s
             laid = s.stages[stage]
             kernels.refresh_stage(
-                s, task, laid["latency_bytes"], laid["weight"], self._options.gamma
+                s, task, laid["latency_bytes"], laid["penalty"], self._options.gamma
             )
 
     def _empty_log(self) -> None:
@@ -594,7 +595,7 @@ class Simulation:
         """Change the bandwidth of a link from now on, B/s."""
         number = self._link_number(link)
         kernels.set_capacity(self._s, number, _checked("bandwidth", bandwidth_Bps))
-        if self.network_model.weight_s > 0.0:
+        if not self.network_model.parallel:
             self._s.clock[0]["latency_changed"] = 1
         self._idle = False
 

@@ -60,7 +60,7 @@ TASK = np.dtype(
         ("ends", REAL),  # date at which the stage ends at this rate
         ("bound", REAL),  # largest rate of the stage, 1/s
         ("latency_bytes", REAL),  # largest latency * bytes of the stage's flows
-        ("stage_weight", REAL),  # weight of the task times that of the stage
+        ("penalty", REAL),  # of the stage: what its flow costs, over the task's weight
         ("stage_bound", REAL),  # rate_bound in units of the stage's amount
         ("limit", INT),  # resource that sets the rate, -1: own bound, -2: nothing
         ("order", INT),  # sequence number of the last time it was enabled
@@ -141,7 +141,8 @@ STAGE = np.dtype(
         ("amount", REAL),  # what `remaining` starts from; 0: no work
         ("latency", REAL),
         ("latency_bytes", REAL),
-        ("weight", REAL),
+        ("penalty", REAL),
+        ("bound", REAL),  # inf: none
     ],
     align=True,
 )

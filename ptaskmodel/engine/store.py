@@ -163,7 +163,7 @@ def _with_scratch(state: State) -> State:
     sizes = (bmf_scratch(n, m, z), fairbottleneck_scratch(n, m, z), maxmin_scratch(n, m, z))
     reals, integers = (max(all_) for all_ in zip(*sizes, strict=True))
     return state._replace(
-        reals=np.empty(reals + 2 * z + 2 * m + 3 * n),
+        reals=np.empty(reals + 2 * z + 2 * m + 4 * n),
         integers=np.empty(integers + z + 2 * n + 1, dtype=np.int64),
     )
 

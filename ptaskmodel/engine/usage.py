@@ -34,7 +34,7 @@ class Row:
 
     largest[k]: the largest of the parts of usage[k], which on a host is what one core has to do.
     amount: units of progress to make; latency_s is waited first; latency_bytes: the largest
-    latency * bytes of its flows (for the TCP window); weight: of the stage in the sharing.
+    latency * bytes of its flows (for the TCP window); penalty: 1 / its weight in the sharing; bound: its largest rate.
     """
 
     resource: IntArray
@@ -44,7 +44,8 @@ class Row:
     amount: float
     latency_s: float
     latency_bytes: float
-    weight: float = 1.0
+    penalty: float = 1.0
+    bound: float = np.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,7 +245,8 @@ class Layout:
             size / model.bandwidth_factor,
             latency * model.latency_factor,
             latency,
-            1.0 / penalty,
+            penalty,
+            float(self.bandwidth_Bps[links].min()) if len(links) else np.inf,
         )
 
 

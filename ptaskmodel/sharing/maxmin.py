@@ -40,7 +40,7 @@ def maxmin(problem: SharingProblem, *, ignore_zero_capacity: bool = False) -> Al
         problem.capacity,
         problem.fatpipe,
         problem.bound,
-        problem.weight,
+        1.0 / problem.weight,
         ignore_zero_capacity,
         rates,
         limits,
@@ -57,10 +57,14 @@ def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
 
 @jit
 def solve_maxmin(
-    start, resource, usage, capacity, fatpipe, bound, weight, ignore_zero_capacity, rate, limit,
+    start, resource, usage, capacity, fatpipe, bound, penalty, ignore_zero_capacity, rate, limit,
     reals, integers,
 ):  # fmt: skip
-    """Fill ``rate`` and ``limit``; returns 0. Scratch: see ``scratch_sizes``."""
+    """Fill ``rate`` and ``limit``; returns 0. Scratch: see ``scratch_sizes``.
+
+    penalty: 1 / weight. A task that reaches its bound as its resource fills up stops with the
+    resource: on a FATPIPE the other users stop too.
+    """
     n = start.size - 1
     m = capacity.size
     z = start[n]
@@ -101,13 +105,13 @@ def solve_maxmin(
                 last_use[r] = k
                 rising[r] += 1
                 if fatpipe[r]:
-                    slope[r] = max(slope[r], usage[k] * weight[i])
+                    slope[r] = max(slope[r], usage[k] / penalty[i])
                 else:
-                    slope[r] += usage[k] * weight[i]
+                    slope[r] += usage[k] / penalty[i]
         if not idle:
             n_rising += 1
             if bound[i] < np.inf:
-                bound_at[i] = bound[i] / weight[i]
+                bound_at[i] = bound[i] * penalty[i]
                 bounded[n_bounded] = i
                 n_bounded += 1
         elif empty >= 0:
@@ -140,19 +144,19 @@ def solve_maxmin(
         now = np.inf
         if rising[r] > 0:
             if fatpipe[r] or slope[r] < MUCH_LESS * summed[r]:
-                slope[r] = _sum(r, last_use, earlier_use, user, usage, weight, rate, fatpipe)
+                slope[r] = _sum(r, last_use, earlier_use, user, usage, penalty, rate, fatpipe)
                 summed[r] = slope[r]
             now = left[r] / slope[r]
         if now > full_at[r] * SLIGHTLY_MORE:
             full_at[r] = now
             sift_down(heap, full_at, ZERO, n_heap)
-        elif n_bounded > 0 and bound_at[bounded[0]] <= now:
+        elif n_bounded > 0 and bound_at[bounded[0]] < now:
             i = bounded[0]
             theta = max(theta, bound_at[i])
             n_rising -= 1
             rate[i] = bound[i]
             limit[i] = -1
-            _stop(i, start, resource, usage, fatpipe, weight, rate, left, slope, rising)
+            _stop(i, start, resource, usage, fatpipe, penalty, rate, left, slope, rising)
         else:
             theta = max(theta, now)
             k = last_use[r]
@@ -160,18 +164,18 @@ def solve_maxmin(
                 i = user[k]
                 if rate[i] < 0.0:
                     n_rising -= 1
-                    rate[i] = theta * weight[i]
+                    rate[i] = theta / penalty[i]
                     limit[i] = r
                     if rate[i] >= bound[i]:
                         rate[i] = bound[i]
                         limit[i] = -1
-                    _stop(i, start, resource, usage, fatpipe, weight, rate, left, slope, rising)
+                    _stop(i, start, resource, usage, fatpipe, penalty, rate, left, slope, rising)
                 k = earlier_use[k]
     return 0
 
 
 @jit
-def _stop(i, start, resource, usage, fatpipe, weight, rate, left, slope, rising):
+def _stop(i, start, resource, usage, fatpipe, penalty, rate, left, slope, rising):
     """Charge a task whose rate is known to its resources."""
     for k in range(start[i], start[i + 1]):
         if usage[k] > 0.0:
@@ -179,18 +183,18 @@ def _stop(i, start, resource, usage, fatpipe, weight, rate, left, slope, rising)
             rising[r] -= 1
             if not fatpipe[r]:
                 left[r] = max(left[r] - usage[k] * rate[i], 0.0)
-                slope[r] -= usage[k] * weight[i]
+                slope[r] -= usage[k] / penalty[i]
 
 
 @jit
-def _sum(r, last_use, earlier_use, user, usage, weight, rate, fatpipe):
+def _sum(r, last_use, earlier_use, user, usage, penalty, rate, fatpipe):
     """W_r of the users that still rise."""
     total = 0.0
     k = last_use[r]
     while k >= 0:
         i = user[k]
         if rate[i] < 0.0:
-            x = usage[k] * weight[i]
+            x = usage[k] / penalty[i]
             total = max(total, x) if fatpipe[r] else total + x
         k = earlier_use[k]
     return total
