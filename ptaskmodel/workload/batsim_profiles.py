@@ -28,6 +28,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.profiles import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.tasks import (
     DelayWork,
+    FieldError,
     HomogeneousWork,
     ParallelWork,
     SequenceWork,
@@ -66,7 +67,10 @@ class ProfileReader:
         if kind in SEQUENCES:
             work: Work = self._sequence(fields, spot, (*path, name))
         elif kind in READERS:
-            work = READERS[kind](fields, spot, self.directory)
+            try:
+                work = READERS[kind](fields, spot, self.directory)
+            except FieldError as error:
+                raise WorkloadError(f"{spot}: {error}") from None
         else:
             raise WorkloadError(
                 f"{spot}: profile type '{kind}' is unknown: use one of "

@@ -1,0 +1,106 @@
+"""Sets of hosts, allocations and calendars against their obvious definitions."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ptaskmodel.batch import hostset
+from ptaskmodel.batch.allocation import Contiguous, FewestSwitches, FirstFit, Random, Spread
+from ptaskmodel.batch.availability import HostCalendar, HostCounts
+from ptaskmodel.errors import WorkloadError
+
+SETS = st.sets(st.integers(0, 70), min_size=1)
+
+
+@given(SETS)
+def test_a_set_of_hosts_is_its_members(hosts):
+    mask = hostset.of_hosts(hosts)
+    assert hostset.members(mask) == sorted(hosts)
+    assert hostset.parse(hostset.text(mask)) == mask
+    for count in range(1, len(hosts) + 1):
+        assert hostset.members(hostset.lowest(mask, count)) == sorted(hosts)[:count]
+
+
+@given(SETS, st.integers(1, 12))
+def test_the_first_contiguous_run_is_found(hosts, count):
+    fitting = [h for h in sorted(hosts) if all(h + k in hosts for k in range(count))]
+    found = hostset.contiguous(hostset.of_hosts(hosts), count)
+    if fitting:
+        assert hostset.members(found) == list(range(fitting[0], fitting[0] + count))
+    else:
+        assert found is None
+
+
+@pytest.mark.parametrize("text", ["x", "3-1", "1-", "-2"])
+def test_malformed_sets_are_refused(text):
+    with pytest.raises(WorkloadError):
+        hostset.parse(text)
+
+
+@given(SETS, st.data())
+def test_allocations_give_free_hosts_of_the_right_number(hosts, data):
+    free = hostset.of_hosts(hosts)
+    count = data.draw(st.integers(1, len(hosts)))
+    switches = [hostset.first_hosts(8) << (8 * k) for k in range(9)]
+    for allocation in (
+        FirstFit(),
+        Contiguous(strict=False),
+        Random(1),
+        Spread(),
+        FewestSwitches(switches),
+    ):
+        chosen = allocation.choose(count, free)
+        assert chosen & ~free == 0
+        assert chosen.bit_count() == count
+    chosen = Contiguous().choose(count, free)
+    assert chosen is None or len(list(hostset.runs(chosen))) == 1
+
+
+def test_what_each_allocation_prefers():
+    free = hostset.parse("0-1 3-6 8 10-19")
+    assert hostset.text(FirstFit().choose(5, free)) == "0-1 3-5"
+    assert hostset.text(Contiguous().choose(5, free)) == "10-14"
+    assert Contiguous().choose(11, free) is None
+    assert hostset.text(Contiguous(strict=False).choose(11, free)) == "3 10-19"
+    assert hostset.text(Spread().choose(2, hostset.first_hosts(10))) == "0 5"
+    assert Random(7).choose(5, free) == Random(7).choose(5, free)
+    switches = [hostset.parse(t) for t in ("0-4", "5-9", "10-19")]
+    assert hostset.text(FewestSwitches(switches).choose(3, free)) == "5-6 8"
+    assert hostset.text(FewestSwitches(switches).choose(12, free)) == "5-6 10-19"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 8), st.integers(1, 4)), max_size=12),
+    st.integers(1, 4),
+    st.integers(1, 9),
+)
+def test_calendars_find_the_first_date(spans, count, duration):
+    counts = HostCounts(0.0, 4)
+    calendar = HostCalendar(0.0, 0b1111, hostset.lowest)
+    used = []
+    for begin, length, hosts in spans:
+        load = max(sum(h for b, e, h in used if b <= t < e) for t in range(begin, begin + length))
+        if load + hosts <= 4:
+            used.append((begin, begin + length, hosts))
+            counts.take(begin, begin + length, hosts)
+    expected = next(
+        t
+        for t in range(60)
+        if all(
+            sum(h for b, e, h in used if b <= m < e) + count <= 4 for m in range(t, t + duration)
+        )
+    )
+    assert counts.earliest(count, duration)[0] == expected
+    assert counts.earliest(5, 1)[0] == inf
+    for begin, end, hosts in used:
+        counts.give(begin, end, hosts)
+    assert (counts.times, counts.free) == ([0.0], [4])
+    date, place = calendar.earliest(count, duration)
+    calendar.take(date, date + duration, place)
+    assert calendar.earliest(4, duration)[0] == duration
+    calendar.give(date, date + duration, place)
+    assert (calendar.times, calendar.free) == ([0.0], [0b1111])

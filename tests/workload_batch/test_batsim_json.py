@@ -1,0 +1,288 @@
+"""Batsim workloads of every generation are read alike, written back, and refused in one line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.batsim_json import read_batsim, write_batsim
+from ptaskmodel.workload.jobs import workload_from_frame
+from ptaskmodel.workload.profiles import (
+    HostFacts,
+    SpreadWork,
+    StagingWork,
+    StorageWork,
+    UsageTraceWork,
+    bind,
+    work_delay_s,
+)
+from ptaskmodel.workload.tasks import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
+
+OLDEST = {
+    "wait": {"type": "delay", "delay": 20.2},
+    "pair": {"type": "msg_par", "cpu": [5, 6], "com": [1, 2, 3, 0]},
+    "each": {"type": "msg_par_hg", "cpu": 10, "com": 1},
+    "all": {"type": "msg_par_hg_tot", "cpu": 10, "com": 6},
+    "io": {"type": "msg_par_hg_pfs_tiers", "size": 7, "direction": "to_storage", "host": "lcst"},
+    "move": {"type": "data_staging", "nb_bytes": 9, "from": "a", "to": "b"},
+    "twice": {"type": "composed", "nb": 2, "seq": ["pair", "each"]},
+}
+MIDDLE = {
+    "wait": {"type": "delay", "delay": 20.2},
+    "pair": {"type": "parallel", "cpu": [5, 6], "com": [1, 2, 3, 0]},
+    "each": {"type": "parallel_homogeneous", "cpu": 10, "com": 1},
+    "all": {"type": "parallel_homogeneous_total", "cpu": 10, "com": 6},
+    "io": {"type": "parallel_homogeneous_pfs", "bytes_to_write": 7, "storage": "lcst"},
+    "move": {"type": "data_staging", "nb_bytes": 9, "from": "a", "to": "b"},
+    "twice": {"type": "composed", "repeat": 2, "seq": ["pair", "each"]},
+}
+NEWEST = {
+    "wait": {"type": "DelayProfile", "delay": 20.2},
+    "pair": {"type": "ParallelTaskProfile", "cpu": [5, 6], "com": [1, 2, 3, 0]},
+    "each": {"type": "ParallelTaskHomogeneousProfile", "cpu": 10, "com": 1},
+    "all": {
+        "type": "ParallelTaskHomogeneousProfile",
+        "cpu": 10,
+        "com": 6,
+        "generation_strategy": "DefinedAmountsSpreadUniformly",
+    },
+    "io": {
+        "type": "ParallelTaskOnStorageHomogeneousProfile",
+        "bytes_to_read": 0,
+        "bytes_to_write": 7,
+        "storage": "lcst",
+    },
+    "move": {
+        "type": "ParallelTaskDataStagingBetweenStoragesProfile",
+        "nb_bytes": 9,
+        "from": "a",
+        "to": "b",
+    },
+    "twice": {"type": "SequentialCompositionProfile", "repeat": 2, "seq": ["pair", "each"]},
+}
+GENERATIONS = {2: OLDEST, 3: MIDDLE, 5: NEWEST}
+
+
+def workload_file(tmp_path, profiles, jobs=None, **more):
+    names = jobs if jobs is not None else [{"id": 1, "subtime": 0, "res": 2, "profile": "wait"}]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 4, "jobs": names, "profiles": profiles} | more))
+    return path
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_profiles_of_every_generation_are_read_alike(tmp_path, version):
+    works = read_batsim(workload_file(tmp_path, GENERATIONS[version])).profiles
+    assert works["wait"] == DelayWork(20.2)
+    pair = works["pair"]
+    assert isinstance(pair, ParallelWork)
+    assert pair.flops.tolist() == [5, 6]
+    assert list(zip(pair.flow_from, pair.flow_to, pair.flow_bytes, strict=True)) == [
+        (0, 0, 1),
+        (0, 1, 2),
+        (1, 0, 3),
+    ]
+    assert works["each"] == HomogeneousWork(10, 1)
+    assert works["all"] == SpreadWork(10, 6, by_pair=version == 5)
+    assert works["io"] == StorageWork(0, 7, "lcst")
+    assert works["move"] == StagingWork(9, "a", "b")
+    assert works["twice"] == SequenceWork((works["pair"], works["each"]), 2)
+
+
+@pytest.mark.parametrize("version", GENERATIONS)
+def test_what_is_written_reads_back(tmp_path, version):
+    jobs = [
+        {"id": "late", "subtime": 5, "res": 2, "profile": "pair", "walltime": 9, "user": "u"},
+        {"id": 7, "subtime": 0.5, "res": 3, "profile": "each", "walltime": -1},
+    ]
+    first = read_batsim(workload_file(tmp_path, GENERATIONS[version], jobs, comment="kept"))
+    write_batsim(first, tmp_path / "again.json.gz", version)
+    again = read_batsim(tmp_path / "again.json.gz")
+    assert [j.id for j in again.jobs] == ["7", "late"]
+    for one, other in zip(first.jobs, again.jobs, strict=True):
+        assert (one.submit_time_s, one.num_hosts, one.walltime_s, one.profile) == (
+            other.submit_time_s,
+            other.num_hosts,
+            other.walltime_s,
+            other.profile,
+        )
+        assert dict(one.extra) == dict(other.extra)
+    assert again.extra["comment"] == "kept"
+    for name in ("wait", "each", "all", "io", "move"):
+        assert again.profiles[name] == first.profiles[name]
+    assert np.array_equal(again.profiles["pair"].flow_bytes, first.profiles["pair"].flow_bytes)
+    assert again.profiles["twice"].repeat == 2
+
+
+def test_versions_spread_bytes_differently(tmp_path):
+    assert SpreadWork(12, 12, by_pair=False).plain(4) == HomogeneousWork(3, 3)
+    assert SpreadWork(12, 12, by_pair=True).plain(4) == HomogeneousWork(3, 1)
+    assert SpreadWork(12, 12, by_pair=True).plain(1) == HomogeneousWork(12, 0)
+    loaded = read_batsim(workload_file(tmp_path, MIDDLE))
+    with pytest.raises(WorkloadError, match="spread bytes differently"):
+        write_batsim(loaded, tmp_path / "out.json", 5)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_usage_trace_becomes_phases_on_cores(tmp_path):
+    (tmp_path / "list.txt").write_text("r0.txt\nr1.txt\n")
+    (tmp_path / "r0.txt").write_text("0 m_usage 0.5 100\n0 m_usage 0 50\n")
+    (tmp_path / "r1.txt").write_text("1 m_usage 1.0 100\n")
+    profile = {
+        "type": "TraceReplayProfile",
+        "trace_type": "FractionalComputation",
+        "filename": "list.txt",
+    }
+    jobs = [{"id": 1, "subtime": 0, "res": 2, "profile": "use"}]
+    work = read_batsim(workload_file(tmp_path, {"use": profile}, jobs)).jobs[0].work
+    assert isinstance(work, UsageTraceWork)
+    facts = HostFacts({"x": 4, "y": 1}, {})
+    ((hosts_x, one), (hosts_y, other)) = bind(work, ["x", "y"], facts)[0]
+    assert hosts_x == ("x",) * 4
+    assert [stage.flops.tolist() for stage in one.stages] == [[100, 100, 0, 0], [50, 0, 0, 0]]
+    assert hosts_y == ("y",)
+    assert [stage.flops.tolist() for stage in other.stages] == [[100]]
+    repeated = bind(SequenceWork((work, DelayWork(1.0)), 2), ["x", "y"], facts)
+    assert [len(step) for step in repeated] == [2, 1, 2, 1]
+
+
+def test_storage_and_staging_are_bound_to_hosts():
+    facts = HostFacts({"a": 1, "b": 1, "s": 1, "t": 1}, {"pfs": "s", "burst": "t"})
+    sequence = SequenceWork((StorageWork(8, 6, "pfs", total=True), HomogeneousWork(5, 3)))
+    (((hosts, work),),) = bind(sequence, ["a", "b"], facts)
+    assert hosts == ("a", "b", "s")
+    flows = [
+        list(zip(s.flow_from.tolist(), s.flow_to.tolist(), s.flow_bytes.tolist(), strict=True))
+        for s in work.stages
+    ]
+    assert flows == [[(0, 2, 3), (1, 2, 3), (2, 0, 4), (2, 1, 4)], [(0, 1, 3), (1, 0, 3)]]
+    assert work.stages[1].flops.tolist() == [5, 5, 0]
+    (((hosts, work),),) = bind(StagingWork(9, "pfs", "burst"), [], facts)
+    assert hosts == ("s", "t")
+    assert work.flow_bytes.tolist() == [9]
+    with pytest.raises(WorkloadError, match="no storage 'tape'"):
+        bind(StorageWork(1, 1, "tape"), ["a"], facts)
+
+
+def test_nested_sequences_of_delays_have_a_duration():
+    inner = SequenceWork((DelayWork(10.0), DelayWork(3.0)), 7)
+    assert work_delay_s(SequenceWork((inner, DelayWork(1.0)), 2)) == 184
+    assert work_delay_s(SequenceWork((inner, HomogeneousWork(1, 1)))) is None
+
+
+GOOD_JOB = {"id": 1, "subtime": 0, "res": 2, "profile": "p"}
+DELAY = {"p": {"type": "delay", "delay": 1}}
+BAD = {
+    "not json": ("{", "this is not JSON"),
+    "not an object": ("[]", "is a JSON object"),
+    "no jobs": ({"profiles": DELAY}, "/jobs: it must be there"),
+    "no profiles": ({"jobs": [GOOD_JOB]}, "/profiles: it must be there"),
+    "nb_res": ({"jobs": [], "profiles": {}, "nb_res": 0}, "/nb_res: 0"),
+    "unknown profile": ({"jobs": [GOOD_JOB | {"profile": "q"}]}, "/jobs/0/profile"),
+    "negative date": ({"jobs": [GOOD_JOB | {"subtime": -1}]}, "submitted at -1 s"),
+    "date not a number": ({"jobs": [GOOD_JOB | {"subtime": "0"}]}, "/jobs/0/subtime: '0'"),
+    "no id": ({"jobs": [{k: v for k, v in GOOD_JOB.items() if k != "id"}]}, "'id' is missing"),
+    "same id": ({"jobs": [GOOD_JOB, GOOD_JOB]}, "/jobs/1/id: '1' is there twice"),
+    "no hosts": ({"jobs": [GOOD_JOB | {"res": 0}]}, "asks for 0 hosts"),
+    "half a host": ({"jobs": [GOOD_JOB | {"res": 1.5}]}, "/jobs/0/res: 1.5"),
+    "walltime 0": ({"jobs": [GOOD_JOB | {"walltime": 0}]}, "walltime of 0 s"),
+    "job not an object": ({"jobs": [3]}, "/jobs/0: a job is an object"),
+    "no type": ({"profiles": {"p": {"delay": 1}}}, "/profiles/p: a profile is an object with"),
+    "unknown type": ({"profiles": {"p": {"type": "magic"}}}, "type 'magic' is unknown"),
+    "no delay": ({"profiles": {"p": {"type": "delay"}}}, "'delay' is missing"),
+    "negative delay": ({"profiles": {"p": {"type": "delay", "delay": -1}}}, "/p/delay: -1"),
+    "too much": ({"profiles": {"p": {"type": "parallel_homogeneous", "cpu": 1e200}}}, "/p: flops"),
+    "cyclic": (
+        {
+            "profiles": {
+                "p": {"type": "composed", "seq": ["q"]},
+                "q": {"type": "composed", "seq": ["p"]},
+            }
+        },
+        "p -> q -> p",
+    ),
+    "empty sequence": ({"profiles": {"p": {"type": "composed", "seq": []}}}, "/p/seq"),
+    "lost stage": ({"profiles": {"p": {"type": "composed", "seq": ["z"]}}}, "/seq/0: there is no"),
+    "repeat": ({"profiles": {"p": {"type": "composed", "repeat": 0, "seq": ["p"]}}}, "/repeat: 0"),
+    "matrix": (
+        {"profiles": {"p": {"type": "parallel", "cpu": [1, 1], "com": [0, 1]}}},
+        "/p/com: 2 values for 2 hosts: give 2 x 2 = 4",
+    ),
+    "negative bytes": (
+        {"profiles": {"p": {"type": "parallel", "cpu": [1, 1], "com": [0, -1, 0, 0]}}},
+        "/p/com/1: -1",
+    ),
+    "size": (
+        {"profiles": {"p": {"type": "parallel", "cpu": [1, 1, 1]}}},
+        "asks for 2 hosts but its profile 'p' is made for 3",
+    ),
+    "smpi": ({"profiles": {"p": {"type": "smpi", "trace": "t"}}}, "not replayed yet"),
+    "no trace": ({"profiles": {"p": {"type": "usage_trace", "trace": "t"}}}, "cannot read the"),
+    "message": ({"profiles": {"p": {"type": "send", "msg": {}}}}, "no meaning here"),
+    "strategy": (
+        {"profiles": {"p": {"type": "ptask_homogeneous", "generation_strategy": "best"}}},
+        "'best' is unknown",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_workload_is_refused_in_one_line(tmp_path, case):
+    document, message = BAD[case]
+    path = tmp_path / "w.json"
+    if isinstance(document, dict):
+        if case not in ("no jobs", "no profiles"):
+            document = {"jobs": [GOOD_JOB], "profiles": DELAY} | document
+        document = json.dumps(document)
+    path.write_text(document)
+    with pytest.raises(WorkloadError) as caught:
+        read_batsim(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_gzip_garbage_is_refused(tmp_path):
+    path = tmp_path / "w.json.gz"
+    path.write_bytes(gzip.compress(b'{"jobs": []}' * 50)[:30])
+    with pytest.raises(WorkloadError, match="not a whole gzip file"):
+        read_batsim(path)
+    with pytest.raises(WorkloadError, match="cannot read it"):
+        read_batsim(tmp_path / "absent.json")
+
+
+def test_the_workloads_of_batsim_run_or_say_why_not(shared_data):
+    for path in sorted((shared_data / "workloads").glob("*.json")):
+        if "smpi" in path.name:
+            with pytest.raises(WorkloadError, match="SMPI traces are not replayed yet"):
+                read_batsim(path)
+        else:
+            assert read_batsim(path).jobs
+
+
+def test_a_table_of_jobs_is_a_workload():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "job_id": ["b", "a"],
+            "submit_time_s": [3.0, 1.0],
+            "num_hosts": [2, 1],
+            "walltime_s": [float("nan"), 9.0],
+            "delay_s": [4.0, 5.0],
+        }
+    )
+    workload = workload_from_frame(frame)
+    assert [(j.id, j.walltime_s, work_delay_s(j.work)) for j in workload.jobs] == [
+        ("a", 9.0, 5.0),
+        ("b", None, 4.0),
+    ]
+    again = workload_from_frame(workload.frame())
+    assert again.frame().equals(workload.frame())
+    with pytest.raises(WorkloadError, match="row 1: job 'b' is there twice"):
+        workload_from_frame(frame.assign(job_id="b"))
+    with pytest.raises(WorkloadError, match="no delay_s"):
+        workload_from_frame(frame.drop(columns="delay_s"))

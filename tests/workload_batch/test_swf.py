@@ -1,0 +1,160 @@
+"""SWF logs: all fields and headers, cleaning said aloud, windows, and the way back."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.profiles import work_delay_s
+from ptaskmodel.workload.reading import Cleaning, is_swf, read_workload
+from ptaskmodel.workload.swf import (
+    FIELDS,
+    clean,
+    read_swf,
+    swf_from_workload,
+    workload_from_swf,
+    write_swf,
+)
+from ptaskmodel.workload.windows import cut_swf, cut_workload, swf_windows, workload_windows
+
+LOG = """\
+; Version: 2.2
+; Computer: a small machine
+; MaxProcs: 8
+;
+; Note: made for a test
+1 0 5 100 4 -1 -1 4 120 -1 1 3 1 2 0 0 -1 -1
+2 10 0 0 2 -1 -1 2 60 -1 1 3 1 2 0 0 -1 -1
+3 20 0 50 -1 -1 -1 3 -1 -1 1 3 1 2 0 0 -1 -1
+
+4 30 0 -1 2 -1 -1 2 60 -1 5 3 1 2 0 0 -1 -1
+5 40 0 50 2 -1 -1 2 60 -1 3 3 1 2 0 0 -1 -1
+6 50 0 50 -1 -1 -1 -1 60 -1 1 3 1 2 0 0 -1 -1
+7 60 0 50.5 9 -1 -1 9 60 -1 0 3 1 2 0 0 -1 -1
+8 70 0 -1 9 -1 -1 9 60 -1 0 3 1 2 0 0 -1 -1
+"""
+
+
+@pytest.fixture
+def log_file(tmp_path):
+    path = tmp_path / "small.swf.gz"
+    path.write_bytes(gzip.compress(LOG.encode()))
+    return path
+
+
+def test_all_fields_and_headers_are_read_and_written_back(log_file, tmp_path):
+    log = read_swf(log_file)
+    assert log.rows.shape == (8, len(FIELDS))
+    assert log.num_processors == 8
+    assert ("Computer", "a small machine") in log.header
+    assert log.column("run_time_s")[6] == 50.5
+    write_swf(log, tmp_path / "again.swf")
+    again = read_swf(tmp_path / "again.swf")
+    assert np.array_equal(again.rows, log.rows)
+    assert again.header == log.header
+
+
+def test_cleaning_says_what_it_does(log_file):
+    cleaned, notes = clean(read_swf(log_file), max_processors=8)
+    assert cleaned.column("job_number").tolist() == [1, 2, 3]
+    assert notes == (
+        "left out 1 parts of checkpointed jobs (status 2, 3 or 4)",
+        "left out 1 jobs cancelled before they ran",
+        "left out 1 jobs of unknown run time",
+        "left out 1 jobs of unknown size",
+        "left out 1 jobs of more than 8 processors",
+        "made 1 jobs of 0 s last 1 s",
+    )
+    dropped, notes = clean(read_swf(log_file), zero_run_time_s=None)
+    assert 2 not in dropped.column("job_number")
+    assert "left out 1 jobs that ran for 0 s" in notes
+
+
+def test_a_log_becomes_a_workload_of_delays(log_file):
+    workload = workload_from_swf(read_swf(log_file), processors_per_host=2)
+    found = [
+        (j.id, j.submit_time_s, j.num_hosts, work_delay_s(j.work), j.walltime_s)
+        for j in workload.jobs
+    ]
+    assert found == [
+        ("1", 0, 2, 100, 120),
+        ("2", 10, 1, 1, 60),
+        ("3", 20, 2, 50, None),
+        ("7", 60, 5, 50.5, 60),
+    ]
+    assert workload.num_hosts == 4
+    assert all(
+        j.walltime_s is None for j in workload_from_swf(read_swf(log_file), walltimes=False).jobs
+    )
+
+
+def test_a_workload_becomes_a_log_and_comes_back(log_file, tmp_path):
+    workload = workload_from_swf(read_swf(log_file))
+    write_swf(swf_from_workload(workload), tmp_path / "out.swf")
+    again = workload_from_swf(read_swf(tmp_path / "out.swf"))
+    assert again.frame().equals(workload.frame())
+    assert again.num_hosts == workload.num_hosts
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 2 3", ":2: 3 fields instead of 18"),
+        ("1 0 5 100 4 -1 -1 4 x -1 1 3 1 2 0 0 -1 -1", ":2: 'x' is not a number"),
+        ("1 0 5 inf 4 -1 -1 4 1 -1 1 3 1 2 0 0 -1 -1", ":2: a value is not finite"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line, message):
+    path = tmp_path / "bad.swf"
+    path.write_text(f"; Version: 2\n{line}\n")
+    with pytest.raises(WorkloadError) as caught:
+        read_swf(path)
+    assert message in str(caught.value)
+
+
+def test_jobs_numbered_alike_are_refused(tmp_path):
+    path = tmp_path / "twice.swf"
+    path.write_text("1 0 0 9 4 -1 -1 4 9 -1 1 3 1 2 0 0 -1 -1\n" * 2)
+    with pytest.raises(WorkloadError, match="job 1 is there twice"):
+        read_workload(path)
+
+
+def test_the_format_is_told_by_name_then_by_content(tmp_path, log_file):
+    odd = tmp_path / "log.txt"
+    odd.write_text(LOG)
+    assert is_swf(odd)
+    assert is_swf(log_file)
+    odd.write_text('\n {"jobs": [], "profiles": {}}')
+    assert not is_swf(odd)
+    assert len(read_workload(log_file, Cleaning(max_hosts=8)).jobs) == 3
+
+
+def test_busy_windows_are_found_and_cut(tmp_path):
+    path = tmp_path / "days.swf"
+    lines = ["; MaxProcs: 2"]
+    for day in range(10):
+        busy = 3 <= day < 6
+        row = [day + 1, day * 86400, 0, 80000 if busy else 8000, 2, *[-1] * 13]
+        lines.append(" ".join(map(str, row)))
+    path.write_text("\n".join(lines))
+    log = read_swf(path)
+    found = swf_windows(log, length_s=2 * 86400, min_utilisation=0.9)
+    assert [w.start_s / 86400 for w in found] == [3, 4]
+    assert found[0].utilisation == pytest.approx(80000 / 86400)
+    cut = cut_swf(log, found[0])
+    assert cut.column("submit_time_s").tolist() == [0, 86400]
+    workload = workload_from_swf(log)
+    assert workload_windows(workload, length_s=2 * 86400, min_utilisation=0.9) == found
+    piece = cut_workload(workload, found[0])
+    assert [j.submit_time_s for j in piece.jobs] == [0, 86400]
+    assert len(piece.profiles) == 1
+
+
+def test_real_logs_read(shared_data):
+    log = workload_from_swf(read_swf(shared_data / "swf" / "NASA-iPSC-1993-3.1-cln.swf.gz"))
+    assert len(log.jobs) == 18239
+    assert log.num_hosts == 128
+    assert log.notes == ("made 173 jobs of 0 s last 1 s",)
