@@ -84,10 +84,13 @@ def _merge_zones(platform: Platform, merged: Callable[[str], str | None]) -> Any
     """Each zone for which ``merged`` names a zone becomes one node with that name."""
     graph = platform.graph
     topologies = {zone.name: zone.topology for zone in platform.zones}
+    leaves = {zone.name for zone in platform.zones if not zone.is_internal}
 
     def group(node: str, data: dict[str, Any]) -> Hashable:
         zone = merged(data["zone"])
-        return None if zone is None or data["kind"] == "link" else (zone,)
+        # A link between zones stays, one inside a zone goes with it.
+        between = data["kind"] == "link" and zone == data["zone"] and zone not in leaves
+        return None if zone is None or between else (zone,)
 
     def describe(nodes: list[str]) -> dict[str, Any]:
         kinds = Counter(graph.nodes[node]["kind"] for node in nodes)

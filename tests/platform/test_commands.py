@@ -1,0 +1,149 @@
+"""``ptaskmodel platform``: info, routes, validate, plot."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from ptaskmodel.cli import main
+from ptaskmodel.platform import load_platform
+
+PLATFORMS = Path(__file__).resolve().parent.parent.parent / "platforms"
+MULTI_SITE = str(PLATFORMS / "multi_site.xml")
+
+
+def run(capsys, *arguments):
+    code = main(["platform", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_info(capsys):
+    code, out, _ = run(capsys, "info", MULTI_SITE)
+    assert code == 0
+    assert "70 hosts" in out
+    assert "alder (flat): 24 hosts, 1 router" in out
+
+
+def test_info_as_json(capsys):
+    _, out, _ = run(capsys, "info", MULTI_SITE, "--json")
+    summary = json.loads(out)
+    assert summary["hosts"] == 70
+    assert summary["links"] == 152
+
+
+def test_routes_of_all_pairs(capsys, tmp_path):
+    output = tmp_path / "routes.csv"
+    assert run(capsys, "routes", PLATFORMS / "worked_example.xml", "--output", output)[0] == 0
+    assert output.read_text() == (
+        "src,dst,latency_s,links\n"
+        "a,a,0.0,__loopback__\na,b,0.0,l\nb,a,0.0,l\nb,b,0.0,__loopback__\n"
+    )
+
+
+def test_routes_of_a_sample_are_the_same_each_time(capsys):
+    first = run(capsys, "routes", MULTI_SITE, "--sample", 50, "--seed", 3)[1]
+    assert first == run(capsys, "routes", MULTI_SITE, "--sample", 50, "--seed", 3)[1]
+    assert first != run(capsys, "routes", MULTI_SITE, "--sample", 50, "--seed", 4)[1]
+    rows = list(csv.DictReader(first.splitlines()))
+    assert len(rows) == 50
+    platform = load_platform(MULTI_SITE)
+    for row in rows:
+        route = platform.route(row["src"], row["dst"])
+        assert tuple(row["links"].split()) == route.links
+        assert float(row["latency_s"]) == route.latency_s
+
+
+def test_too_many_routes_are_refused(capsys, tmp_path):
+    file = tmp_path / "large.xml"
+    file.write_text(
+        '<platform version="4.1"><cluster id="c" prefix="n" suffix="" radical="0-9999" '
+        'speed="1Gf" bw="1GBps" lat="0s"/></platform>'
+    )
+    code, out, err = run(capsys, "routes", file)
+    assert (code, out) == (2, "")
+    assert "--sample" in err
+    assert run(capsys, "routes", file, "--sample", 5)[0] == 0
+
+
+def test_pairs_without_a_route_are_counted(capsys, tmp_path):
+    file = tmp_path / "none.xml"
+    file.write_text(
+        '<platform version="4.1"><zone id="w" routing="None"><host id="a" speed="1Gf"/></zone>'
+        "</platform>"
+    )
+    code, out, err = run(capsys, "routes", file)
+    assert (code, out.splitlines()[1]) == (0, "a,a,,")
+    assert "1 of 1 pairs have no route" in err
+
+
+def test_validate_finds_what_is_surely_not_meant(capsys, tmp_path):
+    file = tmp_path / "odd.xml"
+    file.write_text(
+        '<platform version="4.1">\n<zone id="w" routing="Full">\n'
+        '<host id="a" speed="0f"/>\n<host id="b" speed="5"/>\n'
+        '<link id="l" bandwidth="10GBps" latency="50s"/>\n'
+        '<link id="m" bandwidth="10Bps" latency="0s"/>\n'
+        '<link id="n" bandwidth="0Bps" latency="0s"/>\n</zone>\n</platform>\n'
+    )
+    code, out, _ = run(capsys, "validate", file)
+    found = [tuple(line.split(":")[1:3]) for line in out.splitlines()[:-1]]
+    assert code == 0
+    assert found == [
+        ("2", " empty route"),
+        ("3", " speed 0"),
+        ("4", " unit"),
+        ("4", " slow host"),
+        ("5", " bits or bytes"),
+        ("5", " long latency"),
+        ("6", " slow link"),
+        ("7", " bandwidth 0"),
+    ]
+
+
+def test_validate_finds_pairs_without_a_route(capsys, tmp_path):
+    file = tmp_path / "apart.xml"
+    zones = "".join(
+        f'<zone id="{z}" routing="Full"><host id="h{z}" speed="1Gf"/></zone>' for z in "xy"
+    )
+    file.write_text(
+        f'<platform version="4.1"><zone id="w" routing="Full">{zones}</zone></platform>'
+    )
+    assert "no route: 'hx' -> 'hy', 'hy' -> 'hx'" in run(capsys, "validate", file)[1]
+
+
+def test_validate_of_a_bad_file_is_a_user_error(capsys, tmp_path):
+    file = tmp_path / "bad.xml"
+    file.write_text('<platform version="4.1">\n<zone/></platform>')
+    code, _, err = run(capsys, "validate", file)
+    assert code == 2
+    assert f"{file}:2: zone: the attribute id is missing" in err
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in PLATFORMS.glob("*.xml")))
+def test_our_platforms_are_valid(capsys, name):
+    code, out, _ = run(capsys, "validate", PLATFORMS / f"{name}.xml")
+    assert code == 0
+    assert ": valid (" in out
+
+
+@pytest.mark.parametrize(("name", "ending"), [("multi_site", "png"), ("fat_tree_1024", "svg")])
+def test_plot_writes_the_same_picture_each_time(capsys, tmp_path, name, ending):
+    pytest.importorskip("matplotlib")
+    pictures = [tmp_path / f"{k}.{ending}" for k in range(2)]
+    for picture in pictures:
+        assert run(capsys, "plot", PLATFORMS / f"{name}.xml", "-o", picture)[0] == 0
+    if ending == "png":
+        assert pictures[0].read_bytes() == pictures[1].read_bytes()
+    assert {file.name for file in tmp_path.iterdir()} == {picture.name for picture in pictures}
+
+
+@pytest.mark.parametrize("output", ["x.gif", "none/x.png"])
+def test_plot_to_a_wrong_place_is_a_user_error(capsys, tmp_path, output):
+    pytest.importorskip("matplotlib")
+    code, _, err = run(capsys, "plot", PLATFORMS / "worked_example.xml", "-o", tmp_path / output)
+    assert code == 2
+    assert err.count("\n") == 1
