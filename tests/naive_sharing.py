@@ -110,3 +110,65 @@ def maxmin(problem, ignore_zero_capacity=False):
                     x[i] = first * weight[i]
                 rising -= users
     return np.array([float(x[i]) for i in range(problem.n)])
+
+
+def all_bmf(problem, tolerance=1e-9):
+    """Every bottleneck max fair allocation with a determined system: all choices of bottlenecks.
+
+    Each task picks its bound (with FATPIPEs) or one of its SHARED resources; the levels of the
+    resources picked follow from their loads. Exponential: for a handful of tasks without resources
+    of capacity 0 or named twice.
+    """
+    rows = rows_of(problem)
+    capacity, weight = problem.capacity, problem.weight
+    bound = problem.bound.copy()
+    for i, row in enumerate(rows):
+        for r, a, _ in row:
+            if problem.fatpipe[r]:
+                bound[i] = min(bound[i], capacity[r] / a)
+        if not row and math.isinf(bound[i]):
+            bound[i] = 1.0
+    rows = [[e for e in row if not problem.fatpipe[e[0]]] for row in rows]
+    choices = [
+        [*(r for r, _, _ in row), *([None] if math.isfinite(bound[i]) else [])]
+        for i, row in enumerate(rows)
+    ]
+    found = []
+    for seats in itertools.product(*choices):
+        picked = sorted({r for r in seats if r is not None})
+        place = {r: k for k, r in enumerate(picked)}
+        matrix = np.zeros((len(picked), len(picked)))
+        rest = capacity[picked].copy()
+        for i, row in enumerate(rows):
+            for r, a, _ in row:
+                if r in place:
+                    if seats[i] is None:
+                        rest[place[r]] -= a * bound[i]
+                    else:
+                        share = next(m for s, _, m in row if s == seats[i])
+                        matrix[place[r], place[seats[i]]] += a * weight[i] / share
+        try:
+            level = np.linalg.solve(matrix, rest) if picked else rest
+        except np.linalg.LinAlgError:
+            continue
+        if np.any(level <= 0):
+            continue
+        x = np.empty(problem.n)
+        good = True
+        for i, row in enumerate(rows):
+            limits = [level[place[r]] * weight[i] / m for r, _, m in row if r in place]
+            x[i] = min([bound[i], *limits])
+            if seats[i] is None:
+                sits = bound[i]
+            else:
+                share = next(m for s, _, m in row if s == seats[i])
+                sits = level[place[seats[i]]] * weight[i] / share
+            good = good and sits <= x[i] * (1 + tolerance)
+        load = np.zeros(problem.m)
+        for i, row in enumerate(rows):
+            for r, a, _ in row:
+                load[r] += a * x[i]
+        shared = ~problem.fatpipe
+        if good and np.all(load[shared] <= capacity[shared] * (1 + tolerance)):
+            found.append(x)
+    return found

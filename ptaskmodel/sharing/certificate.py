@@ -44,6 +44,9 @@ def verify(
     x = np.asarray(rates, np.float64)
     if x.shape != (problem.n,):
         raise SharingError(f"rates have shape {x.shape}: give {problem.n} rates")
+    impossible = np.flatnonzero(~((x >= 0) & np.isfinite(x)))
+    if impossible.size:
+        return Certificate(rule, np.inf, np.inf, -1, int(impossible[0]), tolerance)
     view = _View(problem, x, drop_zero=ignore_zero_capacity and rule == "maxmin")
     excess, resource = view.capacity_excess()
     if rule == "fairbottleneck":
@@ -100,8 +103,6 @@ class _View:
 
     def capacity_excess(self) -> tuple[float, int]:
         """The largest relative excess and the resource (-1: a bound, or none)."""
-        if not np.all((self.x >= 0) & np.isfinite(self.x)):
-            return np.inf, -1
         over_bound = max(float(np.max(-self.bound_gap, initial=0.0)), 0.0)
         over = _ratio(self.load, self.problem.capacity) - 1.0
         if over.size and np.max(over) > over_bound:
