@@ -21,7 +21,7 @@ MAX_TOTAL_HOSTS = 10_000_000
 
 TASK_FIELDS = (
     "id", "hosts", "start", "profile", "cpu", "com", "flows", "delay", "after", "walltime",
-    "weight", "rate_bound",
+    "weight", "rate_bound", "competitors",
 )  # fmt: skip
 WORK_FIELDS = ("cpu", "com", "flows", "delay")
 
@@ -108,7 +108,7 @@ class _TasksReader:
         self._check_size(profile, len(hosts), entry, pointer)
         numbers = {
             key: fields.number(entry[key], f"{pointer}/{key}")
-            for key in ("start", "walltime", "weight", "rate_bound")
+            for key in ("start", "walltime", "weight", "rate_bound", "competitors")
             if key in entry
         }
         after = self._after(entry["after"], f"{pointer}/after") if "after" in entry else ()
@@ -123,6 +123,7 @@ class _TasksReader:
                 numbers.get("weight", 1.0),
                 numbers.get("rate_bound"),
                 profile_name,
+                numbers.get("competitors"),
             )
         except FieldError as error:
             fields.fail_in(pointer, error, _JSON_NAMES)

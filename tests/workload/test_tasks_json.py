@@ -59,7 +59,7 @@ def test_fields_of_tasks(tmp_path):
     assert tasks["c"].weight == 2.5
     assert tasks["c"].hosts == ("n-0", "n-0")
     assert tasks["4"].walltime_s == 100.0
-    assert tasks["e"].rate_bound == 0.5
+    assert (tasks["e"].rate_bound, tasks["e"].competitors) == (0.5, 3.0)
     assert tasks["f"].after == ("a", "4")
     assert tasks["4"].hosts[:2] == ("n-00", "n-01")
     assert tasks["b"].hosts == ("n-0", "n-1", "n-2", "n-3")

@@ -133,6 +133,7 @@ BAD = {
     "walltime 0": ("/tasks/0/walltime", 0, "/tasks/0/walltime: 0 is too small"),
     "weight 0": ("/tasks/0/weight", 0, "/tasks/0/weight: 0 is too small; give a number above 0"),
     "weight tiny": ("/tasks/0/weight", 1e-300, "/tasks/0/weight: 1e-300 is below 1e-100"),
+    "competitors 0": ("/tasks/0/competitors", 0, "/tasks/0/competitors: 0 is too small"),
     "rate_bound a list": ("/tasks/0/rate_bound", [1], "/tasks/0/rate_bound: is a list; give a nu"),
     "cpu too long": (
         "/tasks/2/cpu",
