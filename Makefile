@@ -27,9 +27,9 @@ clean:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 .venv/installed-for-tests: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@ .venv/installed

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import platform
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +48,28 @@ def cache_directory() -> Path | None:
             continue
         return place
     return None
+
+
+def _compiled_mark() -> Path | None:
+    """A file that is there when the kernels of these very sources are compiled and kept."""
+    place = cache_directory()
+    if place is None:
+        return None
+    versions = f"{platform.machine()}-py{platform.python_version()}-numba{numba.__version__}"
+    return place / f"compiled-{kernel_digest()}-{versions}"
+
+
+def cached() -> bool:
+    """Whether the kernels have been compiled and kept (see `mark_cached`)."""
+    mark = _compiled_mark()
+    return mark is not None and mark.exists()
+
+
+def mark_cached() -> None:
+    """Note that all kernels have been compiled, if they are kept at all."""
+    mark = _compiled_mark()
+    if mark is not None:
+        mark.touch()
 
 
 class _KernelCacheLocator(caching._CacheLocator):

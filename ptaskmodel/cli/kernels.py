@@ -1,19 +1,24 @@
-"""What the command line says of compilation, which the very first simulation waits for."""
+"""Compilation of the kernels, which the very first simulation waits for."""
 
 from __future__ import annotations
 
 import click
 
-TYPICAL_S = 20
+TYPICAL_S = 40
 
 
-def tell_of_compilation() -> None:
-    """A line on stderr if the kernels must be compiled first."""
-    from ptaskmodel.jit import cached
+def ready_kernels() -> None:
+    """Compile the kernels if that has not been done, and say so on stderr."""
+    from ptaskmodel import engine, jit
 
-    if not cached():
-        click.echo(
-            f"compiling the simulation kernels (once, about {TYPICAL_S} s; "
-            "`ptaskmodel warmup` does it ahead)",
-            err=True,
-        )
+    if jit.cached():
+        return
+    if jit.cache_directory() is None:
+        click.echo("compiling the simulation kernels (no cache directory can be written)", err=True)
+        return
+    click.echo(
+        f"compiling the simulation kernels (once, about {TYPICAL_S} s; "
+        "`ptaskmodel warmup` does it ahead)",
+        err=True,
+    )
+    engine.warmup()

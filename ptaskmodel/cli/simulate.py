@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.kernels import tell_of_compilation
+from ptaskmodel.cli.kernels import ready_kernels
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.errors import PTaskModelError
 
@@ -42,6 +42,17 @@ COUNTS = ("task", "flow", "pair")
     show_default=True,
     help="Who counts as one competitor on a shared link.",
 )
+@click.option(
+    "--calibration",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Calibrated parameters (of `calibrate --model ptask`) for the tasks without competitors.",
+)
+@click.option(
+    "--group",
+    metavar="LABEL=VALUE,...",
+    help="The group of the calibration, if it has several.",
+)
 @click.option("--until", type=float, metavar="T", help="Stop at this date, s.")
 @click.option(
     "--output",
@@ -56,6 +67,8 @@ def simulate(
     solver: str | None,
     network_model: str | None,
     count: str,
+    calibration: Path | None,
+    group: str | None,
     until: float | None,
     output: Path | None,
     as_json: bool,
@@ -73,7 +86,14 @@ def simulate(
     from ptaskmodel.platform import load_platform
 
     platform = load_platform(platform_file)
-    tell_of_compilation()
+    if calibration is not None:
+        from ptaskmodel.calibration import apply, parse_labels
+
+        platform, tasks = apply(calibration, platform, tasks, parse_labels(group or ""))
+        read_files = [*read_files, calibration]
+    elif group is not None:
+        raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
+    ready_kernels()
 
     from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.results.records import record_as_json, summarise, write_results

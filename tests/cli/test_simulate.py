@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -146,3 +148,31 @@ def test_a_directory_of_something_else_is_refused_before_the_simulation(tmp_path
     assert main(["simulate", PLATFORM, TASKS, "--output", str(tmp_path)]) == 2
     assert "holds 'thesis.tex'" in capsys.readouterr().err
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_simulation_imports_no_library_that_it_does_not_need():
+    code = (
+        "import sys\nfrom ptaskmodel.cli import main\n"
+        f"assert main(['simulate', {PLATFORM!r}, {TASKS!r}]) == 0\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"pandas", "networkx", "matplotlib", "rich", "msgspec"} & set(done.stderr.split())
+
+
+def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
+    warmed = []
+    monkeypatch.setattr("ptaskmodel.jit.cached", lambda: False)
+    monkeypatch.setattr("ptaskmodel.engine.warmup", lambda: warmed.append(1))
+    assert main(["simulate", PLATFORM, TASKS]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("compiling the simulation kernels (once, about ")
+    assert said.count("\n") == 1
+    assert warmed == [1]
+
+
+def test_without_a_place_for_the_cache_it_compiles_each_time(monkeypatch, capsys):
+    monkeypatch.setattr("ptaskmodel.jit.cached", lambda: False)
+    monkeypatch.setattr("ptaskmodel.jit.cache_directory", lambda: None)
+    assert main(["simulate", PLATFORM, TASKS]) == 0
+    assert "no cache directory can be written" in capsys.readouterr().err
