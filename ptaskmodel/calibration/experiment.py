@@ -6,7 +6,6 @@ import csv
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,9 @@ import numpy as np
 from ptaskmodel.apps.interference import OnOff, interference_tasks
 from ptaskmodel.calibration.fit_ptask import ptask_fitter
 from ptaskmodel.calibration.fit_rates import rates_fitter
-from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, read_measurements
+from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
 from ptaskmodel.calibration.pdgemm_setting import (
     FIRST_CONNECTIONS,
-    FOLLOW_UP_PART,
     REFERENCE_SEED,
     bundle_of_labels,
     pdgemm_setting,
@@ -28,7 +26,6 @@ from ptaskmodel.calibration.ptask import Setting, latest_end, plain_runtime, und
 from ptaskmodel.calibration.rates import predicted_runtime
 from ptaskmodel.calibration.results import (
     Calibration,
-    GroupCalibration,
     calibrate,
     is_endpoint,
     summarise,
@@ -41,8 +38,9 @@ if TYPE_CHECKING:
 
 NONE, CONSTANT = OnOff(0.0, 0.0), OnOff(math.inf, 0.0)
 PATTERNS = (NONE, OnOff(15, 45), OnOff(15, 15), OnOff(30, 30), OnOff(45, 15), CONSTANT)
-COMPETITORS_OF_FOLLOW_UP = {"grisou": "n_tcp_connections", "paravance": "n_host_pairs"}
 ITERATIONS = 16
+# Relative error of the models themselves, beside which the scatter of the runs is small.
+MODEL_ERROR = 0.01
 
 
 def with_competitors(groups: Sequence[MeasuredGroup]) -> list[MeasuredGroup]:
@@ -112,10 +110,13 @@ def read_published(path: Path) -> dict[OnOff, float]:
 
 def calibrations(groups: Sequence[MeasuredGroup]) -> dict[str, Calibration]:
     """Both models of the first experiment, fitted on the endpoints and on all rows."""
-    bundle = ptask_fitter(bundle_of_labels)
     found = {}
     for fit_on in ("endpoints", "all"):
-        found[f"rates, {fit_on}"] = calibrate(groups, rates_fitter(), "rates", fit_on)
+        rates, bundle = (
+            rates_fitter(MODEL_ERROR),
+            ptask_fitter(bundle_of_labels, model_error=MODEL_ERROR),
+        )
+        found[f"rates, {fit_on}"] = calibrate(groups, rates, "rates", fit_on)
         found[f"ptask, {fit_on}"] = calibrate(groups, bundle, "ptask", fit_on)
         found[f"phases, {fit_on}"] = phase_wise(groups, fit_on)
     return found
@@ -135,7 +136,7 @@ def phase_wise(
             continue
         blocking = group.labels["broadcast"] == "blocking"
         fixed = {"network_efficiency" if blocking else "compute_efficiency": 1.0}
-        fitter = ptask_fitter(phases_of_labels(phases), fixed)
+        fitter = ptask_fitter(phases_of_labels(phases), fixed, MODEL_ERROR, spread=0.05)
         used = [fit_on == "all" or is_endpoint(row.pattern) for row in group.measurements]
         fitted.append(fitter(group, used))
     return Calibration("ptask", fit_on, "", tuple(fitted))
@@ -191,68 +192,22 @@ def error_table(found: Mapping[str, Calibration]) -> pandas.DataFrame:
     return pd.DataFrame(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class FollowUp:
-    """A cluster's follow-up: runs against competitors, and the predictions of three fits."""
+def gain_table(found: Mapping[str, Calibration]) -> pandas.DataFrame:
+    """What phases gain over bundling without sub-blocks: mean errors between the endpoints.
 
-    cluster: str
-    runs: pandas.DataFrame
-    first_only: GroupCalibration
-    halves: tuple[GroupCalibration, GroupCalibration]
-
-    @property
-    def first_only_error(self) -> float:
-        return summarise(_disturbed(self.first_only)).mean
-
-    @property
-    def half_errors(self) -> list[float]:
-        """Mean error of each half, predicted by the fit of the other."""
-        return [
-            summarise([row for row in _disturbed(half) if not row.used_in_fit]).mean
-            for half in self.halves
-        ]
-
-
-def follow_up(first: Calibration, measurements: Path) -> list[FollowUp]:
-    """The follow-up predicted from the first experiment, and each half from the other half.
-
-    first: the ptask calibrated on the first experiment; the application's count k is that of the
-    non-blocking runs with sub-blocks. The undisturbed runs of the follow-up give its length.
+    The groups that can be fitted that way; NaN where the endpoints were not both measured.
     """
     import pandas as pd
 
-    found = []
-    for cluster, column in COMPETITORS_OF_FOLLOW_UP.items():
-        (group,) = [
-            group
-            for group in read_measurements(measurements, column)
-            if group.labels["cluster"] == cluster
-        ]
-        setting = pdgemm_setting(cluster, part=FOLLOW_UP_PART)
-        k = first.group(cluster=cluster, broadcast="nonblocking", block_subdivisions="50").value(
-            "competitors"
-        )
-        known = ptask_fitter(setting, {"compute_efficiency": 1.0, "competitors": k})
-        rows = group.measurements
-        first_only = known(group, [row.pattern.none for row in rows])
-        free = ptask_fitter(setting)
-        even = [number % 2 == 0 for number in range(len(rows))]
-        odd = [not taken for taken in even]
-        table = pd.DataFrame(
-            {
-                "cluster": cluster,
-                "competitors": [0.0 if row.pattern.none else row.competitors for row in rows],
-                "measured_s": [row.runtime_s for row in rows],
-                "first_only_s": [row.predicted_s for row in first_only.predictions],
-            }
-        )
-        halves = (free(group, even), free(group, odd))
-        found.append(FollowUp(cluster, table, first_only, halves))
-    return found
-
-
-def _disturbed(group: GroupCalibration) -> list:
-    return [row for row in group.predictions if not row.measurement.pattern.none]
+    rows = []
+    for group in found["phases, all"].groups:
+        entry: dict[str, object] = {**group.labels}
+        for name in ("ptask, endpoints", "phases, endpoints", "ptask, all", "phases, all"):
+            mine = found[name].group(**group.labels)
+            between = [row for row in mine.predictions if not is_endpoint(row.measurement.pattern)]
+            entry[name] = summarise(between).mean
+        rows.append(entry)
+    return pd.DataFrame(rows)
 
 
 def time_scale_table(groups: Sequence[MeasuredGroup], repeats: int = 3) -> pandas.DataFrame:
@@ -267,12 +222,12 @@ def time_scale_table(groups: Sequence[MeasuredGroup], repeats: int = 3) -> panda
     for group in groups:
         blocking = group.labels["broadcast"] == "blocking"
         fine = group.labels["block_subdivisions"] != "1"
-        if blocking == fine or not all(
+        if (blocking and fine) or not all(
             any(row.pattern == end and row.runtime_s for row in group.measurements)
             for end in (NONE, CONSTANT)
         ):
             continue
-        steps = (1, 2, 4, 8, 16, *((50, 200, 800) if fine else ()))
+        steps = (1, 2, 4, 8, 16, *((50, 800) if fine else ()))
         for phases in (None, *steps):
             bundled = phases is None or not blocking
             fixed = {"compute_efficiency" if bundled else "network_efficiency": 1.0}

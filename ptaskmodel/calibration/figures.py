@@ -5,8 +5,9 @@ Colours are those of Okabe and Ito (2008), told apart by colour-blind readers; m
 
 from __future__ import annotations
 
+import functools
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-    from ptaskmodel.calibration.experiment import FollowUp
+    from ptaskmodel.calibration.follow_up import FollowUp
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, RED, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8A8A8A"
@@ -56,6 +57,19 @@ class Picture:
         return self._png
 
 
+def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+    """A drawing function that runs in the style of the experiment."""
+
+    @functools.wraps(draw)
+    def in_style(*arguments: Any, **options: Any) -> Figure:
+        import matplotlib as mpl
+
+        with mpl.rc_context(STYLE):
+            return draw(*arguments, **options)
+
+    return in_style
+
+
 def subplots(*shape: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
     """A figure and its axes (always a two-dimensional array) in the style of the experiment."""
     import matplotlib as mpl
@@ -66,6 +80,7 @@ def subplots(*shape: int, size: tuple[float, float], **options: Any) -> tuple[Fi
         return figure, figure.subplots(*shape, squeeze=False, **options)
 
 
+@styled
 def placements_figure(summary: pandas.DataFrame, every: pandas.DataFrame) -> Figure:
     """The published predictions on the simulated ones over random placements."""
     figure, axes = subplots(1, 2, size=(8.4, 3.4), width_ratios=[2.2, 1])
@@ -108,10 +123,11 @@ def placements_figure(summary: pandas.DataFrame, every: pandas.DataFrame) -> Fig
     gap.hist(every[every.pattern == "none"].simulated_s, bins=bins, color=SKY, edgecolor="white")
     gap.axvline(308.9, color=RED, linewidth=2)
     gap.set(xlabel="undisturbed runtime (s)", ylabel="placements")
-    gap.set_title("Spread over placements (red: published mean)")
+    gap.set_title("Spread (red: published mean)")
     return figure
 
 
+@styled
 def clusters_figure(table: pandas.DataFrame, plain: Mapping[str, float]) -> Figure:
     """Measured and predicted runtimes of each variant on both clusters.
 
@@ -173,6 +189,7 @@ def clusters_figure(table: pandas.DataFrame, plain: Mapping[str, float]) -> Figu
     return figure
 
 
+@styled
 def residuals_figure(table: pandas.DataFrame) -> Figure:
     """Relative errors of the models, row by row, with two standard deviations of the runs."""
     figure, axes = subplots(2, 1, size=(10, 5.8), sharex=False)
@@ -210,6 +227,7 @@ def residuals_figure(table: pandas.DataFrame) -> Figure:
     return figure
 
 
+@styled
 def progress_figure(
     lines: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]],
     slopes: Mapping[str, tuple[float, float]],
@@ -247,61 +265,74 @@ def progress_figure(
     return figure
 
 
-def activity_figure(activities: Mapping[str, pandas.DataFrame], until_s: float = 120.0) -> Figure:
-    """Use of the routing node and of the cores, phase after phase, in the first seconds."""
-    figure, axes = subplots(len(activities), 1, size=(9.5, 6.6), sharex=True, sharey=True)
-    for axis, (name, phases) in zip(axes[:, 0], activities.items(), strict=True):
-        edges = np.append(phases.start_s.to_numpy(), phases.end_s.iloc[-1])
-        axis.stairs(
-            phases.router_Bps / 1e9, edges, fill=True, color=BLUE, alpha=0.85, label="network"
-        )
-        axis.set_title(name, loc="left")
-        axis.set_ylabel("routing node\n(GB/s)")
-        twin = axis.twinx()
-        twin.stairs(phases.flops / 1e12, edges, color=ORANGE, linewidth=1.3, label="cores")
-        twin.set_ylim(0, 12)
-        twin.set_ylabel("cores (Tflop/s)", color=RED)
-        twin.grid(visible=False)
-        axis.set(ylim=(0, 3.0), xlim=(0, until_s))
-    axes[-1, 0].set_xlabel("time since the start (s)")
+@styled
+def activity_figure(
+    activities: Mapping[tuple[str, str], pandas.DataFrame], spans_s: Mapping[str, float]
+) -> Figure:
+    """Use of the routing node and of the cores, phase after phase, at the start of a run.
+
+    activities: the phases by (row, column) of the figure; spans_s: the time shown, by column.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    handles = [Patch(color=BLUE, alpha=0.85), Line2D([], [], color=ORANGE)]
+    lines = list(dict.fromkeys(line for line, _ in activities))
+    figure, axes = subplots(len(lines), len(spans_s), size=(10, 4.6), sharex="col", sharey=True)
+    for (line, column), phases in activities.items():
+        across = list(spans_s).index(column)
+        axis = axes[lines.index(line), across]
+        edges = np.append(phases.start_s.to_numpy(), phases.end_s.iloc[-1])
+        axis.stairs(phases.router_Bps / 1e9, edges, fill=True, color=SKY)
+        axis.set(ylim=(0, 3.0), xlim=(0, spans_s[column]))
+        axis.set_title(f"{line}, {column}", loc="left")
+        twin = axis.twinx()
+        twin.stairs(phases.flops / 1e12, edges, color=RED, linewidth=1.5)
+        twin.set_ylim(0, 12)
+        twin.grid(visible=False)
+        if across == 0:
+            axis.set_ylabel("routing node (GB/s)")
+            twin.tick_params(labelright=False)
+        else:
+            twin.set_ylabel("computing (Tflop/s)", color=RED)
+    for axis in axes[-1]:
+        axis.set_xlabel("time since the start (s)")
     figure.legend(
-        handles,
-        ["routing node, both directions (left)", "computing, 256 cores (right)"],
+        [Patch(color=SKY), Line2D([], [], color=RED)],
+        ["routing node, both directions (left scale)", "computing, 256 cores (right scale)"],
         loc="outside lower center",
         ncols=2,
     )
     return figure
 
 
+@styled
 def time_scale_figure(table: pandas.DataFrame) -> Figure:
     """Accuracy and cost of a run against the number of phases."""
     figure, axes = subplots(1, 2, size=(9.5, 3.8))
-    looks = iter(((BLUE, "o"), (SKY, "s"), (RED, "D"), (ORANGE, "v")))
+    looks = iter(((BLUE, "o"), (SKY, "s"), (GREEN, "^"), (RED, "D"), (ORANGE, "v")))
     for labels, mine in table.groupby(["cluster", "broadcast", "block_subdivisions"], sort=False):
         color, marker = next(looks)
         cluster, broadcast, cut = labels
         name = f"{cluster}, {broadcast}, {'no' if cut == '1' else cut} sub-blocks"
-        at = np.where(mine.phases == 0, 0.5, mine.phases)
+        at = np.where(mine.phases == 0, 0.35, mine.phases)
         for axis, values in zip(axes[0], (100.0 * mine.mean_error, mine.run_ms), strict=True):
             axis.plot(at, values, marker=marker, color=color, markersize=5, label=name)
     for axis in axes[0]:
         axis.set_xscale("log", base=2)
-        ticks = [0.5, 1, 4, 16, 50, 200, 800]
-        axis.set_xticks(ticks, ["bundled", "1", "4", "16", "50", "200", "800"])
+        ticks = [0.35, 1, 2, 4, 8, 16, 50, 800]
+        axis.set_xticks(ticks, ["bundled", "1", "2", "4", "8", "16", "50", "800"])
+        axis.minorticks_off()
         axis.set_xlabel("phases of the simulated task")
     axes[0, 0].set(ylabel="mean error between the endpoints (%)", ylim=(0, None))
     axes[0, 0].set_title("What a finer time scale brings")
     axes[0, 1].set(ylabel="wall time of one simulated run (ms)", yscale="log")
     axes[0, 1].set_title("What it costs")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
 
 
+@styled
 def follow_up_figure(clusters: Sequence[FollowUp], others: pandas.DataFrame) -> Figure:
     """Runs against the number of competitors, with the predictions; and all models, log scale.
 
@@ -357,8 +388,9 @@ def follow_up_figure(clusters: Sequence[FollowUp], others: pandas.DataFrame) -> 
         markersize=4,
         label="measured, grisou",
     )
-    wide.set(yscale="log", xlabel="interfering TCP connections", ylabel="runtime (s)")
+    wide.set(
+        yscale="log", ylim=(50, 20000), xlabel="interfering TCP connections", ylabel="runtime (s)"
+    )
     wide.set_title("grisou, all models (log scale)")
     wide.legend(loc="upper left")
-    wide.set_ylim(50, 20000)
     return figure

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ptaskmodel.apps.interference import OnOff
+from ptaskmodel.calibration.fit_rates import rates_fitter
 from ptaskmodel.calibration.leastsquares import Parameter, fit, standard_errors
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
 from ptaskmodel.calibration.ptask import NOMINAL, PARAMETERS, Setting
@@ -20,13 +21,15 @@ def ptask_fitter(
     setting: Setting | Callable[[Mapping[str, str]], Setting],
     fixed: Mapping[str, float] = DEFAULT_FIXED,
     model_error: float = 0.0,
+    spread: float = 0.0,
 ) -> Fitter:
     """A fitter of ``network_efficiency``, ``compute_efficiency`` and ``competitors``.
 
     setting: where the application runs, for all groups or as a function of a group's labels;
     fixed: values of the parameters that are not to be fitted. By default computing is taken at its
     nominal speed: a bundled task shows one of the two efficiencies only, that of its bottleneck.
-    model_error: as in ``rates_fitter``.
+    model_error: as in ``rates_fitter``; spread: as in ``leastsquares.fit`` (the search starts from
+    the rates of progress, which for a bundled task are all but the answer).
     """
     strangers = sorted(set(fixed) - set(PARAMETERS))
     if strangers:
@@ -47,7 +50,7 @@ def ptask_fitter(
                 group,
                 f"too few rows with and without interference to fit {' and '.join(free)}",
             )
-        return _fit_group(group, used, chosen, place.merged(), free, fixed, model_error)
+        return _fit_group(group, used, chosen, place.merged(), fixed, (model_error, spread))
 
     return fit_group
 
@@ -64,10 +67,12 @@ def _fit_group(
     used: Sequence[bool],
     chosen: Sequence[Measurement],
     setting: Setting,
-    free: Sequence[str],
     fixed: Mapping[str, float],
-    model_error: float,
+    error_and_spread: tuple[float, float],
 ) -> GroupCalibration:
+    free = [name for name in PARAMETERS if name not in fixed]
+    model_error, spread = error_and_spread
+
     def values(point: FloatArray) -> dict[str, float]:
         return dict(fixed) | {name: float(v) for name, v in zip(free, point, strict=True)}
 
@@ -76,7 +81,7 @@ def _fit_group(
 
     start = _start(chosen, setting, free, fixed)
     measured = np.array([row.runtime_s for row in chosen], np.float64)
-    best = fit(predict, start, measured, standard_errors(chosen, model_error))
+    best = fit(predict, start, measured, standard_errors(chosen, model_error), spread)
     fitted = values(best.values)
     runtimes = setting.runtimes(fitted, group.measurements)
     predictions = tuple(
@@ -97,17 +102,25 @@ def _fit_group(
 def _start(
     rows: Sequence[Measurement], setting: Setting, free: Sequence[str], fixed: Mapping[str, float]
 ) -> list[float]:
-    """A first guess: the nominal run against the least disturbed one, and the slowdown's share."""
-    calm = min(rows, key=lambda row: row.pattern.share)
-    stormy = max(rows, key=lambda row: row.pattern.share * row.competitors)
-    (nominal_s,) = setting.runtimes({**NOMINAL, **fixed}, [Measurement(OnOff(0.0, 0.0), None)])
-    calm_s, stormy_s = float(calm.runtime_s or 0.0), float(stormy.runtime_s or 0.0)
-    kept = min(0.98, max(0.02, calm_s / stormy_s))
-    share = max(stormy.pattern.share, 0.1)
-    kept_while_on = min(0.98, max(0.02, (kept - (1.0 - share)) / share))
+    """A first guess: the rates of progress of these rows, as the parameters of a bundled task."""
+    alone = Measurement(OnOff(0.0, 0.0), None)
+    (nominal_s,) = setting.runtimes({**NOMINAL, **fixed}, [alone])
+    slow, fast, competitors = _disturbed_and_not(rows)
+    kept = min(0.98, max(0.02, slow / fast))
     guess = {
-        "network_efficiency": nominal_s / calm_s,
+        "network_efficiency": nominal_s * fast,
         "compute_efficiency": 1.0,
-        "competitors": stormy.competitors * kept_while_on / (1.0 - kept_while_on),
+        "competitors": competitors * kept / (1.0 - kept),
     }
     return [guess[name] for name in free]
+
+
+def _disturbed_and_not(rows: Sequence[Measurement]) -> tuple[float, float, float]:
+    """(c1, c2, w): rates of progress in 1/s under w competitors and under none, about."""
+    group = MeasuredGroup({}, tuple(rows))
+    fitted = rates_fitter()(group, [True] * len(rows))
+    stormy = max(rows, key=lambda row: row.pattern.share * row.competitors)
+    if fitted.parameters:
+        return fitted.value("c1"), fitted.value("c2"), stormy.competitors
+    calm = min(rows, key=lambda row: row.pattern.share)
+    return 1.0 / float(stormy.runtime_s or 1), 1.0 / float(calm.runtime_s or 1), stormy.competitors

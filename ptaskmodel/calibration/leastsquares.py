@@ -79,7 +79,7 @@ def fit(
     centre = np.log(np.asarray(start, np.float64))
     exact = len(measured_s) == len(centre)
     offsets = [(0.0,) * len(centre)]
-    if not exact:
+    if spread > 0.0 and not exact:
         offsets += list(itertools.product((-spread, spread), repeat=len(centre)))
     found = [
         least_squares(residuals, centre + np.array(offset), diff_step=1e-6, x_scale=0.01)

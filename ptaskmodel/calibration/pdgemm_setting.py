@@ -60,21 +60,23 @@ def pdgemm_setting(
 
 def bundle_of_labels(labels: Mapping[str, str]) -> Setting:
     """The bundled task of a group of ``pdgemm_runtimes.csv``; other labels do not matter."""
-    return _known_setting(labels.get("cluster", "paravance"), None)
+    return _known_setting(labels.get("cluster", "paravance"), None, 1, False)
 
 
 def phases_of_labels(phases: int) -> Callable[[Mapping[str, str]], Setting]:
-    """The settings of groups, in ``phases`` phases: blocking or not as the labels say."""
+    """The settings of groups in ``phases`` phases, blocking and cut as their labels say."""
 
     def setting(labels: Mapping[str, str]) -> Setting:
         return _known_setting(
-            labels.get("cluster", "paravance"), phases, labels.get("broadcast") == "blocking"
+            labels["cluster"],
+            phases,
+            int(labels["block_subdivisions"]),
+            labels["broadcast"] == "blocking",
         )
 
     return setting
 
 
 @functools.lru_cache(maxsize=32)
-def _known_setting(cluster: str, phases: int | None, blocking: bool = False) -> Setting:
-    sub_blocks = 1 if phases is None or phases <= 16 else 50
+def _known_setting(cluster: str, phases: int | None, sub_blocks: int, blocking: bool) -> Setting:
     return pdgemm_setting(cluster, phases=phases, blocking=blocking, sub_blocks=sub_blocks).merged()

@@ -159,6 +159,17 @@ def not_fitted(group: MeasuredGroup, why: str) -> GroupCalibration:
     return GroupCalibration(group.labels, {}, rows, note=why)
 
 
+def parse_labels(text: str) -> dict[str, str]:
+    """Labels from ``name=value,name=value``; none from an empty text. Raises MeasurementError."""
+    labels = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if not (name and equals):
+            raise MeasurementError(f"labels {text!r}: give LABEL=VALUE,LABEL=VALUE")
+        labels[name.strip()] = value.strip()
+    return labels
+
+
 def to_json(calibration: Calibration) -> dict[str, Any]:
     """A calibration as plain data; durations that never end are the string "inf"."""
     return {

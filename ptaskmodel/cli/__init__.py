@@ -33,6 +33,8 @@ COMMANDS = {
     "workload": Entry(
         "ptaskmodel.cli.workload:workload", "Look at, convert, generate and cut workloads."
     ),
+    "calibrate": Entry("ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."),
+    "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
     "tasks": Entry("ptaskmodel.cli.tasks:tasks", "Check a tasks file, or print its schema."),
     "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Compile the simulation kernels ahead."),
 }

@@ -104,11 +104,13 @@ def _ptask_fitter(
     from ptaskmodel.calibration.fit_ptask import DEFAULT_FIXED, ptask_fitter
     from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels
     from ptaskmodel.calibration.ptask import setting_from_files
+    from ptaskmodel.cli.kernels import ready_kernels
 
     given = (platform, tasks, pair)
     if any(given) and not all(given):
         raise MeasurementError("--platform, --tasks and --pair go together; give all three")
     fixed = dict(_fixed(text) for text in fix) if fix else DEFAULT_FIXED
+    ready_kernels()
     if platform is None or tasks is None or pair is None:
         return ptask_fitter(bundle_of_labels, fixed, model_error)
     return ptask_fitter(setting_from_files(platform, tasks, pair.split(",")), fixed, model_error)

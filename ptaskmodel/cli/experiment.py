@@ -38,6 +38,9 @@ def command() -> None:
 def pdgemm(measurements: Path | None, output: Path, placements: int) -> None:
     """PDGEMM under interference on two clusters: published, simulated, measured."""
     from ptaskmodel.calibration.experiment_run import run_experiment
+    from ptaskmodel.cli.kernels import ready_kernels
+
+    ready_kernels()
 
     if measurements is None:
         clone = Path(__file__).resolve().parents[2]

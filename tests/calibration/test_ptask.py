@@ -17,12 +17,12 @@ from ptaskmodel.calibration import (
 )
 from ptaskmodel.calibration.experiment import (
     PATTERNS,
-    follow_up,
     phase_wise,
     read_published,
     with_competitors,
 )
 from ptaskmodel.calibration.fit_ptask import ptask_fitter
+from ptaskmodel.calibration.follow_up import follow_up
 from ptaskmodel.calibration.pdgemm_setting import (
     REFERENCE_SEED,
     bundle_of_labels,

@@ -1,0 +1,116 @@
+"""The commands calibrate and experiment, and simulate --calibration."""
+
+import json
+
+import pytest
+
+from ptaskmodel.apps import TwoGroups
+from ptaskmodel.cli import main
+
+pytestmark = pytest.mark.jit
+
+
+@pytest.fixture
+def runtimes(repository_measurements):
+    return str(repository_measurements / "pdgemm_runtimes.csv")
+
+
+def test_calibrate_reports_and_writes(runtimes, tmp_path, capsys):
+    output = tmp_path / "c.json"
+    assert main(["calibrate", runtimes, "--fit-on", "endpoints", "--output", str(output)]) == 0
+    assert "(28 rows)" in capsys.readouterr().out
+    groups = json.loads(output.read_text())["groups"]
+    unused = [
+        abs(row["relative_error"])
+        for group in groups
+        for row in group["predictions"]
+        if not row["used_in_fit"] and row["relative_error"] is not None
+    ]
+    assert len(unused) == 28
+    assert sum(unused) / 28 <= 0.009
+    assert max(unused) <= 0.043
+
+
+def test_the_joint_fit_reports_each_pattern_left_out(runtimes, capsys):
+    assert main(["calibrate", runtimes]) == 0
+    assert "each pattern left out" in capsys.readouterr().out
+
+
+def test_calibrate_the_simulated_task(runtimes, tmp_path, capsys):
+    output = tmp_path / "c.json"
+    command = ["calibrate", runtimes, "--model", "ptask", "--fit-on", "endpoints"]
+    assert main([*command, "--output", str(output)]) == 0
+    found = json.loads(output.read_text())
+    assert found["model"] == "ptask"
+    assert set(found["groups"][0]["parameters"]) == {
+        "network_efficiency",
+        "compute_efficiency",
+        "competitors",
+    }
+
+
+def test_a_users_own_measurements_end_in_a_simulation(tmp_path, capsys):
+    (tmp_path / "p.xml").write_text(TwoGroups("lab", nodes_per_group=1).xml())
+    (tmp_path / "t.json").write_text(
+        '{"tasks": [{"id": "app", "hosts": ["lab-0", "lab-1"],'
+        ' "flows": [[0, 1, 1e11], [1, 0, 1e11]]}]}'
+    )
+    (tmp_path / "m.csv").write_text(
+        "interference_on_s,interference_off_s,competitors,runtime_s\n0,0,0,100\ninf,0,3,250\n"
+    )
+    files = ["--platform", str(tmp_path / "p.xml"), "--tasks", str(tmp_path / "t.json")]
+    output = str(tmp_path / "c.json")
+    command = ["calibrate", str(tmp_path / "m.csv"), "--model", "ptask", *files]
+    assert main([*command, "--pair", "lab-0,lab-1", "--output", output]) == 0
+    values = json.loads((tmp_path / "c.json").read_text())["groups"][0]["parameters"]
+    assert values["network_efficiency"]["value"] == pytest.approx(0.8, rel=1e-4)
+    assert values["competitors"]["value"] == pytest.approx(2.0, rel=1e-3)
+    capsys.readouterr()
+    simulate = ["simulate", str(tmp_path / "p.xml"), str(tmp_path / "t.json")]
+    assert main([*simulate, "--calibration", output, "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    assert summary["makespan"] == pytest.approx(100.0, rel=1e-4)
+    (tmp_path / "t.json").write_text(
+        '{"tasks": [{"id": "app", "hosts": ["lab-0", "lab-1"],'
+        ' "flows": [[0, 1, 1e11], [1, 0, 1e11]]}, {"id": "noise", "hosts": ["lab-0", "lab-1"],'
+        ' "flows": [[0, 1, 1e18], [1, 0, 1e18]], "competitors": 3, "walltime": 1000}]}'
+    )
+    assert main([*simulate, "--calibration", output, "--json"]) == 0
+    records = json.loads(capsys.readouterr().out)["records"]
+    assert records[0]["finish_time"] == pytest.approx(250.0, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--fix", "competitors=3"], "need --model ptask"),
+        (["--model", "ptask", "--fix", "competitors=zero"], "give NAME=VALUE with a value > 0"),
+        (["--model", "ptask", "--pair", "a,b"], "go together; give all three"),
+        (["--competitors", "n_flows"], "no column 'n_flows'"),
+        (["--output", "/nowhere/c.json"], "cannot be written"),
+    ],
+)
+def test_mistakes_end_with_code_2_and_one_line(runtimes, capsys, options, message):
+    assert main(["calibrate", runtimes, "--fit-on", "endpoints", *options]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error.splitlines()[-1]
+
+
+def test_a_bad_file_ends_with_code_2(tmp_path, capsys):
+    (tmp_path / "m.csv").write_text("runtime_s,interference_on_s,interference_off_s\nlong,0,0\n")
+    assert main(["calibrate", str(tmp_path / "m.csv")]) == 2
+    assert "m.csv:2: runtime_s is 'long'" in capsys.readouterr().err
+
+
+def test_a_group_needs_a_calibration(tmp_path, capsys):
+    (tmp_path / "p.xml").write_text(TwoGroups("lab", nodes_per_group=1).xml())
+    (tmp_path / "t.json").write_text('{"tasks": [{"id": "a", "hosts": ["lab-0"], "cpu": [1]}]}')
+    files = [str(tmp_path / "p.xml"), str(tmp_path / "t.json")]
+    assert main(["simulate", *files, "--group", "cluster=grisou"]) == 2
+    assert "give --calibration FILE" in capsys.readouterr().err
+
+
+def test_the_experiment_needs_its_tables(tmp_path, capsys):
+    command = ["experiment", "pdgemm", "--measurements", str(tmp_path)]
+    assert main([*command, "--output", str(tmp_path / "out")]) == 2
+    assert "no pdgemm_runtimes.csv" in capsys.readouterr().err
