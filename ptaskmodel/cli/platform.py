@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -94,7 +95,7 @@ def write_routes(loaded: Platform, pairs: Iterable[tuple[int, int]], stream: IO[
 
 def _progress(
     pairs: Iterator[tuple[int, int]], length: int
-) -> click.utils.KeepOpenFile | click._termui_impl.ProgressBar[tuple[int, int]]:
+) -> AbstractContextManager[Iterable[tuple[int, int]]]:
     """A progress bar on standard error, hidden where that is no terminal."""
     hidden = not sys.stderr.isatty()
     return click.progressbar(pairs, length, "routes", file=sys.stderr, hidden=hidden)

@@ -28,7 +28,7 @@ STYLES = {
     "hosts": ("group of hosts", "#4C78A8", "s", 2.0),
     "zone": ("zone", "#5AA79F", "s", 3.0),
 }
-_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
+_BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
 
 
 def draw_platform(platform: Platform, path: Path) -> None:
@@ -107,7 +107,12 @@ def _label_edges(axes: Any, graph: Any, places: dict[str, Any], zoom: float) -> 
     edges = [edge for alike in chosen.values() for edge in alike[: 1 if len(alike) > 3 else 3]]
     if len(edges) > MAX_EDGE_LABELS:
         return
-    style = {"ha": "center", "va": "center", "fontsize": 7 * zoom, "color": "#444444"}
+    style: dict[str, Any] = {
+        "ha": "center",
+        "va": "center",
+        "fontsize": 7 * zoom,
+        "color": "#444444",
+    }
     for a, b in edges:
         middle = [(x + y) / 2 for x, y in zip(places[a], places[b], strict=True)]
         axes.text(*middle, _edge_label(graph.edges[a, b]), bbox=_BOX, zorder=2, **style)
@@ -177,11 +182,16 @@ def _draw_legend(figure: Any, graph: Any, zoom: float) -> None:
     from matplotlib.lines import Line2D
 
     kinds = {kind for _, kind in graph.nodes(data="kind")}
-    style = {"linestyle": "", "markersize": 8 * zoom, "markeredgecolor": "white"}
+    style: dict[str, Any] = {"linestyle": "", "markersize": 8 * zoom, "markeredgecolor": "white"}
     handles = [
         Line2D([], [], marker=marker, color=colour, label=name, **style)
         for kind, (name, colour, marker, _) in STYLES.items()
         if kind in kinds
     ]
-    place = {"loc": "lower center", "ncols": len(handles), "frameon": False, "fontsize": 8 * zoom}
+    place: dict[str, Any] = {
+        "loc": "lower center",
+        "ncols": len(handles),
+        "frameon": False,
+        "fontsize": 8 * zoom,
+    }
     figure.legend(handles=handles, **place)

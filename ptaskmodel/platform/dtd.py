@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Attribute(NamedTuple):
-    """``default`` None: the attribute must be given. ``choices`` empty: any text."""
+class Tag(NamedTuple):
+    """Attributes of a tag: their defaults ("" if there is none), those that must be given, and
+    the texts allowed where there are but a few."""
 
-    default: str | None
-    choices: tuple[str, ...] = ()
+    attributes: dict[str, str]
+    defaults: dict[str, str]
+    required: tuple[str, ...]
+    choices: dict[str, tuple[str, ...]]
 
 
-def _attributes(text: str, **choices: str) -> dict[str, Attribute]:
+def _attributes(text: str, **choices: str) -> Tag:
     """From "id src core=1": names (required) and name=default pairs; ``choices``: "YES NO"."""
-    attributes = {}
+    attributes, defaults = {}, {}
     for item in text.split():
         name, given, default = item.partition("=")
-        allowed = tuple(choices.get(name, "").split())
-        attributes[name] = Attribute(default if given else None, allowed)
-    return attributes
+        attributes[name] = default
+        if given:
+            defaults[name] = default
+    required = tuple(name for name in attributes if name not in defaults)
+    return Tag(attributes, defaults, required, {k: tuple(v.split()) for k, v in choices.items()})
 
 
 _SYMMETRICAL = "YES NO yes no"
@@ -31,7 +36,7 @@ _CLUSTER = (
     "bb_sharing_policy=SHARED router_id= limiter_link= loopback_bw= loopback_lat="
 )
 
-TAGS: dict[str, dict[str, Attribute]] = {
+TAGS: dict[str, Tag] = {
     "platform": _attributes("version=0.0"),
     "config": _attributes("id="),
     "random": _attributes("id min= max= mean= std_deviation= radical= seed= generator="),
@@ -70,6 +75,8 @@ TAGS: dict[str, dict[str, Attribute]] = {
     "actor": _attributes(_ACTOR, on_failure="DIE RESTART"),
     "argument": _attributes("value"),
 }
+
+MAY_BE_EMPTY = frozenset({"prefix", "suffix", "value"})
 
 OLD_TAGS = {
     "AS": "zone",

@@ -59,7 +59,7 @@ def _radial(tree: Any) -> Places:
             if other not in depth:
                 depth[other] = depth[node] + 1
                 children[node].append(other)
-    leaves = {}
+    leaves: dict[str, int] = {}
     for node in reversed(order):
         leaves[node] = sum(leaves[child] for child in children[node]) or 1
     places, start = {root: (0.0, 0.0)}, {root: 0.0}
