@@ -17,6 +17,7 @@ from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted
 from ptaskmodel.workload.profiles import StagingWork
 from ptaskmodel.workload.tasks import Work
 
+OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret")
 
 
@@ -32,7 +33,12 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
     document = _decoded(read_bytes(path), where)
     if not isinstance(document, dict):
         raise WorkloadError(f"{where}: a workload is a JSON object with 'jobs' and 'profiles'")
-    for key, kind, kind_name in (("jobs", list, "a list"), ("profiles", dict, "an object")):
+    document.setdefault("notes", [])
+    for key, kind, kind_name in (
+        ("jobs", list, "a list"),
+        ("profiles", dict, "an object"),
+        ("notes", list, "a list"),
+    ):
         if not isinstance(document.get(key), kind):
             raise WorkloadError(f"{where}: /{key}: it must be there and be {kind_name}")
     num_hosts = document.get("nb_res")
@@ -50,13 +56,14 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
         seen.add(job.id)
         _check_size(job, f"{where}: /jobs/{k}/res")
         jobs.append(job)
-    extra = {key: value for key, value in document.items() if key not in ("jobs", "profiles")}
+    extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
     return Workload(
         sorted_jobs(jobs),
         works,
         None if num_hosts is None else int(num_hosts),
         name=path.name.split(".")[0],
         origin=where,
+        notes=tuple(str(note) for note in document["notes"]),
         extra=extra,
     )
 

@@ -1,0 +1,224 @@
+"""``ptaskmodel batch`` and ``ptaskmodel workload``: what they write, and refuse in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from ptaskmodel.batch.kit import check_policy
+from ptaskmodel.batch.loader import user_policy
+from ptaskmodel.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAPHENE = str(ROOT / "platforms" / "graphene.xml")
+EXAMPLE = ROOT / "experiments" / "batch_policies" / "small_first.py"
+JOBS = [
+    {"id": 1, "subtime": 0, "res": 100, "profile": "wait", "walltime": 50},
+    {"id": 2, "subtime": 1, "res": 144, "profile": "wait", "walltime": 50},
+    {"id": 3, "subtime": 2, "res": 20, "profile": "short", "walltime": 10},
+]
+PROFILES = {"wait": {"type": "delay", "delay": 40}, "short": {"type": "delay", "delay": 5}}
+
+
+@pytest.fixture
+def workload(tmp_path):
+    def write(jobs=JOBS, profiles=PROFILES, name="w.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps({"nb_res": 144, "jobs": jobs, "profiles": profiles}))
+        return str(path)
+
+    return write
+
+
+def summary(capsys, *arguments):
+    assert main(["batch", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("policy", "waits"),
+    [("fcfs", [0, 39, 78]), ("easy", [0, 39, 0]), ("filler", [0, 39, 0]), ("sjf", [0, 39, 0])],
+)
+def test_policies_by_name(capsys, workload, tmp_path, policy, waits):
+    out = tmp_path / "out"
+    found = summary(capsys, GRAPHENE, workload(), "--policy", policy, "-o", str(out))
+    assert found["jobs"]["succeeded"] == 3
+    with (out / "jobs.csv").open() as file:
+        assert [float(row["waiting_time"]) for row in csv.DictReader(file)] == waits
+    assert json.loads((out / "summary.json").read_text())["policy"] == policy
+    assert {p.name for p in out.iterdir()} == {
+        "jobs.csv",
+        "schedule.json",
+        "machine_states.csv",
+        "load.csv",
+        "machines.csv",
+        "summary.json",
+    }
+
+
+def test_the_table_is_for_readers(capsys, workload):
+    assert main(["batch", GRAPHENE, workload(), "--verify", "head"]) == 0
+    captured = capsys.readouterr()
+    assert "waiting (s)" in captured.out
+    assert "3 all, 3 succeeded" in captured.out
+    assert "estimates: the walltimes" in captured.out
+    assert captured.err == ""
+
+
+@pytest.mark.parametrize("allocation", ["contiguous", "random", "spread", "topology"])
+def test_allocations_by_name(capsys, workload, allocation):
+    found = summary(capsys, GRAPHENE, workload(), "--allocation", allocation)
+    assert found["waiting_s"]["max"] == 39
+
+
+def test_the_example_of_a_users_policy_passes_the_kit(capsys, workload):
+    spec = f"{EXAMPLE}:SmallFirst"
+    found = summary(
+        capsys, GRAPHENE, workload(), "--policy", spec, "--policy-option", "patience_s=10"
+    )
+    assert found["waiting_s"]["max"] == 39
+    check_policy(lambda: user_policy(spec, {"patience_s": 20.0}), workloads=30)
+
+
+def test_redirection_by_its_options(capsys, workload):
+    jobs = [JOBS[0] | {"res": 72}] + [
+        {"id": k, "subtime": k, "res": 72, "profile": "short", "walltime": 10} for k in (2, 3, 4)
+    ]
+    options = ["alpha=0.5", "theta=1", "conflict=longest"]
+    found = summary(
+        capsys,
+        GRAPHENE,
+        workload(jobs),
+        "--policy",
+        "redirection",
+        *(word for option in options for word in ("--policy-option", option)),
+    )
+    assert found["jobs"]["lost_runs"] == 1
+
+
+BAD_OPTIONS = {
+    "policy": (["--policy", "lottery"], "policy 'lottery' is unknown"),
+    "policy file": (["--policy", "absent.py:P"], "there is no file absent.py"),
+    "policy class": (["--policy", f"{EXAMPLE}:Absent"], "has no class 'Absent'"),
+    "policy argument": (
+        ["--policy", f"{EXAMPLE}:SmallFirst", "--policy-option", "color=1"],
+        "check --policy-option",
+    ),
+    "option form": (["--policy-option", "alpha"], "'alpha' is not KEY=VALUE"),
+    "option unknown": (["--policy-option", "alpha=1"], "has no option 'alpha'"),
+    "no alpha": (["--policy", "redirection"], "needs --policy-option alpha=NUMBER"),
+    "alpha": (
+        ["--policy", "redirection", "--policy-option", "alpha=2", "--policy-option", "theta=1"],
+        "alpha is 2",
+    ),
+    "order": (["--order", "zigzag"], "order 'zigzag' is unknown"),
+    "order twice": (["--policy", "sjf", "--order", "ljf"], "is an order itself"),
+    "backfill order": (["--policy", "fcfs", "--backfill-order", "sjf"], "has no backfill order"),
+    "allocation": (["--allocation", "magic"], "allocation 'magic' is unknown"),
+    "estimates": (["--estimates", "factor:-1"], "use exact, walltime or factor"),
+    "tau": (["--tau", "0"], "tau is 0 s"),
+    "storage": (["--storage", "pfs=nowhere"], "nowhere"),
+    "processors": (["--processors-per-host", "0"], "give 1 or more"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_OPTIONS)
+def test_bad_options_are_refused_in_one_line(capsys, workload, tmp_path, case):
+    options, message = BAD_OPTIONS[case]
+    out = tmp_path / "out"
+    assert main(["batch", GRAPHENE, workload(), *options, "-o", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not out.exists()
+
+
+BAD_WORKLOADS = {
+    "too large": ([JOBS[0] | {"res": 145}], "asks for 145 hosts and the platform has 144"),
+    "negative date": ([JOBS[0] | {"subtime": -3}], "submitted at -3 s"),
+    "unknown profile": ([JOBS[0] | {"profile": "x"}], "there is no profile 'x'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_WORKLOADS)
+def test_bad_workloads_leave_earlier_results(capsys, workload, tmp_path, case):
+    jobs, message = BAD_WORKLOADS[case]
+    out = tmp_path / "out"
+    assert main(["batch", GRAPHENE, workload(), "-o", str(out)]) == 0
+    before = (out / "jobs.csv").read_bytes()
+    capsys.readouterr()
+    assert main(["batch", GRAPHENE, workload(jobs, name="bad.json"), "-o", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert (out / "jobs.csv").read_bytes() == before
+
+
+def test_jobs_too_large_can_be_left_out(capsys, workload):
+    jobs = [*JOBS, JOBS[0] | {"id": 9, "res": 145}]
+    found = summary(capsys, GRAPHENE, workload(jobs), "--leave-out-larger")
+    assert found["jobs"]["all"] == 3
+    assert "left out 1 jobs of more than 144 hosts" in found["notes"]
+
+
+def told(capsys, *arguments):
+    assert main(["workload", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_workloads_are_described_and_converted(capsys, workload, tmp_path):
+    source, swf = workload(), str(tmp_path / "w.swf.gz")
+    assert "3 jobs, 2 profiles" in told(capsys, "convert", source, swf)
+    facts = json.loads(told(capsys, "info", swf, "--json"))
+    assert (facts["jobs"], facts["hosts of the machine"]) == (3, 144)
+    back = str(tmp_path / "back.json")
+    told(capsys, "convert", swf, back, "--batsim-version", "3")
+    profiles = json.loads(Path(back).read_text())["profiles"]
+    assert {p["type"] for p in profiles.values()} == {"delay"}
+    ptasks = str(tmp_path / "ptasks.json")
+    options = ["--profiles", "ptask", "--speed", "1e9", "--bandwidth", "1e8", "--pattern", "ring"]
+    told(capsys, "convert", swf, ptasks, *options)
+    assert "3 parallel" in told(capsys, "info", ptasks)
+
+
+def test_workloads_are_generated_and_cut(capsys, workload, tmp_path):
+    made = str(tmp_path / "made.swf")
+    told(capsys, "generate", "lublin", made, "--jobs", "3000", "--hosts", "16", "--pace", "2")
+    listed = told(capsys, "extract", made, "--days", "3", "--min-utilisation", "0.3")
+    assert "utilisation" in listed
+    week = str(tmp_path / "week.json")
+    told(capsys, "extract", made, week, "--days", "3", "--min-utilisation", "0.3", "--pick", "0")
+    assert "cut out of the whole" in told(capsys, "info", week)
+    kinds = [
+        {"id": "a", "subtime": 0, "res": 4, "profile": "wait", "weight": 3},
+        {"id": "b", "subtime": 0, "res": 8, "profile": "short"},
+    ]
+    drawn = str(tmp_path / "drawn.json")
+    told(capsys, "generate", "weibull", workload(kinds), drawn, "--jobs", "40")
+    assert len(json.loads(Path(drawn).read_text())["jobs"]) == 40
+
+
+BAD_COMMANDS = {
+    "no such file": (["info", "absent.swf"], "cannot read it"),
+    "format": (["convert", "{w}", "{out}"], "end the name in .json or .swf"),
+    "version": (["convert", "{w}", "{out}.json", "--batsim-version", "7"], "version 7 is unknown"),
+    "no speed": (["convert", "{w}", "{out}.json", "--profiles", "ptask"], "give --speed"),
+    "no window": (["extract", "{w}"], "no window of 7 days"),
+    "no jobs": (["generate", "lublin", "{out}.json", "--jobs", "0"], "needs 1 job"),
+    "zero": (["info", "{w}", "--zero-run-time", "x"], "nor 'drop'"),
+    "nowhere": (["convert", "{w}", "/nonexistent/x.json"], "cannot write there"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_COMMANDS)
+def test_bad_commands_are_refused_in_one_line(capsys, workload, tmp_path, case):
+    words, message = BAD_COMMANDS[case]
+    places = {"w": workload(), "out": str(tmp_path / "out")}
+    assert main(["workload", *(word.format(**places) for word in words)]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not list(tmp_path.glob("out*"))

@@ -1,0 +1,279 @@
+"""Jobs as parallel tasks: walltimes, storage, traces, contention, and SimGrid's times."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simgrid_driver
+
+from ptaskmodel.batch.hostset import members
+from ptaskmodel.batch.kit import check_schedule
+from ptaskmodel.batch.machine import machine_of
+from ptaskmodel.batch.metrics import contention_slowdown, metrics
+from ptaskmodel.batch.run import BatchOptions, run_batch
+from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME
+from ptaskmodel.errors import SimulationError, WorkloadError
+from ptaskmodel.platform import load_platform
+from ptaskmodel.workload.generate import JobKind, weibull
+from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.profiles import StagingWork, StorageWork, UsageTraceWork
+from ptaskmodel.workload.reading import read_workload
+from ptaskmodel.workload.tasks import DelayWork, HomogeneousWork, SequenceWork
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAPHENE = ROOT / "platforms" / "graphene.xml"
+TINY = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="all" routing="Full">
+    <cluster id="nodes" prefix="n" suffix="" radical="0-3" speed="100f" core="2" bw="10Bps"
+             lat="0us" bb_bw="12Bps" bb_lat="0us"/>
+    <zone id="disks" routing="Full">
+      <host id="disk" speed="1f"><prop id="role" value="storage"/></host>
+      <link id="bay" bandwidth="6Bps" latency="0us"/>
+      <route src="disk" dst="disk"><link_ctn id="bay"/></route>
+    </zone>
+    <link id="wire" bandwidth="5Bps" latency="0us"/>
+    <zoneRoute src="nodes" dst="disks" gw_src="nnodes_router" gw_dst="disk">
+      <link_ctn id="wire"/>
+    </zoneRoute>
+  </zone>
+</platform>
+"""
+
+
+@pytest.fixture(scope="module")
+def graphene():
+    return load_platform(GRAPHENE)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tiny") / "tiny.xml"
+    path.write_text(TINY)
+    return load_platform(path)
+
+
+def workload(*jobs):
+    return Workload(tuple(jobs), {job.profile: job.work for job in jobs}, name="test")
+
+
+def job(name, submit, hosts, work, walltime=None, return_code=0):
+    return Job(name, float(submit), hosts, f"p{name}", work, walltime, return_code)
+
+
+def ends(platform, *jobs, **options):
+    options.setdefault("policy", "filler")
+    options.setdefault("estimates", "walltime")
+    result = run_batch(platform, workload(*jobs), BatchOptions(**options))
+    check_schedule(result.schedule, result.workload.jobs)
+    return {run.job.id: (run.finish_time_s, run.state) for run in result.schedule.final}, result
+
+
+def test_neighbours_slow_each_other_down(tiny):
+    """Each pair alone: 100 B at 10 B/s; together they share the backbone of 12 B/s."""
+    pair = HomogeneousWork(0.0, 50.0)
+    found, result = ends(tiny, job("a", 0, 2, pair), job("b", 0, 2, pair))
+    assert found["a"][0] == pytest.approx(200 / 12)
+    assert result.alone_s == pytest.approx([100 / 12] * 2)
+    assert contention_slowdown(result.schedule, result.alone_s) == pytest.approx([2, 2])
+    assert metrics(result.schedule, alone_s=result.alone_s)["contention_slowdown"][
+        "mean"
+    ] == pytest.approx(2)
+
+
+def test_a_walltime_kills_and_lets_the_others_go_faster(tiny):
+    pair = HomogeneousWork(0.0, 60.0)
+    found, _ = ends(tiny, job("a", 0, 2, pair), job("b", 0, 2, pair, walltime=5.0))
+    assert found["b"] == (5.0, WALLTIME)
+    assert found["a"] == (pytest.approx(5 + (120 - 30) / 12), SUCCESS)
+
+
+def test_a_job_that_needs_exactly_its_walltime_is_killed(tiny):
+    exact = HomogeneousWork(500.0, 0.0)
+    found, _ = ends(
+        tiny,
+        job("ptask", 0, 1, exact, walltime=5.0),
+        job("delay", 0, 1, DelayWork(5.0), walltime=5.0),
+        job("more", 0, 1, exact, walltime=5.000001),
+        job("fails", 0, 1, exact, return_code=3),
+    )
+    assert found == {
+        "ptask": (5.0, WALLTIME),
+        "delay": (5.0, WALLTIME),
+        "more": (5.0, SUCCESS),
+        "fails": (5.0, FAILED),
+    }
+
+
+def test_storage_staging_and_sequences(tiny):
+    save = StorageWork(0.0, 10.0)
+    found, result = ends(tiny, job("a", 0, 2, SequenceWork((HomogeneousWork(100, 0), save), 2)))
+    assert result.machine.names == ("n0", "n1", "n2", "n3")
+    assert found["a"][0] == pytest.approx(2 * (1 + 20 / 5))
+    found, _ = ends(tiny, job("s", 3, 0, StagingWork(12.0, "pfs", "disk")))
+    assert found["s"][0] == pytest.approx(3 + 12 / 6)
+    with pytest.raises(WorkloadError, match="no storage 'tape'"):
+        ends(tiny, job("s", 0, 1, StorageWork(1.0, 1.0, "tape")))
+
+
+def test_ranks_of_a_usage_trace_do_not_wait_for_each_other(tiny):
+    trace = UsageTraceWork((((1.0, 100.0), (0.5, 200.0)), ((1.0, 500.0),)))
+    found, _ = ends(tiny, job("a", 0, 2, trace), job("b", 1, 2, trace, walltime=2.0))
+    assert found == {"a": (pytest.approx(5), SUCCESS), "b": (3.0, WALLTIME)}
+    twice = SequenceWork((trace, DelayWork(1.0)), 2)
+    found, _ = ends(tiny, job("a", 0, 2, twice))
+    assert found["a"][0] == pytest.approx(12)
+
+
+def test_ptasks_and_delays_mix(tiny):
+    found, result = ends(
+        tiny,
+        job("d", 0, 1, DelayWork(2.0)),
+        job("p", 0, 1, HomogeneousWork(200.0, 0.0)),
+        job("wait", 0.5, 4, DelayWork(1.0)),
+        policy="fcfs",
+    )
+    assert found == {"d": (2.0, SUCCESS), "p": (2.0, SUCCESS), "wait": (3.0, SUCCESS)}
+    assert result.alone_s == pytest.approx([2, 2, 1])
+
+
+def test_profiles_become_delays_or_parallel_tasks(tiny):
+    pair = HomogeneousWork(0.0, 50.0)
+    found, _ = ends(tiny, job("a", 0, 2, pair), job("b", 0, 2, pair), profiles="delay")
+    assert found["a"][0] == found["b"][0] == pytest.approx(100 / 12)
+    delays = [job(name, 0, 2, DelayWork(10.0)) for name in "ab"]
+    found, _ = ends(tiny, *delays, profiles="ptask", ratio=0.6)
+    assert found["a"][0] == pytest.approx(20)
+    found, _ = ends(tiny, delays[0], profiles="ptask", ratio=0.6)
+    assert found["a"][0] == pytest.approx(10)
+
+
+def test_exact_estimates_are_times_alone(tiny):
+    pair = HomogeneousWork(0.0, 60.0)
+    jobs = [job("x", 0, 3, pair), job("head", 1, 4, pair), job("s", 2, 1, DelayWork(1.0))]
+    found, result = ends(tiny, *jobs, policy="easy", estimates="exact")
+    assert found["s"][0] == 3
+    assert "estimates: exact (time alone)" in result.notes
+    found, _ = ends(tiny, *jobs, policy="easy", estimates="factor:0.01")
+    with pytest.raises(SimulationError, match="use exact, walltime or factor"):
+        ends(tiny, *jobs, estimates="factor:x")
+
+
+def test_restarted_jobs_run_again_from_the_beginning(tiny):
+    long = job("long", 0, 2, HomogeneousWork(10000.0, 0.0), walltime=500.0)
+    short = [job(f"s{k}", 1 + k, 2, DelayWork(1.0), walltime=5.0) for k in range(3)]
+    options = {"alpha": 0.5, "theta": 0}
+    result = run_batch(
+        tiny, workload(long, *short), BatchOptions(policy="redirection", policy_options=options)
+    )
+    final = {run.job.id: run for run in result.schedule.final}
+    assert final["long"].attempt == 1
+    assert final["long"].start_time_s == 1.0
+    assert final["long"].finish_time_s == pytest.approx(101)
+    check_schedule(result.schedule, result.workload.jobs)
+
+
+def ft(hosts, n=256**3):
+    """One iteration of NAS FT on a cube of n complex values."""
+    return HomogeneousWork(5 * n * math.log2(n) / hosts, 16 * n / hosts**2)
+
+
+def test_contiguity_matters_with_ptasks_and_not_with_delays(graphene):
+    kinds = [JobKind(f"ft{p}", ft(p), p) for p in (8, 16, 32)]
+    jobs = weibull(150, kinds, 4, shape=2, scale_s=0.02, hosts=144)
+    means = {}
+    for profiles in ("as-given", "delay"):
+        for allocation in ("random", "contiguous-best-effort"):
+            options = BatchOptions(
+                policy="fcfs",
+                allocation=allocation,
+                profiles=profiles,
+                estimates="walltime",
+                contention=False,
+            )
+            result = run_batch(graphene, jobs, options)
+            times = metrics(result.schedule)["execution_s"]
+            means[profiles, allocation] = times["mean"]
+    assert means["delay", "random"] == pytest.approx(means["delay", "contiguous-best-effort"])
+    assert means["as-given", "random"] > 1.2 * means["as-given", "contiguous-best-effort"]
+
+
+@pytest.mark.simgrid
+@pytest.mark.skipif(not simgrid_driver.available(), reason="SimGrid is not installed")
+def test_execution_times_are_simgrids(graphene):
+    """With the fair bottleneck solver: SimGrid's bmf gives up on these systems."""
+    kinds = [JobKind(f"ft{p}", ft(p), p) for p in (4, 8, 16)]
+    jobs = weibull(40, kinds, 2, shape=2, scale_s=0.3, hosts=144)
+    options = BatchOptions(policy="fcfs", allocation="random", solver="fairbottleneck")
+    result = run_batch(graphene, jobs, options)
+    tasks = []
+    for run in result.schedule.final:
+        hosts = [result.machine.names[k] for k in members(run.hosts)]
+        work, n = run.job.work, len(hosts)
+        flows = [(i, j, work.bytes) for i in range(n) for j in range(n) if i != j]
+        tasks.append(
+            {
+                "id": f"t{run.job.id}",
+                "start": run.start_time_s,
+                "hosts": hosts,
+                "flops": [work.flops] * n,
+                "flows": flows,
+            }
+        )
+    scenario = {"platform_path": str(GRAPHENE), "tasks": tasks, "observer": hosts[0]}
+    times = simgrid_driver.run(scenario, timeout_s=60.0)
+    theirs = np.array([times[task["id"]][1] - task["start"] for task in tasks])
+    ours = np.array([run.finish_time_s - run.start_time_s for run in result.schedule.final])
+    assert ours == pytest.approx(theirs, rel=1e-9)
+    assert ours.max() > 1.5 * min(result.alone_s)
+
+
+def test_hosts_with_roles_run_no_jobs(tiny, tmp_path):
+    assert machine_of(tiny).facts.storages == {"disk": "disk", "pfs": "disk"}
+    named = machine_of(tiny, {"fast": "n3"})
+    assert named.names == ("n0", "n1", "n2")
+    assert named.facts.storages["fast"] == "n3"
+    with pytest.raises(SimulationError, match="no host is left"):
+        machine_of(tiny, {f"s{k}": f"n{k}" for k in range(4)})
+
+
+def test_switches_come_from_the_platform(graphene):
+    switches = machine_of(graphene).switches()
+    assert [below.bit_count() for below in switches] == [39, 35, 30, 40]
+
+
+def test_the_workloads_of_batsim_run(shared_data):
+    platform = load_platform(shared_data / "platforms" / "batsim_cluster512_pfs.xml")
+    for path in sorted((shared_data / "workloads").glob("*.json")):
+        if "smpi" in path.name:
+            continue
+        source = read_workload(path)
+        result = run_batch(platform, source, BatchOptions(contention=False))
+        check_schedule(result.schedule, source.jobs)
+        assert len(result.schedule.final) == len(source.jobs)
+
+
+def test_usage_traces_take_the_time_that_batsim_expects(shared_data, tmp_path):
+    """On two hosts of 100 flop/s and two of 50: the times that Batsim's own tests expect."""
+    path = tmp_path / "uneven.xml"
+    fast, slow = (
+        f'<cluster id="{name}" prefix="{name}" suffix="" radical="0-1" speed="{speed}f" bw="1Bps" '
+        'lat="0us"/>'
+        for name, speed in (("fast", 100), ("slow", 50))
+    )
+    path.write_text(
+        f'<platform version="4.1"><zone id="all" routing="Full">{fast}{slow}</zone></platform>'
+    )
+    source = shared_data / "workloads" / "test_usage_trace.json"
+    result = run_batch(load_platform(path), read_workload(source), BatchOptions(policy="fcfs"))
+    jobs = {str(fields["id"]): fields for fields in json.loads(source.read_text())["jobs"]}
+    for run in result.schedule.final:
+        took = run.finish_time_s - run.start_time_s
+        expected = jobs[run.job.id]
+        assert took == pytest.approx(expected["expected_execution_time"]), run.job.id
+        assert run.state == expected["expected_state"]
