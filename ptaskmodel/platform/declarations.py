@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ptaskmodel.platform.availability import ProfileError, parse_profile
 from ptaskmodel.platform.builder import Builder, properties_of
-from ptaskmodel.platform.elements import Element, short
+from ptaskmodel.platform.elements import Element, read_bounded, short
 from ptaskmodel.platform.model import SHARED, WIFI, Disk, Profile
 from ptaskmodel.platform.radicals import expand_radical
 from ptaskmodel.platform.zones import CLUSTER, VIVALDI, WIFI_ZONE
@@ -256,15 +256,13 @@ class Declarations:
         if path in self.profiles:
             return self.profiles[path]
         try:
-            with path.open("rb") as stream:
-                content = stream.read(MAX_PROFILE_BYTES + 1)
-            text = content.decode()
+            content = read_bounded(path, MAX_PROFILE_BYTES)
+            text = None if content is None else content.decode()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise self.source.error(
-                element, f"the profile {short(name)} cannot be read: {reason}"
-            ) from None
-        if len(content) > MAX_PROFILE_BYTES:
+            what = f"the profile {short(name)} cannot be read: {reason}"
+            raise self.source.error(element, what) from None
+        if text is None:
             raise self.source.error(element, f"the profile {short(name)} is too large")
         self.profiles[path] = self._parse_profile(element, name, text, None)
         return self.profiles[path]

@@ -15,6 +15,7 @@ _NETWORK_GBIT = frozenset({10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0})
 _LOCAL_RATES = frozenset({"loopback_bw", "limiter_link", "read_bw", "write_bw"})
 
 MAX_NOTES = 1000
+_PIECE = 1024**2
 
 
 class Element:
@@ -56,6 +57,18 @@ class Note(NamedTuple):
 def short(text: str) -> str:
     """Quoted, on one line and never long."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def read_bounded(path: Path, most: int) -> bytes | None:
+    """The content of a file, or None if it is longer than ``most`` bytes. Raises OSError."""
+    pieces, size = [], 0
+    with path.open("rb") as stream:
+        while piece := stream.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                return None
+    return b"".join(pieces)
 
 
 class Source:

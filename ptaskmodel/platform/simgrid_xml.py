@@ -19,7 +19,7 @@ from ptaskmodel.platform import dtd
 from ptaskmodel.platform.builder import Builder
 from ptaskmodel.platform.clusters import make_cluster
 from ptaskmodel.platform.declarations import Declarations
-from ptaskmodel.platform.elements import Element, Note, Source, short
+from ptaskmodel.platform.elements import Element, Note, Source, read_bounded, short
 from ptaskmodel.platform.model import PlatformWarning
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.route_declarations import declare_bypass, declare_route
@@ -49,11 +49,10 @@ def load_platform(path: str | Path) -> Platform:
 def read_platform(path: Path) -> Platform:
     """As ``load_platform``, without a Python warning."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        content = read_bounded(path, MAX_BYTES)
     except OSError as error:
         raise PlatformError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(content) > MAX_BYTES:
+    if content is None:
         raise PlatformError(f"{path}: larger than {MAX_BYTES} bytes; use <cluster> elements")
     return parse_platform(content, path)
 
