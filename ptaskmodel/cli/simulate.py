@@ -123,6 +123,7 @@ def _run(simulation: Simulation, until: float | None, *, show_progress: bool) ->
         length=1, label="simulating", file=sys.stderr, show_eta=False, show_percent=True
     ) as bar:
         simulation.run(until, progress=_advance(bar))
+        bar.update(bar.length - bar.pos)
 
 
 def _advance(bar: Any) -> Callable[[float, int, int], None]:
