@@ -11,17 +11,17 @@ CLUSTER = (
 )
 
 
-def test_a_hundred_thousand_hosts_take_little_memory(platform_of):
+def test_many_hosts_take_little_memory(platform_of):
     tracemalloc.start()
-    platform = platform_of(CLUSTER.format(99_999, 'bb_bw="10GBps" bb_lat="1us"'))
+    platform = platform_of(CLUSTER.format(19_999, 'bb_bw="10GBps" bb_lat="1us"'))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(platform.hosts) == 100_000
-    assert peak < 300e6
-    assert platform.route("n5.x", "n99999.x").links == (
+    assert len(platform.hosts) == 20_000
+    assert peak < 60e6
+    assert platform.route("n5.x", "n19999.x").links == (
         "c_link_5_UP",
         "c_backbone",
-        "c_link_99999_DOWN",
+        "c_link_19999_DOWN",
     )
 
 
