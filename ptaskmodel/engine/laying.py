@@ -1,57 +1,237 @@
-"""Kernels that add up what the flows of a task ask of each link."""
+"""Kernels that add up what the flows of a task ask of each link.
+
+A ``Tally`` lists the links met, in that order, with what they carry. A link met twice by a route
+counts twice; a FATPIPE link is asked the largest flow, not the sum. The all-to-all kernels give the
+tally of walking every route, in a time that grows with the hosts and not with their pairs: on a
+star because a route is an up-path and a down-path, on a fat tree because the links that a flow
+climbs depend on its destination and on the subtree that it leaves, and those it descends on its
+destination alone (Zahavi, "Fat-tree routing and node ordering providing contention free traffic for
+MPI global collectives", 2012, for the routing).
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from ptaskmodel.jit import jit
+from ptaskmodel.platform.routing.walks import DUPLEX, FIRST, NODES, PARAMS, walk
+
+
+class Tally(NamedTuple):
+    """Links met (resource numbers) and what they carry; ``size[0]`` of each array is in use.
+
+    place: one per resource, where it stands in the tally, -1 if it does not. worst: the largest
+    latency of a route and the largest latency * bytes of a flow.
+    """
+
+    size: np.ndarray
+    resource: np.ndarray
+    usage: np.ndarray
+    largest: np.ndarray
+    flows: np.ndarray
+    pairs: np.ndarray
+    place: np.ndarray
+    worst: np.ndarray
 
 
 @jit
-def accumulate(
-    start, links, amount, largest, flows, pairs, fatpipe, place, out_resource, out_usage,
-    out_largest, out_flows, out_pairs,
-):  # fmt: skip
-    """Add up segments of routes, link by link; returns the number of links met.
+def clear(tally):
+    """Forget everything."""
+    for i in range(tally.size[0]):
+        tally.place[tally.resource[i]] = -1
+    tally.size[0] = 0
+    tally.worst[0] = 0.0
+    tally.worst[1] = 0.0
 
-    Segment k is ``links[start[k]:start[k + 1]]`` (resource numbers) and carries ``amount[k]`` bytes
-    in ``flows[k]`` flows between ``pairs[k]`` host pairs, the largest of ``largest[k]`` bytes. A
-    link met twice counts twice; a FATPIPE link is asked the largest flow, not the sum. ``place`` is
-    scratch, one per resource, -1 before and after. The outputs are in the order first met.
-    """
-    m = 0
+
+@jit
+def add(tally, fatpipe, link, amount, largest, flows, pairs):
+    """Let a link carry ``amount`` bytes more, in so many flows between so many pairs of hosts."""
+    i = tally.place[link]
+    if i < 0:
+        i = tally.size[0]
+        tally.size[0] += 1
+        tally.place[link] = i
+        tally.resource[i] = link
+        tally.usage[i] = 0.0
+        tally.largest[i] = 0.0
+        tally.flows[i] = 0.0
+        tally.pairs[i] = 0.0
+    if fatpipe[link]:
+        tally.usage[i] = max(tally.usage[i], largest)
+    else:
+        tally.usage[i] += amount
+    tally.largest[i] = max(tally.largest[i], largest)
+    tally.flows[i] += flows
+    tally.pairs[i] += pairs
+
+
+@jit
+def note_latency(tally, latency, largest):
+    tally.worst[0] = max(tally.worst[0], latency)
+    tally.worst[1] = max(tally.worst[1], latency * largest)
+
+
+@jit
+def add_routes(tally, fatpipe, latency_s, start, links, extra_s, amount, largest, flows):
+    """Add routes between pairs of hosts: route k is ``links[start[k]:start[k + 1]]``."""
     for k in range(start.size - 1):
+        total = extra_s[k]
         for h in range(start[k], start[k + 1]):
             link = links[h]
-            i = place[link]
-            if i < 0:
-                i = m
-                m += 1
-                place[link] = i
-                out_resource[i] = link
-                out_usage[i] = 0.0
-                out_largest[i] = 0.0
-                out_flows[i] = 0.0
-                out_pairs[i] = 0.0
-            if fatpipe[link]:
-                out_usage[i] = max(out_usage[i], largest[k])
-            else:
-                out_usage[i] += amount[k]
-            out_largest[i] = max(out_largest[i], largest[k])
-            out_flows[i] += flows[k]
-            out_pairs[i] += pairs[k]
-    for i in range(m):
-        place[out_resource[i]] = -1
-    return m
+            total += latency_s[link]
+            add(tally, fatpipe, link, amount[k], largest[k], flows[k], 1.0)
+        note_latency(tally, total, largest[k])
 
 
 @jit
-def route_latencies(start, links, latency, extra, largest):
-    """(Largest latency of the routes, largest latency * largest flow) of segments that are routes."""
-    worst = 0.0
-    worst_bytes = 0.0
-    for k in range(start.size - 1):
-        total = extra[k]
-        for h in range(start[k], start[k + 1]):
-            total += latency[links[h]]
-        worst = max(worst, total)
-        worst_bytes = max(worst_bytes, total * largest[k])
-    return worst, worst_bytes
+def add_walks(
+    tally, fatpipe, latency_s, kind, table, offset, route, sources, targets, amount, largest, flows
+):
+    """Add the routes of a cluster zone between pairs of nodes; False if one is undefined."""
+    for k in range(sources.size):
+        count = walk(kind, table, sources[k], targets[k], route)
+        if count < 0:
+            return False
+        total = 0.0
+        for h in range(count):
+            link = offset + route[h]
+            total += latency_s[link]
+            add(tally, fatpipe, link, amount[k], largest[k], flows[k], 1.0)
+        note_latency(tally, total, largest[k])
+    return True
+
+
+@jit
+def add_all_to_all(tally, fatpipe, latency_s, kind, table, offset, route, nodes, amount):
+    """Add a flow of ``amount`` bytes between each two of distinct nodes, by walking every route."""
+    for a in nodes:
+        for b in nodes:
+            if a == b:
+                continue
+            count = walk(kind, table, a, b, route)
+            if count < 0:
+                return False
+            total = 0.0
+            for h in range(count):
+                link = offset + route[h]
+                total += latency_s[link]
+                add(tally, fatpipe, link, amount, amount, 1.0, 1.0)
+            note_latency(tally, total, amount)
+    return True
+
+
+@jit
+def add_star_all_to_all(tally, fatpipe, latency_s, table, common, offset, nodes, amount):
+    """The same on a plain star: links are ``common`` to all nodes, both ways, or of one node."""
+    n = nodes.size
+    others = n - 1.0
+    rows = 2 + table[NODES]
+    links = rows + 3 * table[NODES] + 1
+    best_down = -1.0
+    second_down = -1.0
+    best = -1
+    shared_latency = 0.0
+    for i in range(n):
+        row = rows + 3 * nodes[i] + 1
+        total = 0.0
+        for position in range(links + table[row], links + table[row + 1]):
+            link = offset + table[position]
+            if not common[link]:
+                total += latency_s[link]
+                add(tally, fatpipe, link, others * amount, amount, others, others)
+            elif i == 0:
+                shared_latency += latency_s[link]
+                every = n * others
+                add(tally, fatpipe, link, every * amount, amount, every, every)
+        if total > best_down:
+            second_down = best_down
+            best_down = total
+            best = i
+        elif total > second_down:
+            second_down = total
+    for i in range(n):
+        row = rows + 3 * nodes[i]
+        total = shared_latency
+        for position in range(links + table[row], links + table[row + 1]):
+            link = offset + table[position]
+            if not common[link]:
+                total += latency_s[link]
+                add(tally, fatpipe, link, others * amount, amount, others, others)
+        if n > 1:
+            total += second_down if i == best else best_down
+            note_latency(tally, total, amount)
+    return True
+
+
+@jit
+def add_fat_tree_all_to_all(
+    tally, fatpipe, latency_s, table, offset, nodes, amount, turns, scratch
+):
+    """The same on a fat tree without limiters or parallel cables (nodes in increasing order).
+
+    turns: scratch, one per node. scratch: 3 per node. Returns False, with the tally spoilt, if the
+    links met do not all have one latency: routes must then be walked.
+    """
+    n = nodes.size
+    levels, shift, duplex = table[PARAMS], table[PARAMS + 1], table[DUPLEX]
+    groups = PARAMS + 2
+    latency = -1.0
+    deepest = 0
+    # Position of each node in its subtree's upper part, and the low digits chosen by destination.
+    for i in range(n):
+        scratch[i] = nodes[i]
+        turns[i] = 0
+    for level in range(levels):
+        g = groups + 6 * level
+        c, p, below = table[g], table[g + 1], table[g + 3]
+        # Going up from this level: by subtree left (scratch[i]: number of the subtree of node i).
+        i = 0
+        while i < n:
+            subtree = scratch[i]
+            last = i
+            while last < n and scratch[last] == subtree:
+                last += 1
+            inside = last - i
+            for j in range(n):
+                if scratch[j] == subtree:
+                    continue
+                port = ((nodes[j] + shift) // below) % p
+                node = turns[j] + below * subtree
+                link = offset + table[FIRST] + (table[g + 5] + node * p + port) * (1 + duplex)
+                if latency < 0.0:
+                    latency = latency_s[link]
+                if latency_s[link] != latency:
+                    return False
+                add(tally, fatpipe, link, inside * amount, amount, inside, inside)
+                deepest = level + 1
+            i = last
+        # Going down to this level: by destination, from every node outside its subtree.
+        i = 0
+        while i < n:
+            subtree = scratch[i]
+            last = i
+            while last < n and scratch[last] == subtree:
+                last += 1
+            outside = n - (last - i)
+            for j in range(i, last):
+                if outside == 0:
+                    break
+                own = ((nodes[j] + shift) // below) % p
+                child = turns[j] + below * subtree
+                link = table[g + 5] + child * p + own
+                link = offset + table[FIRST] + link * (1 + duplex) + duplex
+                if latency_s[link] != latency:
+                    return False
+                add(tally, fatpipe, link, outside * amount, amount, outside, outside)
+            i = last
+        for j in range(n):
+            turns[j] += below * (((nodes[j] + shift) // below) % p)
+            scratch[j] //= c
+    total = 0.0
+    for _ in range(2 * deepest):
+        total += latency
+    note_latency(tally, total, amount)
+    return True

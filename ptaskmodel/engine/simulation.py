@@ -195,6 +195,7 @@ class Simulation:
         self._code = _solver_code(self.solver, parallel, self.network_model.name)
         self._s = new_state(platform)
         self._layout = self._new_layout()
+        self._s.resources["group"][len(platform.hosts) :] = self._layout.clusters.owner
         self._programs = Programs()
         self._facts: list[Task] = []
         self._ids: list[str] = []
@@ -217,14 +218,12 @@ class Simulation:
         )
 
     def _new_layout(self) -> Layout:
-        resources = self._s.resources
         return Layout(
             self.platform,
             self.network_model,
             self.count,
             repeats=self._code in (kernels.FAIRBOTTLENECK, kernels.FAIRBOTTLENECK_CORRECTED),
-            latency_s=resources["latency"],
-            bandwidth_Bps=resources["capacity"],
+            resources=self._s.resources,
         )
 
     # --- adding -----------------------------------------------------------------------------
@@ -645,7 +644,7 @@ class Simulation:
         """An independent simulation in the same state; observers do not follow."""
         twin = copy.copy(self)
         twin._s = State(*(array.copy() for array in self._s))
-        twin._layout = twin._new_layout()
+        twin._layout = self._layout.on(twin._s.resources)
         twin._programs = self._programs.copy()
         twin._facts = self._facts.copy()
         twin._ids = self._ids.copy()

@@ -5,17 +5,28 @@ The only place that knows both tasks and platforms. Resources are numbered: host
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.engine.laying import accumulate, route_latencies
+from ptaskmodel.engine.clusters import Clusters
+from ptaskmodel.engine.laying import (
+    Tally,
+    add_all_to_all,
+    add_fat_tree_all_to_all,
+    add_routes,
+    add_star_all_to_all,
+    add_walks,
+    clear,
+)
 from ptaskmodel.engine.network_models import CROSS_TRAFFIC, NetworkModel
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
+from ptaskmodel.platform.routing.cluster_tables import STAR
 from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork
 
 FloatArray = NDArray[np.float64]
@@ -26,6 +37,7 @@ Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
 COUNTS = ("task", "flow", "pair")
 ROUTES_REMEMBERED = 200_000
+WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHARED link"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,22 +60,10 @@ class Row:
     bound: float = np.inf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Segments:
-    """Pieces of routes with what they carry (see `accumulate`)."""
-
-    start: IntArray
-    links: IntArray
-    amount: FloatArray
-    largest: FloatArray
-    flows: FloatArray
-    pairs: FloatArray
-
-
 class Layout:
     """Lays works on a platform's routes.
 
-    latency_s: shape (hosts + links,), the current latency of each link, read at each call.
+    resources: the records of a simulation, whose current latencies and bandwidths are read.
     count: who counts as one competitor on a link: the task, each flow, or each pair of hosts.
     repeats: keep one element for each entry of a repeated host (fairbottleneck), or merge them.
     """
@@ -74,8 +74,7 @@ class Layout:
         model: NetworkModel,
         count: str,
         repeats: bool,
-        latency_s: FloatArray,
-        bandwidth_Bps: FloatArray,
+        resources: np.recarray,
     ) -> None:
         if count not in COUNTS:
             raise SimulationError(
@@ -85,16 +84,24 @@ class Layout:
         self.model = model
         self.count = count
         self.repeats = repeats
-        self.latency_s = latency_s
-        self.bandwidth_Bps = bandwidth_Bps
+        self.latency_s: FloatArray = resources["latency"]
+        self.bandwidth_Bps: FloatArray = resources["capacity"]
         self.n_hosts = len(platform.hosts)
         size = self.n_hosts + len(platform.links)
         self.fatpipe = np.zeros(size, dtype=np.bool_)
         self.wifi = {self.n_hosts + link.index for link in platform.links if link.policy == WIFI}
         for link in platform.links:
             self.fatpipe[self.n_hosts + link.index] = link.policy == FATPIPE
-        self._place = np.full(size, -1, dtype=np.int64)
+        self.clusters = Clusters(platform)
+        self._tally = _new_tally(size, 64)
         self._routes: dict[int, tuple[IntArray, float]] = {}
+
+    def on(self, resources: np.recarray) -> Layout:
+        """The same layout reading other records."""
+        twin = copy.copy(self)
+        twin.latency_s, twin.bandwidth_Bps = resources["latency"], resources["capacity"]
+        twin._tally = _new_tally(len(self._tally.place), len(self._tally.resource))
+        return twin
 
     def lay(
         self, work: ParallelWork | HomogeneousWork, hosts: Sequence[int], competitors: float | None
@@ -104,11 +111,28 @@ class Layout:
         Raises RouteError where bytes have no way to go, SimulationError where the network model
         cannot express the work.
         """
+        if not self.model.parallel:
+            if isinstance(work, HomogeneousWork):
+                work = expand(work, len(hosts))
+            return self._single(work, hosts)
+        clear(self._tally)
+        where = np.array(hosts, dtype=np.int64)
         if isinstance(work, HomogeneousWork):
-            work = expand(work, len(hosts))
-        if self.model.parallel:
-            return self._parallel(work, hosts, competitors)
-        return self._single(work, hosts)
+            flops, size = work.per_rank(len(hosts))
+            cpu = self._cpu(np.full(len(hosts), flops), where)
+            if size > 0.0 and len(hosts) > 1:
+                self._all_to_all(where, size)
+        else:
+            cpu = self._cpu(work.flops, where)
+            if len(work.flow_bytes):
+                self._flows(work, where)
+        parts = zip(cpu, self._tallied(), strict=True)
+        resource, usage, share, largest = (np.concatenate(both) for both in parts)
+        if competitors is not None:
+            share = usage / competitors
+        amount = 1.0 if usage.any() else 0.0
+        latency, latency_bytes = self._tally.worst.tolist()
+        return Row(resource, usage, share, largest, amount, latency, latency_bytes)
 
     def _route(self, src: int, dst: int) -> tuple[IntArray, float]:
         """Links (resource numbers) of a route and the latency that they do not account for."""
@@ -131,25 +155,8 @@ class Layout:
                 "declare one in the platform"
             )
         if self.wifi and not self.wifi.isdisjoint(links.tolist()):
-            raise SimulationError(
-                f"the route from {names[0]!r} to {names[1]!r} crosses a WIFI link, "
-                "which cannot be simulated; use a SHARED link"
-            )
+            raise SimulationError(WIFI_LINK)
         return links, parts.extra_latency_s
-
-    def _parallel(self, work: ParallelWork, hosts: Sequence[int], competitors: float | None) -> Row:
-        where = np.array(hosts, dtype=np.int64)
-        cpu = self._cpu(work.flops, where)
-        segments, extra = self._pairs(work, where)
-        latency, latency_bytes = route_latencies(
-            segments.start, segments.links, self.latency_s, extra, segments.largest
-        )
-        parts = zip(cpu, self._add_up(segments), strict=True)
-        resource, usage, share, largest = (np.concatenate(both) for both in parts)
-        if competitors is not None:
-            share = usage / competitors
-        amount = 1.0 if usage.any() else 0.0
-        return Row(resource, usage, share, largest, amount, latency, latency_bytes)
 
     def _cpu(self, flops: FloatArray, where: IntArray) -> Columns:
         """The elements on hosts: one for each entry, or one for each host."""
@@ -163,37 +170,109 @@ class Layout:
         np.maximum.at(largest, inverse, flops)
         return hosts, total, largest if self.count == "flow" else total, largest
 
-    def _pairs(self, work: ParallelWork, where: IntArray) -> tuple[Segments, FloatArray]:
-        """The routes of the flows, one segment for each pair of hosts, and their extra latency."""
-        key = where[work.flow_from] * self.n_hosts + where[work.flow_to]
-        pairs, inverse = np.unique(key, return_inverse=True)
-        amount = np.bincount(inverse, weights=work.flow_bytes, minlength=len(pairs))
-        largest = np.zeros(len(pairs))
-        np.maximum.at(largest, inverse, work.flow_bytes)
-        flows = np.bincount(inverse, minlength=len(pairs)).astype(np.float64)
-        routes = [self._route(*divmod(pair, self.n_hosts)) for pair in pairs.tolist()]
-        start = np.zeros(len(pairs) + 1, dtype=np.int64)
-        np.cumsum([len(links) for links, _ in routes], out=start[1:])
-        links = np.concatenate([links for links, _ in routes]) if routes else start[:0]
-        extra = np.array([extra for _, extra in routes], dtype=np.float64)
-        return Segments(start, links, amount, largest, flows, np.ones(len(pairs))), extra
+    def _flows(self, work: ParallelWork, where: IntArray) -> None:
+        """Add flows between ranks to the tally."""
+        sources, targets = where[work.flow_from], where[work.flow_to]
+        amount = largest = work.flow_bytes
+        flows = np.ones(len(amount))
+        if len(set(where.tolist())) < len(where):
+            key = sources * self.n_hosts + targets
+            pairs, inverse = np.unique(key, return_inverse=True)
+            sources, targets = np.divmod(pairs, self.n_hosts)
+            amount = np.bincount(inverse, weights=work.flow_bytes)
+            largest = np.zeros(len(pairs))
+            np.maximum.at(largest, inverse, work.flow_bytes)
+            flows = np.bincount(inverse).astype(np.float64)
+        self._pairs(sources, targets, amount, largest, flows)
 
-    def _add_up(self, segments: Segments) -> Columns:
-        """(resource, usage, share, largest) of the links under the segments."""
-        size = len(segments.links)
-        resource = np.empty(size, dtype=np.int64)
-        usage, largest, flows, pairs = (np.empty(size) for _ in range(4))
-        m = accumulate(
-            segments.start, segments.links, segments.amount, segments.largest, segments.flows,
-            segments.pairs, self.fatpipe, self._place, resource, usage, largest, flows, pairs,
-        )  # fmt: skip
+    def _pairs(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        amount: FloatArray,
+        largest: FloatArray,
+        flows: FloatArray,
+    ) -> None:
+        """Add what goes between distinct pairs of hosts to the tally."""
+        zones = {self.clusters.zone[host] for host in {*sources.tolist(), *targets.tolist()}}
+        if len(zones) == 1 and (cluster := self.clusters[zones.pop()]) is not None:
+            number = self.platform.local_numbers
+            route = np.empty(int(cluster.table[0]), dtype=np.int64)
+            self._make_room(len(sources) * len(route))
+            if add_walks(
+                self._tally, self.fatpipe, self.latency_s, cluster.kind, cluster.table,
+                self.n_hosts, route, number[sources], number[targets], amount, largest, flows,
+            ):  # fmt: skip
+                return
+            clear(self._tally)
+        ends = zip(sources.tolist(), targets.tolist(), strict=True)
+        routes = [self._route(source, target) for source, target in ends]
+        start = np.zeros(len(routes) + 1, dtype=np.int64)
+        np.cumsum([len(links) for links, _ in routes], out=start[1:])
+        links = np.concatenate([links for links, _ in routes])
+        extra = np.array([extra for _, extra in routes], dtype=np.float64)
+        self._make_room(len(links))
+        add_routes(
+            self._tally, self.fatpipe, self.latency_s, start, links, extra, amount, largest, flows
+        )
+
+    def _all_to_all(self, where: IntArray, size: float) -> None:
+        """Add ``size`` bytes between each two ranks to the tally."""
+        n = len(where)
+        zones = {self.clusters.zone[host] for host in where.tolist()}
+        cluster = self.clusters[next(iter(zones))] if len(zones) == 1 else None
+        nodes = np.sort(self.platform.local_numbers[where])
+        if cluster is None or (nodes[1:] == nodes[:-1]).any():
+            ranks = np.arange(n)
+            sources, targets = np.repeat(ranks, n), np.tile(ranks, n)
+            apart = sources != targets
+            amount = np.full(n * (n - 1), size)
+            work = ParallelWork(np.zeros(n), sources[apart], targets[apart], amount)
+            self._flows(work, where)
+            return
+        tally, fatpipe, latency, table = self._tally, self.fatpipe, self.latency_s, cluster.table
+        longest = int(table[0])
+        self._make_room(n * n * longest)
+        if cluster.plain and cluster.kind == STAR:
+            add_star_all_to_all(
+                tally, fatpipe, latency, table, self.clusters.common, self.n_hosts, nodes, size
+            )
+            return
+        if cluster.plain:
+            scratch = np.empty((2, n), dtype=np.int64)
+            if add_fat_tree_all_to_all(
+                tally, fatpipe, latency, table, self.n_hosts, nodes, size, scratch[0], scratch[1]
+            ):
+                return
+            clear(tally)
+        route = np.empty(longest, dtype=np.int64)
+        if not add_all_to_all(
+            tally, fatpipe, latency, cluster.kind, table, self.n_hosts, route, nodes, size
+        ):
+            clear(tally)
+            self._route(int(where[0]), int(where[1]))
+
+    def _make_room(self, links: int) -> None:
+        """Let the (empty) tally hold so many links, or all that there are."""
+        links = min(links, len(self.platform.links))
+        if len(self._tally.resource) < links:
+            self._tally = _new_tally(len(self._tally.place), 2 * links)
+
+    def _tallied(self) -> Columns:
+        """(resource, usage, share, largest) of the links in the tally."""
+        tally = self._tally
+        m = int(tally.size[0])
+        usage, largest = tally.usage[:m], tally.largest[:m]
         if self.count == "task":
             share = usage
         elif self.count == "flow":
             share = largest
         else:
-            share = usage / pairs
-        return resource[:m], usage[:m], share[:m], largest[:m]
+            share = usage / tally.pairs[:m]
+        resource = tally.resource[:m]
+        if self.wifi and not self.wifi.isdisjoint(resource.tolist()):
+            raise SimulationError(WIFI_LINK)
+        return resource, usage, share, largest
 
     def _single(self, work: ParallelWork, hosts: Sequence[int]) -> Row:
         """One execution or one flow under a flow-level network model."""
@@ -248,6 +327,17 @@ class Layout:
             penalty,
             float(self.bandwidth_Bps[links].min()) if len(links) else np.inf,
         )
+
+
+def _new_tally(resources: int, links: int) -> Tally:
+    """An empty tally with room for so many links."""
+    return Tally(
+        np.zeros(1, dtype=np.int64),
+        np.empty(links, dtype=np.int64),
+        *(np.empty(links) for _ in range(4)),
+        np.full(resources, -1, dtype=np.int64),
+        np.zeros(2),
+    )
 
 
 def expand(work: HomogeneousWork, ranks: int) -> ParallelWork:
