@@ -101,7 +101,7 @@ def simulate(
     simulation = Simulation(platform, solver=solver, network_model=network_model, count=count)
     simulation.add_all(tasks)
     began = time.perf_counter()
-    _run(simulation, until, show_progress=not as_json)
+    _run(simulation, len(tasks), until, show_progress=not as_json)
     wall_time_s = time.perf_counter() - began
     records = simulation.records()
     summary = summarise(simulation, records, wall_time_s, [platform_file, *read_files])
@@ -114,21 +114,20 @@ def simulate(
         click.echo(describe(summary, records, output))
 
 
-def _run(simulation: Simulation, until: float | None, *, show_progress: bool) -> None:
+def _run(simulation: Simulation, total: int, until: float | None, *, show_progress: bool) -> None:
     """Run, with a bar on stderr where that is a terminal."""
     if not (show_progress and sys.stderr.isatty()):
         simulation.run(until)
         return
     with click.progressbar(
-        length=1, label="simulating", file=sys.stderr, show_eta=False, show_percent=True
+        length=total, label="simulating", file=sys.stderr, show_eta=False, show_percent=True
     ) as bar:
         simulation.run(until, progress=_advance(bar))
-        bar.update(bar.length - bar.pos)
+        bar.update(total - bar.pos)
 
 
 def _advance(bar: Any) -> Callable[[float, int, int], None]:
     def progress(now_s: float, ended: int, total: int) -> None:
-        bar.length = total
         bar.label = f"{now_s:.6g} s"
         bar.update(ended - bar.pos)
 
