@@ -51,7 +51,7 @@ def happen(simulation: pm.Simulation, what: str, target: str, value: float = 0.0
         simulation.restore(target)
     else:
         task = simulation.task(target)
-        if what == "cancel" and task.state in ("running", "suspended", "waiting"):
+        if what == "cancel" and task.state in ("running", "suspended"):
             simulation.cancel(task)
         elif what == "suspend" and task.state == "running":
             simulation.suspend(task)

@@ -17,6 +17,8 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "simgrid"
 L07_OPTIONS = ("--cfg=host/model:ptask_L07",)
+# SimGrid's default, lazy updates, sometimes leaves a flow its old rate when others arrive.
+FULL_UPDATES = ("--cfg=network/optim:Full", "--cfg=cpu/optim:Full")
 QUIET = ("--log=root.thres:critical",)
 Times = dict[str, tuple[float | None, float | None, str]]
 
@@ -138,7 +140,7 @@ def run(
     if solver in ("fairbottleneck", "bmf"):
         model = (*L07_OPTIONS, f"--cfg=host/solver:{solver}")
     else:
-        model = (f"--cfg=network/model:{solver}",)
+        model = (f"--cfg=network/model:{solver}", *FULL_UPDATES)
     with tempfile.TemporaryDirectory() as place:
         platform = write_platform(scenario, Path(place))
         lines = scenario_lines(scenario)
