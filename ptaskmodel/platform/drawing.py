@@ -44,7 +44,9 @@ def draw_platform(platform: Platform, path: Path) -> None:
     graph = grouped_graph(platform)
     places = place_nodes(graph)
     side = min(11.0, 3.6 + 0.7 * math.sqrt(graph.number_of_nodes()))
-    figure = Figure(figsize=(side * 1.3, side))
+    xs, ys = zip(*places.values(), strict=True)
+    flatness = (max(ys) - min(ys)) / max(max(xs) - min(xs), 1e-9)
+    figure = Figure(figsize=(side * 1.3, side * min(1.0, max(0.45, 0.2 + flatness))))
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     title = [f"{platform.path.name}: {len(platform.hosts):,} hosts"]
@@ -56,6 +58,7 @@ def draw_platform(platform: Platform, path: Path) -> None:
     axes.set_title("\n".join(title), fontsize=10 * zoom)
     axes.set_axis_off()
     axes.margins(0.13)
+    axes.set_aspect("equal", adjustable="datalim")
     _draw_legend(figure, graph, zoom)
     figure.tight_layout(rect=(0, 0.04, 1, 1))
     _save(figure, path)
