@@ -339,7 +339,10 @@ def follow(
             levels[resource] = reached
             k += 1
         left_task, left_seat, left_resource = task, seat[task], -1
-        held += (new_seat == HELD) - (left_seat == HELD)
+        if left_seat == HELD:
+            held -= 1
+        if new_seat == HELD:
+            held += 1
         seat[task] = new_seat
         if new_seat >= 0:
             sitters[used[new_seat]] += 1

@@ -60,19 +60,21 @@ def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
     rates = np.empty(problem.n)
     limits = np.empty(problem.n, np.int64)
     sizes = scratch_sizes(problem.n, problem.m, problem.usage.size)
-    solve_fairbottleneck(
-        problem.start,
-        problem.resource,
-        problem.usage,
-        problem.capacity,
-        problem.fatpipe,
-        problem.bound,
-        corrected,
-        rates,
-        limits,
-        np.empty(sizes[0]),
-        np.empty(sizes[1], np.int64),
-    )
+    # A use of 0 makes quotients that are never the smallest; without the JIT, numpy warns.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        solve_fairbottleneck(
+            problem.start,
+            problem.resource,
+            problem.usage,
+            problem.capacity,
+            problem.fatpipe,
+            problem.bound,
+            corrected,
+            rates,
+            limits,
+            np.empty(sizes[0]),
+            np.empty(sizes[1], np.int64),
+        )
     rule = "fairbottleneck-corrected" if corrected else "fairbottleneck"
     return Allocation(problem, rule, rates, limits)
 
@@ -229,11 +231,11 @@ def _share(m, n_active, active, users, left, share, n_fat, fat):
     """What each use of a resource may take this round (anything if it has no live users)."""
     if n_active == m:
         for r in range(m):
-            share[r] = left[r] / users[r]
+            share[r] = left[r] / max(users[r], 1.0)
     else:
         for a in range(n_active):
             r = active[a]
-            share[r] = left[r] / users[r]
+            share[r] = left[r] / max(users[r], 1.0)
     for f in range(n_fat):
         share[fat[f]] = left[fat[f]]
 
@@ -305,7 +307,7 @@ def _charge_fatpipes(n_fat, fat, last_use, earlier_use, user, usage, increment, 
 @jit
 def _first_negative(h0, h1, h2):
     """The first t >= 0 beyond which h0 + h1 t + h2 t^2 (h2 >= 0) is negative, or inf."""
-    if h0 < 0.0:
+    if h0 < 0.0 or h1 == -np.inf:
         return 0.0
     if h1 >= 0.0:
         return np.inf

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from ptaskmodel.sharing.problem import SharingProblem
 
 JIT = not numba.config.DISABLE_JIT
+needs_jit = pytest.mark.skipif(not JIT, reason="too slow without the JIT")
 
 
 def many(count: int) -> int:

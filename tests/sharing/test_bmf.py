@@ -1,0 +1,303 @@
+"""Bottleneck max fairness: closed forms, laws, every solution enumerated, hard systems."""
+
+from __future__ import annotations
+
+import json
+
+import naive_sharing
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sharing.systems import (
+    changed,
+    loads,
+    many,
+    needs_jit,
+    permuted,
+    problems,
+    random_problem,
+)
+
+from ptaskmodel.sharing import SharingProblem, bmf, verify
+from ptaskmodel.sharing import bmf_hard as hard
+from ptaskmodel.sharing.bmf import arguments, scratch, solve_bmf
+
+
+def solve(problem, levels=None):
+    """(status, rates, levels) of the kernel; warm if levels are given."""
+    rates, limits = np.empty(problem.n), np.empty(problem.n, np.int64)
+    warm = levels is not None
+    levels = levels.copy() if warm else np.full(problem.m, np.inf)
+    status = solve_bmf(*arguments(problem), levels, warm, rates, limits, *scratch(problem))
+    return status, rates, levels
+
+
+def circulant(line, **options):
+    return SharingProblem.from_dense([np.roll(line, i) for i in range(len(line))], 1.0, **options)
+
+
+def test_two_resources_by_hand():
+    # The first task is limited by its link; the others share what it leaves of the host.
+    problem = SharingProblem.build(
+        [[(0, 100.0), (1, 100.0)], [(0, 100.0), (2, 100.0)], [(0, 100.0)]], [100.0, 10.0, 40.0]
+    )
+    allocation = bmf(problem)
+    assert allocation.rates == pytest.approx([0.1, 0.4, 0.5], rel=1e-14)
+    assert allocation.limits.tolist() == [1, 2, 0]
+    assert allocation.certificate.ok
+
+
+def test_shares_of_the_resource_are_equal_not_rates():
+    problem = SharingProblem.from_dense([[1.0, 3.0]], [6.0])
+    assert bmf(problem).rates == pytest.approx([3.0, 1.0])
+
+
+def test_a_task_of_weight_two_gets_twice_the_share():
+    problem = SharingProblem.from_dense([[1.0, 5.0]], [6.0], weight=[1.0, 2.0])
+    assert bmf(problem).rates == pytest.approx([2.0, 0.8])
+
+
+def test_connections_count_each_as_a_competitor():
+    # Five connections against one, uses equal: five sixths.
+    problem = SharingProblem.build([[(0, 1.0, 1.0 / 5.0)], [(0, 1.0)]], [6.0])
+    assert bmf(problem).rates == pytest.approx([5.0, 1.0])
+
+
+def test_bounds_leave_the_rest_to_others():
+    problem = SharingProblem.from_dense([[1.0, 1.0, 1.0]], [9.0], bound=[1.0, np.inf, np.inf])
+    allocation = bmf(problem)
+    assert allocation.rates == pytest.approx([1.0, 4.0, 4.0])
+    assert allocation.limits.tolist() == [-1, 0, 0]
+
+
+def test_a_fatpipe_limits_each_use_alone():
+    problem = SharingProblem.build([[(0, 1.0)], [(0, 4.0)]], [8.0], fatpipe=True)
+    allocation = bmf(problem)
+    assert allocation.rates.tolist() == [8.0, 2.0]
+    assert allocation.limits.tolist() == [0, 0]
+
+
+def test_a_resource_named_twice_counts_once_with_the_sum():
+    problem = SharingProblem.build([[(0, 1.0), (0, 2.0)], [(0, 3.0)]], [6.0])
+    assert bmf(problem).rates == pytest.approx([1.0, 1.0])
+
+
+def test_rows_and_resources_of_nothing():
+    problem = SharingProblem.build(
+        [[], [], [(0, 1.0), (1, 1.0)], [(1, 1.0)], [(1, 1.0)], [(0, 0.0, 7.0)]],
+        [0.0, 4.0],
+        bound=[np.inf, 3.0, np.inf, np.inf, 0.0, np.inf],
+    )
+    allocation = bmf(problem)
+    assert allocation.rates.tolist() == [1.0, 3.0, 0.0, 4.0, 0.0, 1.0]
+    assert allocation.limits.tolist() == [-2, -1, 0, 1, -1, -2]
+    assert allocation.certificate.ok
+
+
+def test_a_share_of_zero_stands_for_the_usage():
+    problem = SharingProblem.build([[(0, 1.0, 0.0)], [(0, 3.0)]], [6.0])
+    assert bmf(problem).rates == pytest.approx([3.0, 1.0])
+
+
+def test_an_empty_problem():
+    assert bmf(SharingProblem.build([], [1.0])).rates.size == 0
+
+
+def test_the_three_solutions_of_a_circulant_are_certified():
+    problem = circulant([0.55, 0.0, 0.5, 1.0])
+    swap = [0.625, 0.34375, 0.625, 0.34375]
+    for rates in ([20 / 41] * 4, swap, swap[::-1]):
+        assert verify(problem, rates, "bmf").ok
+    assert bmf(problem).certificate.ok
+
+
+def test_rates_are_among_all_solutions():
+    random = np.random.default_rng(17)
+    for number in range(many(150)):
+        problem = random_problem(
+            random, tasks=4, resources=3, fatpipes=0.15, weights=True, shares=number % 2 == 1
+        )
+        solutions = naive_sharing.all_bmf(problem)
+        rates = bmf(problem).rates
+        assert any(np.allclose(rates, x, rtol=1e-7, atol=0.0) for x in solutions)
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(problems(fatpipes=0.2, repeated=True, zeros=0.1, weights=True, shares=True))
+def test_always_certified(problem):
+    assert bmf(problem).certificate.ok
+
+
+@settings(max_examples=many(300), deadline=None)
+@given(problems(fatpipes=0.1, weights=True, scale=(-3.0, 15.0)))
+def test_always_certified_at_all_scales(problem):
+    assert bmf(problem).certificate.ok
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(st.integers(1, 9), st.floats(1e-3, 1e3), st.floats(1e-6, 1e6))
+def test_one_resource_in_closed_form(n, ratio, capacity):
+    usage = ratio ** np.arange(n)
+    weight = 1.0 + np.arange(n) % 3
+    problem = SharingProblem.from_dense(usage[None, :], capacity, weight=weight)
+    assert bmf(problem).rates == pytest.approx(weight / usage * capacity / weight.sum(), rel=1e-12)
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(problems(resources=1, weights=True), st.floats(1.0, 1e3))
+def test_more_capacity_of_the_only_resource_slows_nobody(problem, factor):
+    more = changed(problem, capacity=problem.capacity * factor)
+    assert np.all(bmf(more).rates >= bmf(problem).rates * (1 - 1e-12))
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(problems(weights=True, bounds=0.0), st.integers(-20, 20))
+def test_units_do_not_matter(problem, exponent):
+    # Powers of two: the same operations on the same digits, hence the same solution among several.
+    factor = 2.0**exponent
+    larger = changed(
+        problem,
+        usage=problem.usage * factor,
+        share=problem.share * factor,
+        capacity=problem.capacity * factor,
+    )
+    assert np.array_equal(bmf(larger).rates, bmf(problem).rates)
+    faster = changed(problem, capacity=problem.capacity * factor)
+    assert np.array_equal(bmf(faster).rates, bmf(problem).rates * factor)
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(problems(tasks=4, resources=3, weights=True), st.randoms(use_true_random=False))
+def test_the_order_of_tasks_does_not_matter_where_the_solution_is_unique(problem, source):
+    if len(naive_sharing.all_bmf(problem)) == 1:
+        order = np.array(source.sample(range(problem.n), problem.n))
+        expected = bmf(problem).rates[order]
+        assert bmf(permuted(problem, order)).rates == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=many(100), deadline=None)
+@given(problems(bounds=0.0, weights=True))
+def test_everybody_is_limited_by_a_full_resource(problem):
+    allocation = bmf(problem)
+    load = loads(problem, allocation.rates)
+    assert np.all(load <= problem.capacity * (1 + 1e-9))
+    assert load[allocation.limits] == pytest.approx(problem.capacity[allocation.limits], rel=1e-9)
+
+
+def test_warm_starts_give_certified_rates():
+    random = np.random.default_rng(23)
+    for _ in range(many(100)):
+        problem = random_problem(random, tasks=12, weights=True)
+        _, _, levels = solve(problem)
+        nearby = changed(problem, capacity=problem.capacity * random.uniform(0.5, 2.0, problem.m))
+        status, rates, _ = solve(nearby, levels)
+        assert status != 0 or verify(nearby, rates, "bmf").ok
+
+
+def test_a_warm_start_from_the_solution_stays_there():
+    random = np.random.default_rng(29)
+    for _ in range(many(100)):
+        problem = random_problem(random, tasks=12, shares=True)
+        status, rates, levels = solve(problem)
+        if status == 0:
+            assert solve(problem, levels)[1] == pytest.approx(rates, rel=1e-9)
+
+
+def test_equal_problems_have_equal_answers():
+    problem = circulant([1.0, 0.3, 0.0, 0.7, 0.2, 0.0, 0.9])
+    assert np.array_equal(hard.bmf_hard(problem).rates, hard.bmf_hard(problem).rates)
+
+
+# The rungs, each alone on systems that need it and on ordinary ones.
+def rung_systems(count):
+    random = np.random.default_rng(31)
+    for _ in range(count):
+        n = random.integers(3, 9)
+        line = random.random(n) * (random.random(n) < 0.5)
+        line[random.integers(n)] = 1.0
+        yield circulant(line)
+        yield random_problem(random, tasks=8, resources=6, weights=True, shares=True)
+
+
+@pytest.mark.parametrize("rung", [hard._paths, hard._exact])
+def test_each_sure_rung_solves_alone(rung):
+    for problem in rung_systems(many(15)):
+        core = hard._Core(problem)
+        if core.n:
+            assert rung(core)
+        assert verify(problem, core.answer()[0], "bmf").ok
+
+
+def test_damped_filling_is_right_when_it_ends():
+    for problem in rung_systems(many(30)):
+        core = hard._Core(problem)
+        if core.n and hard._damped(core):
+            assert verify(problem, core.answer()[0], "bmf").ok
+
+
+def test_the_last_resort_is_feasible(monkeypatch):
+    for rung in ("_damped", "_paths", "_exact", "_long_paths"):
+        monkeypatch.setattr(hard, rung, lambda core: False)
+    uses = np.random.default_rng(1).random((5, 5))
+    allocation = hard.bmf_hard(SharingProblem.from_dense(uses, 1.0))
+    assert allocation.certificate.feasible
+    assert not allocation.certificate.ok
+
+
+HARD_SYSTEMS = [
+    "circulant80_worst",
+    "circulant_many_pivots",
+    "continuum_3x3",
+    "newton_fail_shape0",
+    "newton_fail_shape10",
+    "newton_fail_shape11",
+    "newton_fail_shape2",
+    "newton_fail_shape3",
+    "newton_fail_shape4",
+    "newton_fail_shape6",
+    "newton_fail_shape7",
+    "newton_fail_shape8",
+    "newton_fail_shape9",
+    "polish_fail",
+    "scales_1e19",
+    "sg_abort_min",
+    "three_isolated_4x4",
+]
+
+
+@pytest.mark.jit
+@needs_jit
+@pytest.mark.parametrize("name", HARD_SYSTEMS)
+def test_hard_systems_of_the_study(name, shared_data):
+    path = shared_data.parent / "spec" / "hard" / f"{name}.json"
+    if not path.is_file():
+        pytest.skip("the hard systems are not beside this checkout")
+    system = json.loads(path.read_text())
+    resource, task, usage = zip(*system["usage"], strict=True)
+    problem = SharingProblem.from_triplets(
+        [int(r) for r in resource],
+        [int(i) for i in task],
+        usage,
+        system["capacity"],
+        n=system["n_tasks"],
+        fatpipe=[not shared for shared in system["shared"]],
+        bound=[b if b and b > 0 else np.inf for b in system["bound"]],
+        weight=system["weight"],
+    )
+    assert verify(problem, system["x"], "bmf", tolerance=1e-8).ok
+    assert bmf(problem).certificate.ok
+
+
+@pytest.mark.jit
+@needs_jit
+def test_long_near_circulant_paths():
+    random = np.random.default_rng(37)
+    for n in (20, 40, 60):
+        line = random.random(n) * (random.random(n) < 8 / n)
+        line[0] = 1.0
+        matrix = np.array([np.roll(line, i) for i in range(n)])
+        problem = SharingProblem.from_dense(matrix * (1 + 1e-3 * random.random((n, n))), 1.0)
+        assert bmf(problem).certificate.ok
+        core = hard._Core(problem)
+        assert hard._paths(core)
