@@ -108,24 +108,24 @@ def read_published(path: Path) -> dict[OnOff, float]:
         }
 
 
-def calibrations(groups: Sequence[MeasuredGroup]) -> dict[str, Calibration]:
-    """Both models of the first experiment, fitted on the endpoints and on all rows."""
-    found = {}
-    for fit_on in ("endpoints", "all"):
-        rates, bundle = (
-            rates_fitter(MODEL_ERROR),
-            ptask_fitter(bundle_of_labels, model_error=MODEL_ERROR),
-        )
-        found[f"rates, {fit_on}"] = calibrate(groups, rates, "rates", fit_on)
-        found[f"ptask, {fit_on}"] = calibrate(groups, bundle, "ptask", fit_on)
-        found[f"phases, {fit_on}"] = phase_wise(groups, fit_on)
-    return found
+def calibrations(groups: Sequence[MeasuredGroup], fit_on: str) -> dict[str, Calibration]:
+    """Rates, bundled ptask and ptask in phases of the first experiment, by name and fit.
+
+    Fits on all rows take ``MODEL_ERROR`` into account.
+    """
+    model_error = MODEL_ERROR if fit_on == "all" else 0.0
+    bundle = ptask_fitter(bundle_of_labels, model_error=model_error)
+    return {
+        f"rates, {fit_on}": calibrate(groups, rates_fitter(model_error), "rates", fit_on),
+        f"ptask, {fit_on}": calibrate(groups, bundle, "ptask", fit_on),
+        f"phases, {fit_on}": phase_wise(groups, fit_on, model_error),
+    }
 
 
 def phase_wise(
-    groups: Sequence[MeasuredGroup], fit_on: str, phases: int = ITERATIONS
+    groups: Sequence[MeasuredGroup], fit_on: str, model_error: float = 0.0
 ) -> Calibration:
-    """The rows without sub-blocks by a task of ``phases`` phases, two parameters free.
+    """The rows without sub-blocks by a task of one phase an iteration, two parameters free.
 
     Blocking: the network is used at its nominal speed, the efficiency of computing is fitted.
     Non-blocking: the other way round, since the broadcasts hide the products.
@@ -136,7 +136,7 @@ def phase_wise(
             continue
         blocking = group.labels["broadcast"] == "blocking"
         fixed = {"network_efficiency" if blocking else "compute_efficiency": 1.0}
-        fitter = ptask_fitter(phases_of_labels(phases), fixed, MODEL_ERROR, spread=0.05)
+        fitter = ptask_fitter(phases_of_labels(ITERATIONS), fixed, model_error, spread=0.05)
         used = [fit_on == "all" or is_endpoint(row.pattern) for row in group.measurements]
         fitted.append(fitter(group, used))
     return Calibration("ptask", fit_on, "", tuple(fitted))

@@ -55,6 +55,7 @@ def run_experiment(
                 f"{measurements}: no {name}; give the directory of the measured tables "
                 "(calibration/measurements in a clone)"
             )
+    _check_matplotlib()
     output.mkdir(parents=True, exist_ok=True)
     groups = with_competitors(read_measurements(measurements / FILES[0]))
     say(f"{placements} random placements")
@@ -64,7 +65,7 @@ def run_experiment(
     _save(figures.placements_figure(summary, every), output / "placements.png")
 
     say("calibration on the first experiment")
-    found = calibrations(groups)
+    found = calibrations(groups, "endpoints") | calibrations(groups, "all")
     comparison, errors = comparison_table(found), error_table(found)
     _write(comparison, output / "clusters.csv")
     gains = gain_table(found)
@@ -89,6 +90,15 @@ def run_experiment(
     for cluster in clusters:
         _write(cluster.runs, output / f"follow_up_{cluster.cluster}.csv")
     _write_text(_summary(summary, every, errors, gains, clusters), output / "summary.md")
+
+
+def _check_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise MeasurementError(
+            "the experiment draws figures with matplotlib; pip install 'ptaskmodel[plot]'"
+        ) from error
 
 
 def _progress(groups: list[MeasuredGroup], calibration: Calibration) -> Figure:

@@ -41,7 +41,7 @@ MODELS = {
     "rates, endpoints": ("slow/fast rates, fitted on the ends", BLUE, "o"),
     "ptask, endpoints": ("calibrated ptask, fitted on the ends", RED, "s"),
     "rates, all": ("slow/fast rates, fitted on all", SKY, "v"),
-    "phases, all": ("ptask in phases, fitted on all", GREEN, "D"),
+    "phases, endpoints": ("ptask in phases, fitted on the ends", GREEN, "D"),
 }
 
 
