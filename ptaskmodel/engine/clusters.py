@@ -72,7 +72,7 @@ class Clusters:
         node, way = row // 3, row % 3
         held = (way < 2) & (host_of[node] >= 0)
         node, way, links = node[held], way[held], links[held]
-        used, first, inverse = np.unique(links, return_index=True, return_inverse=True)
+        used, inverse = np.unique(links, return_inverse=True)
         lowest = np.full(len(used), n)
         highest = np.full(len(used), -1)
         np.minimum.at(lowest, inverse, node)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.jit import jit
-from ptaskmodel.platform.routing.walks import DUPLEX, FIRST, NODES, PARAMS, walk
+from ptaskmodel.platform.routing.walks import DUPLEX, FIRST, NODES, PARAMS, STAR, walk
 
 
 class Tally(NamedTuple):
@@ -168,11 +168,11 @@ def add_star_all_to_all(tally, fatpipe, latency_s, table, common, offset, nodes,
 
 @jit
 def add_fat_tree_all_to_all(
-    tally, fatpipe, latency_s, table, offset, nodes, amount, turns, scratch
+    tally, fatpipe, latency_s, table, offset, nodes, amount, turns, subtrees
 ):
     """The same on a fat tree without limiters or parallel cables (nodes in increasing order).
 
-    turns: scratch, one per node. scratch: 3 per node. Returns False, with the tally spoilt, if the
+    turns, subtrees: scratch, one per node. Returns False, with the tally spoilt, if the
     links met do not all have one latency: routes must then be walked.
     """
     n = nodes.size
@@ -180,23 +180,23 @@ def add_fat_tree_all_to_all(
     groups = PARAMS + 2
     latency = -1.0
     deepest = 0
-    # Position of each node in its subtree's upper part, and the low digits chosen by destination.
+    # At each level: the subtree of each node, and the place in it that flows to that node reach.
     for i in range(n):
-        scratch[i] = nodes[i]
+        subtrees[i] = nodes[i]
         turns[i] = 0
     for level in range(levels):
         g = groups + 6 * level
         c, p, below = table[g], table[g + 1], table[g + 3]
-        # Going up from this level: by subtree left (scratch[i]: number of the subtree of node i).
+        # Going up from this level: by subtree left (subtrees[i]: number of the subtree of node i).
         i = 0
         while i < n:
-            subtree = scratch[i]
+            subtree = subtrees[i]
             last = i
-            while last < n and scratch[last] == subtree:
+            while last < n and subtrees[last] == subtree:
                 last += 1
             inside = last - i
             for j in range(n):
-                if scratch[j] == subtree:
+                if subtrees[j] == subtree:
                     continue
                 port = ((nodes[j] + shift) // below) % p
                 node = turns[j] + below * subtree
@@ -211,9 +211,9 @@ def add_fat_tree_all_to_all(
         # Going down to this level: by destination, from every node outside its subtree.
         i = 0
         while i < n:
-            subtree = scratch[i]
+            subtree = subtrees[i]
             last = i
-            while last < n and scratch[last] == subtree:
+            while last < n and subtrees[last] == subtree:
                 last += 1
             outside = n - (last - i)
             for j in range(i, last):
@@ -229,9 +229,83 @@ def add_fat_tree_all_to_all(
             i = last
         for j in range(n):
             turns[j] += below * (((nodes[j] + shift) // below) % p)
-            scratch[j] //= c
+            subtrees[j] //= c
     total = 0.0
     for _ in range(2 * deepest):
         total += latency
     note_latency(tally, total, amount)
     return True
+
+
+@jit
+def add_zone_all_to_all(
+    tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes, amount, route, turns,
+    subtree,
+):  # fmt: skip
+    """The same on any cluster, the quickest way; False if a route is undefined."""
+    if plain and kind == STAR:
+        return add_star_all_to_all(tally, fatpipe, latency_s, table, common, offset, nodes, amount)
+    if plain and add_fat_tree_all_to_all(
+        tally, fatpipe, latency_s, table, offset, nodes, amount, turns, subtree
+    ):
+        return True
+    clear(tally)
+    return add_all_to_all(tally, fatpipe, latency_s, kind, table, offset, route, nodes, amount)
+
+
+@jit
+def lay_all_to_all(
+    stages, stage_numbers, elements, first, tally, fatpipe, latency_s, kind, plain, table, common,
+    offset, number, start, hosts, flops, amounts, competitors, by_flow, by_pair, route, scratch,
+):  # fmt: skip
+    """Lay out stages that are homogeneous works on hosts of one cluster.
+
+    Stage k is on ``hosts[start[k]:start[k + 1]]`` (each once), each computing ``flops[k]`` and
+    sending ``amounts[k]`` bytes to each other; ``competitors[k]`` (0: none) overrides the count.
+    Elements are written from place ``first`` on. Returns the place after the last element, or
+    -(k + 1) at the first stage k that has no room or no route (those before are laid out).
+    """
+    for k in range(stage_numbers.size):
+        n = start[k + 1] - start[k]
+        nodes = scratch[0, :n]
+        for i in range(n):
+            nodes[i] = number[hosts[start[k] + i]]
+        nodes.sort()
+        clear(tally)
+        if amounts[k] > 0.0 and n > 1:  # noqa: SIM102
+            if not add_zone_all_to_all(
+                tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes, amounts[k],
+                route, scratch[1], scratch[2],
+            ):  # fmt: skip
+                return -(k + 1)
+        count = n + tally.size[0]
+        if first + count > elements.size:
+            return -(k + 1)
+        for i in range(n):
+            element = elements[first + i]
+            element.resource = hosts[start[k] + i]
+            element.usage = flops[k]
+            element.share = flops[k]
+            element.largest = flops[k]
+        for i in range(count - n):
+            element = elements[first + n + i]
+            element.resource = tally.resource[i]
+            element.usage = tally.usage[i]
+            element.largest = tally.largest[i]
+            element.share = tally.usage[i]
+            if by_flow:
+                element.share = tally.largest[i]
+            elif by_pair:
+                element.share = tally.usage[i] / tally.pairs[i]
+        if competitors[k] > 0.0:
+            for i in range(count):
+                elements[first + i].share = elements[first + i].usage / competitors[k]
+        stage = stages[stage_numbers[k]]
+        stage.first = first
+        stage.count = count
+        stage.amount = 1.0 if flops[k] > 0.0 or tally.size[0] > 0 else 0.0
+        stage.latency = tally.worst[0]
+        stage.latency_bytes = tally.worst[1]
+        first += count
+    clear(tally)
+    return first

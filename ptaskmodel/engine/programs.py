@@ -19,14 +19,15 @@ Key = tuple[int, tuple[int, ...], float | None]
 
 @dataclass(slots=True)
 class Programs:
-    """The Python side of ``State.programs`` and ``State.stages``: works, hosts and where they are."""
+    """The Python side of ``State.programs`` and ``State.stages``: works, hosts, places."""
 
     hosts: list[tuple[int, ...]] = field(default_factory=list)
     competitors: list[float | None] = field(default_factory=list)
     stage_work: list[Work] = field(default_factory=list)
     stage_program: list[int] = field(default_factory=list)
     known: dict[Key, int] = field(default_factory=dict)
-    works: dict[int, Work] = field(default_factory=dict)  # keeps those in `known` alive
+    works: list[Work] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)  # stage of each program in the state
     laid: list[int] = field(default_factory=list)  # stages with elements, in the order laid
     n_elements: int = 0
 
@@ -38,44 +39,52 @@ class Programs:
             self.stage_program.copy(),
             self.known.copy(),
             self.works.copy(),
+            self.first.copy(),
             self.laid.copy(),
             self.n_elements,
         )
 
-    def find(
-        self, state: State, work: Work, hosts: tuple[int, ...], competitors: float | None
-    ) -> tuple[State, int]:
-        """The program of a work on hosts (indices), made if need be, with one user more."""
+    def find(self, work: Work, hosts: tuple[int, ...], competitors: float | None) -> int:
+        """The program of a work on hosts (indices); a new one is not in the state yet."""
         key = (id(work), hosts, competitors)
         program = self.known.get(key)
         if program is None:
-            program = len(self.hosts)
-            state = self._make(state, program, work)
+            program = self.known[key] = len(self.hosts)
             self.hosts.append(hosts)
             self.competitors.append(competitors)
-            self.known[key] = program
-            self.works[id(work)] = work
-        state.programs[program]["users"] += 1
-        return state, program
+            self.works.append(work)
+        return program
 
-    def _make(self, state: State, program: int, work: Work) -> State:
-        repeat = 1
-        stages = [work]
-        if isinstance(work, SequenceWork):
-            repeat = work.repeat
-            stages = [stage for part in work.stages for stage in unrolled(part)]
-        first = len(self.stage_work)
-        last = first + len(stages)
+    def enter(self, state: State) -> State:
+        """Write the programs found since the last call into the state."""
+        known = len(self.first)
+        delays: list[float] = []
+        repeats: list[int] = []
+        counts: list[int] = []
+        for program in range(known, len(self.works)):
+            work = self.works[program]
+            stages, repeat = [work], 1
+            if isinstance(work, SequenceWork):
+                repeat = work.repeat
+                stages = [stage for part in work.stages for stage in unrolled(part)]
+            self.first.append(len(self.stage_work))
+            counts.append(len(stages))
+            repeats.append(repeat)
+            self.stage_work.extend(stages)
+            self.stage_program.extend([program] * len(stages))
+            delays += [s.delay_s if isinstance(s, DelayWork) else np.nan for s in stages]
+        if not counts:
+            return state
+        last = len(self.stage_work)
         state = state._replace(
-            programs=enlarged(state.programs, program + 1), stages=enlarged(state.stages, last)
+            programs=enlarged(state.programs, len(self.works)), stages=enlarged(state.stages, last)
         )
-        state.programs[program] = (first, len(stages), repeat, 0)
-        state.stages[first:last] = (np.nan, -1, 0, 0.0, 0.0, 0.0, 1.0, np.inf)
-        for k, stage in enumerate(stages, start=first):
-            if isinstance(stage, DelayWork):
-                state.stages[k]["delay"] = stage.delay_s
-        self.stage_work.extend(stages)
-        self.stage_program.extend([program] * len(stages))
+        new = state.programs[known : len(self.works)]
+        new["first"], new["count"], new["repeat"] = self.first[known:], counts, repeats
+        new["users"] = 0
+        stages_ = state.stages[last - len(delays) : last]
+        stages_[:] = (np.nan, -1, 0, 0.0, 0.0, 0.0, 1.0, np.inf)
+        stages_["delay"] = delays
         return state
 
     def forget_latencies(self, state: State) -> None:
@@ -83,6 +92,47 @@ class Programs:
         state.stages["first"][self.laid] = -1
         self.laid.clear()
         self.n_elements = 0
+
+    def lay_ahead(self, state: State, stages: list[int], layout: Layout) -> State:
+        """Lay out stages, those that can be together.
+
+        Raises as `lay`.
+        """
+        groups: dict[int, list[int]] = {}
+        for stage in stages:
+            hosts = self.hosts[self.stage_program[stage]]
+            cluster = layout.cluster_of(self.stage_work[stage], hosts) if len(hosts) > 1 else None
+            if cluster is None:
+                state = self.lay(state, stage, layout)
+            else:
+                groups.setdefault(cluster, []).append(stage)
+        for cluster, group in groups.items():
+            state = self._lay_group(state, cluster, group, layout)
+        return state
+
+    def _lay_group(self, state: State, cluster: int, stages: list[int], layout: Layout) -> State:
+        programs = [self.stage_program[stage] for stage in stages]
+        hosts = [self.hosts[program] for program in programs]
+        size = 8 * sum(len(where) for where in hosts)
+        if self.n_elements + size > len(state.elements):
+            state = self._make_room(state, size)
+        self.n_elements = layout.lay_together(
+            cluster,
+            state.stages,
+            stages,
+            [self.stage_work[stage] for stage in stages],  # type: ignore[misc]
+            hosts,
+            [self.competitors[program] for program in programs],
+            state.elements,
+            self.n_elements,
+        )
+        first = state.stages["first"]
+        for stage in stages:
+            if first[stage] >= 0:
+                self.laid.append(stage)
+            else:
+                state = self.lay(state, stage, layout)
+        return state
 
     def lay(self, state: State, stage: int, layout: Layout) -> State:
         """Lay out a stage.

@@ -2,8 +2,8 @@
 
 Enabled tasks and the resources that they use form a graph. Two facts keep it small:
 
-* a resource r *dominated* by a resource s (every task on r also uses s, for at least as large a part
-  of its capacity) never limits anybody and is left out. Each resource has one candidate s, its
+* a resource r *dominated* by a resource s (every task on r also uses s, for at least as large a
+  part of its capacity) never limits anybody and is left out. Each resource has one candidate s, its
   partner, among the resources of its group (a host and the links that it alone uses), and counts
   the users that violate the condition;
 * a resource with a single user matters only if it is the tightest such resource of that user.
@@ -448,7 +448,7 @@ def find_sub_system(s, incremental):
 
 
 class SubSystem(NamedTuple):
-    """Where the sub-system to solve lies, as a sharing problem; the rest is the solvers' scratch."""
+    """Where the sub-system to solve lies; what is left is the solvers' scratch."""
 
     start: np.ndarray
     resource: np.ndarray

@@ -85,8 +85,8 @@ STATE_NAMES = {
 }
 
 EVENTS_PER_SLICE = 20_000
-# Tasks and elements laid out ahead when the loop asks for one: fewer returns to Python.
-AHEAD_TASKS, AHEAD_ELEMENTS = 512, 200_000
+# Tasks laid out ahead when the loop asks for one: fewer returns to Python.
+AHEAD_TASKS = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +202,7 @@ class Simulation:
         self._index: dict[str, int] = {}
         self._host_index = {host.name: host.index for host in platform.hosts}
         self._n_followers = 0
+        self._laid_to = 0  # tasks whose first stage has been laid out ahead
         self._idle = False
         self._observers: list[Observer] = []
         config = platform.config
@@ -229,9 +230,10 @@ class Simulation:
     # --- adding -----------------------------------------------------------------------------
 
     def add(self, task: Task) -> TaskRef:
-        """Add a task; it starts at its date, or now if that is past, once those in ``after`` completed.
+        """Add a task; it starts at its date, or now, once those in ``after`` have completed.
 
-        Raises PlatformError for an unknown host, WorkloadError for a known id or an unknown ``after``.
+        Raises PlatformError for an unknown host, WorkloadError for an id that is taken or an
+        ``after`` that is no task.
         """
         return TaskRef(self, self.add_all([task]).start)
 
@@ -305,10 +307,12 @@ class Simulation:
         last = first + len(tasks)
         self._s = room_for_tasks(self._s, last)
         find = self._programs.find
-        programs = []
-        for task, where in zip(tasks, hosts, strict=True):
-            self._s, program = find(self._s, task.work, where, task.competitors)
-            programs.append(program)
+        programs = [
+            find(task.work, where, task.competitors)
+            for task, where in zip(tasks, hosts, strict=True)
+        ]
+        self._s = self._programs.enter(self._s)
+        np.add.at(self._s.programs["users"], programs, 1)
         records = self._s.tasks[first:last]
         records[:] = task_template()[0]
         records["start"] = [task.start_s for task in tasks]
@@ -483,7 +487,7 @@ class Simulation:
         return now_started, int(clock["n_ended"])
 
     def observe(self, observer: Observer) -> None:
-        """Tell an observer of what happens from now on (the loop then returns to Python at each date)."""
+        """Tell an observer of what happens from now on (the loop then stops at each date)."""
         self._observers.append(observer)
 
     # --- what the event loop asks for -------------------------------------------------------
@@ -491,14 +495,18 @@ class Simulation:
     def _lay_ahead(self, task: int) -> None:
         """Lay out the stage that a task needs, and the first stages of those added after it."""
         self._lay(task)
+        first = max(task + 1, self._laid_to)
+        self._laid_to = min(first + AHEAD_TASKS, len(self._facts))
         s = self._s
-        budget = self._programs.n_elements + AHEAD_ELEMENTS
-        last = min(task + 1 + AHEAD_TASKS, len(self._facts))
-        states = s.tasks["state"][task + 1 : last]
-        for k in np.flatnonzero(states == WAITING).tolist():
-            if self._programs.n_elements > budget:
-                break
-            self._lay(task + 1 + k)
+        records = s.tasks[first : self._laid_to]
+        waiting = np.isin(records["state"], (WAITING, READY)) & np.isnan(records["started"])
+        stages = np.unique(s.programs["first"][records["program"][waiting]])
+        stages = stages[s.stages["first"][stages] < 0]
+        try:
+            self._s = self._programs.lay_ahead(s, stages.tolist(), self._layout)
+        except (PlatformError, SimulationError):
+            # Whoever needs that stage will say so, by name.
+            self._laid_to = first
 
     def _lay(self, task: int) -> None:
         record = self._s.tasks[task]
@@ -534,7 +542,7 @@ class Simulation:
         v.level[:m] = INFINITY
 
     def _refresh_latencies(self) -> None:
-        """A latency or a bandwidth changed: lay out again, refresh what depends on it in those that run."""
+        """A latency or a bandwidth changed: lay out again, refresh the tasks that run."""
         s = self._s
         s.clock[0]["latency_changed"] = 0
         self._programs.forget_latencies(s)
@@ -560,7 +568,7 @@ class Simulation:
         self._sink(s.log[: int(s.clock[0]["n_log"])].copy())
         s.clock[0]["n_log"] = 0
 
-    def _sink(self, entries: np.recarray) -> None:
+    def _sink(self, entries: np.ndarray) -> None:
         """Where the log goes."""
 
     # --- changes while running --------------------------------------------------------------
@@ -580,7 +588,7 @@ class Simulation:
         kernels.suspend(self._s, task.index)
 
     def resume(self, task: TaskRef) -> None:
-        """Let a suspended task go on where it was. Raises SimulationError if it is not suspended."""
+        """Let a suspended task go on. Raises SimulationError if it is not suspended."""
         if self._s.tasks["state"][task.index] != SUSPENDED:
             raise SimulationError(f"task {task.id!r} is {task.state}, not suspended")
         self._s = room_for_timers(self._s, 1)
@@ -599,7 +607,7 @@ class Simulation:
         self._idle = False
 
     def set_latency(self, link: str, latency_s: float) -> None:
-        """Change the latency of a link from now on, s (latency phases under way go on as they are)."""
+        """Change the latency of a link from now on, s; latency phases under way go on."""
         self._s.resources["latency"][self._link_number(link)] = _checked("latency", latency_s)
         self._s.clock[0]["latency_changed"] = 1
 

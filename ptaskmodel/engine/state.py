@@ -220,22 +220,22 @@ class State(NamedTuple):
     ``integers`` and ``flags`` (see `sharing_graph.sub_system`).
     """
 
-    clock: np.recarray  # record 0 is the clock
-    tasks: np.recarray
-    resources: np.recarray
-    nodes: np.recarray
-    kept: np.recarray  # ELEMENT: those of a task's nodes that can limit it, same places
-    programs: np.recarray
-    stages: np.recarray
-    elements: np.recarray
-    followers: np.recarray
-    timers: np.recarray
-    profiles: np.recarray
-    profile_events: np.recarray
+    clock: np.ndarray  # record 0 is the clock
+    tasks: np.ndarray
+    resources: np.ndarray
+    nodes: np.ndarray
+    kept: np.ndarray  # ELEMENT: those of a task's nodes that can limit it, same places
+    programs: np.ndarray
+    stages: np.ndarray
+    elements: np.ndarray
+    followers: np.ndarray
+    timers: np.ndarray
+    profiles: np.ndarray
+    profile_events: np.ndarray
     reals: np.ndarray
     integers: np.ndarray
     flags: np.ndarray
-    log: np.recarray
+    log: np.ndarray
 
 
 class Options(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from ptaskmodel.engine.state import (
@@ -33,11 +34,16 @@ INFINITY = float("inf")
 SIZE_CLASSES = 48
 
 
-def records(size: int, dtype: np.dtype) -> np.recarray:
-    return np.zeros(size, dtype=dtype).view(np.recarray)
+def records(size: int, dtype: np.dtype) -> np.ndarray:
+    """Zeroed records. Interpreted, kernels can only read the fields of recarrays."""
+    return as_records(np.zeros(size, dtype=dtype))
 
 
-def task_template() -> np.recarray:
+def as_records(array: np.ndarray) -> np.ndarray:
+    return array.view(np.recarray) if numba.config.DISABLE_JIT else array
+
+
+def task_template() -> np.ndarray:
     """One task record with the values that a new task has."""
     template = records(1, TASK)
     for name in ("walltime", "rate_bound", "ends", "bound"):
@@ -80,7 +86,7 @@ def new_state(platform: Platform) -> State:
     return _with_scratch(state)
 
 
-def _resources(platform: Platform) -> np.recarray:
+def _resources(platform: Platform) -> np.ndarray:
     n = len(platform.hosts)
     r = records(n + len(platform.links), RESOURCE)
     r["on"] = True
@@ -100,7 +106,7 @@ def _resources(platform: Platform) -> np.recarray:
     return r
 
 
-def _profiles(platform: Platform) -> tuple[np.recarray, np.recarray]:
+def _profiles(platform: Platform) -> tuple[np.ndarray, np.ndarray]:
     """Every profile of the platform, connected to its resource."""
     found: list[tuple[int, int, Profile]] = []
     for host in platform.hosts:
@@ -122,7 +128,7 @@ def _profiles(platform: Platform) -> tuple[np.recarray, np.recarray]:
         first = len(events)
         table[k] = (resource, kind, first, len(profile.dates_s), period, 0, 0, profile.dates_s[0])
         events.extend(zip(profile.dates_s, profile.values, strict=True))
-    return table, np.array(events, dtype=PROFILE_EVENT).view(np.recarray)
+    return table, as_records(np.array(events, dtype=PROFILE_EVENT))
 
 
 def enlarged(array: np.ndarray, size: int) -> np.ndarray:
@@ -131,7 +137,7 @@ def enlarged(array: np.ndarray, size: int) -> np.ndarray:
         return array
     larger = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)
     larger[: len(array)] = array
-    return larger.view(np.recarray) if isinstance(array, np.recarray) else larger
+    return as_records(larger) if array.dtype.names else larger
 
 
 def room_for_tasks(state: State, tasks: int) -> State:
@@ -170,4 +176,6 @@ def _with_scratch(state: State) -> State:
 
 def room_for_timers(state: State, count: int) -> State:
     """A state with room for so many more timers."""
-    return state._replace(timers=enlarged(state.timers, int(state.clock[0].n_timers) + count + 4))
+    return state._replace(
+        timers=enlarged(state.timers, int(state.clock[0]["n_timers"]) + count + 4)
+    )

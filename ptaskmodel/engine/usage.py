@@ -6,6 +6,7 @@ The only place that knows both tasks and platforms. Resources are numbered: host
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,19 +16,17 @@ from numpy.typing import NDArray
 from ptaskmodel.engine.clusters import Clusters
 from ptaskmodel.engine.laying import (
     Tally,
-    add_all_to_all,
-    add_fat_tree_all_to_all,
     add_routes,
-    add_star_all_to_all,
     add_walks,
+    add_zone_all_to_all,
     clear,
+    lay_all_to_all,
 )
 from ptaskmodel.engine.network_models import CROSS_TRAFFIC, NetworkModel
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
-from ptaskmodel.platform.routing.cluster_tables import STAR
-from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork
+from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork, Work
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -37,6 +36,7 @@ Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
 COUNTS = ("task", "flow", "pair")
 ROUTES_REMEMBERED = 200_000
+NO_ROUTE = "no route between some of its hosts, which exchange bytes; declare their links"
 WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHARED link"
 
 
@@ -46,7 +46,8 @@ class Row:
 
     largest[k]: the largest of the parts of usage[k], which on a host is what one core has to do.
     amount: units of progress to make; latency_s is waited first; latency_bytes: the largest
-    latency * bytes of its flows (for the TCP window); penalty: 1 / its weight in the sharing; bound: its largest rate.
+    latency * bytes of its flows (for the TCP window); penalty: 1 / its weight in the sharing;
+    bound: its largest rate.
     """
 
     resource: IntArray
@@ -74,7 +75,7 @@ class Layout:
         model: NetworkModel,
         count: str,
         repeats: bool,
-        resources: np.recarray,
+        resources: np.ndarray,
     ) -> None:
         if count not in COUNTS:
             raise SimulationError(
@@ -96,7 +97,7 @@ class Layout:
         self._tally = _new_tally(size, 64)
         self._routes: dict[int, tuple[IntArray, float]] = {}
 
-    def on(self, resources: np.recarray) -> Layout:
+    def on(self, resources: np.ndarray) -> Layout:
         """The same layout reading other records."""
         twin = copy.copy(self)
         twin.latency_s, twin.bandwidth_Bps = resources["latency"], resources["capacity"]
@@ -230,27 +231,81 @@ class Layout:
             work = ParallelWork(np.zeros(n), sources[apart], targets[apart], amount)
             self._flows(work, where)
             return
-        tally, fatpipe, latency, table = self._tally, self.fatpipe, self.latency_s, cluster.table
-        longest = int(table[0])
+        longest = int(cluster.table[0])
         self._make_room(n * n * longest)
-        if cluster.plain and cluster.kind == STAR:
-            add_star_all_to_all(
-                tally, fatpipe, latency, table, self.clusters.common, self.n_hosts, nodes, size
+        route, scratch = np.empty(longest, dtype=np.int64), np.empty((2, n), dtype=np.int64)
+        if not add_zone_all_to_all(
+            self._tally, self.fatpipe, self.latency_s, cluster.kind, cluster.plain, cluster.table,
+            self.clusters.common, self.n_hosts, nodes, size, route, scratch[0], scratch[1],
+        ):  # fmt: skip
+            raise RouteError(NO_ROUTE)
+
+    def cluster_of(self, work: Work, hosts: Sequence[int]) -> int | None:
+        """The cluster in which `lay_together` can lay out such a work, None if it cannot."""
+        if not self.model.parallel or not isinstance(work, HomogeneousWork):
+            return None
+        zone = self.clusters.zone
+        zones = {zone[host] for host in hosts}
+        number = zones.pop()
+        if zones or self.clusters[number] is None or len(set(hosts)) < len(hosts):
+            return None
+        return number
+
+    def lay_together(
+        self,
+        number: int,
+        stages: NDArray,
+        stage_numbers: list[int],
+        works: list[HomogeneousWork],
+        hosts: list[tuple[int, ...]],
+        competitors: list[float | None],
+        elements: NDArray,
+        first: int,
+    ) -> int:
+        """Lay out homogeneous works on hosts of one cluster, writing elements from ``first`` on.
+
+        Returns the place after the last element. Stages for which there was no room keep
+        ``first`` < 0.
+        """
+        cluster = self.clusters[number]
+        assert cluster is not None
+        counts = [len(where) for where in hosts]
+        start = np.zeros(len(hosts) + 1, dtype=np.int64)
+        np.cumsum(counts, out=start[1:])
+        amounts = [work.per_rank(n) for work, n in zip(works, counts, strict=True)]
+        longest = int(cluster.table[0])
+        self._make_room(max(counts) ** 2 * longest)
+        last = int(
+            lay_all_to_all(
+                stages,
+                np.array(stage_numbers, dtype=np.int64),
+                elements,
+                first,
+                self._tally,
+                self.fatpipe,
+                self.latency_s,
+                cluster.kind,
+                cluster.plain,
+                cluster.table,
+                self.clusters.common,
+                self.n_hosts,
+                self.platform.local_numbers,
+                start,
+                np.fromiter(itertools.chain.from_iterable(hosts), np.int64, int(start[-1])),
+                np.array([flops for flops, _ in amounts], dtype=np.float64),
+                np.array([size for _, size in amounts], dtype=np.float64),
+                np.array([k or 0.0 for k in competitors], dtype=np.float64),
+                self.count == "flow",
+                self.count == "pair",
+                np.empty(longest, dtype=np.int64),
+                np.empty((3, max(counts)), dtype=np.int64),
             )
-            return
-        if cluster.plain:
-            scratch = np.empty((2, n), dtype=np.int64)
-            if add_fat_tree_all_to_all(
-                tally, fatpipe, latency, table, self.n_hosts, nodes, size, scratch[0], scratch[1]
-            ):
-                return
-            clear(tally)
-        route = np.empty(longest, dtype=np.int64)
-        if not add_all_to_all(
-            tally, fatpipe, latency, cluster.kind, table, self.n_hosts, route, nodes, size
-        ):
-            clear(tally)
-            self._route(int(where[0]), int(where[1]))
+        )
+        clear(self._tally)
+        if last >= 0:
+            return last
+        laid = stages[stage_numbers[-last - 2]] if last < -1 else None
+        return first if laid is None else int(laid["first"] + laid["count"])
 
     def _make_room(self, links: int) -> None:
         """Let the (empty) tally hold so many links, or all that there are."""
