@@ -162,7 +162,10 @@ def all_to_all_256() -> Scenario:
 
 def delays() -> Scenario:
     rng = random.Random("delays")
-    jobs = [Job(rng.uniform(0, 1e5), (f"h{k % 256}",), "delay", rng.uniform(1, 1e3), 0.0) for k in range(8_000)]
+    jobs = [
+        Job(rng.uniform(0, 1e5), (f"h{k % 256}",), "delay", rng.uniform(1, 1e3), 0.0)
+        for k in range(8_000)
+    ]
     return Scenario(cluster(256), tuple(sorted(jobs, key=lambda job: job.start_s)))
 
 

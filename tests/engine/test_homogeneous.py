@@ -1,0 +1,85 @@
+"""A homogeneous work is the matrix that it stands for, on every kind of platform."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+import scenarios
+
+import ptaskmodel as pm
+from ptaskmodel.platform import PlatformWarning
+
+STAR = '<cluster id="c" prefix="n" suffix="" radical="0-99" speed="1Gf" bw="1GBps" lat="1us"{}/>'
+TREE = ' topology="FAT_TREE" topo_parameters="2;10,10;1,{};1,{}"'
+
+
+def load(place: Path, text: str) -> pm.Platform:
+    path = place / "platform.xml"
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlatformWarning)
+        return pm.load_platform(path)
+
+
+def dates(platform: pm.Platform, tasks: list[pm.Task]) -> list[float | None]:
+    simulation = pm.Simulation(platform, solver="fairbottleneck")
+    simulation.add_all(tasks)
+    simulation.run()
+    return [record.finish_time for record in simulation.records()]
+
+
+def check(platform: pm.Platform, jobs: list[tuple[list[str], float, float]]) -> None:
+    """The same dates with homogeneous works as with matrices of which the diagonal is not sent."""
+    short, long = [], []
+    for k, (hosts, flops, size) in enumerate(jobs):
+        n = len(hosts)
+        flows = [(i, j, size) for i in range(n) for j in range(n) if i != j]
+        common = {"id": f"t{k}", "start_s": 0.1 * k}
+        short.append(pm.Task(hosts, pm.HomogeneousWork(flops, size), **common))
+        long.append(pm.ParallelTask(hosts, flops=flops, flows=flows, **common))
+    assert dates(platform, short) == pytest.approx(dates(platform, long), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "",
+        ' bb_bw="3GBps" bb_lat="2us"',
+        ' limiter_link="1.5GBps"',
+        ' sharing_policy="SHARED" bb_bw="5GBps" bb_lat="0s" bb_sharing_policy="FATPIPE"',
+        TREE.format("1", "1"),
+        TREE.format("5", "1"),
+        TREE.format("3", "2"),
+        TREE.format("4", "1") + ' sharing_policy="SHARED"',
+        ' topology="TORUS" topo_parameters="10,5,2"',
+        ' topology="DRAGONFLY" topo_parameters="5,2;2,1;5,2;2"',
+    ],
+)
+def test_clusters(tmp_path: Path, extra: str) -> None:
+    rng = random.Random(extra)
+    zone = f'<zone id="world" routing="Full">{STAR.format(extra)}</zone>'
+    platform = load(tmp_path, f"{scenarios.HEADER}{zone}</platform>")
+    jobs = []
+    for n in (2, 3, 7, 10, 33, 64, 100):
+        hosts = rng.sample(range(100), n)
+        jobs.append(([f"n{i}" for i in hosts], 1e9 * rng.random(), 1e9 * rng.random() / n))
+    check(platform, jobs)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_platforms_with_repeated_hosts(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(f"homogeneous {seed}")
+    family = rng.choice(["cluster", "structured", "graph", "two-clusters", "vivaldi"])
+    place = scenarios.Place(rng, family)
+    scenarios.FAMILIES[family](place)
+    if place.has_fatpipe:
+        place.loopback_Bps = place.bandwidth
+    platform = load(tmp_path, place.text)
+    jobs = []
+    for _ in range(4):
+        hosts = [rng.choice(place.hosts) for _ in range(rng.randint(2, 6))]
+        jobs.append((hosts, place.number(place.speed), place.number(place.bandwidth)))
+    check(platform, jobs)
