@@ -39,6 +39,8 @@ from ptaskmodel.sharing.problem import Allocation, FloatArray, IntArray, Sharing
 # Relative residual aimed at, and the largest accepted from this kernel.
 AIM, ACCEPT = 1e-11, 1e-10
 MAX_PASSES = 12
+# The part of the elements that a pass of the presolve must remove for another one.
+WORTH_A_PASS = 0.05
 MAX_STEPS = 40
 # Steps before each gets more sweeps of water filling.
 PATIENCE = 10
@@ -266,7 +268,7 @@ def presolve(
                 fair[r] = np.inf
             else:
                 fair[r] = left[r] / fair[r]
-        changed = False
+        before = row[live]
         kept = 0
         q = 0
         for j in range(live):
@@ -282,7 +284,6 @@ def presolve(
                     a[q] = a[k]
                     t[q] = t[k]
                     q += 1
-            changed = changed or sure or q - first < row[j + 1] - row[j]
             if sure:
                 rate[i] = ub[j]
                 limit[i] = reason[j]
@@ -297,7 +298,7 @@ def presolve(
                 kept += 1
         row[kept] = q
         live = kept
-        if not changed:
+        if before - q < WORTH_A_PASS * before:
             break
     return live
 
@@ -348,7 +349,7 @@ def climb(
     """Water filling and Newton steps on the levels until nobody moves; returns the residual.
 
     The last step leaves the rates, seats and loads of its levels. ``filling`` 1: water filling
-    before every Newton step; -1: not before the first (the levels are a good guess); 0: never.
+    before every Newton step; -1: not before the first few (the levels are a good guess); 0: never.
     Resources that overflow and limit nobody are opened in any case.
     """
     residual = np.inf
@@ -356,7 +357,7 @@ def climb(
         residual = sit(live, cores, levels, load, y, a, t, row, seat, used, seats)
         if residual <= AIM or step == MAX_STEPS:
             break
-        opening = filling == 0 or (filling < 0 and step == 0)
+        opening = filling == 0 or (filling < 0 and step < PATIENCE)
         for _ in range(1 if opening or step < PATIENCE else 3):
             for r in range(cores):
                 if (seats[r] > 0 and not opening) or (seats[r] == 0 and load[r] > 1.0 + AIM):
@@ -422,15 +423,18 @@ def fill(r, levels, y, a, t, row, seat, used, first_user, user, element):
     for h in range(first_user[r], first_user[r + 1]):
         j = user[h]
         e = element[h]
+        x = y[j]
         if seat[j] == e:
-            y[j] = 1.0
-            seat[j] = -1
+            x = 1.0
+            where = -1
             for k in range(row[j], row[j + 1]):
-                x = levels[used[k]] * t[k]
-                if k != e and x < y[j]:
-                    y[j] = x
-                    seat[j] = k
-        load += a[e] * y[j]
+                z = levels[used[k]] * t[k]
+                if z < x and k != e:
+                    x = z
+                    where = k
+            y[j] = x
+            seat[j] = where
+        load += a[e] * x
         slope += a[e] * t[e]
     levels[r] = np.inf
     if load <= 1.0:
