@@ -211,10 +211,8 @@ def begin_stage(s, task, gamma):
         t.started = clock.now
         if t.walltime < INFINITY:
             push_timer(s, clock.now + t.walltime, KILL, task, 0)
-    link_nodes(s, task, stage.first, stage.count)
-    for k in range(t.nodes, t.nodes + t.n_nodes):
-        if not s.resources[s.nodes[k].resource].on:
-            doom(s, task)
+    if not link_nodes(s, task, stage.first, stage.count):
+        doom(s, task)
     t.timer += 1
     t.remaining = stage.amount
     t.latency_bytes = stage.latency_bytes

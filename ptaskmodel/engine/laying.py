@@ -195,9 +195,13 @@ def add_fat_tree_all_to_all(
             while last < n and subtrees[last] == subtree:
                 last += 1
             inside = last - i
+            outside = n - inside
+            # With one way up, the link is the same for all destinations.
+            one_way = below * p == 1
             for j in range(n):
                 if subtrees[j] == subtree:
                     continue
+                flows = inside * outside if one_way else inside
                 port = ((nodes[j] + shift) // below) % p
                 node = turns[j] + below * subtree
                 link = offset + table[FIRST] + (table[g + 5] + node * p + port) * (1 + duplex)
@@ -205,8 +209,10 @@ def add_fat_tree_all_to_all(
                     latency = latency_s[link]
                 if latency_s[link] != latency:
                     return False
-                add(tally, fatpipe, link, inside * amount, amount, inside, inside)
+                add(tally, fatpipe, link, flows * amount, amount, flows, flows)
                 deepest = level + 1
+                if one_way:
+                    break
             i = last
         # Going down to this level: by destination, from every node outside its subtree.
         i = 0

@@ -79,13 +79,17 @@ def has_room(s, count):
 
 @jit
 def link_nodes(s, task, first, count):
-    """Give a task its nodes, a copy of ``count`` elements, and hang them on their resources."""
+    """Give a task its nodes, a copy of ``count`` elements, and hang them on their resources.
+
+    Returns whether all these resources are on.
+    """
     clock = s.clock[0]
     t = s.tasks[task]
     t.n_nodes = count
     t.n_kept = 0
     if count == 0:
-        return
+        return True
+    all_on = True
     k = size_class(count)
     base = s.clock[k].free_nodes
     if base >= 0:
@@ -110,6 +114,8 @@ def link_nodes(s, task, first, count):
             s.nodes[r.first].previous = base + k
         r.first = base + k
         r.users += 1
+        all_on = all_on and r.on
+    return all_on
 
 
 @jit
@@ -138,28 +144,36 @@ def unlink_nodes(s, task):
 def load_ratios(s, task):
     """Put each use of a task, as a part of the capacity, in ``ratio``; -1 where it cannot dominate.
 
-    Returns the resource of the largest part (the lowest number among equals), -1 if there is none.
+    Returns the resource of the largest part (the lowest number among equals), -1 if there is none;
+    ``leader`` is the same within a group.
     """
     t = s.tasks[task]
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         if node.usage > 0.0:
             r = s.resources[node.resource]
-            if s.resources[node.resource].ratio != 0.0 or r.fatpipe or r.capacity <= 0.0:
-                s.resources[node.resource].ratio = -1.0
+            if r.ratio != 0.0 or r.fatpipe or r.capacity <= 0.0:
+                r.ratio = -1.0
             else:
-                s.resources[node.resource].ratio = node.usage / r.capacity
+                r.ratio = node.usage / r.capacity
+                r.node = k
     tightest = -1
+    most = 0.0
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
-        if node.usage > 0.0 and s.resources[node.resource].ratio > 0.0:
-            if tightest < 0:
+        if node.usage > 0.0:
+            r = s.resources[node.resource]
+            if r.ratio > most or (r.ratio == most and node.resource < tightest):
                 tightest = node.resource
-            else:
-                x = s.resources[node.resource].ratio
-                y = s.resources[tightest].ratio
-                if x > y or (x == y and node.resource < tightest):
-                    tightest = node.resource
+                most = r.ratio
+            if r.ratio > 0.0 and r.group >= 0:
+                leader = s.resources[r.group].leader
+                if leader < 0:
+                    s.resources[r.group].leader = node.resource
+                else:
+                    x = s.resources[leader].ratio
+                    if r.ratio > x or (r.ratio == x and node.resource < leader):
+                        s.resources[r.group].leader = node.resource
     return tightest
 
 
@@ -167,40 +181,25 @@ def load_ratios(s, task):
 def clear_ratios(s, task):
     t = s.tasks[task]
     for k in range(t.nodes, t.nodes + t.n_nodes):
-        s.resources[s.nodes[k].resource].ratio = 0.0
+        r = s.resources[s.nodes[k].resource]
+        r.ratio = 0.0
+        if r.group >= 0:
+            s.resources[r.group].leader = -1
 
 
 @jit
-def usage_of(s, task, resource):
-    """The node of a task on a resource (-1: none)."""
-    t = s.tasks[task]
-    for k in range(t.nodes, t.nodes + t.n_nodes):
-        if s.nodes[k].resource == resource and s.nodes[k].usage > 0.0:
-            return k
-    return -1
-
-
-@jit
-def choose_partner(s, task, resource):
-    """The tightest other resource of the same group that the task uses (its ratios are loaded)."""
+def choose_partner(s, resource):
+    """The tightest resource of the group that the task uses, -1 if it is this one (or none)."""
     group = s.resources[resource].group
-    best = -1
     if group < 0:
-        return best
-    t = s.tasks[task]
-    largest = 0.0
-    for k in range(t.nodes, t.nodes + t.n_nodes):
-        other = s.nodes[k].resource
-        r = s.resources[other]
-        if other != resource and r.group == group and r.ratio > largest:
-            largest = r.ratio
-            best = other
-    return best
+        return -1
+    leader = s.resources[group].leader
+    return -1 if leader == resource else leader
 
 
 @jit
-def violates(s, task, k):
-    """Whether node k of a task (its ratios are loaded) breaks the domination by the partner."""
+def violates(s, k):
+    """Whether node k (the ratios of its task are loaded) breaks the domination by the partner."""
     node = s.nodes[k]
     x = s.resources[node.resource].ratio
     partner = s.resources[node.resource].partner
@@ -212,7 +211,7 @@ def violates(s, task, k):
     if x < y * STRICTLY_LESS:
         return 0
     if x == y and partner < node.resource:
-        other = s.nodes[usage_of(s, task, partner)]
+        other = s.nodes[s.resources[partner].node]
         same = s.resources[partner].capacity == s.resources[node.resource].capacity
         if same and other.usage == node.usage and other.share == node.share:
             return 0
@@ -229,8 +228,8 @@ def classify(s, task):
         if node.usage > 0.0:
             r = s.resources[node.resource]
             if r.enabled == 0:
-                r.partner = choose_partner(s, task, node.resource)
-            node.violates = violates(s, task, k)
+                r.partner = choose_partner(s, node.resource)
+            node.violates = violates(s, k)
             r.enabled += 1
             r.violations += node.violates
             if r.enabled == 2 or (node.violates == 1 and r.violations == 1):

@@ -106,7 +106,10 @@ RESOURCE = np.dtype(
         ("level", REAL),  # last fair level found by bmf; inf: none
         ("mark", INT),
         ("local", INT),
-        ("ratio", REAL),  # scratch, 0 between uses
+        # Of the task that is being counted in or out; ratio is 0 and leader -1 between uses.
+        ("ratio", REAL),  # its use as a part of the capacity
+        ("node", INT),  # its node
+        ("leader", INT),  # of a group, in the record of its host: its tightest resource
         # Lists of resource numbers, one place in each record.
         ("slot_touched", INT),
         ("slot_sub", INT),
