@@ -9,7 +9,7 @@ from ptaskmodel.calibration.measurements import (
     MeasurementError,
     read_measurements,
 )
-from ptaskmodel.calibration.report import report
+from ptaskmodel.calibration.report import parameter_table, prediction_table, report
 from ptaskmodel.calibration.results import (
     Calibration,
     GroupCalibration,
@@ -33,7 +33,9 @@ __all__ = [
     "apply",
     "calibrate",
     "leave_one_pattern_out",
+    "parameter_table",
     "parse_labels",
+    "prediction_table",
     "rates_fitter",
     "read_calibration",
     "read_measurements",

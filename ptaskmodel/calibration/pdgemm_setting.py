@@ -13,6 +13,7 @@ from ptaskmodel.calibration.apply import scale_work
 from ptaskmodel.calibration.ptask import Setting
 from ptaskmodel.platform import Platform, load_platform
 
+CLUSTERS = ("paravance", "grisou")
 ORDER = 80_000
 PROCESSES = 256
 # A placement whose undisturbed runtime is that of the published table, 311.5 s.
@@ -58,9 +59,13 @@ def pdgemm_setting(
     )
 
 
-def bundle_of_labels(labels: Mapping[str, str]) -> Setting:
-    """The bundled task of a group of ``pdgemm_runtimes.csv``; other labels do not matter."""
-    return _known_setting(labels.get("cluster", "paravance"), None, 1, False)
+def bundle_of_labels(labels: Mapping[str, str], part: float = 1.0) -> Setting:
+    """The bundled task (or a part of it) on the cluster that a group's labels name.
+
+    Other labels do not matter to a bundle. Any cluster but the measured ones has the same nodes.
+    """
+    named = labels.get("cluster", "")
+    return _known_setting(named if named in CLUSTERS else CLUSTERS[0], None, 1, False, part)
 
 
 def phases_of_labels(phases: int) -> Callable[[Mapping[str, str]], Setting]:
@@ -78,5 +83,9 @@ def phases_of_labels(phases: int) -> Callable[[Mapping[str, str]], Setting]:
 
 
 @functools.lru_cache(maxsize=32)
-def _known_setting(cluster: str, phases: int | None, sub_blocks: int, blocking: bool) -> Setting:
-    return pdgemm_setting(cluster, phases=phases, blocking=blocking, sub_blocks=sub_blocks).merged()
+def _known_setting(
+    cluster: str, phases: int | None, sub_blocks: int, blocking: bool, part: float = 1.0
+) -> Setting:
+    return pdgemm_setting(
+        cluster, phases=phases, blocking=blocking, sub_blocks=sub_blocks, part=part
+    ).merged()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ptaskmodel.calibration.results import (
     Calibration,
@@ -11,6 +12,54 @@ from ptaskmodel.calibration.results import (
     Prediction,
     summarise,
 )
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def parameter_table(calibration: Calibration) -> pandas.DataFrame:
+    """One row a group and parameter: labels, value, stderr, low and high ends of 95 %, unit."""
+    import pandas as pd
+
+    rows = []
+    for group in calibration.groups:
+        for name, parameter in group.parameters.items():
+            low, high = parameter.interval95 or (None, None)
+            rows.append(
+                {
+                    **group.labels,
+                    "parameter": name,
+                    "value": parameter.value,
+                    "stderr": parameter.stderr,
+                    "low95": low,
+                    "high95": high,
+                    "unit": parameter.unit,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def prediction_table(calibration: Calibration) -> pandas.DataFrame:
+    """One row a measurement: labels, pattern, measured, predicted, residual (s), error, use."""
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {
+                **group.labels,
+                "pattern": str(row.measurement.pattern),
+                "competitors": row.measurement.competitors,
+                "measured_s": row.measurement.runtime_s,
+                "stddev_s": row.measurement.stddev_s,
+                "predicted_s": row.predicted_s,
+                "residual_s": row.residual_s,
+                "relative_error": row.relative_error,
+                "used_in_fit": row.used_in_fit,
+            }
+            for group in calibration.groups
+            for row in group.predictions
+        ]
+    )
 
 
 def report(calibration: Calibration, left_out: Sequence[Prediction] = ()) -> str:

@@ -27,6 +27,13 @@ class Prediction:
     used_in_fit: bool
 
     @property
+    def residual_s(self) -> float | None:
+        """predicted - measured, s."""
+        if self.predicted_s is None or self.measurement.runtime_s is None:
+            return None
+        return self.predicted_s - self.measurement.runtime_s
+
+    @property
     def relative_error(self) -> float | None:
         """(predicted - measured) / measured."""
         if self.predicted_s is None or self.measurement.runtime_s is None:

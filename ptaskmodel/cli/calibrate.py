@@ -62,6 +62,13 @@ from ptaskmodel.calibration.results import Fitter
     metavar="HOST,HOST",
     help="ptask: hosts between which the interference ran (needed with --platform).",
 )
+@click.option(
+    "--part",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="ptask: the part of PDGEMM that was run (0.25 in the follow-up experiment).",
+)
 def command(
     measurements: Path,
     model: str,
@@ -73,6 +80,7 @@ def command(
     platform: Path | None,
     tasks: Path | None,
     pair: str | None,
+    part: float,
 ) -> None:
     """Fit a model of interference to the runtimes in MEASUREMENTS, a CSV file.
 
@@ -86,7 +94,7 @@ def command(
             raise MeasurementError("--fix, --platform, --tasks and --pair need --model ptask")
         fitter = rates_fitter(model_error)
     else:
-        fitter = _ptask_fitter(fix, platform, tasks, pair, model_error)
+        fitter = _ptask_fitter(fix, (platform, tasks, pair), part, model_error)
     calibration = calibrate(groups, fitter, model, fit_on, str(measurements))
     left_out = leave_one_pattern_out(groups, fitter) if fit_on == "all" else ()
     click.echo(report(calibration, left_out), nl=False)
@@ -96,9 +104,8 @@ def command(
 
 def _ptask_fitter(
     fix: tuple[str, ...],
-    platform: Path | None,
-    tasks: Path | None,
-    pair: str | None,
+    given: tuple[Path | None, Path | None, str | None],
+    part: float,
     model_error: float,
 ) -> Fitter:
     from ptaskmodel.calibration.fit_ptask import DEFAULT_FIXED, ptask_fitter
@@ -106,13 +113,15 @@ def _ptask_fitter(
     from ptaskmodel.calibration.ptask import setting_from_files
     from ptaskmodel.cli.kernels import ready_kernels
 
-    given = (platform, tasks, pair)
+    fixed = dict(_fixed(text) for text in fix) if fix else DEFAULT_FIXED
+    platform, tasks, pair = given
     if any(given) and not all(given):
         raise MeasurementError("--platform, --tasks and --pair go together; give all three")
-    fixed = dict(_fixed(text) for text in fix) if fix else DEFAULT_FIXED
+    if part != 1.0 and any(given):
+        raise MeasurementError("--part is of PDGEMM; leave it out with --platform and --tasks")
     ready_kernels()
     if platform is None or tasks is None or pair is None:
-        return ptask_fitter(bundle_of_labels, fixed, model_error)
+        return ptask_fitter(lambda labels: bundle_of_labels(labels, part), fixed, model_error)
     return ptask_fitter(setting_from_files(platform, tasks, pair.split(",")), fixed, model_error)
 
 

@@ -49,6 +49,16 @@ def test_calibrate_the_simulated_task(runtimes, tmp_path, capsys):
     }
 
 
+def test_calibrate_on_the_follow_up(repository_measurements, tmp_path):
+    file = str(repository_measurements / "pdgemm_tcp_connections.csv")
+    output = tmp_path / "c.json"
+    options = ["--model", "ptask", "--fit-on", "endpoints", "--competitors", "n_host_pairs"]
+    assert main(["calibrate", file, *options, "--part", "0.25", "--output", str(output)]) == 0
+    paravance = json.loads(output.read_text())["groups"][1]["parameters"]
+    assert paravance["competitors"]["value"] == pytest.approx(6.69, abs=0.05)
+    assert 0.8 < paravance["network_efficiency"]["value"] < 1.0
+
+
 def test_a_users_own_measurements_end_in_a_simulation(tmp_path, capsys):
     (tmp_path / "p.xml").write_text(TwoGroups("lab", nodes_per_group=1).xml())
     (tmp_path / "t.json").write_text(
@@ -86,6 +96,7 @@ def test_a_users_own_measurements_end_in_a_simulation(tmp_path, capsys):
         (["--fix", "competitors=3"], "need --model ptask"),
         (["--model", "ptask", "--fix", "competitors=zero"], "give NAME=VALUE with a value > 0"),
         (["--model", "ptask", "--pair", "a,b"], "go together; give all three"),
+        (["--model", "ptask", "--part", "2"], "2.0 is not in the range"),
         (["--competitors", "n_flows"], "no column 'n_flows'"),
         (["--output", "/nowhere/c.json"], "cannot be written"),
     ],

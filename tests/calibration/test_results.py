@@ -14,6 +14,8 @@ from ptaskmodel.calibration import (
     Parameter,
     apply,
     calibrate,
+    parameter_table,
+    prediction_table,
     rates_fitter,
     read_calibration,
     read_measurements,
@@ -74,6 +76,16 @@ def test_the_report_shows_parameters_rows_and_errors(rates):
     assert "did not end" in text
     assert "(28 rows)" in text
     assert max(len(line) for line in text.splitlines()) < 120
+
+
+def test_tables_have_every_parameter_and_row(rates):
+    parameters = parameter_table(rates)
+    assert len(parameters) == 14
+    assert (parameters.low95 < parameters.value).all()
+    rows = prediction_table(rates)
+    assert len(rows) == 48
+    first = rows.iloc[1]
+    assert first.residual_s == pytest.approx(first.predicted_s - first.measured_s)
 
 
 @pytest.mark.parametrize(
