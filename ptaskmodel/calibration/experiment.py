@@ -214,7 +214,7 @@ def time_scale_table(groups: Sequence[MeasuredGroup], repeats: int = 3) -> panda
     """What a finer time scale brings and costs: from one bundled task to one phase an iteration.
 
     Each row: a group, the number of phases (0: bundled), the mean error between the endpoints of
-    the model fitted on the endpoints, and the wall time of one simulated run (15/15).
+    the model fitted on the endpoints, and the wall time of one prediction (15/15).
     """
     import pandas as pd
 
@@ -251,7 +251,7 @@ def time_scale_table(groups: Sequence[MeasuredGroup], repeats: int = 3) -> panda
 def _shortest_time(
     setting: Setting, values: Mapping[str, float], row: Measurement, repeats: int
 ) -> float:
-    """Wall time in s of one simulated run, the shortest of some."""
+    """Wall time in s of one prediction (undisturbed, then disturbed), the shortest of some."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()

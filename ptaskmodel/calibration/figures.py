@@ -325,7 +325,7 @@ def time_scale_figure(table: pandas.DataFrame) -> Figure:
         axis.set_xlabel("phases of the simulated task")
     axes[0, 0].set(ylabel="mean error between the endpoints (%)", ylim=(0, None))
     axes[0, 0].set_title("What a finer time scale brings")
-    axes[0, 1].set(ylabel="wall time of one simulated run (ms)", yscale="log")
+    axes[0, 1].set(ylabel="wall time of one prediction, two runs (ms)", yscale="log")
     axes[0, 1].set_title("What it costs")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
