@@ -37,6 +37,8 @@ PATIENCE = 200
 GIVE_UP = 1_000_000
 # Unsigned indices spare the test for negative ones in the innermost loops.
 ONE = np.uint64(1)
+# States of a task; FIXED ones are still charged.
+LIVE, FIXED, GONE = 0, 1, 2
 # A literal 0 given to a kernel would be compiled for as a type of its own.
 ZERO = np.int64(0)
 
@@ -53,7 +55,7 @@ def fairbottleneck_corrected(problem: SharingProblem) -> Allocation:
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 scratch arrays of the kernel."""
-    return 3 * m + 2 * n + elements, 3 * m + 2 * n + 3 * elements
+    return 3 * m + 2 * n, 3 * m + 2 * n + 2 * elements
 
 
 def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
@@ -95,15 +97,13 @@ def solve_fairbottleneck(
     users = reals[2 * m : 3 * m]
     increment = reals[3 * m : 3 * m + n]
     ceiling = reals[3 * m + n : 3 * m + 2 * n]
-    fixed_usage = reals[3 * m + 2 * n : 3 * m + 2 * n + z]
     last_use = integers[:m]
     active = integers[m : 2 * m]
     fat = integers[2 * m : 3 * m]
     present = integers[3 * m : 3 * m + n]
-    fixed_end = integers[3 * m + n : 3 * m + 2 * n]
-    fixed_resource = integers[3 * m + 2 * n : 3 * m + 2 * n + z]
-    user = integers[3 * m + 2 * n + z : 3 * m + 2 * n + 2 * z]
-    earlier_use = integers[3 * m + 2 * n + 2 * z : 3 * m + 2 * n + 3 * z]
+    state = integers[3 * m + n : 3 * m + 2 * n]
+    user = integers[3 * m + 2 * n : 3 * m + 2 * n + z]
+    earlier_use = integers[3 * m + 2 * n + z : 3 * m + 2 * n + 2 * z]
 
     n_fat = ZERO
     for r in range(m):
@@ -117,7 +117,7 @@ def solve_fairbottleneck(
             else:
                 fat[n_fat] = r
                 n_fat += 1
-    # `present` holds the tasks, newest first, that are live (fixed_end < 0) or still charged.
+    # `present` holds the tasks, newest first, that are live or still charged.
     n_present = ZERO
     for i in range(n - 1, -1, -1):
         top = bound[i]
@@ -136,10 +136,10 @@ def solve_fairbottleneck(
         limit[i] = -2
         if idle:
             rate[i] = 1.0
-            fixed_end[i] = start[i]
+            state[i] = GONE
         else:
             rate[i] = 0.0
-            fixed_end[i] = -1
+            state[i] = LIVE
             present[n_present] = i
             n_present += 1
 
@@ -154,8 +154,8 @@ def solve_fairbottleneck(
         for a in range(n_present):
             i = present[a]
             first = np.uint64(start[i])
-            if fixed_end[i] < 0:
-                last = np.uint64(start[i + 1])
+            last = np.uint64(start[i + 1])
+            if state[i] == LIVE:
                 d = ceiling[i] - rate[i]
                 for k in range(first, last):
                     x = share[np.uint64(resource[k])] / usage[k]
@@ -169,22 +169,16 @@ def solve_fairbottleneck(
                 if rate[i] == ceiling[i]:
                     n_live -= 1
                     limit[i] = _bounding(i, start, resource, usage, capacity, fatpipe, bound)
-                    _fix(
-                        i, start, resource, usage, users, corrected, fixed_end, fixed_resource,
-                        fixed_usage,
-                    )  # fmt: skip
+                    _fix(i, start, resource, usage, users, state)
             else:
                 d = increment[i]
-                q = first
-                for k in range(first, np.uint64(fixed_end[i])):
-                    r = np.uint64(fixed_resource[k])
+                state[i] = GONE
+                for j in range(first, last):
+                    k = last - ONE + first - j
+                    r = np.uint64(resource[k])
                     if users[r] > 0.0:
-                        x = fixed_usage[k]
-                        left[r] -= x * d
-                        fixed_resource[q] = r
-                        fixed_usage[q] = x
-                        q += ONE
-                fixed_end[i] = q
+                        left[r] -= usage[k] * d
+                        state[i] = FIXED
         if n_fat > 0:
             _charge_fatpipes(n_fat, fat, last_use, earlier_use, user, usage, increment, share, left)
         # A resource with nothing left fixes its live users, and is never looked at again.
@@ -196,17 +190,14 @@ def solve_fairbottleneck(
                 k = last_use[r]
                 while k >= 0:
                     i = user[k]
-                    if fixed_end[i] < 0:
+                    if state[i] == LIVE:
                         n_live -= 1
                         limit[i] = r
-                        _fix(
-                            i, start, resource, usage, users, corrected, fixed_end, fixed_resource,
-                            fixed_usage,
-                        )  # fmt: skip
+                        _fix(i, start, resource, usage, users, state)
                     k = earlier_use[k]
         if n_live < before:
             quiet = 0
-            n_present = _still_present(n_present, present, start, fixed_end)
+            n_present = _still_present(n_present, present, state, corrected)
             if n_live < half:
                 half = n_live // 2
                 n_active = _still_active(n_active, active, users)
@@ -214,12 +205,12 @@ def solve_fairbottleneck(
             quiet += 1
             if n_fat > 0 and quiet % PATIENCE == 0:
                 endless = _leap(
-                    start, resource, usage, capacity, fatpipe, ceiling, rate, fixed_end, increment,
+                    start, resource, usage, capacity, fatpipe, ceiling, rate, state, increment,
                     users, left,
                 )  # fmt: skip
                 if endless or quiet >= GIVE_UP:
                     _stop(
-                        start, resource, usage, capacity, fatpipe, ceiling, rate, limit, fixed_end,
+                        start, resource, usage, capacity, fatpipe, ceiling, rate, limit, state,
                         users, left,
                     )  # fmt: skip
                     n_live = 0
@@ -241,27 +232,22 @@ def _share(m, n_active, active, users, left, share, n_fat, fat):
 
 
 @jit
-def _fix(i, start, resource, usage, users, corrected, fixed_end, fixed_resource, fixed_usage):
-    """Count a task out of its resources; copy its uses, last first, if they are still charged."""
-    q = start[i]
-    for k in range(start[i + 1] - 1, start[i] - 1, -1):
+def _fix(i, start, resource, usage, users, state):
+    """Count a task out of the live users of its resources."""
+    state[i] = FIXED
+    for k in range(start[i], start[i + 1]):
         r = resource[k]
         if users[r] > 0.0 and usage[k] > 0.0:
             users[r] -= 1.0
-            if not corrected:
-                fixed_resource[q] = r
-                fixed_usage[q] = usage[k]
-                q += 1
-    fixed_end[i] = q
 
 
 @jit
-def _still_present(n_present, present, start, fixed_end):
+def _still_present(n_present, present, state, corrected):
     """Forget the tasks that are fixed and charge nothing any more."""
     q = 0
     for a in range(n_present):
         i = present[a]
-        if fixed_end[i] != start[i]:
+        if state[i] == LIVE or (state[i] == FIXED and not corrected):
             present[q] = i
             q += 1
     return q
@@ -318,9 +304,7 @@ def _first_negative(h0, h1, h2):
 
 
 @jit
-def _leap(
-    start, resource, usage, capacity, fatpipe, ceiling, rate, fixed_end, increment, users, left
-):
+def _leap(start, resource, usage, capacity, fatpipe, ceiling, rate, state, increment, users, left):
     """Do at once as many rounds as go on in the same way; returns True if they go on for ever.
 
     With every live task i limited by a FATPIPE f whose least consumer is a fixed task, each round
@@ -339,7 +323,7 @@ def _leap(
         if fatpipe[r]:
             a_loss[r] = np.inf
     for i in range(n):
-        if fixed_end[i] >= start[i]:
+        if state[i] != LIVE:
             for k in range(start[i], start[i + 1]):
                 if usage[k] > 0.0:
                     r = resource[k]
@@ -348,7 +332,7 @@ def _leap(
                     else:
                         a_loss[r] += usage[k] * increment[i]
     for i in range(n):
-        if fixed_end[i] < 0:
+        if state[i] == LIVE:
             least = np.inf
             for k in range(start[i], start[i + 1]):
                 r = resource[k]
@@ -368,7 +352,7 @@ def _leap(
                     b_loss[r] += ratio * a_loss[f]
     rounds = np.inf
     for i in range(n):
-        if fixed_end[i] < 0:
+        if state[i] == LIVE:
             f = resource[limiting[i]]
             a = usage[limiting[i]]
             c = a_loss[f]
@@ -394,7 +378,7 @@ def _leap(
     t = np.floor(rounds) - 1.0
     if t >= 1.0:
         for i in range(n):
-            if fixed_end[i] < 0:
+            if state[i] == LIVE:
                 f = resource[limiting[i]]
                 rate[i] += (left[f] * t - a_loss[f] * (0.5 * t * (t - 1.0))) / usage[limiting[i]]
         for r in range(m):
@@ -404,10 +388,10 @@ def _leap(
 
 
 @jit
-def _stop(start, resource, usage, capacity, fatpipe, ceiling, rate, limit, fixed_end, users, left):
+def _stop(start, resource, usage, capacity, fatpipe, ceiling, rate, limit, state, users, left):
     """End rounds that would not end: a task limited by a FATPIPE is given its whole capacity."""
     for i in range(start.size - 1):
-        if fixed_end[i] < 0:
+        if state[i] == LIVE:
             least = np.inf
             for k in range(start[i], start[i + 1]):
                 r = resource[k]
