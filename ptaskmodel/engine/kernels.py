@@ -86,6 +86,7 @@ def log_rate(s, task, rate, limit):
         clock = s.clock[0]
         entry = s.log[clock.n_log]
         entry.task = task
+        entry.stage = s.programs[s.tasks[task].program].first + s.tasks[task].stage
         entry.time = clock.now
         entry.rate = rate
         entry.limit = limit
@@ -156,15 +157,15 @@ def end_stage(s, task):
         end_task(s, task, FAILED)
         return
     program = s.programs[t.program]
+    if t.stage + 1 == program.count and t.repeat + 1 == program.repeat:
+        end_task(s, task, COMPLETED)
+        return
+    leave(s, task, READY)
     t.stage += 1
     if t.stage == program.count:
         t.stage = 0
         t.repeat += 1
-    if t.repeat == program.repeat:
-        end_task(s, task, COMPLETED)
-    else:
-        leave(s, task, READY)
-        queue(s, task)
+    queue(s, task)
 
 
 @jit
@@ -569,7 +570,7 @@ def reshare(s, o):
         clock.unsolved = 1
         if status != 0:
             return UNSOLVED
-    if s.log.size > 0 and clock.n_log + 2 * clock.n_sub > s.log.size:
+    if s.log.size > 0 and clock.n_log + clock.n_sub + clock.n_enabled + 16 > s.log.size:
         return LOG_FULL
     clock.unsolved = 0
     if o.solver == BMF:

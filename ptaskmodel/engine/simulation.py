@@ -46,13 +46,15 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.engine.store import (
     enlarged,
+    new_log,
+    new_log_size,
     new_state,
     room_for_nodes,
     room_for_tasks,
     room_for_timers,
     task_template,
 )
-from ptaskmodel.engine.usage import Layout
+from ptaskmodel.engine.usage import Layout, Row
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.sharing.problem import SharingProblem
@@ -205,6 +207,7 @@ class Simulation:
         self._laid_to = 0  # tasks whose first stage has been laid out ahead
         self._idle = False
         self._observers: list[Observer] = []
+        self._sink: Callable[[np.ndarray], None] | None = None
         config = platform.config
         self._options = Options(
             solver=self._code,
@@ -452,7 +455,9 @@ class Simulation:
             elif status == LOG_FULL:
                 self._empty_log()
             else:
-                self._idle = status == IDLE
+                self._idle = bool(status == IDLE)
+                if self._sink is not None:
+                    self._empty_log()
                 return int(status)
 
     def _advance_observed(self, options: Options) -> int:
@@ -560,16 +565,37 @@ class Simulation:
                 s, task, laid["latency_bytes"], laid["penalty"], self._options.gamma
             )
 
-    def _empty_log(self) -> None:
-        s = self._s
-        if int(s.clock[0]["n_log"]) == 0:
-            self._s = s._replace(log=enlarged(s.log, 4 * len(s.tasks) + 64))
-            return
-        self._sink(s.log[: int(s.clock[0]["n_log"])].copy())
-        s.clock[0]["n_log"] = 0
+    def log_rates(self, sink: Callable[[np.ndarray], None]) -> None:
+        """Hand every change of a rate from now on to ``sink``, in arrays of `state.LOG` records.
 
-    def _sink(self, entries: np.ndarray) -> None:
-        """Where the log goes."""
+        Rates are constant between two records of a task, and the resources that it uses are those
+        of `stage_row`. What is left is handed over whenever a run stops. No result changes.
+        """
+        self._sink = sink
+        self._s = self._s._replace(log=new_log(len(self._facts)))
+
+    def stage_row(self, stage: int) -> Row:
+        """What a stage (number in a `state.LOG` record) asks of each resource, as of now."""
+        program = self._programs.stage_program[stage]
+        work = self._programs.stage_work[stage]
+        hosts, competitors = self._programs.hosts[program], self._programs.competitors[program]
+        return self._layout.lay(work, hosts, competitors)  # type: ignore[arg-type]
+
+    def resource_name(self, resource: int) -> tuple[str, str]:
+        """("host" or "link", name) of a resource number of `stage_row` or of a record's limit."""
+        n = len(self.platform.hosts)
+        if resource < n:
+            return "host", self.platform.hosts[resource].name
+        return "link", self.platform.links[resource - n].name
+
+    def _empty_log(self) -> None:
+        """Hand the log to whoever wants it; make it larger if one date may not fit."""
+        n = int(self._s.clock[0]["n_log"])
+        if n and self._sink is not None:
+            self._sink(np.array(self._s.log[:n]))
+        self._s.clock[0]["n_log"] = 0
+        if len(self._s.log) < new_log_size(len(self._facts)):
+            self._s = self._s._replace(log=new_log(len(self._facts)))
 
     # --- changes while running --------------------------------------------------------------
 
@@ -658,6 +684,9 @@ class Simulation:
         twin._ids = self._ids.copy()
         twin._index = self._index.copy()
         twin._observers = []
+        twin._sink = None
+        twin._s = twin._s._replace(log=self._s.log[:0].copy())
+        twin._s.clock[0]["n_log"] = 0
         return twin
 
     def snapshot(self) -> Snapshot:

@@ -174,7 +174,11 @@ PROFILE = np.dtype(
 
 PROFILE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
-LOG = np.dtype([("task", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], align=True)
+# From `time` on, this stage of this task progresses at `rate`, limited by resource `limit` (-1: its
+# own bound, -2: nothing, which with a rate of 0 says that it stopped).
+LOG = np.dtype(
+    [("task", INT), ("stage", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], align=True
+)
 
 CLOCK = np.dtype(
     [

@@ -180,3 +180,13 @@ def room_for_timers(state: State, count: int) -> State:
     return state._replace(
         timers=enlarged(state.timers, int(state.clock[0]["n_timers"]) + count + 4)
     )
+
+
+def new_log_size(tasks: int) -> int:
+    """Room that the log needs: at one date, every task may stop and every task change its rate."""
+    return 4 * tasks + 4096
+
+
+def new_log(tasks: int) -> np.ndarray:
+    """A log for that many tasks."""
+    return records(new_log_size(tasks), LOG)
