@@ -369,7 +369,9 @@ class Layout:
         if latency * model.latency_factor > 0.0:
             penalty = latency
             if model.weight_s > 0.0:
-                penalty += float((model.weight_s / self.bandwidth_Bps[links]).sum())
+                # In the order of the route, as SimGrid adds: ties on a FATPIPE are decided by it.
+                for bandwidth_Bps in self.bandwidth_Bps[links].tolist():
+                    penalty += model.weight_s / bandwidth_Bps
         usage = np.array(list(use.values()))
         return Row(
             np.array(list(use), dtype=np.int64),
