@@ -25,6 +25,8 @@ from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.tasks import DelayWork, HomogeneousWork, SequenceWork
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.jit
+
 GRAPHENE = ROOT / "platforms" / "graphene.xml"
 TINY = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

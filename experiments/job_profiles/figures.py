@@ -1,0 +1,159 @@
+"""The figures of the experiment: Gantt charts, distributions, simulation times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Rectangle
+
+CABINETS = (0, 39, 74, 104, 144)
+COLOURS = {8: "#4c78a8", 16: "#f2a541", 32: "#b5496b"}
+SHOWN = ("first-fit", "random", "contiguous", "contiguous-best-effort")
+LABELS = {
+    "first-fit": "first free",
+    "random": "random",
+    "contiguous": "contiguous",
+    "contiguous-best-effort": "contiguous\nif possible",
+}
+PROFILES = ("delay", "ptask")
+
+Runs = Mapping[str, Mapping[str, Any]]
+Results = Mapping[str, Mapping[str, Any]]
+
+
+def draw_all(output: Path, wanted: Runs, results: Results) -> list[Path]:
+    """Write the figures as PNG; returns their paths."""
+    smallest = min(parameters["jobs"] for parameters in wanted.values())
+    largest = max(parameters["jobs"] for parameters in wanted.values())
+    made = [
+        gantt(output / f"gantt_{smallest}.png", smallest, wanted, results),
+        distributions(output / f"distributions_{largest}.png", largest, wanted, results),
+        simulation_times(output / "simulation_times.png", wanted, results),
+    ]
+    plt.close("all")
+    return made
+
+
+def _of(wanted: Runs, results: Results, **fixed: Any) -> list[Mapping[str, Any]]:
+    """The results whose parameters have these values."""
+    return [
+        results[name]
+        for name, parameters in wanted.items()
+        if all(parameters[key] == value for key, value in fixed.items())
+    ]
+
+
+def gantt(path: Path, jobs: int, wanted: Runs, results: Results) -> Path:
+    """Who ran where and when: first free and contiguous nodes, delays and parallel tasks."""
+    allocations = ("first-fit", "contiguous")
+    figure, axes = plt.subplots(2, 2, figsize=(12, 7.5), sharex=True, sharey=True)
+    last = 0.0
+    for row, profiles in enumerate(PROFILES):
+        for column, allocation in enumerate(allocations):
+            axis = axes[row, column]
+            (result, *_) = _of(
+                wanted, results, jobs=jobs, profiles=profiles, allocation=allocation, seed=1
+            )
+            last = max(last, _draw_jobs(axis, result["jobs"]))
+            axis.set_title(f"{profiles}s, {LABELS[allocation]} nodes", fontsize=11)
+            for border in CABINETS[1:-1]:
+                axis.axhline(border, color="black", linewidth=0.8)
+    for axis in axes[-1]:
+        axis.set_xlabel("time (s)")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("node (lines: cabinets)")
+    axes[0, 0].set_xlim(0, last * 1.01)
+    axes[0, 0].set_ylim(0, CABINETS[-1])
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS.values()]
+    names = [f"FT.C on {nodes} nodes" for nodes in COLOURS]
+    figure.legend(handles, names, loc="lower center", ncols=3, frameon=False)
+    figure.suptitle(f"{jobs} FT jobs on Graphene, first come first served")
+    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    figure.savefig(path, dpi=110)
+    return path
+
+
+def _draw_jobs(axis: Any, rows: Sequence[Sequence[Any]]) -> float:
+    """Draw one rectangle for each run of consecutive nodes of a job; the date of the last end."""
+    for nodes, colour in COLOURS.items():
+        boxes = [
+            Rectangle((start, first), finish - start, length)
+            for size, _, start, finish, pieces in rows
+            if size == nodes
+            for first, length in pieces
+        ]
+        axis.add_collection(
+            PatchCollection(boxes, facecolor=colour, edgecolor="white", linewidth=0.2)
+        )
+    return max(row[3] for row in rows)
+
+
+def distributions(path: Path, jobs: int, wanted: Runs, results: Results) -> Path:
+    """Running and waiting times by profile and allocation, all seeds together."""
+    figure, axes = plt.subplots(1, 2, figsize=(12, 5))
+    for axis, (label, first, second) in zip(
+        axes, (("running time (s)", 2, 3), ("waiting time (s)", 1, 2)), strict=True
+    ):
+        positions, values, colours, shades = [], [], [], {"delay": "#bbbbbb", "ptask": "#4c78a8"}
+        for k, allocation in enumerate(SHOWN):
+            for side, profiles in enumerate(PROFILES):
+                found = _of(wanted, results, jobs=jobs, profiles=profiles, allocation=allocation)
+                rows = [row for result in found for row in result["jobs"]]
+                positions.append(k + (side - 0.5) * 0.36)
+                values.append([row[second] - row[first] for row in rows])
+                colours.append(shades[profiles])
+        boxes = axis.boxplot(
+            values, positions=positions, widths=0.3, whis=(5, 95), showfliers=False,
+            patch_artist=True, showmeans=True, medianprops={"color": "black"},
+            meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "white",
+                       "markeredgecolor": "black"},
+        )  # fmt: skip
+        for box, colour in zip(boxes["boxes"], colours, strict=True):
+            box.set_facecolor(colour)
+        axis.set_xticks(range(len(SHOWN)), [LABELS[name] for name in SHOWN])
+        axis.set_ylabel(label)
+        if first == 1:
+            axis.set_yscale("symlog", linthresh=1.0)
+        axis.set_ylim(bottom=0)
+        axis.grid(axis="y", linewidth=0.4)
+        handles = [Rectangle((0, 0), 1, 1, color=shade) for shade in shades.values()]
+        axis.legend(handles, ["delays", "parallel tasks"], frameon=False)
+    figure.suptitle(
+        f"{jobs} FT jobs on Graphene: boxes 25 to 75 %, whiskers 5 to 95 %, diamonds means"
+    )
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    return path
+
+
+def simulation_times(path: Path, wanted: Runs, results: Results) -> Path:
+    """Wall time of the simulations, median over the seeds."""
+    counts = sorted({parameters["jobs"] for parameters in wanted.values()})
+    figure, axis = plt.subplots(figsize=(7, 4))
+    width = 0.8 / (2 * len(counts))
+    for k, allocation in enumerate(SHOWN):
+        for n, count in enumerate(counts):
+            for side, profiles in enumerate(PROFILES):
+                found = _of(wanted, results, jobs=count, profiles=profiles, allocation=allocation)
+                middle = float(np.median([result["simulation_s"] for result in found]))
+                place = k + (2 * n + side - len(counts) + 0.5) * width
+                shade = ("#bbbbbb", "#4c78a8")[side]
+                axis.bar(place, middle, width * 0.92, color=shade, alpha=0.55 + 0.45 * n)
+    axis.set_yscale("log")
+    axis.set_xticks(range(len(SHOWN)), [LABELS[name] for name in SHOWN])
+    axis.set_ylabel("time to simulate (s)")
+    axis.set_title(
+        "Time to simulate " + " and ".join(map(str, counts)) + " jobs: delays grey, tasks blue"
+    )
+    axis.grid(axis="y", linewidth=0.4)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    return path

@@ -1,0 +1,165 @@
+"""Delays against parallel tasks: does it matter where jobs are placed?
+
+NAS FT jobs of class C on 8, 16 and 32 nodes arrive at the Graphene cluster and start first come
+first served. Their profiles are parallel tasks, or delays as long as the tasks alone; their nodes
+are the first that are free, or random ones, or contiguous ones (strict, or as few pieces as
+possible). Every combination is run; a second start reuses the runs that are there.
+
+    python experiments/job_profiles/run.py -o results/job_profiles
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.batch.campaign import run_campaign
+from ptaskmodel.batch.hostset import runs
+from ptaskmodel.batch.metrics import contention_slowdown, metrics
+from ptaskmodel.batch.run import BatchOptions, run_batch
+from ptaskmodel.platform import load_platform
+from ptaskmodel.workload.generate import JobKind, weibull
+from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.tasks import HomogeneousWork
+
+HERE = Path(__file__).resolve().parent
+PLATFORM = HERE.parent.parent / "platforms" / "graphene.xml"
+PROFILES = {"delay": "delay", "ptask": "as-given"}
+ALLOCATIONS = ("first-fit", "random", "contiguous", "contiguous-best-effort")
+NODES = (8, 16, 32)
+CUBE = 512**3
+ITERATIONS = 20
+SHAPE = 2.0
+
+
+def ft_class_c(nodes: int) -> HomogeneousWork:
+    """NAS FT class C: 20 iterations, each an all-to-all and a 3-D FFT of 512^3 complex values.
+
+    An all-to-all moves 16 bytes a value in all, 1 / nodes^2 of that from a node to another; a 3-D
+    FFT costs 5 N log2 N flop. As one parallel task, the iterations follow each other without a gap.
+    """
+    flops = ITERATIONS * 5 * CUBE * math.log2(CUBE) / nodes
+    volume = ITERATIONS * 16 * CUBE / nodes**2
+    return HomogeneousWork(flops, volume)
+
+
+def workload(jobs: int, seed: int, scale_s: float) -> Workload:
+    """FT jobs of the three sizes, equally likely, with Weibull times between arrivals."""
+    kinds = [JobKind(f"ft.C.{nodes}", ft_class_c(nodes), nodes) for nodes in NODES]
+    return weibull(jobs, kinds, seed, shape=SHAPE, scale_s=scale_s, hosts=144)
+
+
+@cache
+def platform() -> Any:
+    return load_platform(PLATFORM)
+
+
+def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Metrics of one combination, and for each job: size, dates, nodes, time alone."""
+    options = BatchOptions(
+        policy="fcfs",
+        allocation=parameters["allocation"],
+        profiles=PROFILES[parameters["profiles"]],
+        estimates="walltime",
+        seed=parameters["seed"],
+    )
+    jobs = workload(parameters["jobs"], parameters["seed"], parameters["scale_s"])
+    result = run_batch(platform(), jobs, options)
+    schedule = result.schedule
+    rows = [
+        (
+            run.job.num_hosts,
+            run.job.submit_time_s,
+            run.start_time_s,
+            run.finish_time_s,
+            list(runs(run.hosts)),
+        )
+        for run in schedule.final
+    ]
+    alone = result.alone_s
+    found: dict[str, Any] = {
+        "metrics": metrics(schedule, alone_s=alone),
+        "jobs": rows,
+        "simulation_s": result.simulation_s,
+    }
+    if alone is not None:
+        found["contention"] = contention_slowdown(schedule, alone).tolist()
+    return found
+
+
+def campaign(jobs: list[int], seeds: int, scale_s: float) -> dict[str, dict[str, Any]]:
+    """Name and parameters of every run."""
+    return {
+        f"{count}_jobs_{profiles}_{allocation}_seed_{seed}": {
+            "jobs": count,
+            "profiles": profiles,
+            "allocation": allocation,
+            "seed": seed,
+            "scale_s": scale_s,
+        }
+        for count in jobs
+        for seed in range(1, seeds + 1)
+        for profiles in PROFILES
+        for allocation in ALLOCATIONS
+    }
+
+
+def write_table(
+    path: Path, runs_: Mapping[str, Mapping[str, Any]], results: Mapping[str, Any]
+) -> None:
+    """One line a combination, means over the seeds."""
+    groups: dict[tuple, list[Any]] = {}
+    for name, parameters in runs_.items():
+        key = (parameters["jobs"], parameters["profiles"], parameters["allocation"])
+        groups.setdefault(key, []).append(results[name])
+    columns = ("execution_s", "waiting_s", "turnaround_s", "utilisation", "makespan_s")
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        header = ["jobs", "profiles", "allocation", *(f"mean_{c}" for c in columns)]
+        writer.writerow([*header, "mean_contention_slowdown", "simulation_s"])
+        for key, group in groups.items():
+            values = [np.mean([_mean(r["metrics"][c]) for r in group]) for c in columns]
+            values.append(np.mean([np.mean(r.get("contention", [1.0])) for r in group]))
+            values.append(np.median([r["simulation_s"] for r in group]))
+            writer.writerow([*key, *(f"{value:.6g}" for value in values)])
+
+
+def _mean(value: Any) -> float:
+    return value["mean"] if isinstance(value, dict) else value
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=Path, default=Path("results/job_profiles"))
+    parser.add_argument("--jobs", type=int, nargs="+", default=[512, 1024])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=6.0, help="of arrivals, s (default: 6)")
+    parser.add_argument("--processes", type=int, help="at once (default: one a core)")
+    given = parser.parse_args()
+    wanted = campaign(given.jobs, given.seeds, given.scale)
+
+    def tell(done: int, total: int, name: str) -> None:
+        print(f"{done}/{total} {name}", file=sys.stderr)
+
+    results = run_campaign(
+        given.output / "runs", wanted, one_run, processes=given.processes, tell=tell
+    )
+    write_table(given.output / "summary.csv", wanted, results)
+    from figures import draw_all
+
+    for path in draw_all(given.output, wanted, results):
+        print(path)
+    print((given.output / "summary.csv").read_text(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
