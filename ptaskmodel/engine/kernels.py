@@ -45,6 +45,11 @@ from ptaskmodel.engine.state import (
     LATENCY_END,
     LATENT,
     LAYOUT,
+    LIMIT_DELAY,
+    LIMIT_LATENCY,
+    LIMIT_NOTHING,
+    LIMIT_SUSPENDED,
+    LIMIT_UNKNOWN,
     LOG_FULL,
     PAUSED,
     READY,
@@ -111,7 +116,7 @@ def leave(s, task, state):
     t = s.tasks[task]
     if t.state == RUNNING:
         if t.rate > 0.0:
-            log_rate(s, task, 0.0, -2)
+            log_rate(s, task, 0.0, LIMIT_NOTHING)
         remove_end(s, task)
         disable(s, task, state)
     t.timer += 1
@@ -191,6 +196,7 @@ def share(s, task, gamma):
     else:
         refresh_bound(s, task, gamma)
         enable(s, task)
+        t.limit = LIMIT_UNKNOWN
 
 
 @jit
@@ -208,6 +214,8 @@ def begin_stage(s, task, gamma):
         return GROW_NODES
     if clock.n_timers + 3 > s.timers.size:
         return GROW_TIMERS
+    if s.log.size > 0 and clock.n_log + 1 > s.log.size:
+        return LOG_FULL
     if np.isnan(t.started):
         t.started = clock.now
         if t.walltime < INFINITY:
@@ -225,9 +233,11 @@ def begin_stage(s, task, gamma):
     t.rate = 0.0
     if not np.isnan(stage.delay):
         t.state = DELAYED
+        log_rate(s, task, 0.0, LIMIT_DELAY)
         push_timer(s, clock.now + stage.delay, DELAY_END, task, t.timer)
     elif stage.latency > 0.0:
         t.state = LATENT
+        log_rate(s, task, 0.0, LIMIT_LATENCY)
         push_timer(s, clock.now + stage.latency, LATENCY_END, task, t.timer)
     else:
         share(s, task, gamma)
@@ -594,8 +604,6 @@ def run(s, o):
     while True:
         if clock.latency_changed == 1:
             return LATENCY_CHANGED
-        if s.log.size > 0 and clock.n_log + clock.n_enabled + 16 > s.log.size:
-            return LOG_FULL
         status = begin_ready(s, o.gamma)
         if status != OK:
             return status
@@ -604,6 +612,8 @@ def run(s, o):
         status = reshare(s, o)
         if status != OK:
             return status
+        if s.log.size > 0 and clock.n_log + clock.n_enabled + 16 > s.log.size:
+            return LOG_FULL
         if clock.stepping == 1 or o.mode == SETTLE:
             clock.stepping = 0
             return STEPPED
@@ -664,9 +674,9 @@ def suspend(s, task):
     clock = s.clock[0]
     t = s.tasks[task]
     t.suspended_in = t.state
+    log_rate(s, task, 0.0, LIMIT_SUSPENDED)
     if t.state == RUNNING:
         t.remaining = max(t.remaining - t.rate * (clock.now - t.updated), 0.0)
-        log_rate(s, task, 0.0, -2)
         remove_end(s, task)
         disable(s, task, SUSPENDED)
         t.rate = 0.0
@@ -689,4 +699,5 @@ def resume(s, task, gamma):
         share(s, task, gamma)
         return
     kind = LATENCY_END if t.state == LATENT else DELAY_END
+    log_rate(s, task, 0.0, LIMIT_LATENCY if t.state == LATENT else LIMIT_DELAY)
     push_timer(s, s.clock[0].now + t.pending, kind, task, t.timer)

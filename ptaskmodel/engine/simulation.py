@@ -28,6 +28,8 @@ from ptaskmodel.engine.state import (
     LATENCY_CHANGED,
     LATENT,
     LAYOUT,
+    LIMIT_NOTHING,
+    LOG,
     LOG_FULL,
     PAUSED,
     READY,
@@ -597,6 +599,13 @@ class Simulation:
         if len(self._s.log) < new_log_size(len(self._facts)):
             self._s = self._s._replace(log=new_log(len(self._facts)))
 
+    def _log_capacity(self, resource: int) -> None:
+        """Tell the sink of rates that a capacity was set by hand."""
+        if self._sink is not None:
+            self._empty_log()
+            capacity = float(self._s.resources["capacity"][resource])
+            self._sink(np.array([(-1, resource, self.now, capacity, LIMIT_NOTHING)], dtype=LOG))
+
     # --- changes while running --------------------------------------------------------------
 
     def cancel(self, task: TaskRef) -> None:
@@ -628,6 +637,7 @@ class Simulation:
         """Change the bandwidth of a link from now on, B/s."""
         number = self._link_number(link)
         kernels.set_capacity(self._s, number, _checked("bandwidth", bandwidth_Bps))
+        self._log_capacity(number)
         if not self.network_model.parallel:
             self._s.clock[0]["latency_changed"] = 1
         self._idle = False
@@ -641,6 +651,7 @@ class Simulation:
         """Change the availability of a host from now on: a factor of its peak speed."""
         number = self.platform.host(host).index
         kernels.set_speed(self._s, number, _checked("speed factor", factor), self._options.gamma)
+        self._log_capacity(number)
         self._idle = False
 
     def set_pstate(self, host: str, pstate: int) -> None:
@@ -654,6 +665,7 @@ class Simulation:
         factor = r["one_core"] / r["peak"] if r["peak"] > 0.0 else 1.0
         r["peak"] = fact.speeds_flops[pstate]
         kernels.set_speed(self._s, fact.index, factor, self._options.gamma)
+        self._log_capacity(fact.index)
         self._idle = False
 
     def fail(self, name: str) -> None:

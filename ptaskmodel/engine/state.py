@@ -37,6 +37,17 @@ SPEED, BANDWIDTH, LATENCY, STATE = np.arange(4)
     LOG_FULL,
 ) = np.arange(11)
 
+# What limits a task when no resource does: its own bound, nothing, its latency, its delay, that it
+# is suspended; the last one says that its rate has yet to be found.
+(
+    LIMIT_BOUND,
+    LIMIT_NOTHING,
+    LIMIT_LATENCY,
+    LIMIT_DELAY,
+    LIMIT_SUSPENDED,
+    LIMIT_UNKNOWN,
+) = -np.arange(1, 7)
+
 # What one call of the event loop is to do: go on, process one date, or only share anew.
 RUN, STEP, SETTLE = np.arange(3)
 
@@ -62,7 +73,7 @@ TASK = np.dtype(
         ("latency_bytes", REAL),  # largest latency * bytes of the stage's flows
         ("penalty", REAL),  # of the stage: what its flow costs, over the task's weight
         ("stage_bound", REAL),  # rate_bound in units of the stage's amount
-        ("limit", INT),  # resource that sets the rate, -1: own bound, -2: nothing
+        ("limit", INT),  # resource that sets the rate, or a LIMIT_...
         ("order", INT),  # sequence number of the last time it was enabled
         ("previous", INT),  # neighbours among the enabled tasks, oldest first
         ("next", INT),
@@ -174,8 +185,9 @@ PROFILE = np.dtype(
 
 PROFILE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
-# From `time` on, this stage of this task progresses at `rate`, limited by resource `limit` (-1: its
-# own bound, -2: nothing, which with a rate of 0 says that it stopped).
+# From `time` on, this stage of this task progresses at `rate`, limited by resource `limit` or one of
+# LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped). With task -1: someone set the
+# capacity of resource `stage` to `rate` by hand (what profiles do is not logged).
 LOG = np.dtype(
     [("task", INT), ("stage", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], align=True
 )
