@@ -182,8 +182,11 @@ def refresh_bound(s, task, gamma):
         bound = min(bound, gamma / (2.0 * t.latency_bytes))
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
+        one_core = s.resources[node.resource].one_core
+        if one_core == INFINITY:  # hosts come first
+            break
         if node.usage > 0.0:
-            bound = min(bound, s.resources[node.resource].one_core / node.largest)
+            bound = min(bound, one_core / node.largest)
     t.bound = bound
 
 

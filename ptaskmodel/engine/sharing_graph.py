@@ -142,79 +142,90 @@ def unlink_nodes(s, task):
 
 @jit
 def load_ratios(s, task):
-    """Put each use of a task, as a part of the capacity, in ``ratio``; -1 where it cannot dominate.
+    """Put each use of a task, as a part of the capacity, in ``ratio`` of its resource.
 
     Returns the resource of the largest part (the lowest number among equals), -1 if there is none;
-    ``leader`` is the same within a group.
+    ``leader`` is the same within a group. A repeated resource, a FATPIPE and a capacity of 0 have
+    ratio -1: they never dominate.
     """
+    clock = s.clock[0]
+    clock.mark += 1
+    stamp = clock.mark
     t = s.tasks[task]
-    for k in range(t.nodes, t.nodes + t.n_nodes):
-        node = s.nodes[k]
-        if node.usage > 0.0:
-            r = s.resources[node.resource]
-            if r.ratio != 0.0 or r.fatpipe or r.capacity <= 0.0:
-                r.ratio = -1.0
-            else:
-                r.ratio = node.usage / r.capacity
-                r.node = k
     tightest = -1
     most = 0.0
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
-        if node.usage > 0.0:
-            r = s.resources[node.resource]
-            if r.ratio > most or (r.ratio == most and node.resource < tightest):
-                tightest = node.resource
-                most = r.ratio
-            if r.ratio > 0.0 and r.group >= 0:
-                leader = s.resources[r.group].leader
-                if leader < 0:
-                    s.resources[r.group].leader = node.resource
-                else:
-                    x = s.resources[leader].ratio
-                    if r.ratio > x or (r.ratio == x and node.resource < leader):
-                        s.resources[r.group].leader = node.resource
+        if node.usage <= 0.0:
+            continue
+        r = s.resources[node.resource]
+        if r.stamp == stamp or r.fatpipe or r.capacity <= 0.0:
+            r.stamp = stamp
+            r.ratio = -1.0
+            continue
+        r.stamp = stamp
+        x = node.usage / r.capacity
+        r.ratio = x
+        r.node = k
+        if x > most or (x == most and node.resource < tightest):
+            tightest = node.resource
+            most = x
+        if r.group >= 0:
+            head = s.resources[r.group]
+            if head.leader_stamp != stamp:
+                head.leader_stamp = stamp
+                head.leader = node.resource
+            else:
+                y = s.resources[head.leader].ratio
+                if x > y or (x == y and node.resource < head.leader):
+                    head.leader = node.resource
     return tightest
 
 
 @jit
-def clear_ratios(s, task):
-    t = s.tasks[task]
-    for k in range(t.nodes, t.nodes + t.n_nodes):
-        r = s.resources[s.nodes[k].resource]
-        r.ratio = 0.0
-        if r.group >= 0:
-            s.resources[r.group].leader = -1
+def same_use(s, resource, other, stamp):
+    """Whether the task being counted asks two resources of equal capacity exactly the same."""
+    a = s.resources[resource]
+    b = s.resources[other]
+    if b.stamp != stamp or b.ratio <= 0.0 or b.ratio != a.ratio or b.capacity != a.capacity:
+        return False
+    return s.nodes[b.node].usage == s.nodes[a.node].usage and (
+        s.nodes[b.node].share == s.nodes[a.node].share
+    )
 
 
 @jit
-def choose_partner(s, resource):
-    """The tightest resource of the group that the task uses, -1 if it is this one (or none)."""
-    group = s.resources[resource].group
-    if group < 0:
+def choose_partner(s, resource, stamp):
+    """The resource of the group likely to dominate this one, -1: none.
+
+    The one before it if the task asks the same of both (the two halves of a link), else the
+    tightest of the group.
+    """
+    r = s.resources[resource]
+    if r.group < 0:
         return -1
-    leader = s.resources[group].leader
-    return -1 if leader == resource else leader
+    if resource > 0 and s.resources[resource - 1].group == r.group:  # noqa: SIM102
+        if same_use(s, resource, resource - 1, stamp):
+            return resource - 1
+    head = s.resources[r.group]
+    if head.leader_stamp != stamp or head.leader == resource:
+        return -1
+    return head.leader
 
 
 @jit
-def violates(s, k):
-    """Whether node k (the ratios of its task are loaded) breaks the domination by the partner."""
-    node = s.nodes[k]
-    x = s.resources[node.resource].ratio
-    partner = s.resources[node.resource].partner
-    if x <= 0.0 or partner < 0:
+def violates(s, resource, stamp):
+    """Whether the task being counted breaks the domination of a resource by its partner."""
+    r = s.resources[resource]
+    if r.ratio <= 0.0 or r.partner < 0:
         return 1
-    y = s.resources[partner].ratio
-    if y <= 0.0:
+    partner = s.resources[r.partner]
+    if partner.stamp != stamp or partner.ratio <= 0.0:
         return 1
-    if x < y * STRICTLY_LESS:
+    if r.ratio < partner.ratio * STRICTLY_LESS:
         return 0
-    if x == y and partner < node.resource:
-        other = s.nodes[s.resources[partner].node]
-        same = s.resources[partner].capacity == s.resources[node.resource].capacity
-        if same and other.usage == node.usage and other.share == node.share:
-            return 0
+    if r.partner < resource and same_use(s, resource, r.partner, stamp):
+        return 0
     return 1
 
 
@@ -223,24 +234,24 @@ def classify(s, task):
     """Count an enabled task in on all its resources."""
     t = s.tasks[task]
     t.tightest = load_ratios(s, task)
+    stamp = s.clock[0].mark
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         if node.usage > 0.0:
             r = s.resources[node.resource]
             if r.enabled == 0:
-                r.partner = choose_partner(s, node.resource)
-            node.violates = violates(s, k)
+                r.partner = choose_partner(s, node.resource, stamp)
+            node.violates = violates(s, node.resource, stamp)
             r.enabled += 1
             r.violations += node.violates
-            if r.enabled == 2 or (node.violates == 1 and r.violations == 1):
+            if r.enabled == 2 or (r.enabled > 2 and node.violates == 1 and r.violations == 1):
                 mark_users(s, node.resource)
-    clear_ratios(s, task)
     mark_todo(s, task)
 
 
 @jit
 def declassify(s, task):
-    """Count a task out on all its resources, as it was counted in."""
+    """Count a task out on all its resources, as it was counted in; the others there are touched."""
     t = s.tasks[task]
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
@@ -248,8 +259,10 @@ def declassify(s, task):
             r = s.resources[node.resource]
             r.enabled -= 1
             r.violations -= node.violates
-            if r.enabled == 1 or (node.violates == 1 and r.violations == 0 and r.enabled > 0):
-                mark_users(s, node.resource)
+            if r.enabled > 0:
+                touch(s, node.resource)
+                if r.enabled == 1 or (node.violates == 1 and r.violations == 0):
+                    mark_users(s, node.resource)
             node.violates = 0
 
 
@@ -281,10 +294,6 @@ def disable(s, task, state):
     """Take a task out of the sharing and give it another state; its nodes stay."""
     clock = s.clock[0]
     t = s.tasks[task]
-    for k in range(t.nodes, t.nodes + t.n_nodes):
-        node = s.nodes[k]
-        if node.usage > 0.0 and s.resources[node.resource].enabled > 1:
-            touch(s, node.resource)
     t.state = state
     declassify(s, task)
     if t.previous >= 0:

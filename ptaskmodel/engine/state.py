@@ -101,26 +101,29 @@ TASK = np.dtype(
 
 RESOURCE = np.dtype(
     [
+        # What counting a task in or out touches comes first, to lie in one or two cache lines.
         ("capacity", REAL),
+        ("group", INT),  # host that alone uses this link (and the host itself), -1: none
+        ("enabled", INT),  # nodes of enabled tasks with a use > 0
+        ("violations", INT),
+        ("partner", INT),  # resource that dominates this one for all users but `violations`
+        # Of the task that is being counted, if `stamp` is that of the count:
+        ("stamp", INT),
+        ("ratio", REAL),  # its use as a part of the capacity; -1: it cannot dominate
+        ("node", INT),  # its node
+        ("fatpipe", FLAG),
+        ("on", FLAG),
+        ("first", INT),  # head of the list of its nodes
+        ("users", INT),  # nodes, whether enabled or not
+        ("leader_stamp", INT),
+        ("leader", INT),  # of a group, in the record of its host: its tightest resource
         ("one_core", REAL),  # speed of one core; inf for a link
         ("cores", REAL),
         ("peak", REAL),  # speed of one core at availability 1
         ("latency", REAL),
-        ("fatpipe", FLAG),
-        ("on", FLAG),
-        ("group", INT),  # host that alone uses this link (and the host itself), -1: none
-        ("first", INT),  # head of the list of its nodes
-        ("users", INT),  # nodes, whether enabled or not
-        ("enabled", INT),  # nodes of enabled tasks with a use > 0
-        ("partner", INT),  # resource that dominates this one for all users but `violations`
-        ("violations", INT),
         ("level", REAL),  # last fair level found by bmf; inf: none
         ("mark", INT),
         ("local", INT),
-        # Of the task that is being counted in or out; ratio is 0 and leader -1 between uses.
-        ("ratio", REAL),  # its use as a part of the capacity
-        ("node", INT),  # its node
-        ("leader", INT),  # of a group, in the record of its host: its tightest resource
         # Lists of resource numbers, one place in each record.
         ("slot_touched", INT),
         ("slot_sub", INT),

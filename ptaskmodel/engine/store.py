@@ -92,7 +92,6 @@ def _resources(platform: Platform) -> np.ndarray:
     r["on"] = True
     r["first"] = -1
     r["partner"] = -1
-    r["leader"] = -1
     r["level"] = INFINITY
     r["group"] = -1
     r["group"][:n] = np.arange(n)
