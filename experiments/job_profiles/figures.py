@@ -122,6 +122,7 @@ def distributions(path: Path, jobs: int, wanted: Runs, results: Results) -> Path
         axis.set_ylabel(label)
         if first == 1:
             axis.set_yscale("symlog", linthresh=1.0)
+            axis.margins(y=0.1)
         axis.set_ylim(bottom=0)
         axis.grid(axis="y", linewidth=0.4)
         handles = [Rectangle((0, 0), 1, 1, color=shade) for shade in shades.values()]

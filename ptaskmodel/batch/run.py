@@ -52,6 +52,8 @@ class BatchResult:
 
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation.
+    simulation: the engine's `Simulation`, whose tasks have the ids of the jobs; None if all jobs
+    are delays.
     """
 
     schedule: Schedule
@@ -60,6 +62,7 @@ class BatchResult:
     alone_s: tuple[float, ...] | None
     notes: tuple[str, ...]
     simulation_s: float
+    simulation: Any = None
 
 
 def run_batch(
@@ -74,6 +77,7 @@ def run_batch(
     runner = _Runner(machine, options)
     workload = runner.with_profiles(workload)
     estimate, note = runner.estimate(workload)
+    execution = runner.execution(workload)
     switches = machine.switches() if options.allocation == "topology" else None
     simulation = BatchSimulation(
         workload.jobs,
@@ -86,7 +90,7 @@ def run_batch(
             options=options.policy_options,
         ),
         allocation=allocation_by_name(options.allocation, seed=options.seed, switches=switches),
-        execution=runner.execution(workload),
+        execution=execution,
         estimate=estimate,
         observe=None if options.verify is None else Verifier(options.verify),
         progress=progress,
@@ -94,11 +98,14 @@ def run_batch(
     began = time.perf_counter()
     schedule = simulation.run()
     took = time.perf_counter() - began
-    alone = runner.alone_s(schedule) if options.contention and not _all_delays(workload) else None
-    return BatchResult(schedule, workload, machine, alone, (*workload.notes, note), took)
+    alone = runner.alone_s(schedule) if options.contention and not only_delays(workload) else None
+    notes = (*workload.notes, note)
+    engine = None if execution is None else execution.simulation
+    return BatchResult(schedule, workload, machine, alone, notes, took, engine)
 
 
-def _all_delays(workload: Workload) -> bool:
+def only_delays(workload: Workload) -> bool:
+    """Whether no job depends on the platform."""
     return all(work_delay_s(work) is not None for work in workload.profiles.values())
 
 
@@ -122,7 +129,7 @@ class _Runner:
 
     def execution(self, workload: Workload) -> Any:
         """None (the default: a heap of ends) if all are delays, else the parallel-task model."""
-        if _all_delays(workload):
+        if only_delays(workload):
             return None
         from ptaskmodel.batch.ptasks import PtaskExecution
 
@@ -153,7 +160,7 @@ class _Runner:
                 ratio=self.options.ratio,
                 pattern=self.options.pattern,
             )
-        if kind == "delay" and not _all_delays(workload):
+        if kind == "delay" and not only_delays(workload):
             return self._as_delays(workload)
         return workload
 
@@ -205,7 +212,7 @@ class _Runner:
             return walltime_or_inf, f"estimates: the walltimes ({missing} jobs have none)"
         exact = self._exact(workload)
         if kind == "exact":
-            return exact, "estimates: exact" + ("" if _all_delays(workload) else " (time alone)")
+            return exact, "estimates: exact" + ("" if only_delays(workload) else " (time alone)")
         name, _, number = kind.partition(":")
         try:
             factor = float(number)
@@ -220,7 +227,7 @@ class _Runner:
         return estimate, f"estimates: {factor:g} times the duration, at most the walltime"
 
     def _exact(self, workload: Workload) -> Estimate:
-        if _all_delays(workload):
+        if only_delays(workload):
             return actual_duration_s
         self._check_sizes(workload)
         alone = self.alone_times()

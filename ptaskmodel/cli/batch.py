@@ -88,6 +88,7 @@ SHOWN = (
     type=click.Path(path_type=Path),
     help="Write jobs.csv, schedule.json, ... there (earlier results are replaced).",
 )
+@click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def batch(
     platform_file: Path,
@@ -99,18 +100,22 @@ def batch(
     leave_out_larger: bool,
     no_contention: bool,
     output: Path | None,
+    plots: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.metrics import metrics
-    from ptaskmodel.batch.run import BatchOptions, run_batch
+    from ptaskmodel.batch.run import BatchOptions, only_delays, run_batch
+    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.output import check_output_directory
     from ptaskmodel.workload.reading import Cleaning, read_workload
 
     if output is not None:
         check_output_directory(output)
+    elif plots:
+        raise SimulationError("--plots: say where to, with --output DIR")
     if processors_per_host < 1:
         raise WorkloadError(f"--processors-per-host: {processors_per_host}: give 1 or more")
     chosen = BatchOptions(
@@ -123,6 +128,8 @@ def batch(
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = _without_larger(workload, platform, chosen)
+    if chosen.profiles == "ptask" or not only_delays(workload):
+        ready_kernels()
     result = _run(run_batch, platform, workload, chosen, not as_json)
     summary: dict[str, Any] = {
         "command": "batch",
@@ -136,7 +143,7 @@ def batch(
         **metrics(result.schedule, tau_s=tau, alone_s=result.alone_s),
     }
     if output is not None:
-        _write(output, result, summary)
+        _write(output, result, summary, plots)
     click.echo(json.dumps(summary, indent=2) if as_json else describe(summary, output))
 
 
@@ -191,8 +198,9 @@ def _run(
         return run_batch(platform, workload, options, progress)
 
 
-def _write(output: Path, result: BatchResult, summary: dict[str, Any]) -> None:
+def _write(output: Path, result: BatchResult, summary: dict[str, Any], plots: bool) -> None:
     from ptaskmodel.batch.output import write_schedule
+    from ptaskmodel.batch.plots import draw_schedule
     from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory, write_json
 
     with whole_directory(output) as directory:
@@ -205,6 +213,8 @@ def _write(output: Path, result: BatchResult, summary: dict[str, Any]) -> None:
             simulation_s=result.simulation_s,
             alone_s=result.alone_s,
         )
+        if plots:
+            files += draw_schedule(result.schedule, directory)
         listed = {"format": FORMAT, "files": [*files, SUMMARY]}
         write_json(directory / SUMMARY, listed | summary)
 

@@ -59,6 +59,15 @@ def test_policies_by_name(capsys, workload, tmp_path, policy, waits):
     }
 
 
+def test_pictures_are_drawn_on_demand(capsys, workload, tmp_path):
+    out = tmp_path / "out"
+    summary(capsys, GRAPHENE, workload(), "-o", str(out), "--plots")
+    assert (out / "gantt.png").stat().st_size > 5_000
+    assert (out / "load.png").stat().st_size > 5_000
+    assert main(["batch", GRAPHENE, workload(), "--plots"]) == 2
+    assert "say where to" in capsys.readouterr().err
+
+
 def test_the_table_is_for_readers(capsys, workload):
     assert main(["batch", GRAPHENE, workload(), "--verify", "head"]) == 0
     captured = capsys.readouterr()
