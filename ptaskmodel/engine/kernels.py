@@ -346,15 +346,16 @@ def set_speed(s, resource, factor, gamma):
 
 
 @jit
-def apply_profile(s, profile, gamma):
+def apply_profile(s, profile, o):
     """Apply the next event of a profile and move on to the one after."""
     p = s.profiles[profile]
     value = s.profile_events[p.first + p.position].value
     if p.kind == SPEED:
-        set_speed(s, p.resource, value, gamma)
+        set_speed(s, p.resource, value, o.gamma)
     elif p.kind == BANDWIDTH:
         set_capacity(s, p.resource, value)
-        s.clock[0].latency_changed = 1
+        if o.flows:
+            s.clock[0].latency_changed = 1
     elif p.kind == LATENCY:
         s.resources[p.resource].latency = value
         s.clock[0].latency_changed = 1
@@ -385,7 +386,7 @@ def next_profile(s):
 
 
 @jit
-def apply_profiles(s, date, gamma):
+def apply_profiles(s, date, o):
     """Apply the events dated <= ``date``; the first on a resource in use cuts the step there."""
     clock = s.clock[0]
     while True:
@@ -399,7 +400,7 @@ def apply_profiles(s, date, gamma):
             clock.idle_profiles += 1
             if clock.idle_profiles > MAX_IDLE_PROFILES:
                 return date
-        apply_profile(s, profile, gamma)
+        apply_profile(s, profile, o)
 
 
 # --- the loop -----------------------------------------------------------------------------------
@@ -603,7 +604,7 @@ def run(s, o):
     clock = s.clock[0]
     if clock.begun == 0:
         clock.begun = 1
-        apply_profiles(s, 0.0, o.gamma)
+        apply_profiles(s, 0.0, o)
     while True:
         if clock.latency_changed == 1:
             return LATENCY_CHANGED
@@ -626,7 +627,7 @@ def run(s, o):
         if happens == INFINITY and clock.n_enabled == 0 and o.until == INFINITY:
             return IDLE
         clock.cut = 0
-        date = apply_profiles(s, min(happens, o.until), o.gamma)
+        date = apply_profiles(s, min(happens, o.until), o)
         clock.idle_profiles = 0 if happens < INFINITY else clock.idle_profiles + 1
         if date == INFINITY or clock.idle_profiles > MAX_IDLE_PROFILES:
             return IDLE

@@ -260,39 +260,56 @@ def add_zone_all_to_all(
 
 
 @jit
-def lay_all_to_all(
+def lay_stages(
     stages, stage_numbers, elements, first, tally, fatpipe, latency_s, kind, plain, table, common,
-    offset, number, start, hosts, flops, amounts, competitors, by_flow, by_pair, route, scratch,
+    offset, number, start, hosts, flops, all_to_all, flow_start, flow_from, flow_to, flow_bytes,
+    competitors, by_flow, by_pair, route, scratch,
 ):  # fmt: skip
-    """Lay out stages that are homogeneous works on hosts of one cluster.
+    """Lay out stages on hosts of one cluster.
 
-    Stage k is on ``hosts[start[k]:start[k + 1]]`` (each once), each computing ``flops[k]`` and
-    sending ``amounts[k]`` bytes to each other; ``competitors[k]`` (0: none) overrides the count.
-    Elements are written from place ``first`` on. Returns the place after the last element, or
-    -(k + 1) at the first stage k that has no room or no route (those before are laid out).
+    Entry i of stage k, for i in ``start[k]:start[k + 1]``, is host ``hosts[i]`` (each host once)
+    with ``flops[i]``; each sends ``all_to_all[k]`` bytes to each other, and flows
+    ``flow_start[k]:flow_start[k + 1]`` are as in a `ParallelWork`. ``competitors[k]`` (0: none)
+    overrides the count. Elements are written from place ``first`` on. Returns the place after the
+    last element, or -(k + 1) at the first stage k that has no room or no route.
     """
     for k in range(stage_numbers.size):
-        n = start[k + 1] - start[k]
-        nodes = scratch[0, :n]
-        for i in range(n):
-            nodes[i] = number[hosts[start[k] + i]]
-        nodes.sort()
+        begin = start[k]
+        n = start[k + 1] - begin
         clear(tally)
-        if amounts[k] > 0.0 and n > 1:  # noqa: SIM102
+        works = False
+        if all_to_all[k] > 0.0 and n > 1:
+            nodes = scratch[0, :n]
+            for i in range(n):
+                nodes[i] = number[hosts[begin + i]]
+            nodes.sort()
             if not add_zone_all_to_all(
-                tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes, amounts[k],
-                route, scratch[1], scratch[2],
+                tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes,
+                all_to_all[k], route, scratch[1], scratch[2],
             ):  # fmt: skip
                 return -(k + 1)
+        for f in range(flow_start[k], flow_start[k + 1]):
+            source = number[hosts[begin + flow_from[f]]]
+            target = number[hosts[begin + flow_to[f]]]
+            count = walk(kind, table, source, target, route)
+            if count < 0:
+                return -(k + 1)
+            total = 0.0
+            for h in range(count):
+                link = offset + route[h]
+                total += latency_s[link]
+                add(tally, fatpipe, link, flow_bytes[f], flow_bytes[f], 1.0, 1.0)
+            note_latency(tally, total, flow_bytes[f])
         count = n + tally.size[0]
         if first + count > elements.size:
             return -(k + 1)
         for i in range(n):
             element = elements[first + i]
-            element.resource = hosts[start[k] + i]
-            element.usage = flops[k]
-            element.share = flops[k]
-            element.largest = flops[k]
+            element.resource = hosts[begin + i]
+            element.usage = flops[begin + i]
+            element.share = flops[begin + i]
+            element.largest = flops[begin + i]
+            works = works or flops[begin + i] > 0.0
         for i in range(count - n):
             element = elements[first + n + i]
             element.resource = tally.resource[i]
@@ -309,7 +326,7 @@ def lay_all_to_all(
         stage = stages[stage_numbers[k]]
         stage.first = first
         stage.count = count
-        stage.amount = 1.0 if flops[k] > 0.0 or tally.size[0] > 0 else 0.0
+        stage.amount = 1.0 if works or tally.size[0] > 0 else 0.0
         stage.latency = tally.worst[0]
         stage.latency_bytes = tally.worst[1]
         first += count

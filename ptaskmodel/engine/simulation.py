@@ -213,6 +213,7 @@ class Simulation:
         config = platform.config
         self._options = Options(
             solver=self._code,
+            flows=not parallel,
             gamma=self.network_model.tcp_gamma,
             work_precision=config_number(config, "precision/work-amount", 1e-5),
             time_precision=config_number(config, "precision/timing", 1e-9),

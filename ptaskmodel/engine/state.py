@@ -264,6 +264,7 @@ class Options(NamedTuple):
     """What the event loop is asked for, fixed for one call."""
 
     solver: int
+    flows: bool  # a flow-level network model: bandwidths set bounds and weights
     gamma: float  # TCP window, bytes; 0: no window
     work_precision: float
     time_precision: float

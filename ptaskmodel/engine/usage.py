@@ -20,13 +20,13 @@ from ptaskmodel.engine.laying import (
     add_walks,
     add_zone_all_to_all,
     clear,
-    lay_all_to_all,
+    lay_stages,
 )
 from ptaskmodel.engine.network_models import CROSS_TRAFFIC, NetworkModel
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
-from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork, Work
+from ptaskmodel.workload.works import NO_FLOATS, NO_INTS, HomogeneousWork, ParallelWork, Work
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -242,7 +242,7 @@ class Layout:
 
     def cluster_of(self, work: Work, hosts: Sequence[int]) -> int | None:
         """The cluster in which `lay_together` can lay out such a work, None if it cannot."""
-        if not self.model.parallel or not isinstance(work, HomogeneousWork):
+        if not self.model.parallel or not isinstance(work, HomogeneousWork | ParallelWork):
             return None
         zone = self.clusters.zone
         zones = {zone[host] for host in hosts}
@@ -256,27 +256,24 @@ class Layout:
         number: int,
         stages: NDArray,
         stage_numbers: list[int],
-        works: list[HomogeneousWork],
+        works: list[HomogeneousWork | ParallelWork],
         hosts: list[tuple[int, ...]],
         competitors: list[float | None],
         elements: NDArray,
         first: int,
     ) -> int:
-        """Lay out homogeneous works on hosts of one cluster, writing elements from ``first`` on.
+        """Lay out works on hosts of one cluster, writing elements from ``first`` on.
 
         Returns the place after the last element. Stages for which there was no room keep
         ``first`` < 0.
         """
         cluster = self.clusters[number]
         assert cluster is not None
-        counts = [len(where) for where in hosts]
-        start = np.zeros(len(hosts) + 1, dtype=np.int64)
-        np.cumsum(counts, out=start[1:])
-        amounts = [work.per_rank(n) for work, n in zip(works, counts, strict=True)]
+        batch = Batch.of(works, hosts)
         longest = int(cluster.table[0])
-        self._make_room(max(counts) ** 2 * longest)
+        self._make_room(max(batch.most_ranks**2, batch.most_flows) * longest)
         last = int(
-            lay_all_to_all(
+            lay_stages(
                 stages,
                 np.array(stage_numbers, dtype=np.int64),
                 elements,
@@ -290,22 +287,28 @@ class Layout:
                 self.clusters.common,
                 self.n_hosts,
                 self.platform.local_numbers,
-                start,
-                np.fromiter(itertools.chain.from_iterable(hosts), np.int64, int(start[-1])),
-                np.array([flops for flops, _ in amounts], dtype=np.float64),
-                np.array([size for _, size in amounts], dtype=np.float64),
+                batch.start,
+                batch.hosts,
+                batch.flops,
+                batch.all_to_all,
+                batch.flow_start,
+                batch.flow_from,
+                batch.flow_to,
+                batch.flow_bytes,
                 np.array([k or 0.0 for k in competitors], dtype=np.float64),
                 self.count == "flow",
                 self.count == "pair",
                 np.empty(longest, dtype=np.int64),
-                np.empty((3, max(counts)), dtype=np.int64),
+                np.empty((3, batch.most_ranks), dtype=np.int64),
             )
         )
         clear(self._tally)
         if last >= 0:
             return last
-        laid = stages[stage_numbers[-last - 2]] if last < -1 else None
-        return first if laid is None else int(laid["first"] + laid["count"])
+        if last == -1:
+            return first
+        laid = stages[stage_numbers[-last - 2]]
+        return int(laid["first"] + laid["count"])
 
     def _make_room(self, links: int) -> None:
         """Let the (empty) tally hold so many links, or all that there are."""
@@ -383,6 +386,53 @@ class Layout:
             latency,
             penalty,
             float(self.bandwidth_Bps[links].min()) if len(links) else np.inf,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Works one after the other, as the arguments of `lay_stages`."""
+
+    start: IntArray
+    hosts: IntArray
+    flops: FloatArray
+    all_to_all: FloatArray
+    flow_start: IntArray
+    flow_from: IntArray
+    flow_to: IntArray
+    flow_bytes: FloatArray
+    most_ranks: int
+    most_flows: int
+
+    @classmethod
+    def of(cls, works: list[HomogeneousWork | ParallelWork], hosts: list[tuple[int, ...]]) -> Batch:
+        counts = [len(where) for where in hosts]
+        flops: list[FloatArray] = []
+        all_to_all: list[float] = []
+        parallel: list[ParallelWork] = []
+        flow_counts: list[int] = []
+        for work, n in zip(works, counts, strict=True):
+            if isinstance(work, HomogeneousWork):
+                each, size = work.per_rank(n)
+                flops.append(np.full(n, each))
+                all_to_all.append(size)
+                flow_counts.append(0)
+            else:
+                flops.append(work.flops)
+                all_to_all.append(0.0)
+                parallel.append(work)
+                flow_counts.append(len(work.flow_bytes))
+        return cls(
+            np.concatenate(([0], np.cumsum(counts))),
+            np.fromiter(itertools.chain.from_iterable(hosts), np.int64, sum(counts)),
+            np.concatenate(flops),
+            np.array(all_to_all),
+            np.concatenate(([0], np.cumsum(flow_counts))),
+            np.concatenate([NO_INTS, *(work.flow_from for work in parallel)]),
+            np.concatenate([NO_INTS, *(work.flow_to for work in parallel)]),
+            np.concatenate([NO_FLOATS, *(work.flow_bytes for work in parallel)]),
+            max(counts),
+            max(flow_counts),
         )
 
 

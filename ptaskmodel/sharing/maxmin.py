@@ -24,6 +24,7 @@ from ptaskmodel.sharing.problem import Allocation, SharingProblem
 # W_r is summed anew once it is this small a part of what it was: subtraction loses digits.
 MUCH_LESS = 1e-3
 SLIGHTLY_MORE = 1.0 + 1e-15
+SLIGHTLY_LESS = 1.0 - 2.0**-53
 # A literal 0 given to a kernel would be compiled for as a type of its own.
 ZERO = np.int64(0)
 
@@ -62,8 +63,8 @@ def solve_maxmin(
 ):  # fmt: skip
     """Fill ``rate`` and ``limit``; returns 0. Scratch: see ``scratch_sizes``.
 
-    penalty: 1 / weight. A task that reaches its bound as its resource fills up stops with the
-    resource: on a FATPIPE the other users stop too.
+    penalty: 1 / weight. A task that reaches its bound, or fills up a SHARED resource, just as its
+    FATPIPE is full stops with the FATPIPE: the other users stop too.
     """
     n = start.size - 1
     m = capacity.size
@@ -126,7 +127,7 @@ def solve_maxmin(
     for r in range(m):
         if rising[r] > 0:
             summed[r] = slope[r]
-            full_at[r] = left[r] / slope[r]
+            full_at[r] = _key(left[r] / slope[r], fatpipe[r])
             heap[n_heap] = r
             n_heap += 1
     for a in range(n_heap // 2 - 1, -1, -1):
@@ -148,7 +149,7 @@ def solve_maxmin(
                 summed[r] = slope[r]
             now = left[r] / slope[r]
         if now > full_at[r] * SLIGHTLY_MORE:
-            full_at[r] = now
+            full_at[r] = _key(now, fatpipe[r])
             sift_down(heap, full_at, ZERO, n_heap)
         elif n_bounded > 0 and bound_at[bounded[0]] < now:
             i = bounded[0]
@@ -172,6 +173,12 @@ def solve_maxmin(
                     _stop(i, start, resource, usage, fatpipe, penalty, rate, left, slope, rising)
                 k = earlier_use[k]
     return 0
+
+
+@jit
+def _key(full_at, fatpipe):
+    """Place in the heap: a FATPIPE comes before a SHARED resource that is full at the same time."""
+    return full_at * SLIGHTLY_LESS if fatpipe else full_at
 
 
 @jit
