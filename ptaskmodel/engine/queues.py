@@ -67,20 +67,19 @@ def pop_timer(s):
 
 
 @jit
-def end_before(s, a, b):
+def end_before(tasks, a, b):
     """Whether task a ends first; as early, the one enabled first."""
-    x = s.tasks[a]
-    y = s.tasks[b]
+    x = tasks[a]
+    y = tasks[b]
     return x.ends < y.ends or (x.ends == y.ends and x.order < y.order)
 
 
 @jit
-def sift_up(s, i):
-    tasks = s.tasks
+def sift_up(tasks, i):
     task = tasks[i].slot_heap
     while i > 0:
         parent = (i - 1) >> 1
-        if not end_before(s, task, tasks[parent].slot_heap):
+        if not end_before(tasks, task, tasks[parent].slot_heap):
             break
         tasks[i].slot_heap = tasks[parent].slot_heap
         tasks[tasks[i].slot_heap].heap = i
@@ -90,17 +89,15 @@ def sift_up(s, i):
 
 
 @jit
-def sift_down(s, i):
-    tasks = s.tasks
-    n = s.clock[0].n_heap
+def sift_down(tasks, i, n):
     task = tasks[i].slot_heap
     while True:
         child = 2 * i + 1
         if child >= n:
             break
-        if child + 1 < n and end_before(s, tasks[child + 1].slot_heap, tasks[child].slot_heap):
+        if child + 1 < n and end_before(tasks, tasks[child + 1].slot_heap, tasks[child].slot_heap):
             child += 1
-        if not end_before(s, tasks[child].slot_heap, task):
+        if not end_before(tasks, tasks[child].slot_heap, task):
             break
         tasks[i].slot_heap = tasks[child].slot_heap
         tasks[tasks[i].slot_heap].heap = i
@@ -124,8 +121,8 @@ def remove_end(s, task):
     moved = s.tasks[n].slot_heap
     s.tasks[i].slot_heap = moved
     s.tasks[moved].heap = i
-    sift_up(s, i)
-    sift_down(s, s.tasks[moved].heap)
+    sift_up(s.tasks, i)
+    sift_down(s.tasks, s.tasks[moved].heap, n)
 
 
 @jit
@@ -142,5 +139,5 @@ def set_end(s, task, date):
         t.heap = clock.n_heap
         s.tasks[t.heap].slot_heap = task
         clock.n_heap += 1
-    sift_up(s, t.heap)
-    sift_down(s, t.heap)
+    sift_up(s.tasks, t.heap)
+    sift_down(s.tasks, t.heap, clock.n_heap)

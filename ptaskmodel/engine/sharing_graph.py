@@ -25,6 +25,7 @@ from ptaskmodel.jit import jit
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
 STRICTLY_LESS = 1.0 - 1e-9
 # Searching for components that turn out to hold most tasks is a waste: it is then skipped a while.
+TOUCHED = -2  # mark of a resource in the list of those touched
 GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
 
 
@@ -52,13 +53,11 @@ def mark_users(s, resource):
 
 @jit
 def touch(s, resource):
-    """Those who use this resource must be solved again."""
+    """Those who use this resource, which is not marked yet, must be solved again."""
     clock = s.clock[0]
-    r = s.resources[resource]
-    if r.mark != -2:
-        r.mark = -2
-        s.resources[clock.n_touched].slot_touched = resource
-        clock.n_touched += 1
+    s.resources[resource].mark = TOUCHED
+    s.resources[clock.n_touched].slot_touched = resource
+    clock.n_touched += 1
 
 
 @jit
@@ -183,48 +182,48 @@ def load_ratios(s, task):
 
 
 @jit
-def same_use(s, resource, other, stamp):
+def same_use(resources, nodes, resource, other, stamp):
     """Whether the task being counted asks two resources of equal capacity exactly the same."""
-    a = s.resources[resource]
-    b = s.resources[other]
+    a = resources[resource]
+    b = resources[other]
     if b.stamp != stamp or b.ratio <= 0.0 or b.ratio != a.ratio or b.capacity != a.capacity:
         return False
-    return s.nodes[b.node].usage == s.nodes[a.node].usage and (
-        s.nodes[b.node].share == s.nodes[a.node].share
+    return nodes[b.node].usage == nodes[a.node].usage and (
+        nodes[b.node].share == nodes[a.node].share
     )
 
 
 @jit
-def choose_partner(s, resource, stamp):
+def choose_partner(resources, nodes, resource, stamp):
     """The resource of the group likely to dominate this one, -1: none.
 
     The one before it if the task asks the same of both (the two halves of a link), else the
     tightest of the group.
     """
-    r = s.resources[resource]
+    r = resources[resource]
     if r.group < 0:
         return -1
-    if resource > 0 and s.resources[resource - 1].group == r.group:  # noqa: SIM102
-        if same_use(s, resource, resource - 1, stamp):
+    if resource > 0 and resources[resource - 1].group == r.group:  # noqa: SIM102
+        if same_use(resources, nodes, resource, resource - 1, stamp):
             return resource - 1
-    head = s.resources[r.group]
+    head = resources[r.group]
     if head.leader_stamp != stamp or head.leader == resource:
         return -1
     return head.leader
 
 
 @jit
-def violates(s, resource, stamp):
+def violates(resources, nodes, resource, stamp):
     """Whether the task being counted breaks the domination of a resource by its partner."""
-    r = s.resources[resource]
+    r = resources[resource]
     if r.ratio <= 0.0 or r.partner < 0:
         return 1
-    partner = s.resources[r.partner]
+    partner = resources[r.partner]
     if partner.stamp != stamp or partner.ratio <= 0.0:
         return 1
     if r.ratio < partner.ratio * STRICTLY_LESS:
         return 0
-    if r.partner < resource and same_use(s, resource, r.partner, stamp):
+    if r.partner < resource and same_use(resources, nodes, resource, r.partner, stamp):
         return 0
     return 1
 
@@ -240,8 +239,8 @@ def classify(s, task):
         if node.usage > 0.0:
             r = s.resources[node.resource]
             if r.enabled == 0:
-                r.partner = choose_partner(s, node.resource, stamp)
-            node.violates = violates(s, node.resource, stamp)
+                r.partner = choose_partner(s.resources, s.nodes, node.resource, stamp)
+            node.violates = violates(s.resources, s.nodes, node.resource, stamp)
             r.enabled += 1
             r.violations += node.violates
             if r.enabled == 2 or (r.enabled > 2 and node.violates == 1 and r.violations == 1):
@@ -260,7 +259,8 @@ def declassify(s, task):
             r.enabled -= 1
             r.violations -= node.violates
             if r.enabled > 0:
-                touch(s, node.resource)
+                if r.mark != TOUCHED:
+                    touch(s, node.resource)
                 if r.enabled == 1 or (node.violates == 1 and r.violations == 0):
                     mark_users(s, node.resource)
             node.violates = 0
@@ -331,22 +331,20 @@ def set_capacity(s, resource, capacity):
 
 
 @jit
-def is_kept(s, task, resource):
-    """Whether a resource that an enabled task uses can limit it."""
-    r = s.resources[resource]
-    if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
-        return resource == s.tasks[task].tightest
-    return r.violations > 0
-
-
-@jit
 def rebuild_kept(s, task, incremental):
     """List the elements of a task that can limit it."""
     t = s.tasks[task]
     t.n_kept = 0
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
-        if node.usage > 0.0 and (not incremental or is_kept(s, task, node.resource)):
+        if node.usage <= 0.0:
+            continue
+        r = s.resources[node.resource]
+        if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
+            keep = node.resource == t.tightest
+        else:
+            keep = r.violations > 0
+        if keep or not incremental:
             target = s.kept[t.nodes + t.n_kept]
             target.resource = node.resource
             target.usage = node.usage
