@@ -55,6 +55,7 @@ STATE_COLUMNS = (
     "nb_idle",
     "nb_computing",
 )
+NEIGHBOUR_COLUMNS = ("job_id", "slowed_by", "seconds")
 LOAD_COLUMNS = (
     "time",
     "waiting_jobs",
@@ -94,6 +95,12 @@ def write_schedule(
     _write_csv(directory / "load.csv", LOAD_COLUMNS, _load_rows(over_time, total))
     _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
     return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
+
+
+def write_neighbours(directory: Path, rows: Iterable[tuple[str, str, float]]) -> str:
+    """Write neighbours.csv: by how many seconds each job was slowed by each other; its name."""
+    _write_csv(directory / "neighbours.csv", NEIGHBOUR_COLUMNS, rows)
+    return "neighbours.csv"
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:

@@ -34,7 +34,7 @@ class PtaskExecution:
 
     A job that needs its whole walltime or more is killed at its walltime. A job of which a task
     fails (a host or link goes down) fails as a whole. Jobs of delays, which share nothing, are kept
-    out of the simulation.
+    out of the simulation. ``run_of_task``: the run to which each task of the simulation belongs.
     """
 
     def __init__(self, machine: Machine, simulation: Simulation) -> None:
@@ -43,6 +43,7 @@ class PtaskExecution:
         self._delays = DelayExecution()
         self._live: dict[int, _Live] = {}
         self._by_task: dict[int, _Live] = {}
+        self.run_of_task: dict[int, int] = {}
         self._deadlines: list[tuple[float, int]] = []
 
     def start(self, run: Run, now: float) -> None:
@@ -113,6 +114,7 @@ class PtaskExecution:
             ref = self.simulation.add(Task(hosts, work, id=task_id, profile=run.job.profile))
             live.refs[ref.index] = ref
             self._by_task[ref.index] = live
+            self.run_of_task[ref.index] = run.number
 
     def _ended(self, refs: Sequence[TaskRef], now: float) -> Ended:
         """The runs that end with these tasks; steps that follow are started."""

@@ -44,6 +44,7 @@ class BatchOptions:
     count: str = "task"
     verify: str | None = None
     contention: bool = True
+    neighbours: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +54,7 @@ class BatchResult:
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation.
     simulation: the engine's `Simulation`, whose tasks have the ids of the jobs; None if all jobs
-    are delays.
+    are delays. neighbours: who slowed whom by how many seconds, if that was asked for.
     """
 
     schedule: Schedule
@@ -63,6 +64,7 @@ class BatchResult:
     notes: tuple[str, ...]
     simulation_s: float
     simulation: Any = None
+    neighbours: tuple[tuple[str, str, float], ...] | None = None
 
 
 def run_batch(
@@ -78,6 +80,11 @@ def run_batch(
     workload = runner.with_profiles(workload)
     estimate, note = runner.estimate(workload)
     execution = runner.execution(workload)
+    watch = None
+    if options.neighbours and execution is not None:
+        from ptaskmodel.batch.neighbours import Neighbours
+
+        watch = Neighbours(execution.simulation)
     switches = machine.switches() if options.allocation == "topology" else None
     simulation = BatchSimulation(
         workload.jobs,
@@ -98,10 +105,20 @@ def run_batch(
     began = time.perf_counter()
     schedule = simulation.run()
     took = time.perf_counter() - began
-    alone = runner.alone_s(schedule) if options.contention and not only_delays(workload) else None
+    wanted = options.contention or options.neighbours
+    alone = runner.alone_s(schedule) if wanted and not only_delays(workload) else None
+    neighbours = None if watch is None else _neighbours(schedule, alone, watch, execution)
     notes = (*workload.notes, note)
     engine = None if execution is None else execution.simulation
-    return BatchResult(schedule, workload, machine, alone, notes, took, engine)
+    return BatchResult(schedule, workload, machine, alone, notes, took, engine, neighbours)
+
+
+def _neighbours(
+    schedule: Schedule, alone: Any, watch: Any, execution: Any
+) -> tuple[tuple[str, str, float], ...]:
+    from ptaskmodel.batch.neighbours import lost_seconds
+
+    return tuple(lost_seconds(schedule, alone, watch.charges, execution.run_of_task))
 
 
 def only_delays(workload: Workload) -> bool:

@@ -88,6 +88,7 @@ SHOWN = (
     type=click.Path(path_type=Path),
     help="Write jobs.csv, schedule.json, ... there (earlier results are replaced).",
 )
+@click.option("--neighbours", is_flag=True, help="Write there who slowed whom: neighbours.csv.")
 @click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def batch(
@@ -114,8 +115,9 @@ def batch(
 
     if output is not None:
         check_output_directory(output)
-    elif plots:
-        raise SimulationError("--plots: say where to, with --output DIR")
+    elif plots or options["neighbours"]:
+        name = "plots" if plots else "neighbours"
+        raise SimulationError(f"--{name}: say where to, with --output DIR")
     if processors_per_host < 1:
         raise WorkloadError(f"--processors-per-host: {processors_per_host}: give 1 or more")
     chosen = BatchOptions(
@@ -199,7 +201,7 @@ def _run(
 
 
 def _write(output: Path, result: BatchResult, summary: dict[str, Any], plots: bool) -> None:
-    from ptaskmodel.batch.output import write_schedule
+    from ptaskmodel.batch.output import write_neighbours, write_schedule
     from ptaskmodel.batch.plots import draw_schedule
     from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory, write_json
 
@@ -213,6 +215,8 @@ def _write(output: Path, result: BatchResult, summary: dict[str, Any], plots: bo
             simulation_s=result.simulation_s,
             alone_s=result.alone_s,
         )
+        if result.neighbours is not None:
+            files.append(write_neighbours(directory, result.neighbours))
         if plots:
             files += draw_schedule(result.schedule, directory)
         listed = {"format": FORMAT, "files": [*files, SUMMARY]}

@@ -88,6 +88,27 @@ def test_neighbours_slow_each_other_down(tiny):
     ] == pytest.approx(2)
 
 
+def test_who_slowed_whom_adds_up_to_what_was_lost(tiny, graphene):
+    """Two pairs alike take each other's half; on Graphene the sums are the times lost."""
+    pair = HomogeneousWork(0.0, 50.0)
+    _, result = ends(tiny, job("a", 0, 2, pair), job("b", 5, 2, pair), neighbours=True)
+    lost = {(one, other): seconds for one, other, seconds in result.neighbours}
+    assert set(lost) == {("a", "b"), ("b", "a")}
+    assert lost["a", "b"] == pytest.approx(lost["b", "a"])
+    kinds = [JobKind(f"ft{p}", ft(p), p) for p in (8, 16, 32)]
+    jobs = weibull(60, kinds, 4, shape=2, scale_s=0.02, hosts=144)
+    options = BatchOptions(policy="fcfs", allocation="random", neighbours=True)
+    result = run_batch(graphene, jobs, options)
+    total = dict.fromkeys((run.job.id for run in result.schedule.final), 0.0)
+    for one, other, seconds in result.neighbours:
+        assert one != other
+        assert seconds > 0
+        total[one] += seconds
+    for run, alone in zip(result.schedule.final, result.alone_s, strict=True):
+        executed = run.finish_time_s - run.start_time_s
+        assert total[run.job.id] == pytest.approx(max(executed - alone, 0), abs=1e-6)
+
+
 def test_a_walltime_kills_and_lets_the_others_go_faster(tiny):
     pair = HomogeneousWork(0.0, 60.0)
     found, _ = ends(tiny, job("a", 0, 2, pair), job("b", 0, 2, pair, walltime=5.0))
