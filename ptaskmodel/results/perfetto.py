@@ -1,0 +1,95 @@
+"""Writes a trace as Chrome's JSON of events, which the Perfetto UI (ui.perfetto.dev) opens.
+
+The format: "Trace Event Format" (Duffy, Sinclair; Google, 2016). Times are in microseconds. A
+process "tasks" has a track for each task, with a slice for each interval in which something else
+limited it; each host and each link that is used is a process of its own, with a slice for each task
+that uses it and a counter of what each takes.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from ptaskmodel.results.limits import limit_name
+from ptaskmodel.results.trace import TextTrace
+from ptaskmodel.results.usage import Phases, Recorder, Uses
+
+TASKS_PROCESS = 1
+FIRST_RESOURCE = 2
+
+
+class PerfettoTrace(TextTrace):
+    """A trace in Chrome's JSON format; its events are in order for each track."""
+
+    def begin(self, recorder: Recorder) -> None:
+        super().begin(recorder)
+        self._named: set[int] = set()
+        self._tasks: set[int] = set()
+        self._limits: dict[int, tuple[str, str]] = {}
+        first = json.dumps(_name("process_name", TASKS_PROCESS, 0, "tasks"))
+        self.stream.write('{"displayTimeUnit":"ms","traceEvents":[\n' + first)
+
+    def changes(self, records: np.ndarray) -> None:
+        pass
+
+    def phases(self, phases: Phases) -> None:
+        ids = self.recorder.names.tasks()
+        events = []
+        rows = zip(*(column.tolist() for column in phases), strict=True)
+        for task, start, end, rate, limit, _ in rows:
+            if task not in self._tasks:
+                self._tasks.add(task)
+                events.append(_name("thread_name", TASKS_PROCESS, task + 1, ids[task]))
+            if limit not in self._limits:
+                self._limits[limit] = limit_name(limit, self.recorder.names)
+            kind, name = self._limits[limit]
+            events.append(
+                {
+                    "ph": "X",
+                    "pid": TASKS_PROCESS,
+                    "tid": task + 1,
+                    "ts": start * 1e6,
+                    "dur": (end - start) * 1e6,
+                    "name": f"{kind} {name}" if name else kind,
+                    "cat": kind,
+                    "args": {"stages per s": rate},
+                }
+            )
+        self._write(events)
+
+    def uses(self, uses: Uses) -> None:
+        ids = self.recorder.names.tasks()
+        events = []
+        columns = (uses.resource, uses.task, uses.start, uses.end, uses.rate, uses.share)
+        for resource, task, start, end, rate, share in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            pid = FIRST_RESOURCE + resource
+            if resource not in self._named:
+                self._named.add(resource)
+                kind, name = self.recorder.names.kind(resource), self.recorder.names.resources
+                events.append(_name("process_name", pid, 0, f"{kind} {name[resource]}"))
+            both = {"pid": pid, "tid": 0, "name": ids[task], "cat": "use", "id": task + 1}
+            args = {"rate": rate, "share": share}
+            events.append({**both, "ph": "b", "ts": start * 1e6, "args": args})
+            events.append({**both, "ph": "e", "ts": end * 1e6})
+            counter = {"ph": "C", "pid": pid, "tid": 0, "name": "rate", "id": task + 1}
+            events.append({**counter, "ts": start * 1e6, "args": {ids[task]: rate}})
+            events.append({**counter, "ts": end * 1e6, "args": {ids[task]: 0.0}})
+        self._write(events)
+
+    def _write(self, events: list[dict]) -> None:
+        import msgspec
+
+        self.stream.writelines(f",\n{msgspec.json.encode(event).decode()}" for event in events)
+
+    def end(self) -> None:
+        self.stream.write("\n]}\n")
+        super().end()
+
+
+def _name(what: str, pid: int, tid: int, name: str) -> dict:
+    """Metadata: the name of a process or a thread."""
+    return {"ph": "M", "pid": pid, "tid": tid, "ts": 0, "name": what, "args": {"name": name}}

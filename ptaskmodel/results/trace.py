@@ -1,0 +1,189 @@
+"""Writes who used what and when, as it happens: tables (CSV, Parquet) of intervals of use.
+
+Each row says that a task used a resource from start_s to end_s at a constant ``rate`` (flop/s of a
+host, B/s of a link), which was ``share`` of its capacity. Rows of one task on one resource come in
+order of time and do not overlap. Memory does not grow with the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.output import whole_file
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.usage import Listener, Phases, Recorder, Uses
+
+COLUMNS = ("resource", "kind", "task_id", "start_s", "end_s", "rate", "share")
+
+
+class Trace:
+    """What the writers of traces have in common: they listen to uses and ignore the rest."""
+
+    recorder: Recorder
+
+    def begin(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def changes(self, records: np.ndarray) -> None:
+        pass
+
+    def phases(self, phases: Phases) -> None:
+        pass
+
+    def uses(self, uses: Uses) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class TextTrace(Trace):
+    """A trace in a text file, which appears once it is whole."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file: AbstractContextManager[IO[str]] = whole_file(self.path)
+        self.stream: IO[str]
+
+    def begin(self, recorder: Recorder) -> None:
+        super().begin(recorder)
+        self.stream = self._file.__enter__()
+
+    def end(self) -> None:
+        self._file.__exit__(None, None, None)
+
+
+class CsvTrace(TextTrace):
+    """Rows of COLUMNS as CSV, numbers to the last digit."""
+
+    def begin(self, recorder: Recorder) -> None:
+        super().begin(recorder)
+        self._resources = [
+            f"{quoted(name)},{recorder.names.kind(number)}"
+            for number, name in enumerate(recorder.names.resources)
+        ]
+        self.stream.write(",".join(COLUMNS) + "\n")
+
+    def uses(self, uses: Uses) -> None:
+        resources = self._resources
+        tasks = self.recorder.names.tasks()
+        columns: list[Iterable[str]] = [
+            [resources[number] for number in uses.resource.tolist()],
+            [quoted(tasks[number]) for number in uses.task.tolist()],
+        ]
+        columns += [numbers(c) for c in (uses.start, uses.end, uses.rate, uses.share)]
+        self.stream.write("\n".join(map(",".join, zip(*columns, strict=True))))
+        self.stream.write("\n")
+
+
+def numbers(column: np.ndarray) -> list[str]:
+    """Finite floats as text, shortest that reads back equal; runs of equal ones are made once."""
+    import msgspec
+
+    if not len(column):
+        return []
+    new = np.append(True, column[1:] != column[:-1])
+    text = msgspec.json.encode(column[new].tolist()).decode()[1:-1].split(",")
+    return [text[k] for k in (np.cumsum(new) - 1).tolist()] if not new.all() else text
+
+
+def quoted(name: str) -> str:
+    """A name as a field of a CSV file."""
+    if any(c in name for c in ',"\n\r'):
+        return '"' + name.replace('"', '""') + '"'
+    return name
+
+
+class ParquetTrace(Trace):
+    """Rows of COLUMNS in Apache Parquet, names as dictionaries. Needs pyarrow.
+
+    Raises PTaskModelError if pyarrow is not installed or the file cannot be written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._arrow, self._parquet = _pyarrow()
+
+    def begin(self, recorder: Recorder) -> None:
+        super().begin(recorder)
+        arrow = self._arrow
+        name = arrow.dictionary(arrow.int32(), arrow.string())
+        real = arrow.float64()
+        types = (name, name, name, real, real, real, real)
+        self._schema = arrow.schema(list(zip(COLUMNS, types, strict=True)))
+        names = recorder.names
+        self._kinds = arrow.array(["host", "link"])
+        self._resources = arrow.array(names.resources, arrow.string())
+        self._partial = self.path.with_name(f".{self.path.name}.partial")
+        try:
+            self._writer = self._parquet.ParquetWriter(self._partial, self._schema)
+        except OSError as error:
+            raise PTaskModelError(f"{self.path}: cannot be written: {error.strerror}") from None
+
+    def uses(self, uses: Uses) -> None:
+        arrow = self._arrow
+        kind = (uses.resource >= self.recorder.names.n_hosts).astype(np.int32)
+        dictionary = arrow.DictionaryArray.from_arrays
+        resources, resource = np.unique(uses.resource, return_inverse=True)
+        tasks, task = np.unique(uses.task, return_inverse=True)
+        ids = self.recorder.names.tasks()
+        columns = [
+            dictionary(resource.astype(np.int32), self._resources.take(arrow.array(resources))),
+            dictionary(kind, self._kinds),
+            dictionary(task.astype(np.int32), arrow.array([ids[k] for k in tasks.tolist()])),
+            *(arrow.array(c) for c in (uses.start, uses.end, uses.rate, uses.share)),
+        ]
+        self._writer.write_table(arrow.Table.from_arrays(columns, schema=self._schema))
+
+    def end(self) -> None:
+        self._writer.close()
+        self._partial.replace(self.path)
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise PTaskModelError(
+            "Parquet needs pyarrow; run: pip install 'ptaskmodel[trace]', or choose csv"
+        ) from None
+    return pyarrow, pyarrow.parquet
+
+
+def _paje(path: Path) -> Listener:
+    from ptaskmodel.results.paje import PajeTrace
+
+    return PajeTrace(path)
+
+
+def _perfetto(path: Path) -> Listener:
+    from ptaskmodel.results.perfetto import PerfettoTrace
+
+    return PerfettoTrace(path)
+
+
+FILES: dict[str, tuple[str, Callable[[Path], Listener]]] = {
+    "csv": ("trace.csv", CsvTrace),
+    "parquet": ("trace.parquet", ParquetTrace),
+    "paje": ("trace.paje", _paje),
+    "perfetto": ("trace.perfetto.json", _perfetto),
+}
+
+
+def trace_file(format_: str, directory: Path) -> tuple[str, Listener]:
+    """(name, writer) of the trace of a format in a directory of results.
+
+    Raises PTaskModelError for an unknown format or one that needs a missing library.
+    """
+    if format_ not in FILES:
+        raise PTaskModelError(f"trace {format_!r} is not known; choose one of {', '.join(FILES)}")
+    name, writer = FILES[format_]
+    return name, writer(directory / name)
