@@ -115,6 +115,7 @@ def exclusive_load(
     for _ in range(500):
         seconds = round(rng.uniform(1.0, 60.0), 3)
         kinds.append((seconds, rng.uniform(0.05, 0.4)))
+    names = [f"h{i}" for i in range(size)]
     free = list(range(size))
     busy: list[tuple[float, int]] = []
     jobs, now = [], 0.0
@@ -129,8 +130,8 @@ def exclusive_load(
             heapq.heappush(busy, (now + 2.0 * seconds, host))
         messages = n - 1 if pattern == "all" else 1
         amount = BANDWIDTH_BPS * seconds * talk / messages
-        names = tuple(f"h{i}" for i in hosts)
-        jobs.append(Job(now, names, pattern, SPEED_FLOPS * seconds, amount))
+        taken = tuple(names[i] for i in hosts)
+        jobs.append(Job(now, taken, pattern, SPEED_FLOPS * seconds, amount))
     return tuple(jobs)
 
 
