@@ -99,6 +99,7 @@ def test_the_experiment_on_redirection_runs_small(monkeypatch, tmp_path, capsys)
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 1 + 4 * 9
 
 
+@pytest.mark.jit
 def test_the_experiment_on_job_profiles_runs_small(monkeypatch, tmp_path, capsys):
     options = ["--jobs", "60", "--seeds", "1", "-o", str(tmp_path)]
     experiment(monkeypatch, "job_profiles", *options)
