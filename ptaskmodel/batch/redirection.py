@@ -8,8 +8,8 @@ Each running job of the principal group has a counter. A job that is submitted w
 does not start at once raises by one the counter of every running job whose walltime is at least its
 own. A running job whose counter exceeds the threshold theta, and which fits in the free hosts of
 the redirection group, is killed and started again there from the beginning. That happens to a job
-once at most; then all counters are set to zero. When several jobs qualify at once, the rule of
-conflict chooses one.
+once at most; then all counters are set to zero. Whether a job qualifies is asked each time its
+counter is raised. When several jobs qualify at once, the rule of conflict chooses one.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from ptaskmodel.batch.kit import PolicyFault, Verifier, check_policy, check_sche
 from ptaskmodel.batch.policies import Conservative, Easy, Fcfs, Filler, orders
 from ptaskmodel.batch.redirection import Redirection
 from ptaskmodel.batch.simulator import BatchSimulation
-from ptaskmodel.batch.state import Start
+from ptaskmodel.batch.state import SUCCESS, WALLTIME, Start
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.tasks import DelayWork
 
@@ -64,13 +64,25 @@ def starts(jobs, hosts, policy, **options):
 
 
 def test_the_textbook_example_of_backfilling():
-    """Mu'alem and Feitelson's contrast: EASY delays the third job, conservative does not."""
+    """What Mu'alem and Feitelson describe: small jobs overtake, the first does not move."""
     jobs = [job("1", 0, 6, 4), job("2", 1, 8, 4), job("3", 2, 4, 2), job("4", 3, 2, 10)]
     assert starts(jobs, 10, Fcfs()) == {"1": 0, "2": 4, "3": 8, "4": 8}
     assert starts(jobs, 10, Easy()) == {"1": 0, "2": 4, "3": 2, "4": 4}
     jobs = [job("1", 0, 6, 4), job("2", 1, 8, 4), job("3", 2, 6, 2), job("4", 3, 2, 10)]
     assert starts(jobs, 10, Easy())["4"] == 3
     assert starts(jobs, 10, Conservative()) == {"1": 0, "2": 4, "3": 8, "4": 3}
+
+
+@pytest.mark.parametrize("policy", [Fcfs, Filler, Easy, Conservative])
+def test_batsims_first_case_study(policy):
+    """Three jobs on 4 hosts, of Batsim's documentation: the last is killed at its walltime."""
+    jobs = [job("1", 0, 4, 10, 11.0), job("2", 1, 2, 5, 6.0), job("3", 1, 2, 10, 6.0)]
+    schedule = BatchSimulation(jobs, 4, policy()).run()
+    assert [(run.start_time_s, run.finish_time_s, run.state) for run in schedule.final] == [
+        (0, 10, SUCCESS),
+        (10, 15, SUCCESS),
+        (10, 16, WALLTIME),
+    ]
 
 
 def test_easy_may_delay_the_second_of_the_queue_and_conservative_may_not():
