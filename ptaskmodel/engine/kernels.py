@@ -65,13 +65,14 @@ from ptaskmodel.engine.state import (
     UNTIL,
     WAITING,
     WALLTIME,
+    numbers,
 )
 from ptaskmodel.jit import jit
 from ptaskmodel.sharing.bmf import solve_bmf
 from ptaskmodel.sharing.fairbottleneck import solve_fairbottleneck
 from ptaskmodel.sharing.maxmin import solve_maxmin
 
-BMF, FAIRBOTTLENECK, FAIRBOTTLENECK_CORRECTED, MAXMIN, FLOW_MAXMIN = np.arange(5)
+BMF, FAIRBOTTLENECK, FAIRBOTTLENECK_CORRECTED, MAXMIN, FLOW_MAXMIN = numbers(5)
 
 OK = np.int64(-1)
 # Of a task in the list of the doomed: uses something that is off; did, but no longer does.

@@ -14,7 +14,7 @@ from ptaskmodel.engine import kernels
 from ptaskmodel.engine.network_models import config_number
 from ptaskmodel.engine.network_models import network_model as find_model
 from ptaskmodel.engine.programs import Programs
-from ptaskmodel.engine.sharing_graph import sub_system
+from ptaskmodel.engine.sharing_graph import set_capacity, sub_system
 from ptaskmodel.engine.state import (
     CANCELLED,
     COMPLETED,
@@ -637,7 +637,7 @@ class Simulation:
     def set_bandwidth(self, link: str, bandwidth_Bps: float) -> None:
         """Change the bandwidth of a link from now on, B/s."""
         number = self._link_number(link)
-        kernels.set_capacity(self._s, number, _checked("bandwidth", bandwidth_Bps))
+        set_capacity(self._s, number, _checked("bandwidth", bandwidth_Bps))
         self._log_capacity(number)
         if not self.network_model.parallel:
             self._s.clock[0]["latency_changed"] = 1

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 INT, REAL, FLAG = "i8", "f8", "?"
 
+
+def numbers(*bounds: int) -> list[int]:
+    """The integers of ``range(*bounds)``, as numpy integers."""
+    return cast("list[int]", list(np.arange(*bounds)))
+
+
 # The names below are numpy integers: for each plain one passed to a kernel, numba would compile the
 # kernel anew.
 
 # States of a task. Those from ENDED on are final.
-WAITING, READY, DELAYED, LATENT, RUNNING, SUSPENDED = np.arange(6)
-COMPLETED, FAILED, WALLTIME, CANCELLED, DEPENDENCY_FAILED = np.arange(6, 11)
+WAITING, READY, DELAYED, LATENT, RUNNING, SUSPENDED = numbers(6)
+COMPLETED, FAILED, WALLTIME, CANCELLED, DEPENDENCY_FAILED = numbers(6, 11)
 ENDED = COMPLETED
 
 # Kinds of timers.
-START, LATENCY_END, DELAY_END, KILL = np.arange(4)
+START, LATENCY_END, DELAY_END, KILL = numbers(4)
 
 # Kinds of profiles.
-SPEED, BANDWIDTH, LATENCY, STATE = np.arange(4)
+SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
 
 # Why the event loop came back to Python.
 (
@@ -35,7 +41,7 @@ SPEED, BANDWIDTH, LATENCY, STATE = np.arange(4)
     STEPPED,
     PAUSED,
     LOG_FULL,
-) = np.arange(11)
+) = numbers(11)
 
 # What limits a task when no resource does: its own bound, nothing, its latency, its delay, that it
 # is suspended; the last one says that its rate has yet to be found.
@@ -49,7 +55,7 @@ SPEED, BANDWIDTH, LATENCY, STATE = np.arange(4)
 ) = -np.arange(1, 7)
 
 # What one call of the event loop is to do: go on, process one date, or only share anew.
-RUN, STEP, SETTLE = np.arange(3)
+RUN, STEP, SETTLE = numbers(3)
 
 TASK = np.dtype(
     [
@@ -188,8 +194,8 @@ PROFILE = np.dtype(
 
 PROFILE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
-# From `time` on, this stage of this task progresses at `rate`, limited by resource `limit` or one of
-# LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped). With task -1: someone set the
+# From `time` on, this stage of this task progresses at `rate`, limited by resource `limit` or by
+# one of LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped). With task -1: someone set the
 # capacity of resource `stage` to `rate` by hand (what profiles do is not logged).
 LOG = np.dtype(
     [("task", INT), ("stage", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], align=True

@@ -40,7 +40,7 @@ def records(size: int, dtype: np.dtype) -> np.ndarray:
 
 
 def as_records(array: np.ndarray) -> np.ndarray:
-    return array.view(np.recarray) if numba.config.DISABLE_JIT else array
+    return array.view(np.recarray) if numba.config.DISABLE_JIT else array  # type: ignore[attr-defined]
 
 
 def task_template() -> np.ndarray:

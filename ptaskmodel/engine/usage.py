@@ -166,7 +166,7 @@ class Layout:
         hosts, inverse = np.unique(where, return_inverse=True)
         if len(hosts) == len(where):
             return where, flops, flops, flops
-        total = np.bincount(inverse, weights=flops)
+        total = np.bincount(inverse, weights=flops).astype(np.float64)
         largest = np.zeros(len(hosts))
         np.maximum.at(largest, inverse, flops)
         return hosts, total, largest if self.count == "flow" else total, largest
@@ -180,7 +180,7 @@ class Layout:
             key = sources * self.n_hosts + targets
             pairs, inverse = np.unique(key, return_inverse=True)
             sources, targets = np.divmod(pairs, self.n_hosts)
-            amount = np.bincount(inverse, weights=work.flow_bytes)
+            amount = np.bincount(inverse, weights=work.flow_bytes).astype(np.float64)
             largest = np.zeros(len(pairs))
             np.maximum.at(largest, inverse, work.flow_bytes)
             flows = np.bincount(inverse).astype(np.float64)
@@ -441,7 +441,10 @@ def _new_tally(resources: int, links: int) -> Tally:
     return Tally(
         np.zeros(1, dtype=np.int64),
         np.empty(links, dtype=np.int64),
-        *(np.empty(links) for _ in range(4)),
+        np.empty(links),
+        np.empty(links),
+        np.empty(links),
+        np.empty(links),
         np.full(resources, -1, dtype=np.int64),
         np.zeros(2),
     )
