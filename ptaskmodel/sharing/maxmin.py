@@ -53,7 +53,7 @@ def maxmin(problem: SharingProblem, *, ignore_zero_capacity: bool = False) -> Al
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 scratch arrays of the kernel."""
-    return 4 * m + n, 3 * m + n + 2 * elements
+    return 4 * m + n, 4 * m + n + 2 * elements
 
 
 @jit
@@ -80,6 +80,7 @@ def solve_maxmin(
     bounded = integers[3 * m : 3 * m + n]
     user = integers[3 * m + n : 3 * m + n + z]
     earlier_use = integers[3 * m + n + z : 3 * m + n + 2 * z]
+    full = integers[3 * m + n + 2 * z : 4 * m + n + 2 * z]
 
     for r in range(m):
         last_use[r] = -1
@@ -160,18 +161,28 @@ def solve_maxmin(
             _stop(i, start, resource, usage, fatpipe, penalty, rate, left, slope, rising)
         else:
             theta = max(theta, now)
-            k = last_use[r]
-            while k >= 0:
-                i = user[k]
-                if rate[i] < 0.0:
-                    n_rising -= 1
-                    rate[i] = theta / penalty[i]
-                    limit[i] = r
-                    if rate[i] >= bound[i]:
-                        rate[i] = bound[i]
-                        limit[i] = -1
-                    _stop(i, start, resource, usage, fatpipe, penalty, rate, left, slope, rising)
-                k = earlier_use[k]
+            full[0] = r
+            n_full = 1
+            if fatpipe[r]:
+                n_full = _full_together(
+                    now, full, start, resource, last_use, earlier_use, user, usage, fatpipe,
+                    penalty, rate, left, rising,
+                )  # fmt: skip
+            for a in range(n_full):
+                k = last_use[full[a]]
+                while k >= 0:
+                    i = user[k]
+                    if rate[i] < 0.0:
+                        n_rising -= 1
+                        rate[i] = theta / penalty[i]
+                        limit[i] = full[a]
+                        if rate[i] >= bound[i]:
+                            rate[i] = bound[i]
+                            limit[i] = -1
+                        _stop(
+                            i, start, resource, usage, fatpipe, penalty, rate, left, slope, rising
+                        )
+                    k = earlier_use[k]
     return 0
 
 
@@ -179,6 +190,38 @@ def solve_maxmin(
 def _key(full_at, fatpipe):
     """Place in the heap: a FATPIPE comes before a SHARED resource that is full at the same time."""
     return full_at * SLIGHTLY_LESS if fatpipe else full_at
+
+
+@jit
+def _full_together(
+    now, full, start, resource, last_use, earlier_use, user, usage, fatpipe, penalty, rate, left,
+    rising,
+):  # fmt: skip
+    """List after the FATPIPE ``full[0]`` those that its users, and theirs, fill at the same time.
+
+    They must stop together: the first to stop its users would leave the others with a smaller W_r.
+    """
+    n_full = 1
+    a = 0
+    while a < n_full:
+        k = last_use[full[a]]
+        while k >= 0:
+            i = user[k]
+            if rate[i] < 0.0:
+                for e in range(start[i], start[i + 1]):
+                    q = resource[e]
+                    if usage[e] > 0.0 and fatpipe[q] and rising[q] > 0:
+                        known = False
+                        for b in range(n_full):
+                            known = known or full[b] == q
+                        if not known:
+                            w = _sum(q, last_use, earlier_use, user, usage, penalty, rate, fatpipe)
+                            if left[q] / w <= now:
+                                full[n_full] = q
+                                n_full += 1
+            k = earlier_use[k]
+        a += 1
+    return n_full
 
 
 @jit
