@@ -118,7 +118,7 @@ def leave(s, task, state):
     if t.state == RUNNING:
         if t.rate > 0.0:
             log_rate(s, task, 0.0, LIMIT_NOTHING)
-        remove_end(s, task)
+        remove_end(s.heap, s.tasks, s.clock[0], task)
         disable(s, task, state)
     t.timer += 1
     t.state = state
@@ -427,7 +427,7 @@ def next_date(s):
     if clock.n_timers > 0:
         date = s.timers[0].time
     if clock.n_heap > 0:
-        date = min(date, s.tasks[s.tasks[0].slot_heap].ends)
+        date = min(date, s.heap[0].date)
     return max(date, clock.now)
 
 
@@ -467,11 +467,10 @@ def process(s, date, o):
     n_kills = fire_timers(s, date, o.gamma, o.time_precision)
     snap = o.work_precision * o.time_precision
     while clock.n_heap > 0:
-        task = s.tasks[0].slot_heap
-        t = s.tasks[task]
-        if t.ends > date and t.rate * (t.ends - date) >= snap:
+        end = s.heap[0]
+        if end.date > date and s.tasks[end.task].rate * (end.date - date) >= snap:
             break
-        end_stage(s, task)
+        end_stage(s, end.task)
     fail_doomed(s)
     for i in range(n_kills):
         if s.tasks[s.tasks[i].slot_sub].state < ENDED:
@@ -555,9 +554,9 @@ def apply_rates(s, n):
             t.rate = rate
             log_rate(s, task, rate, limit)
             if rate > 0.0:
-                set_end(s, task, clock.now + max(t.remaining, 0.0) / rate)
+                set_end(s.heap, s.tasks, clock, task, clock.now + max(t.remaining, 0.0) / rate)
             else:
-                set_end(s, task, INFINITY)
+                set_end(s.heap, s.tasks, clock, task, INFINITY)
         elif limit != t.limit:
             log_rate(s, task, rate, limit)
         t.limit = limit
@@ -682,7 +681,7 @@ def suspend(s, task):
     log_rate(s, task, 0.0, LIMIT_SUSPENDED)
     if t.state == RUNNING:
         t.remaining = max(t.remaining - t.rate * (clock.now - t.updated), 0.0)
-        remove_end(s, task)
+        remove_end(s.heap, s.tasks, s.clock[0], task)
         disable(s, task, SUSPENDED)
         t.rate = 0.0
         t.updated = clock.now

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptaskmodel.jit import jit
 
 
@@ -67,77 +69,78 @@ def pop_timer(s):
 
 
 @jit
-def end_before(tasks, a, b):
-    """Whether task a ends first; as early, the one enabled first."""
-    x = tasks[a]
-    y = tasks[b]
-    return x.ends < y.ends or (x.ends == y.ends and x.order < y.order)
-
-
-@jit
-def sift_up(tasks, i):
-    task = tasks[i].slot_heap
-    while i > 0:
-        parent = (i - 1) >> 1
-        if not end_before(tasks, task, tasks[parent].slot_heap):
-            break
-        tasks[i].slot_heap = tasks[parent].slot_heap
-        tasks[tasks[i].slot_heap].heap = i
-        i = parent
-    tasks[i].slot_heap = task
+def put_end(heap, tasks, i, date, order, task):
+    """Write a place of the heap of ends."""
+    end = heap[i]
+    end.date = date
+    end.order = order
+    end.task = task
     tasks[task].heap = i
 
 
 @jit
-def sift_down(tasks, i, n):
-    task = tasks[i].slot_heap
+def sift_up(heap, tasks, i):
+    """Move an end towards the top until it is in its place."""
+    date, order, task = heap[i].date, heap[i].order, heap[i].task
+    while i > 0:
+        parent = heap[(i - 1) >> 1]
+        if parent.date < date or (parent.date == date and parent.order < order):
+            break
+        put_end(heap, tasks, i, parent.date, parent.order, parent.task)
+        i = (i - 1) >> 1
+    put_end(heap, tasks, i, date, order, task)
+
+
+@jit
+def sift_down(heap, tasks, i, n):
+    """Move an end away from the top until it is in its place."""
+    date, order, task = heap[i].date, heap[i].order, heap[i].task
     while True:
         child = 2 * i + 1
         if child >= n:
             break
-        if child + 1 < n and end_before(tasks, tasks[child + 1].slot_heap, tasks[child].slot_heap):
-            child += 1
-        if not end_before(tasks, tasks[child].slot_heap, task):
+        c = heap[child]
+        if child + 1 < n:
+            other = heap[child + 1]
+            if other.date < c.date or (other.date == c.date and other.order < c.order):
+                child += 1
+                c = other
+        if date < c.date or (date == c.date and order < c.order):
             break
-        tasks[i].slot_heap = tasks[child].slot_heap
-        tasks[tasks[i].slot_heap].heap = i
+        put_end(heap, tasks, i, c.date, c.order, c.task)
         i = child
-    tasks[i].slot_heap = task
-    tasks[task].heap = i
+    put_end(heap, tasks, i, date, order, task)
 
 
 @jit
-def remove_end(s, task):
+def remove_end(heap, tasks, clock, task):
     """Take a task out of the heap of ends, if it is there."""
-    clock = s.clock[0]
-    i = s.tasks[task].heap
+    i = tasks[task].heap
     if i < 0:
         return
-    s.tasks[task].heap = -1
+    tasks[task].heap = -1
     clock.n_heap -= 1
     n = clock.n_heap
     if i == n:
         return
-    moved = s.tasks[n].slot_heap
-    s.tasks[i].slot_heap = moved
-    s.tasks[moved].heap = i
-    sift_up(s.tasks, i)
-    sift_down(s.tasks, s.tasks[moved].heap, n)
+    last = heap[n]
+    moved = last.task
+    put_end(heap, tasks, i, last.date, last.order, moved)
+    sift_up(heap, tasks, i)
+    sift_down(heap, tasks, tasks[moved].heap, n)
 
 
 @jit
-def set_end(s, task, date):
+def set_end(heap, tasks, clock, task, date):
     """Give a task its date of end (inf: never) and its place in the heap."""
-    clock = s.clock[0]
-    t = s.tasks[task]
-    if date == float("inf"):
-        remove_end(s, task)
-        t.ends = date
+    t = tasks[task]
+    if date == np.inf:
+        remove_end(heap, tasks, clock, task)
         return
-    t.ends = date
-    if t.heap < 0:
-        t.heap = clock.n_heap
-        s.tasks[t.heap].slot_heap = task
+    i = t.heap
+    if i < 0:
+        i = clock.n_heap
         clock.n_heap += 1
-    sift_up(s.tasks, t.heap)
-    sift_down(s.tasks, t.heap, clock.n_heap)
+    put_end(heap, tasks, i, date, t.order, task)
+    sift_up(heap, tasks, i)
+    sift_down(heap, tasks, t.heap, clock.n_heap)

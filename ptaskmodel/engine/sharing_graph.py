@@ -285,7 +285,6 @@ def enable(s, task):
     t.rate = 0.0
     t.updated = clock.now
     t.limit = -2
-    t.ends = float("inf")
     classify(s, task)
 
 

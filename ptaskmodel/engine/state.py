@@ -59,7 +59,24 @@ RUN, STEP, SETTLE = numbers(3)
 
 TASK = np.dtype(
     [
+        # What a new share of the resources touches comes first, to lie in a few cache lines.
         ("state", INT),
+        ("mark", INT),
+        ("nodes", INT),  # first of its nodes
+        ("n_kept", INT),
+        ("next", INT),  # neighbours among the enabled tasks, oldest first
+        ("rate", REAL),  # of the stage since `updated`, 1/s
+        ("remaining", REAL),  # of the stage, at date `updated`
+        ("updated", REAL),
+        ("bound", REAL),  # largest rate of the stage, 1/s
+        ("penalty", REAL),  # of the stage: what its flow costs, over the task's weight
+        ("limit", INT),  # resource that sets the rate, -1: own bound, -2: nothing
+        ("heap", INT),  # position in the heap of ends, -1: not there
+        ("order", INT),  # sequence number of the last time it was enabled
+        ("n_nodes", INT),
+        ("tightest", INT),  # resource on which its use is the largest part of the capacity
+        ("todo", INT),
+        ("previous", INT),
         ("start", REAL),  # earliest date, s
         ("walltime", REAL),  # inf: none
         ("weight", REAL),
@@ -71,39 +88,24 @@ TASK = np.dtype(
         ("repeat", INT),  # rounds of the program already begun
         ("started", REAL),
         ("finished", REAL),
-        ("remaining", REAL),  # of the stage, at date `updated`
-        ("rate", REAL),  # of the stage since `updated`, 1/s
-        ("updated", REAL),
-        ("ends", REAL),  # date at which the stage ends at this rate
-        ("bound", REAL),  # largest rate of the stage, 1/s
         ("latency_bytes", REAL),  # largest latency * bytes of the stage's flows
-        ("penalty", REAL),  # of the stage: what its flow costs, over the task's weight
         ("stage_bound", REAL),  # rate_bound in units of the stage's amount
-        ("limit", INT),  # resource that sets the rate, or a LIMIT_...
-        ("order", INT),  # sequence number of the last time it was enabled
-        ("previous", INT),  # neighbours among the enabled tasks, oldest first
-        ("next", INT),
-        ("nodes", INT),  # first of its nodes
-        ("n_nodes", INT),
-        ("n_kept", INT),
-        ("tightest", INT),  # resource on which its use is the largest part of the capacity
-        ("heap", INT),  # position in the heap of ends, -1: not there
         ("timer", INT),  # stamp of the only valid timer of the stage
         ("pending", REAL),  # what was left of the latency or the delay when suspended
         ("suspended_in", INT),  # the state to resume
-        ("mark", INT),
-        ("todo", INT),
         ("doomed", INT),  # see kernels.doom
         # Lists of task numbers, one place in each record: place k is in record k.
-        ("slot_heap", INT),  # by date of end
+        ("slot_sub", INT),  # of the sub-system to solve
         ("slot_ready", INT),  # ring: stages to begin now
         ("slot_ended", INT),  # in the order they ended
         ("slot_todo", INT),
         ("slot_doomed", INT),
-        ("slot_sub", INT),  # of the sub-system to solve
     ],
     align=True,
 )
+
+# Enabled tasks by (date at which the stage ends at this rate, order).
+END = np.dtype([("date", REAL), ("order", INT), ("task", INT)], align=True)
 
 RESOURCE = np.dtype(
     [
@@ -250,6 +252,7 @@ class State(NamedTuple):
 
     clock: np.ndarray  # record 0 is the clock
     tasks: np.ndarray
+    heap: np.ndarray
     resources: np.ndarray
     nodes: np.ndarray
     kept: np.ndarray  # ELEMENT: those of a task's nodes that can limit it, same places

@@ -9,6 +9,7 @@ from ptaskmodel.engine.state import (
     BANDWIDTH,
     CLOCK,
     ELEMENT,
+    END,
     FOLLOWER,
     LATENCY,
     LOG,
@@ -46,7 +47,7 @@ def as_records(array: np.ndarray) -> np.ndarray:
 def task_template() -> np.ndarray:
     """One task record with the values that a new task has."""
     template = records(1, TASK)
-    for name in ("walltime", "rate_bound", "ends", "bound"):
+    for name in ("walltime", "rate_bound", "bound"):
         template[name] = INFINITY
     for name in ("started", "finished"):
         template[name] = np.nan
@@ -68,6 +69,7 @@ def new_state(platform: Platform) -> State:
     state = State(
         clock=clock,
         tasks=records(1, TASK),
+        heap=records(1, END),
         resources=resources,
         nodes=records(0, NODE),
         kept=records(0, ELEMENT),
@@ -145,7 +147,9 @@ def room_for_tasks(state: State, tasks: int) -> State:
     if len(state.tasks) >= tasks:
         return state
     _unroll(state)
-    return _with_scratch(state._replace(tasks=enlarged(state.tasks, tasks)))
+    return _with_scratch(
+        state._replace(tasks=enlarged(state.tasks, tasks), heap=enlarged(state.heap, tasks))
+    )
 
 
 def _unroll(state: State) -> None:
