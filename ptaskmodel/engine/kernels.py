@@ -501,8 +501,8 @@ def solve(s, n, m, solver):
             rate, limit, v.reals, v.integers,
         )  # fmt: skip
     return solve_fairbottleneck(
-        start, resource, usage, capacity, fatpipe, bound, solver == FAIRBOTTLENECK_CORRECTED, rate,
-        limit, v.reals, v.integers,
+        start, resource, usage, capacity, fatpipe, bound, v.weight[:n],
+        solver == FAIRBOTTLENECK_CORRECTED, rate, limit, v.reals, v.integers,
     )  # fmt: skip
 
 

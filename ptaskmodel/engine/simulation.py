@@ -627,6 +627,7 @@ class Simulation:
         """Let a suspended task go on. Raises SimulationError if it is not suspended."""
         if self._s.tasks["state"][task.index] != SUSPENDED:
             raise SimulationError(f"task {task.id!r} is {task.state}, not suspended")
+        self._idle = False
         self._s = room_for_timers(self._s, 1)
         kernels.resume(self._s, task.index, self._options.gamma)
 

@@ -2,11 +2,12 @@
 """Fair bottleneck, the allocation of SimGrid's parallel-task model, and its corrected variant.
 
 Rounds over the *live* tasks (rate not fixed yet) and the *active* resources (with a live user);
-R_r is the remaining capacity of r, a_ri the usage of task i, n_r the number of live uses of r:
+R_r is the remaining capacity of r, a_ri the usage of task i, p_i its weight, n_r the sum of the
+weights of the live uses of r (their number, in SimGrid, which knows no weights here):
 
 1. u_r = R_r / n_r (FATPIPE: u_r = R_r);
-2. each live task grows by d_i = min(min_r u_r / a_ri, bound_i - x_i); at its bound exactly, it is
-   fixed;
+2. each live task grows by d_i = min(min_r p_i u_r / a_ri, bound_i - x_i) (FATPIPE: no p_i); at its
+   bound exactly, it is fixed;
 3. each active resource loses a_ri d_i for *every* task, those fixed in earlier rounds included,
    with their last increment; a FATPIPE loses the smallest of these and of u_r. What falls below
    1e-5 becomes 0;
@@ -31,6 +32,8 @@ from ptaskmodel.sharing.problem import Allocation, SharingProblem
 
 # What is left of a capacity below this is nothing: SimGrid's precision/work-amount, absolute.
 NOTHING_LEFT = 1e-5
+# Instead of the weight of the live users of a resource that has none.
+NO_WEIGHT = 1e-100
 # Rounds without a newly fixed task before the rest of the series is summed in closed form.
 PATIENCE = 200
 # Rounds without a newly fixed task before the live tasks are given their FATPIPE's capacity.
@@ -55,7 +58,7 @@ def fairbottleneck_corrected(problem: SharingProblem) -> Allocation:
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 scratch arrays of the kernel."""
-    return 3 * m + 2 * n, 3 * m + 2 * n + 2 * elements
+    return 4 * m + 2 * n, 3 * m + 2 * n + 2 * elements
 
 
 def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
@@ -71,6 +74,7 @@ def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
             problem.capacity,
             problem.fatpipe,
             problem.bound,
+            problem.weight,
             corrected,
             rates,
             limits,
@@ -83,8 +87,9 @@ def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
 
 @jit
 def solve_fairbottleneck(
-    start, resource, usage, capacity, fatpipe, bound, corrected, rate, limit, reals, integers
-):
+    start, resource, usage, capacity, fatpipe, bound, weight, corrected, rate, limit, reals,
+    integers,
+):  # fmt: skip
     """Fill ``rate`` and ``limit``; returns 0.
 
     Tasks come oldest first. ``reals`` and ``integers`` are scratch, of ``scratch_sizes`` at least.
@@ -95,8 +100,9 @@ def solve_fairbottleneck(
     share = reals[:m]
     left = reals[m : 2 * m]
     users = reals[2 * m : 3 * m]
-    increment = reals[3 * m : 3 * m + n]
-    ceiling = reals[3 * m + n : 3 * m + 2 * n]
+    total = reals[3 * m : 4 * m]
+    increment = reals[4 * m : 4 * m + n]
+    ceiling = reals[4 * m + n : 4 * m + 2 * n]
     last_use = integers[:m]
     active = integers[m : 2 * m]
     fat = integers[2 * m : 3 * m]
@@ -108,6 +114,7 @@ def solve_fairbottleneck(
     n_fat = ZERO
     for r in range(m):
         users[r] = 0.0
+        total[r] = 0.0
         last_use[r] = -1
         active[r] = r
         left[r] = capacity[r]
@@ -119,14 +126,17 @@ def solve_fairbottleneck(
                 n_fat += 1
     # `present` holds the tasks, newest first, that are live or still charged.
     n_present = ZERO
+    weighted = False
     for i in range(n - 1, -1, -1):
         top = bound[i]
+        weighted = weighted or weight[i] != 1.0
         idle = True
         for k in range(start[i], start[i + 1]):
             if usage[k] > 0.0:
                 idle = False
                 r = resource[k]
                 users[r] += 1.0
+                total[r] += weight[i]
                 user[k] = i
                 earlier_use[k] = last_use[r]
                 last_use[r] = k
@@ -148,7 +158,7 @@ def solve_fairbottleneck(
     half = n_live // 2
     quiet = 0
     while n_live > 0:
-        _share(m, n_active, active, users, left, share, n_fat, fat)
+        _share(m, n_active, active, total, left, share, n_fat, fat)
         before = n_live
         # Grow the live tasks and charge everybody.
         for a in range(n_present):
@@ -159,6 +169,8 @@ def solve_fairbottleneck(
                 d = ceiling[i] - rate[i]
                 for k in range(first, last):
                     x = share[np.uint64(resource[k])] / usage[k]
+                    if weighted and not fatpipe[np.uint64(resource[k])]:
+                        x *= weight[i]
                     if x < d:
                         d = x
                 increment[i] = d
@@ -169,7 +181,7 @@ def solve_fairbottleneck(
                 if rate[i] == ceiling[i]:
                     n_live -= 1
                     limit[i] = _bounding(i, start, resource, usage, capacity, fatpipe, bound)
-                    _fix(i, start, resource, usage, users, state)
+                    _fix(i, start, resource, usage, weight[i], users, total, state)
             else:
                 d = increment[i]
                 state[i] = GONE
@@ -193,7 +205,7 @@ def solve_fairbottleneck(
                     if state[i] == LIVE:
                         n_live -= 1
                         limit[i] = r
-                        _fix(i, start, resource, usage, users, state)
+                        _fix(i, start, resource, usage, weight[i], users, total, state)
                     k = earlier_use[k]
         if n_live < before:
             quiet = 0
@@ -204,7 +216,8 @@ def solve_fairbottleneck(
         else:
             quiet += 1
             if n_fat > 0 and quiet % PATIENCE == 0:
-                endless = _leap(
+                # With weights the series is not summed: its rounds are cut short.
+                endless = weighted or _leap(
                     start, resource, usage, capacity, fatpipe, ceiling, rate, state, increment,
                     users, left,
                 )  # fmt: skip
@@ -218,27 +231,28 @@ def solve_fairbottleneck(
 
 
 @jit
-def _share(m, n_active, active, users, left, share, n_fat, fat):
+def _share(m, n_active, active, total, left, share, n_fat, fat):
     """What each use of a resource may take this round (anything if it has no live users)."""
     if n_active == m:
         for r in range(m):
-            share[r] = left[r] / max(users[r], 1.0)
+            share[r] = left[r] / max(total[r], NO_WEIGHT)
     else:
         for a in range(n_active):
             r = active[a]
-            share[r] = left[r] / max(users[r], 1.0)
+            share[r] = left[r] / max(total[r], NO_WEIGHT)
     for f in range(n_fat):
         share[fat[f]] = left[fat[f]]
 
 
 @jit
-def _fix(i, start, resource, usage, users, state):
+def _fix(i, start, resource, usage, weight, users, total, state):
     """Count a task out of the live users of its resources."""
     state[i] = FIXED
     for k in range(start[i], start[i + 1]):
         r = resource[k]
         if users[r] > 0.0 and usage[k] > 0.0:
             users[r] -= 1.0
+            total[r] -= weight
 
 
 @jit
