@@ -244,18 +244,54 @@ def add_fat_tree_all_to_all(
 
 
 @jit
+def add_crossings(tally, fatpipe, latency_s, start, links, crossings, amount):
+    """Add flows of ``amount`` bytes between all hosts of a zone and all of another.
+
+    Row c of ``crossings`` counts the hosts on either side; segments of ``links``, cut by ``start``,
+    are their up-paths, what lies across, then their down-paths; one crossing after the other.
+    """
+    k = 0
+    for c in range(crossings.shape[0]):
+        n_up = crossings[c, 0]
+        n_down = crossings[c, 1]
+        worst_up = 0.0
+        worst_down = 0.0
+        across = 0.0
+        for i in range(n_up + 1 + n_down):
+            flows = float(n_up)
+            if i < n_up:
+                flows = float(n_down)
+            elif i == n_up:
+                flows = float(n_up * n_down)
+            total = 0.0
+            for h in range(start[k], start[k + 1]):
+                total += latency_s[links[h]]
+                add(tally, fatpipe, links[h], flows * amount, amount, flows, flows)
+            if i < n_up:
+                worst_up = max(worst_up, total)
+            elif i == n_up:
+                across = total
+            else:
+                worst_down = max(worst_down, total)
+            k += 1
+        note_latency(tally, across + worst_up + worst_down, amount)
+
+
+@jit
 def add_zone_all_to_all(
     tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes, amount, route, turns,
     subtree,
 ):  # fmt: skip
-    """The same on any cluster, the quickest way; False if a route is undefined."""
+    """The same on any cluster, by the shortcut of its kind if ``plain``.
+
+    False if a route is undefined or, with the shortcut, the tally is spoilt.
+    """
     if plain and kind == STAR:
         return add_star_all_to_all(tally, fatpipe, latency_s, table, common, offset, nodes, amount)
-    if plain and add_fat_tree_all_to_all(
-        tally, fatpipe, latency_s, table, offset, nodes, amount, turns, subtree
-    ):
-        return True
-    clear(tally)
+    if plain:
+        return add_fat_tree_all_to_all(
+            tally, fatpipe, latency_s, table, offset, nodes, amount, turns, subtree
+        )
     return add_all_to_all(tally, fatpipe, latency_s, kind, table, offset, route, nodes, amount)
 
 
@@ -283,10 +319,16 @@ def lay_stages(
             for i in range(n):
                 nodes[i] = number[hosts[begin + i]]
             nodes.sort()
-            if not add_zone_all_to_all(
+            done = add_zone_all_to_all(
                 tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes,
                 all_to_all[k], route, scratch[1], scratch[2],
-            ):  # fmt: skip
+            )  # fmt: skip
+            if plain and not done:
+                clear(tally)
+                done = add_all_to_all(
+                    tally, fatpipe, latency_s, kind, table, offset, route, nodes, all_to_all[k]
+                )
+            if not done:
                 return -(k + 1)
         for f in range(flow_start[k], flow_start[k + 1]):
             source = number[hosts[begin + flow_from[f]]]

@@ -7,10 +7,12 @@ in the SimGrid framework", 2009).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.platform.model import PlatformWarning
 
 CROSS_TRAFFIC = 0.05
 
@@ -67,15 +69,28 @@ def config_number(config: Mapping[str, str], key: str, default: float) -> float:
     return value
 
 
+def _configured(config: Mapping[str, str]) -> str:
+    """The model that a platform asks for, L07 (with a warning) if there is none of that name."""
+    name = config.get("network/model", "L07")
+    if config.get("host/model") == "ptask_L07":
+        return "L07"
+    if name not in NETWORK_MODELS:
+        warnings.warn(
+            f"<config>: network/model: {name!r} is not provided; parallel tasks use L07",
+            PlatformWarning,
+            stacklevel=4,
+        )
+        return "L07"
+    return name
+
+
 def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
     """The model asked for (None: what the platform's <config> says, else L07), with its <config>.
 
     Raises SimulationError on an unknown name or a malformed value.
     """
     if name is None:
-        name = config.get("network/model", "L07")
-        if config.get("host/model") == "ptask_L07":
-            name = "L07"
+        name = _configured(config)
     if name not in NETWORK_MODELS:
         known = ", ".join(NETWORK_MODELS)
         raise SimulationError(f"network model {name!r} is not known; choose one of {known}")

@@ -160,6 +160,7 @@ class Observer:
     """Told of what happens; does nothing. Override what you need.
 
     `stepped` comes after every date at which something happened, with the new rates in force.
+    At one date, ends are told before starts.
     """
 
     def task_started(self, task: TaskRef) -> None: ...
@@ -196,7 +197,7 @@ class Simulation:
         parallel = self.network_model.parallel
         self.solver = solver or ("bmf" if parallel else "maxmin")
         self.count = count
-        self._code = _solver_code(self.solver, parallel, self.network_model.name)
+        self._code = _solver_code(self.solver, parallel)
         self._s = new_state(platform)
         self._layout = self._new_layout()
         self._s.resources["group"][len(platform.hosts) :] = self._layout.clusters.owner
@@ -209,6 +210,8 @@ class Simulation:
         self._laid_to = 0  # tasks whose first stage has been laid out ahead
         self._idle = False
         self._observers: list[Observer] = []
+        self._seen_started: set[int] = set()
+        self._seen_ended = 0
         self._sink: Callable[[np.ndarray], None] | None = None
         config = platform.config
         self._options = Options(
@@ -465,37 +468,41 @@ class Simulation:
 
     def _advance_observed(self, options: Options) -> int:
         """The same, one date after the other, telling the observers."""
-        step = options._replace(mode=STEP)
-        seen_started, seen_ended = self._count_started(), int(self._s.clock[0]["n_ended"])
+        mode = SETTLE
         while True:
             observers, self._observers = self._observers, []
             try:
-                status = self._advance(step)
+                status = self._advance(options._replace(mode=mode))
             finally:
                 self._observers = observers
-            seen_started, seen_ended = self._tell(seen_started, seen_ended)
-            if status in (IDLE, UNTIL):
-                return status
+            self._tell()
             clock = self._s.clock[0]
             if options.stop_on_end and clock["n_ended"] > clock["n_told"]:
-                return SOME_ENDED
+                return int(SOME_ENDED)
+            if mode == STEP and status in (IDLE, UNTIL):
+                return status
+            mode = STEP
 
-    def _count_started(self) -> set[int]:
-        return set(np.flatnonzero(~np.isnan(self._s.tasks["started"][: len(self._facts)])).tolist())
-
-    def _tell(self, started: set[int], ended: int) -> tuple[set[int], int]:
-        now_started = self._count_started()
-        clock = self._s.clock[0]
+    def _tell(self) -> None:
+        """Tell the observers what ended and what started since the last time."""
+        started = np.flatnonzero(~np.isnan(self._s.tasks["started"][: len(self._facts)])).tolist()
+        new = sorted(set(started) - self._seen_started)
+        ended = self._ended(self._seen_ended)
+        self._seen_started.update(new)
+        self._seen_ended += len(ended)
         for observer in self._observers:
-            for k in sorted(now_started - started):
-                observer.task_started(TaskRef(self, k))
-            for k in self._ended(ended):
+            for k in ended:
                 observer.task_ended(TaskRef(self, k))
+            for k in new:
+                observer.task_started(TaskRef(self, k))
             observer.stepped(self)
-        return now_started, int(clock["n_ended"])
 
     def observe(self, observer: Observer) -> None:
         """Tell an observer of what happens from now on (the loop then stops at each date)."""
+        if not self._observers:
+            started = ~np.isnan(self._s.tasks["started"][: len(self._facts)])
+            self._seen_started = set(np.flatnonzero(started).tolist())
+            self._seen_ended = int(self._s.clock[0]["n_ended"])
         self._observers.append(observer)
 
     # --- what the event loop asks for -------------------------------------------------------
@@ -792,16 +799,11 @@ class Snapshot:
         return self._simulation.fork()
 
 
-def _solver_code(solver: str, parallel: bool, model: str) -> int:
+def _solver_code(solver: str, parallel: bool) -> int:
     if solver not in SOLVERS:
         raise SimulationError(f"solver {solver!r} is not known; choose one of {', '.join(SOLVERS)}")
-    if not parallel:
-        if solver.startswith("fairbottleneck"):
-            raise SimulationError(
-                f"solver {solver!r} knows no weights, which {model} needs; use maxmin or bmf"
-            )
-        if solver == "maxmin":
-            return kernels.FLOW_MAXMIN
+    if not parallel and solver == "maxmin":
+        return kernels.FLOW_MAXMIN
     return SOLVERS[solver]
 
 

@@ -197,8 +197,8 @@ PROFILE = np.dtype(
 PROFILE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
 # From `time` on, this stage of this task progresses at `rate`, limited by resource `limit` or by
-# one of LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped). With task -1: someone set the
-# capacity of resource `stage` to `rate` by hand (what profiles do is not logged).
+# one of LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped). With task -1: someone set
+# the capacity of resource `stage` to `rate` by hand (what profiles do is not logged).
 LOG = np.dtype(
     [("task", INT), ("stage", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], align=True
 )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ptaskmodel.engine.clusters import Clusters
 from ptaskmodel.engine.laying import (
     Tally,
+    add_crossings,
     add_routes,
     add_walks,
     add_zone_all_to_all,
@@ -36,7 +37,6 @@ Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
 COUNTS = ("task", "flow", "pair")
 ROUTES_REMEMBERED = 200_000
-NO_ROUTE = "no route between some of its hosts, which exchange bytes; declare their links"
 WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHARED link"
 
 
@@ -96,6 +96,7 @@ class Layout:
         self.clusters = Clusters(platform)
         self._tally = _new_tally(size, 64)
         self._routes: dict[int, tuple[IntArray, float]] = {}
+        self._ways: dict[tuple[int, int], tuple[int, ...] | None] = {}
 
     def on(self, resources: np.ndarray) -> Layout:
         """The same layout reading other records."""
@@ -220,25 +221,101 @@ class Layout:
     def _all_to_all(self, where: IntArray, size: float) -> None:
         """Add ``size`` bytes between each two ranks to the tally."""
         n = len(where)
-        zones = {self.clusters.zone[host] for host in where.tolist()}
-        cluster = self.clusters[next(iter(zones))] if len(zones) == 1 else None
-        nodes = np.sort(self.platform.local_numbers[where])
-        if cluster is None or (nodes[1:] == nodes[:-1]).any():
-            ranks = np.arange(n)
-            sources, targets = np.repeat(ranks, n), np.tile(ranks, n)
-            apart = sources != targets
-            amount = np.full(n * (n - 1), size)
-            work = ParallelWork(np.zeros(n), sources[apart], targets[apart], amount)
-            self._flows(work, where)
+        by_zone: dict[int, list[int]] = {}
+        for host in where.tolist():
+            by_zone.setdefault(self.clusters.zone[host], []).append(host)
+        apart = all(len(set(hosts)) == len(hosts) for hosts in by_zone.values())
+        if apart and self._by_zone(by_zone, size, True):
             return
-        longest = int(cluster.table[0])
-        self._make_room(n * n * longest)
-        route, scratch = np.empty(longest, dtype=np.int64), np.empty((2, n), dtype=np.int64)
-        if not add_zone_all_to_all(
-            self._tally, self.fatpipe, self.latency_s, cluster.kind, cluster.plain, cluster.table,
-            self.clusters.common, self.n_hosts, nodes, size, route, scratch[0], scratch[1],
-        ):  # fmt: skip
-            raise RouteError(NO_ROUTE)
+        clear(self._tally)
+        if apart and self._by_zone(by_zone, size, False):
+            return
+        clear(self._tally)
+        ranks = np.arange(n)
+        sources, targets = np.repeat(ranks, n), np.tile(ranks, n)
+        others = sources != targets
+        amount = np.full(n * (n - 1), size)
+        work = ParallelWork(np.zeros(n), sources[others], targets[others], amount)
+        self._flows(work, where)
+
+    def _by_zone(self, by_zone: dict[int, list[int]], size: float, shortcut: bool) -> bool:
+        """Add an all-to-all zone by zone; False (with the tally spoilt) where that cannot be."""
+        for zone, hosts in by_zone.items():
+            cluster = self.clusters[zone]
+            if len(hosts) == 1:
+                continue
+            if cluster is None:
+                return False
+            nodes = np.sort(self.platform.local_numbers[hosts])
+            longest = int(cluster.table[0])
+            self._make_room(len(hosts) ** 2 * longest)
+            route = np.empty(longest, dtype=np.int64)
+            scratch = np.empty((2, len(hosts)), dtype=np.int64)
+            if not add_zone_all_to_all(
+                self._tally, self.fatpipe, self.latency_s, cluster.kind,
+                cluster.plain and shortcut, cluster.table, self.clusters.common, self.n_hosts,
+                nodes, size, route, scratch[0], scratch[1],
+            ):  # fmt: skip
+                return False
+        return len(by_zone) == 1 or self._across_zones(by_zone, size)
+
+    def _across_zones(self, by_zone: dict[int, list[int]], size: float) -> bool:
+        """Add what hosts of different zones exchange; False where routes do not separate."""
+        links: list[int] = []
+        lengths: list[int] = []
+        crossings: list[tuple[int, int]] = []
+        for zone, hosts in by_zone.items():
+            for other, others in by_zone.items():
+                if zone == other:
+                    continue
+                middle = self._crossing(hosts[0], others[0])
+                if middle is None:
+                    return False
+                paths = [self._way_out(host, other, others[0]) for host in hosts]
+                paths.append(middle)
+                paths += [self._way_in(host, zone, hosts[0]) for host in others]
+                lengths += [len(path) for path in paths]
+                for path in paths:
+                    links += path
+                crossings.append((len(hosts), len(others)))
+        start = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=start[1:])
+        self._make_room(len(links))
+        add_crossings(
+            self._tally,
+            self.fatpipe,
+            self.latency_s,
+            start,
+            np.array(links, dtype=np.int64) + self.n_hosts,
+            np.array(crossings, dtype=np.int64),
+            size,
+        )
+        return True
+
+    def _crossing(self, host: int, other: int) -> tuple[int, ...] | None:
+        """Links between the zones of two hosts; None if routes there do not separate."""
+        key = (-1 - self.clusters.zone[host], self.clusters.zone[other])
+        if key not in self._ways:
+            parts = self.platform.route_parts(host, other)
+            whole = parts.separable and parts.extra_latency_s == 0.0 and len(parts.links) > 0
+            self._ways[key] = parts.across if whole else None
+        return self._ways[key]
+
+    def _way_out(self, host: int, zone: int, there: int) -> tuple[int, ...]:
+        """Links from a host to where its zone is left for ``zone``, which holds host ``there``."""
+        key = (host, 2 * zone)
+        found = self._ways.get(key)
+        if found is None:
+            found = self._ways[key] = self.platform.route_parts(host, there).up
+        return found
+
+    def _way_in(self, host: int, zone: int, there: int) -> tuple[int, ...]:
+        """Links from where the zone of a host is entered from ``zone``, which holds ``there``."""
+        key = (host, 2 * zone + 1)
+        found = self._ways.get(key)
+        if found is None:
+            found = self._ways[key] = self.platform.route_parts(there, host).down
+        return found
 
     def cluster_of(self, work: Work, hosts: Sequence[int]) -> int | None:
         """The cluster in which `lay_together` can lay out such a work, None if it cannot."""
@@ -311,10 +388,14 @@ class Layout:
         return int(laid["first"] + laid["count"])
 
     def _make_room(self, links: int) -> None:
-        """Let the (empty) tally hold so many links, or all that there are."""
-        links = min(links, len(self.platform.links))
+        """Let the tally hold so many links more, or all that there are."""
+        used = int(self._tally.size[0])
+        links = min(used + links, len(self.platform.links))
         if len(self._tally.resource) < links:
-            self._tally = _new_tally(len(self._tally.place), 2 * links)
+            larger = _new_tally(len(self._tally.place), 2 * links)
+            for old, new in zip(self._tally, larger, strict=True):
+                new[: len(old)] = old
+            self._tally = larger
 
     def _tallied(self) -> Columns:
         """(resource, usage, share, largest) of the links in the tally."""
