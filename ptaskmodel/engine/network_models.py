@@ -44,7 +44,6 @@ NETWORK_MODELS: Mapping[str, NetworkModel] = {
 }
 
 _NUMBERS = {
-    "network/TCP-gamma": "tcp_gamma",
     "network/latency-factor": "latency_factor",
     "network/bandwidth-factor": "bandwidth_factor",
     "network/weight-S": "weight_s",
@@ -95,6 +94,9 @@ def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
         known = ", ".join(NETWORK_MODELS)
         raise SimulationError(f"network model {name!r} is not known; choose one of {known}")
     model = NETWORK_MODELS[name]
+    gamma = config_number(config, "network/TCP-gamma", model.tcp_gamma)
+    if model.parallel:
+        return replace(model, tcp_gamma=gamma)
     changes: dict[str, float | bool] = {
         field: config_number(config, key, getattr(model, field)) for key, field in _NUMBERS.items()
     }
@@ -104,7 +106,5 @@ def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
             raise SimulationError(
                 f"<config>: network/crosstraffic: {crosstraffic!r} is neither yes nor no"
             )
-        changes["crosstraffic"] = _BOOLEANS[crosstraffic.lower()] and not model.parallel
-    if model.parallel:
-        changes = {"tcp_gamma": changes["tcp_gamma"]}
-    return replace(model, **changes)  # type: ignore[arg-type]
+        changes["crosstraffic"] = _BOOLEANS[crosstraffic.lower()]
+    return replace(model, tcp_gamma=gamma, **changes)  # type: ignore[arg-type]
