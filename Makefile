@@ -1,9 +1,10 @@
 # make demo: install into .venv and run the first example. make test: the whole suite.
+# make docs: the documentation as a site.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test clean
+.PHONY: demo docs test clean
 
 demo: .venv/installed
 	$(BIN)/ptaskmodel simulate platforms/worked_example.xml \
@@ -18,8 +19,11 @@ test: .venv/installed-for-tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 
+docs: .venv/installed-for-tests
+	$(BIN)/mkdocs build --strict --site-dir site
+
 clean:
-	rm -rf .venv demo-results
+	rm -rf .venv demo-results site
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'

@@ -1,0 +1,56 @@
+"""Every example of the documentation runs and prints what is shown; the site builds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from documents import ROOT, blocks, copy_inputs, run_page
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+RUN = {"console", "python", "sh"}
+
+
+def with_examples():
+    for path in PAGES:
+        if any(block.language in RUN for block in blocks(path.read_text(encoding="utf-8"))):
+            yield pytest.param(path, id=str(path.relative_to(DOCS)))
+
+
+@pytest.mark.parametrize("path", list(with_examples()))
+def test_the_examples_run_and_show_what_the_page_shows(path, tmp_path, monkeypatch):
+    copy_inputs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    run_page(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_the_links_lead_to_files_and_headings(path):
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        if not link.startswith("https://"):
+            target, _, heading = link.partition("#")
+            file = (path.parent / target).resolve() if target else path
+            assert file.exists(), link
+            assert file.is_relative_to(ROOT), link
+            assert not heading or heading in anchors(file.read_text(encoding="utf-8")), link
+
+
+def anchors(text):
+    """What headings are called in links."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    kept = (
+        re.sub(r"[^\w\- ]", "", heading.replace("`", "")).strip().lower() for heading in headings
+    )
+    return {re.sub(r"[-\s]+", "-", heading) for heading in kept}
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "tutorial" / "index.html").exists()
