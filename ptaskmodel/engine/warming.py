@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+import numba
+
+from ptaskmodel.engine import kernels
+from ptaskmodel.engine.sharing_graph import find_sub_system, lay_sub_system
 from ptaskmodel.engine.simulation import Simulation
-from ptaskmodel.jit import mark_cached
+from ptaskmodel.engine.store import new_state
+from ptaskmodel.jit import cache_directory, mark_cached
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.workload.tasks import Delay, Flow, HomogeneousWork, ParallelTask, Sequence, Task
 
@@ -27,15 +34,54 @@ PLATFORM = """<?xml version="1.0"?>
 """
 
 
+# What a second process runs while this one compiles the rest.
+SOLVERS = "from ptaskmodel.engine.warming import compile_solvers; compile_solvers()"
+
+
 def compile_kernels() -> None:
-    """Run small simulations that use every kernel, then note that all are compiled."""
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "platform.xml"
-        path.write_text(PLATFORM)
-        platform = load_platform(path)
+    """Run small simulations that use every kernel, then note that all are compiled.
+
+    Compiling takes one core: where kernels are kept, a second process compiles the solvers.
+    """
+    helper = None
+    if cache_directory() is not None and sys.executable and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        helper = subprocess.Popen(
+            [sys.executable, "-c", SOLVERS],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    platform = _platform()
+    if helper is not None:
+        _compile_parts(platform)
+        helper.wait()
     _parallel_tasks(platform)
     _flows(platform)
     mark_cached()
+
+
+def _platform() -> Platform:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "platform.xml"
+        path.write_text(PLATFORM)
+        return load_platform(path)
+
+
+def compile_solvers() -> None:
+    """Compile the solvers, by solving an empty system."""
+    state = new_state(_platform())
+    lay_sub_system(state, 0)
+    kernels.solve(state, 0, 0, kernels.BMF)
+
+
+def _compile_parts(platform: Platform) -> None:
+    """Compile what the event loop calls besides the solvers, on a state where nothing happens."""
+    simulation = Simulation(platform)
+    state, options = simulation._s, simulation._options
+    find_sub_system(state, True)
+    kernels.begin_ready(state, options.gamma)
+    kernels.apply_profiles(state, 0.0, options)
+    kernels.process(state, 0.0, options)
 
 
 def _parallel_tasks(platform: Platform) -> None:
