@@ -178,7 +178,7 @@ def batch_day(count: int = 1_000_000) -> Scenario:
 def growing_platform(size: int) -> Scenario:
     """The same load on clusters of any size from 1,000 on, spread evenly over the hosts."""
     rng = random.Random("growing platform")
-    jobs = open_load(rng, 1000, 2000, 2.0, 2, 16)
+    jobs = open_load(rng, 1000, 10_000, 2.0, 2, 16)
     step = size // 1000
     spread = tuple(
         Job(j.start_s, tuple(f"h{int(h[1:]) * step}" for h in j.hosts), j.pattern, j.flops, j.bytes)

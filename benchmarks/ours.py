@@ -45,6 +45,7 @@ def main() -> None:
     load_kernels(platform, tasks, options.solver)
     made = time.perf_counter()
     simulation = pm.Simulation(platform, solver=options.solver)
+    ready = time.perf_counter()
     simulation.add_all(tasks)
     simulation.run()
     end = time.perf_counter()
@@ -54,6 +55,7 @@ def main() -> None:
     cost = {
         "load_s": loaded - begin,
         "prepare_s": made - loaded,
+        "setup_s": ready - made,
         "run_s": end - made,
         "events": simulation.events,
         "jobs": len(tasks),
