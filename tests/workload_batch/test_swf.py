@@ -103,7 +103,10 @@ def test_a_workload_becomes_a_log_and_comes_back(log_file, tmp_path):
     ("line", "message"),
     [
         ("1 2 3", ":2: 3 fields instead of 18"),
-        ("1 0 5 100 4 -1 -1 4 x -1 1 3 1 2 0 0 -1 -1", ":2: could not convert string to float: 'x'"),
+        (
+            "1 0 5 100 4 -1 -1 4 x -1 1 3 1 2 0 0 -1 -1",
+            ":2: could not convert string to float: 'x'",
+        ),
         ("1 0 5 inf 4 -1 -1 4 1 -1 1 3 1 2 0 0 -1 -1", ":2: a value is not finite"),
     ],
 )
