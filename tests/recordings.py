@@ -77,5 +77,5 @@ def busy_tasks(rng: np.random.Generator, count: int) -> list[pm.Task]:
         elif kind == 2:
             tasks.append(pm.Task(tuple(hosts), work, walltime_s=4.0, **common))
         else:
-            tasks.append(pm.Task(tuple(hosts), work, after=[f"job {k - 1}"], **common))
+            tasks.append(pm.Task(tuple(hosts), work, after=[f"job {k - 2}"], **common))
     return tasks

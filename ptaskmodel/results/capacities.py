@@ -93,6 +93,17 @@ class Capacities:
             if first > 0:
                 del dates[:first], values[:first]
 
+    def at(self, resource: IntArray, date: FloatArray) -> FloatArray:
+        """Capacities of resources from dates on (one each)."""
+        capacity = self.now[resource]
+        changing = self._changing[resource]
+        for number in np.unique(resource[changing]).tolist():
+            mine = resource == number
+            dates, values = self._history[number]
+            place = np.searchsorted(dates, date[mine], side="right") - 1
+            capacity[mine] = np.array(values)[place]
+        return capacity
+
     def split(
         self,
         resource: IntArray,

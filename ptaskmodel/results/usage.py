@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.engine.state import LIMIT_DELAY, LIMIT_NOTHING, LOG
+from ptaskmodel.engine.state import LIMIT_BOUND, LIMIT_DELAY, LIMIT_NOTHING, LOG
 from ptaskmodel.results.capacities import Capacities
 
 if TYPE_CHECKING:
@@ -142,8 +142,9 @@ class Recorder:
         self.rows.find(np.unique(records["stage"][records["rate"] > 0.0]))
         if len(records):
             self._enlarge(int(records["task"].max()) + 1)
-        records = np.concatenate([records, self._ends(records)])
         changed = self.capacities.advance(self.simulation.now)
+        self._blame_hosts(records)
+        records = np.concatenate([records, self._ends(records)])
         everything = np.concatenate([np.array(changed, dtype=LOG), records])
         everything = everything[np.argsort(everything["time"], kind="stable")]
         for listener in self.listeners if len(everything) else ():
@@ -157,6 +158,17 @@ class Recorder:
         starts = np.flatnonzero(~last)
         self._hand_over(both[starts], both["time"][starts + 1])
         self.capacities.forget(self._oldest_open())
+
+    def _blame_hosts(self, records: np.ndarray) -> None:
+        """Where a task's own bound is all that a host has, let the host be what limits it."""
+        own = np.flatnonzero((records["limit"] == LIMIT_BOUND) & (records["rate"] > 0.0))
+        place, resource, usage = self.rows.expand(records["stage"][own])
+        hosts = np.flatnonzero(resource < self.names.n_hosts)
+        which, resource, usage = own[place[hosts]], resource[hosts], usage[hosts]
+        capacity = self.capacities.at(resource, records["time"][which])
+        full = usage * records["rate"][which] >= capacity * (1.0 - 1e-9)
+        # In reverse, so that the first host is the one that stays.
+        records["limit"][which[full][::-1]] = resource[full][::-1]
 
     def _ends(self, records: np.ndarray) -> np.ndarray:
         """Records for the tasks that ended without one, because they were not progressing."""

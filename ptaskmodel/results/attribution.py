@@ -1,0 +1,261 @@
+"""Says what limited each task, when, and who shared that resource with it.
+
+A listener of `usage.Recorder`. The life of a task, from its start date to its end, is cut into
+spells in which one thing limited it: a host, a link, its own bound, its latency, a delay, that it
+was suspended or stopped, or that it waited for other tasks. Spells tile the life exactly.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ptaskmodel.results.limits import WAITING, limit_name
+from ptaskmodel.results.trace import Trace
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.usage import FloatArray, IntArray, Phases, Uses
+    from ptaskmodel.workload.tasks import Task
+
+BOTTLENECKS, ATTRIBUTION = "bottlenecks.csv", "attribution.csv"
+
+SPELL_COLUMNS = (
+    "task_id",
+    "start_s",
+    "end_s",
+    "duration_s",
+    "limited_by",
+    "resource",
+    "progress",
+    "sharers",
+    "shared_with",
+)
+SUMMARY_COLUMNS = (
+    "task_id",
+    "life_s",
+    "host_s",
+    "link_s",
+    "bound_s",
+    "latency_s",
+    "delay_s",
+    "waiting_s",
+    "suspended_s",
+    "stopped_s",
+    "main_limit",
+    "main_resource",
+    "main_s",
+    "sharers",
+    "shared_with",
+)
+
+NAMED_SHARERS = 8
+# Of the tasks that may have shared a resource, those looked at for the names: the last to begin.
+LOOKED_AT = 512
+WAITED = -100
+
+# Two keys (task and limit, or resource and task), start, end, an amount.
+Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+class Spell(NamedTuple):
+    """A task was limited by one thing from start_s to end_s.
+
+    limited_by: one of `limits.KINDS`; resource: the name of a host or link, else "". progress: the
+    part of the task's stages that is done at the end. sharers: number of other tasks that used the
+    resource meanwhile; shared_with: the ids of those that did so longest (at most NAMED_SHARERS).
+    """
+
+    task_id: str
+    start_s: float
+    end_s: float
+    limited_by: str
+    resource: str
+    progress: float
+    sharers: int
+    shared_with: tuple[str, ...]
+
+
+class Attribution(Trace):
+    """Finds out, while a simulation runs, what limits each task; read it once it has ended."""
+
+    def __init__(self) -> None:
+        self._phases: list[Columns] = []
+        self._uses: list[Columns] = []
+
+    def phases(self, phases: Phases) -> None:
+        self._phases.append(
+            merged((phases.task, phases.limit), phases.start, phases.end, phases.done)
+        )
+
+    def uses(self, uses: Uses) -> None:
+        order = np.lexsort((uses.start, uses.task, uses.resource))
+        keys = uses.resource[order], uses.task[order]
+        self._uses.append(merged(keys, uses.start[order], uses.end[order], np.zeros(len(order))))
+
+    def end(self) -> None:
+        task, limit, start, end, done = _joined(self._phases)
+        order = np.argsort(task, kind="stable")
+        self._spells = merged((task[order], limit[order]), start[order], end[order], done[order])
+        resource, task, start, end, _ = _joined(self._uses)
+        # Only users of resources that limit somebody are asked for.
+        wanted = np.isin(resource, self._spells[1])
+        resource, task, start, end = (c[wanted] for c in (resource, task, start, end))
+        order = np.lexsort((start, task, resource))
+        users = merged(
+            (resource[order], task[order]), start[order], end[order], np.zeros(len(task))
+        )
+        order = np.lexsort((users[2], users[0]))
+        self._users = _Users(*(column[order] for column in users[:4]))
+        self._phases, self._uses = [], []
+
+    def spells(self) -> Iterator[Spell]:
+        """Every spell, task by task in the order of addition, in order of time."""
+        names = self.recorder.names
+        ids = names.tasks()
+        for task, limit, start, end, progress in self._rows():
+            if limit == WAITED:
+                yield Spell(ids[task], start, end, WAITING, "", progress, 0, ())
+                continue
+            kind, resource = limit_name(limit, names)
+            sharers = 0
+            who: tuple[str, ...] = ()
+            if limit >= 0:
+                sharers, best = self._users.sharing(limit, task, start, end)
+                who = tuple(ids[k] for k in best)
+            yield Spell(ids[task], start, end, kind, resource, progress, sharers, who)
+
+    def _rows(self) -> Iterator[tuple[int, int, float, float, float]]:
+        """(task, limit, start, end, progress), with waiting before and pauses filled in."""
+        table = self._spells
+        task, limit = table[0], table[1]
+        total = np.bincount(task, weights=table[4], minlength=1)
+        columns = zip(task.tolist(), limit.tolist(), *(c.tolist() for c in table[2:]), strict=True)
+        row = next(columns, None)
+        for k, ref in enumerate(self.recorder.simulation.tasks()):
+            began = ref.start_time
+            arrival = ref.task.start_s
+            until = self.recorder.simulation.now if began is None else began
+            over = began is None and ref.state not in ("waiting",)
+            if ref.task.after and arrival < until and not over:
+                yield k, WAITED, arrival, until, 0.0
+            done = 0.0
+            whole = float(_stages(ref.task))
+            if ref.state == "completed":
+                whole = float(total[k]) if k < len(total) else 0.0
+            while row is not None and row[0] == k:
+                done += row[4]
+                yield k, row[1], row[2], row[3], min(done / whole, 1.0) if whole else 0.0
+                row = next(columns, None)
+
+    def summary(self, spells: Iterable[Spell]) -> Iterator[tuple]:
+        """Rows of SUMMARY_COLUMNS, one for each task that has spells, in their order."""
+        mine: list[Spell] = []
+        for spell in spells:
+            if mine and mine[-1].task_id != spell.task_id:
+                yield _summary(mine)
+                mine = []
+            mine.append(spell)
+        if mine:
+            yield _summary(mine)
+
+    def write(self, bottlenecks: IO[str], attribution: IO[str]) -> None:
+        """Write both tables as CSV, numbers to the last digit, ids separated by semicolons."""
+        out = csv.writer(bottlenecks, lineterminator="\n")
+        out.writerow(SPELL_COLUMNS)
+
+        def written() -> Iterator[Spell]:
+            for spell in self.spells():
+                out.writerow(
+                    (*spell[:3], spell.end_s - spell.start_s, *spell[3:7], ";".join(spell[7]))
+                )
+                yield spell
+
+        table = csv.writer(attribution, lineterminator="\n")
+        table.writerow(SUMMARY_COLUMNS)
+        for *row, who in self.summary(written()):
+            table.writerow((*row, ";".join(who)))
+
+
+def _summary(spells: Sequence[Spell]) -> tuple:
+    by_kind: dict[str, float] = {}
+    by_limit: dict[tuple[str, str], float] = {}
+    for spell in spells:
+        lasted = spell.end_s - spell.start_s
+        by_kind[spell.limited_by] = by_kind.get(spell.limited_by, 0.0) + lasted
+        key = spell.limited_by, spell.resource
+        by_limit[key] = by_limit.get(key, 0.0) + lasted
+    main = max(by_limit, key=lambda key: by_limit[key])
+    longest = max(
+        (spell for spell in spells if (spell.limited_by, spell.resource) == main),
+        key=lambda spell: spell.end_s - spell.start_s,
+    )
+    sharers = max(s.sharers for s in spells if (s.limited_by, s.resource) == main)
+    seconds = [by_kind.get(column.removesuffix("_s"), 0.0) for column in SUMMARY_COLUMNS[2:10]]
+    life = spells[-1].end_s - spells[0].start_s
+    return (spells[0].task_id, life, *seconds, *main, by_limit[main], sharers, longest.shared_with)
+
+
+class _Users:
+    """Who used which resource from when to when, by resource and start."""
+
+    def __init__(
+        self, resource: IntArray, task: IntArray, start: FloatArray, end: FloatArray
+    ) -> None:
+        cuts = np.flatnonzero(np.diff(resource)) + 1
+        self._of = {
+            int(resource[part[0]]): (task[part], start[part], end[part], np.sort(end[part]))
+            for part in np.split(np.arange(len(resource)), cuts)
+            if len(part)
+        }
+
+    def sharing(self, resource: int, me: int, start: float, end: float) -> tuple[int, list[int]]:
+        """(how many others used a resource meanwhile, those who did so longest)."""
+        if resource not in self._of:
+            return 0, []
+        task, starts, ends, sorted_ends = self._of[resource]
+        begun = int(np.searchsorted(starts, end, side="left"))
+        over = int(np.searchsorted(sorted_ends, start, side="right"))
+        if begun - over <= 1:
+            return 0, []
+        first = max(begun - LOOKED_AT, 0) if begun > 4 * LOOKED_AT else 0
+        part = slice(first, begun)
+        overlap = np.minimum(ends[part], end) - np.maximum(starts[part], start)
+        others = (overlap > 0.0) & (task[part] != me)
+        users, place = np.unique(task[part][others], return_inverse=True)
+        if not len(users):
+            return 0, []
+        together = np.bincount(place, weights=overlap[others])
+        best = np.lexsort((users, -together))[:NAMED_SHARERS]
+        return max(len(users), begun - over - 1 if first else 0), users[best].tolist()
+
+
+def merged(
+    keys: tuple[IntArray, IntArray], start: FloatArray, end: FloatArray, amount: FloatArray
+) -> Columns:
+    """Rows that follow each other with equal keys and no pause made one, their amounts added."""
+    n = len(start)
+    if n == 0:
+        return (*keys, start, end, amount)
+    first, second = keys
+    new = np.ones(n, dtype=np.bool_)
+    new[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1]) | (start[1:] != end[:-1])
+    at = np.flatnonzero(new)
+    last = np.append(at[1:], n) - 1
+    return first[at], second[at], start[at], end[last], np.add.reduceat(amount, at)
+
+
+def _joined(batches: list[Columns]) -> Columns:
+    if not batches:
+        none = np.zeros(0, dtype=np.int64)
+        return none, none, np.zeros(0), np.zeros(0), np.zeros(0)
+    return tuple(np.concatenate(c) for c in zip(*batches, strict=True))  # type: ignore[return-value]
+
+
+def _stages(task: Task) -> int:
+    """Number of stages of a task, all rounds counted."""
+    from ptaskmodel.engine.programs import unrolled
+
+    return len(unrolled(task.work))
