@@ -18,6 +18,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +82,9 @@ def run_command(command: str) -> str:
             code = main(words[1:])
         assert code == 0, f"{command}\n{errors.getvalue()}"
         return printed.getvalue()
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    # `python` in a page is the one that runs the tests.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": path}
     done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout
