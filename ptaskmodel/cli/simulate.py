@@ -24,6 +24,7 @@ SHOWN_EACH = 5
 SOLVERS = ("bmf", "fairbottleneck", "fairbottleneck-corrected", "maxmin")
 NETWORK_MODELS = ("L07", "CM02", "LV08")
 COUNTS = ("task", "flow", "pair")
+TRACES = ("csv", "parquet", "paje", "perfetto")
 
 
 @click.command()
@@ -60,6 +61,18 @@ COUNTS = ("task", "flow", "pair")
     type=click.Path(path_type=Path),
     help="Write tasks.csv and summary.json there (earlier results are replaced).",
 )
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    type=click.Choice(TRACES),
+    help="Also write who used what and when (may be given several times; needs --output).",
+)
+@click.option(
+    "--attribution",
+    is_flag=True,
+    help="Also write what limited each task, its slowdown, and the utilisation (needs --output).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print summary and records as JSON.")
 def simulate(
     platform_file: Path,
@@ -71,6 +84,8 @@ def simulate(
     group: str | None,
     until: float | None,
     output: Path | None,
+    traces: tuple[str, ...],
+    attribution: bool,
     as_json: bool,
 ) -> None:
     """Run the tasks of TASKS (JSON) on PLATFORM (SimGrid XML)."""
@@ -81,6 +96,9 @@ def simulate(
         raise PTaskModelError(f"--until: {until!r} is not a date; give a number of seconds from 0")
     if output is not None:
         check_output_directory(output)
+    elif traces or attribution:
+        option = "--trace" if traces else "--attribution"
+        raise PTaskModelError(f"{option} writes files; give --output DIR")
     tasks, read_files = read_tasks_file(tasks_file)
 
     from ptaskmodel.platform import load_platform
@@ -96,22 +114,48 @@ def simulate(
     ready_kernels()
 
     from ptaskmodel.engine.simulation import Simulation
-    from ptaskmodel.results.records import record_as_json, summarise, write_results
+    from ptaskmodel.results.records import record_as_json, summarise
 
     simulation = Simulation(platform, solver=solver, network_model=network_model, count=count)
     simulation.add_all(tasks)
-    began = time.perf_counter()
-    _run(simulation, len(tasks), until, show_progress=not as_json)
-    wall_time_s = time.perf_counter() - began
-    records = simulation.records()
-    summary = summarise(simulation, records, wall_time_s, [platform_file, *read_files])
-    if output is not None:
-        write_results(output, summary, records)
+
+    def run() -> tuple[dict[str, Any], list[TaskRecord]]:
+        began = time.perf_counter()
+        _run(simulation, len(tasks), until, show_progress=not as_json)
+        took_s = time.perf_counter() - began
+        records = simulation.records()
+        return summarise(simulation, records, took_s, [platform_file, *read_files]), records
+
+    if output is None:
+        summary, records = run()
+    else:
+        summary, records = _run_and_write(simulation, run, output, traces, attribution)
     if as_json:
         whole = {"summary": summary, "records": [record_as_json(r) for r in records]}
         click.echo(json.dumps(whole, indent=2, allow_nan=False))
     else:
         click.echo(describe(summary, records, output))
+
+
+def _run_and_write(
+    simulation: Simulation,
+    run: Callable[[], tuple[dict[str, Any], list[TaskRecord]]],
+    output: Path,
+    traces: Sequence[str],
+    attribution: bool,
+) -> tuple[dict[str, Any], list[TaskRecord]]:
+    """Run, recording what is asked for, and write the results; returns summary and records."""
+    from ptaskmodel.results.observing import Observation
+    from ptaskmodel.results.output import whole_directory
+    from ptaskmodel.results.records import write_results
+    from ptaskmodel.results.slowdown import times_alone
+
+    with whole_directory(output) as place:
+        with Observation(simulation, place, traces, attribution) as observation:
+            summary, records = run()
+        alone_s = times_alone(simulation) if attribution else None
+        write_results(place, summary, records, alone_s=alone_s, files=observation.files)
+    return summary, records
 
 
 def _run(simulation: Simulation, total: int, until: float | None, *, show_progress: bool) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
-from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory, write_json
+from ptaskmodel.results.output import FORMAT, SUMMARY, write_json
 
 if TYPE_CHECKING:
     from ptaskmodel.engine.simulation import Simulation, TaskRecord
@@ -28,13 +28,22 @@ COLUMNS = (
     "hosts",
 )
 
+ALONE_COLUMNS = ("time_alone", "slowdown")
 
-def write_tasks_csv(stream: IO[str], records: Iterable[TaskRecord]) -> None:
-    """One line per task, dates in s to the last digit, empty for None, hosts split by spaces."""
+
+def write_tasks_csv(
+    stream: IO[str],
+    records: Iterable[TaskRecord],
+    alone_s: Sequence[float | None] | None = None,
+) -> None:
+    """One line per task, dates in s to the last digit, empty for None, hosts split by spaces.
+
+    alone_s: the times that the tasks take alone, for two more columns: that time and the slowdown.
+    """
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(
-        (
+    writer.writerow(COLUMNS if alone_s is None else (*COLUMNS, *ALONE_COLUMNS))
+    for k, record in enumerate(records):
+        row = (
             record.task_id,
             record.profile,
             record.start_time,
@@ -43,8 +52,16 @@ def write_tasks_csv(stream: IO[str], records: Iterable[TaskRecord]) -> None:
             record.final_state,
             " ".join(record.hosts),
         )
-        for record in records
-    )
+        writer.writerow(row if alone_s is None else (*row, *_slowdown(record, alone_s[k])))
+
+
+def _slowdown(record: TaskRecord, alone_s: float | None) -> tuple[float | None, float | None]:
+    """(time alone, slowdown); a task that takes no time alone nor otherwise is not slowed down."""
+    if alone_s is None or record.execution_time is None:
+        return None, None
+    if alone_s == 0.0:
+        return alone_s, 1.0 if record.execution_time == 0.0 else None
+    return alone_s, record.execution_time / alone_s
 
 
 def record_as_json(record: TaskRecord) -> dict[str, Any]:
@@ -88,18 +105,20 @@ def summarise(
 
 
 def write_results(
-    directory: str | Path, summary: dict[str, Any], records: Iterable[TaskRecord]
+    place: Path,
+    summary: dict[str, Any],
+    records: Iterable[TaskRecord],
+    *,
+    alone_s: Sequence[float | None] | None = None,
+    files: Iterable[str] = (),
 ) -> None:
-    """Write tasks.csv and summary.json in a directory, which appears once both are whole.
+    """Write tasks.csv and summary.json in an existing directory (see `output.whole_directory`).
 
-    An earlier directory of results is replaced.
-
-    Raises PTaskModelError if the directory holds anything else or cannot be written.
+    alone_s: as `write_tasks_csv` takes it. files: names of the other files of these results.
     """
-    with whole_directory(directory) as place:
-        with (place / TASKS).open("w", encoding="utf-8", newline="") as stream:
-            write_tasks_csv(stream, records)
-        write_json(place / SUMMARY, {**summary, "files": [SUMMARY, TASKS]})
+    with (place / TASKS).open("w", encoding="utf-8", newline="") as stream:
+        write_tasks_csv(stream, records, alone_s)
+    write_json(place / SUMMARY, {**summary, "files": [SUMMARY, TASKS, *files]})
 
 
 def _digest(path: str | Path) -> str:

@@ -96,7 +96,7 @@ class Utilisation(Trace):
             values = share[self._row[resource]]
             used = np.flatnonzero(values)
             prefix = f"{quoted(names.resources[resource])},{names.kind(resource)}"
-            texts = numbers(values[used])
+            texts = numbers(np.round(values[used], 9))
             stream.writelines(
                 f"{prefix},{edges[k]},{edges[k + 1]},{text}\n"
                 for k, text in zip(used.tolist(), texts, strict=True)

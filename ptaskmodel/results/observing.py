@@ -1,0 +1,70 @@
+"""Records a simulation into a directory of results: traces, attribution, utilisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
+from ptaskmodel.results.trace import trace_file
+from ptaskmodel.results.usage import Listener, Recorder
+from ptaskmodel.results.utilisation import UTILISATION, Utilisation
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ptaskmodel.engine.simulation import Simulation
+
+
+class Observation:
+    """A context manager around a run; its files are in the directory on a normal exit.
+
+    traces: names of formats (see `trace.FILES`). attribution: whether to write bottlenecks.csv,
+    attribution.csv and utilisation.csv. files: the names of what is written.
+
+    Raises PTaskModelError for a format that is unknown or needs a library that is not installed.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        directory: str | Path,
+        traces: Sequence[str] = (),
+        attribution: bool = False,
+    ) -> None:
+        self.directory = Path(directory)
+        self.files: list[str] = []
+        listeners: list[Listener] = []
+        for format_ in dict.fromkeys(traces):
+            name, writer = trace_file(format_, self.directory)
+            self.files.append(name)
+            listeners.append(writer)
+        self._attribution = Attribution() if attribution else None
+        self._utilisation = Utilisation() if attribution else None
+        if self._attribution is not None and self._utilisation is not None:
+            listeners += [self._attribution, self._utilisation]
+            self.files += [BOTTLENECKS, ATTRIBUTION, UTILISATION]
+        self._recorder = Recorder(simulation, listeners) if listeners else None
+
+    def __enter__(self) -> Observation:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None or self._recorder is None:
+            return
+        self._recorder.close()
+        if self._attribution is not None and self._utilisation is not None:
+            place = self.directory
+            with (
+                (place / BOTTLENECKS).open("w", encoding="utf-8", newline="") as spells,
+                (place / ATTRIBUTION).open("w", encoding="utf-8", newline="") as summary,
+                (place / UTILISATION).open("w", encoding="utf-8", newline="") as utilisation,
+            ):
+                self._attribution.write(spells, summary)
+                self._utilisation.write(utilisation)
