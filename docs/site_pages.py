@@ -6,6 +6,7 @@ import importlib
 import inspect
 import posixpath
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,11 +17,14 @@ import ptaskmodel
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 # What is documented besides the names of `ptaskmodel` itself.
 _MORE = {
-    "ptaskmodel.engine.simpy_bridge": ["SimPyBridge", "TaskNotCompletedError"],
-    "ptaskmodel.sharing": [
-        *("SharingProblem", "Allocation", "Certificate", "verify"),
-        *("bmf", "fairbottleneck", "fairbottleneck_corrected", "maxmin"),
-    ],
+    "ptaskmodel.engine.simpy_bridge": ("SimPy", ["SimPyBridge", "TaskNotCompletedError"]),
+    "ptaskmodel.sharing": (
+        "Sharing",
+        [
+            *("SharingProblem", "Allocation", "Certificate", "verify"),
+            *("bmf", "fairbottleneck", "fairbottleneck_corrected", "maxmin"),
+        ],
+    ),
 }
 
 
@@ -71,34 +75,43 @@ def api() -> Iterator[str]:
     for name in ptaskmodel.__all__:
         if not name.startswith("_"):
             yield from _entry(name, getattr(ptaskmodel, name))
-    for module, names in _MORE.items():
-        yield f"## {module}\n"
+    for module, (title, names) in _MORE.items():
+        yield f"## {title}\n\nIn `{module}`:\n"
         for name in names:
             yield from _entry(name, getattr(importlib.import_module(module), name), level=3)
 
 
 def _entry(name: str, value: Any, level: int = 2) -> Iterator[str]:
     yield f"{'#' * level} {name}\n"
-    yield _documented(name, value)
+    yield _documented(name, value, _signature(value))
     if inspect.isclass(value) and not issubclass(value, Exception):
-        members = [
-            (member, found)
-            for member, found in vars(value).items()
-            if not member.startswith("_") and (callable(found) or isinstance(found, property))
-        ]
-        for member, found in members:
-            target = found.fget if isinstance(found, property) else found
-            if inspect.getdoc(target):
-                label = f"property {member}" if isinstance(found, property) else member
-                yield _documented(label, None if isinstance(found, property) else found, target)
+        for member, found in vars(value).items():
+            if not member.startswith("_"):
+                yield from _member(member, found)
 
 
-def _documented(name: str, signed: Any, documented: Any = None) -> str:
+def _member(name: str, found: Any) -> Iterator[str]:
+    if isinstance(found, property):
+        yield _documented(f"property {name}", found, "")
+    elif isinstance(found, classmethod):
+        yield _documented(f"classmethod {name}", found, _signature(found.__func__))
+    elif callable(found):
+        yield _documented(name, found, _signature(found))
+
+
+def _signature(value: Any) -> str:
+    """As a reader wants it: without self, quotes, and results that are None."""
     try:
-        signature = "" if signed is None else str(inspect.signature(signed))
+        text = str(inspect.signature(value))
     except (TypeError, ValueError):
-        signature = ""
-    signature = re.sub(r"<factory>|<object object at 0x\w+>", "...", signature)
-    text = inspect.cleandoc((documented or signed).__doc__ or "")
-    body = "\n".join(f"    {line}".rstrip() for line in text.splitlines())
-    return f"```text\n{name}{signature}\n\n{body}\n```\n"
+        return ""
+    text = re.sub(r"\((self|cls)(, )?", "(", text.replace("'", ""))
+    return re.sub(r" -> None$", "", text).replace("**common: Unpack[Common]", "**common")
+
+
+def _documented(name: str, value: Any, signature: str) -> str:
+    if not value.__doc__:
+        return ""
+    head = textwrap.fill(name + signature, 95, subsequent_indent=" " * 8)
+    body = textwrap.indent(inspect.cleandoc(value.__doc__), "    ")
+    return f"```text\n{head}\n\n{body}\n```\n"

@@ -54,3 +54,15 @@ def test_the_site_builds_without_a_warning(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "tutorial" / "index.html").exists()
+
+
+def test_the_reference_names_every_element_and_attribute_of_platform_files():
+    from ptaskmodel.platform.dtd import TAGS
+
+    page = (DOCS / "reference" / "platform_file.md").read_text(encoding="utf-8")
+    rows = "\n".join(line for line in page.splitlines() if line.startswith("| `"))
+    for tag, facts in TAGS.items():
+        assert f"`{tag}`" in rows
+        if tag not in ("actor", "argument", "random", "config", "bypassRoute", "bypassZoneRoute"):
+            (row,) = (line for line in rows.splitlines() if f"`{tag}`" in line.split("|")[1])
+            assert not {name for name in facts.attributes if f"`{name}`" not in row}, tag

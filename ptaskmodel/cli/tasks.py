@@ -21,18 +21,22 @@ def tasks() -> None:
     "platform_file",
     metavar="PLATFORM",
     type=click.Path(path_type=Path),
-    help="Check too that this platform has the hosts.",
+    help="Check too that this platform has the hosts and routes, and how long it takes.",
 )
 def validate(file: Path, platform_file: Path | None) -> None:
-    """Check the tasks of FILE; say how many there are."""
+    """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
+    from ptaskmodel.engine.task_checks import check_tasks
+    from ptaskmodel.workload.json_document import read_json
     from ptaskmodel.workload.tasks_json import load_tasks
 
     loaded = load_tasks(file)
     names = {name for task in loaded for name in task.hosts}
+    platform = None
     if platform_file is not None:
         from ptaskmodel.platform import load_platform
 
-        known = {host.name for host in load_platform(platform_file).hosts}
+        platform = load_platform(platform_file)
+        known = {host.name for host in platform.hosts}
         for k, task in enumerate(loaded):
             missing = next((name for name in task.hosts if name not in known), None)
             if missing is not None:
@@ -40,10 +44,14 @@ def validate(file: Path, platform_file: Path | None) -> None:
                     f"{file}: /tasks/{k}/hosts: {missing!r} is not a host of {platform_file}; "
                     "give one of its hosts"
                 )
+    findings = check_tasks(read_json(file), loaded, platform)
+    for finding in findings:
+        click.echo(f"{file}: {finding.pointer}: {finding.kind}: {finding.text}")
     first, last = min(t.start_s for t in loaded), max(t.start_s for t in loaded)
     dates = f"start at {first:g} s" if first == last else f"start from {first:g} to {last:g} s"
     count = "1 task" if len(loaded) == 1 else f"{len(loaded)} tasks"
-    click.echo(f"{file}: {count} on {len(names)} hosts, {dates}")
+    warnings = f", {len(findings)} warning{'s' * (len(findings) != 1)}" if findings else ""
+    click.echo(f"{file}: {count} on {len(names)} hosts, {dates}{warnings}")
 
 
 @tasks.command()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ptaskmodel import units
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform.elements import Note, short
+from ptaskmodel.platform.model import RouteParts
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.zones import NONE
 
@@ -16,6 +17,9 @@ SLOW_HOST_FLOPS = 1e6
 LONG_LATENCY_S = 10.0
 MAX_PAIRS = 4000
 SHOWN_PAIRS = 3
+# A TCP window that holds flows below this part of the bandwidth is surely not meant.
+WINDOW_PART = 0.1
+DEFAULT_WINDOW = "4194304"
 
 
 def check_platform(platform: Platform) -> list[Note]:
@@ -69,9 +73,11 @@ def _check_links(platform: Platform) -> Iterator[Note]:
 
 
 def _check_routes(platform: Platform) -> Iterator[Note]:
-    """Pairs without route, and pairs with an empty one, by the zone to mend."""
+    """Pairs without route, with an empty one, with a latency that holds them, by what to mend."""
     missing: list[str] = []
+    held: dict[int, list[str]] = {}
     free: dict[int, list[str]] = {}
+    window = _tcp_window(platform)
     for source, destination in sample_pairs(platform, MAX_PAIRS, 1):
         if source == destination:
             continue
@@ -82,6 +88,9 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
         except RouteError:
             missing.append(pair)
             continue
+        slowest = _holding_link(platform, parts, window)
+        if slowest is not None:
+            held.setdefault(slowest, []).append(pair)
         if not parts.links:
             free.setdefault(platform.leaf_zone(source), []).append(pair)
     if missing and not all(zone.kind == NONE for zone in platform.zones):
@@ -90,8 +99,36 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
     for number, pairs in free.items():
         zone = platform.zones[number]
         where = f"zone {short(zone.name)}: "
-        text = f"{where}{_some(pairs)} with an empty route: transfers cost nothing; declare one"
+        text = f"{where}{_some(pairs)} with an empty route: nothing can be sent; declare one"
         yield Note(zone.line, "empty route", text)
+
+    for link, pairs in held.items():
+        what = f"link {short(platform.links[link].name)}"
+        latency = units.format_time(platform.links[link].latency_s)
+        text = (
+            f"{what}: with its latency of {latency}, the TCP window holds {_some(pairs)[:-1]} "
+            "below a tenth of the bandwidth; set network/TCP-gamma"
+        )
+        yield Note(platform.link_line(link), "window", text)
+
+
+def _tcp_window(platform: Platform) -> float:
+    """Bytes; what is no number is for the simulation to refuse."""
+    try:
+        return float(platform.config.get("network/TCP-gamma", DEFAULT_WINDOW))
+    except ValueError:
+        return float(DEFAULT_WINDOW)
+
+
+def _holding_link(platform: Platform, parts: RouteParts, window: float) -> int | None:
+    """The link of the largest latency, if the window holds a flow far below the bandwidth."""
+    links = [platform.links[k] for k in parts.links]
+    latency = sum(link.latency_s for link in links) + parts.extra_latency_s
+    if not links or latency == 0 or window == 0:
+        return None
+    if window / (2 * latency) >= WINDOW_PART * min(link.bandwidth_Bps for link in links):
+        return None
+    return max(links, key=lambda link: link.latency_s).index
 
 
 def _some(pairs: list[str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ptaskmodel.platform.availability import ProfileError, parse_profile
 from ptaskmodel.platform.builder import Builder, properties_of
-from ptaskmodel.platform.elements import Element, read_bounded, short
+from ptaskmodel.platform.elements import Element, Note, read_bounded, short
 from ptaskmodel.platform.model import SHARED, WIFI, Disk, Profile
 from ptaskmodel.platform.radicals import expand_radical
 from ptaskmodel.platform.zones import CLUSTER, VIVALDI, WIFI_ZONE
@@ -42,6 +42,7 @@ class Declarations:
         self.source = builder.source
         self.profiles: dict[Path, Profile] = {}
         self.connections: list[Element] = []
+        self.trace_elements: dict[str, Element] = {}
         self.host_links: list[Element] = []
         self.cabinets: list[Element] = []
         self.backbones: list[int] = []
@@ -245,6 +246,7 @@ class Declarations:
                 element, element["id"], element.text, period if period > 0 else None
             )
         self.builder.traces[element["id"]] = profile
+        self.trace_elements[element["id"]] = element
 
     def profile(self, element: Element, attribute: str) -> Profile | None:
         """The profile in the file that an attribute names, or None if it names none."""
@@ -281,6 +283,11 @@ class Declarations:
 
     def connect_traces(self) -> None:
         """At the end of the file: attach each trace to its host or link."""
+        connected = {element["trace"] for element in self.connections}
+        for name, element in self.trace_elements.items():
+            if name not in connected:
+                what = f"trace {short(name)}: no trace_connect names it, so it has no effect"
+                self.source.hints.append(Note(element.line, "unused", what))
         for element in self.connections:
             profile = self.builder.traces.get(element["trace"])
             if profile is None:

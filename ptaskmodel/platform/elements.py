@@ -12,6 +12,8 @@ from ptaskmodel.errors import PlatformError
 
 # Rates of real networks in Gbit/s: the same figure in gigabytes is suspect, except near a host.
 _NETWORK_GBIT = frozenset({10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0})
+# An eighth of such figures, in Gbit/s, was surely meant in gigabytes.
+_EIGHTHS_GBIT = frozenset({0.125, 1.25, 12.5})
 _LOCAL_RATES = frozenset({"loopback_bw", "limiter_link", "read_bw", "write_bw"})
 
 MAX_NOTES = 1000
@@ -157,5 +159,12 @@ class Source:
         suspect = text.endswith("GBps") and value / 1e9 in _NETWORK_GBIT
         if suspect and name not in _LOCAL_RATES and len(self.hints) < MAX_NOTES:
             what = f"{name}={text!r} are bytes; if a {text[:-3]}bps network is meant, write that"
+            self.hints.append(Note(element.line, "bits or bytes", f"{element}: {what}"))
+        if (
+            text.endswith("bps")
+            and value * 8 / 1e9 in _EIGHTHS_GBIT
+            and len(self.hints) < MAX_NOTES
+        ):
+            what = f"{name}={text!r} are bits; if bytes are meant, write {text[:-3]}Bps"
             self.hints.append(Note(element.line, "bits or bytes", f"{element}: {what}"))
         return value

@@ -115,6 +115,42 @@ def test_validate_finds_pairs_without_a_route(capsys, tmp_path):
     assert "no route: 'hx' -> 'hy', 'hy' -> 'hx'" in run(capsys, "validate", file)[1]
 
 
+def validate_text(capsys, tmp_path, text):
+    file = tmp_path / "odd.xml"
+    file.write_text(f'<platform version="4.1">\n{text}\n</platform>\n')
+    code, out, _ = run(capsys, "validate", file)
+    assert code == 0
+    return out
+
+
+PAIR = (
+    '<zone id="w" routing="Full">\n<host id="a" speed="1Gf"/><host id="b" speed="1Gf"/>\n'
+    '<link id="l" bandwidth="{}" latency="{}"/>\n'
+    '<route src="a" dst="b"><link_ctn id="l"/></route></zone>'
+)
+
+
+def test_validate_finds_a_latency_that_holds_flows(capsys, tmp_path):
+    out = validate_text(capsys, tmp_path, PAIR.format("10Gbps", "50ms"))
+    assert ":4: window: link 'l': with its latency of 50ms" in out
+    assert "'a' -> 'b', 'b' -> 'a' below a tenth of the bandwidth" in out
+    assert "nothing to say" in validate_text(capsys, tmp_path, PAIR.format("10Gbps", "5ms"))
+    no_window = '<config><prop id="network/TCP-gamma" value="0"/></config>'
+    text = no_window + PAIR.format("10Gbps", "50ms")
+    assert "nothing to say" in validate_text(capsys, tmp_path, text)
+
+
+def test_validate_finds_bits_that_were_meant_as_bytes(capsys, tmp_path):
+    out = validate_text(capsys, tmp_path, PAIR.format("1.25Gbps", "1us"))
+    assert ":4: bits or bytes: link 'l': bandwidth='1.25Gbps' are bits" in out
+
+
+def test_validate_finds_a_trace_without_effect(capsys, tmp_path):
+    trace = '<trace id="t" periodicity="0">0 1\n5 0.5</trace>'
+    out = validate_text(capsys, tmp_path, trace + PAIR.format("1Gbps", "1us"))
+    assert ":2: unused: trace 't': no trace_connect names it" in out
+
+
 def test_validate_of_a_bad_file_is_a_user_error(capsys, tmp_path):
     file = tmp_path / "bad.xml"
     file.write_text('<platform version="4.1">\n<zone/></platform>')

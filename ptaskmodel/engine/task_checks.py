@@ -1,0 +1,192 @@
+"""What is legal in a tasks file but surely not meant: findings with their JSON pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptaskmodel.errors import RouteError
+from ptaskmodel.platform import Platform
+from ptaskmodel.workload.json_document import token
+from ptaskmodel.workload.tasks import (
+    DelayWork,
+    HomogeneousWork,
+    ParallelWork,
+    SequenceWork,
+    Task,
+    Work,
+)
+
+LONG_S = 10 * 365 * 24 * 3600.0
+SHORT_S = 1e-6
+# Flows of a work that are tried on their routes; the others are surely of the same kind.
+MAX_FLOWS = 2000
+INFINITY = float("inf")
+
+
+class Finding(NamedTuple):
+    """What is odd, where: a JSON pointer, a short kind, a sentence."""
+
+    pointer: str
+    kind: str
+    text: str
+
+
+def check_tasks(
+    document: Mapping[str, Any], tasks: Sequence[Task], platform: Platform | None = None
+) -> list[Finding]:
+    """Findings about a tasks file that was read without a mistake, in the order of the file.
+
+    document: the JSON document; tasks: what was read from it; platform: has all their hosts. What
+    several tasks of a profile have in common is told once.
+    """
+    findings = [*_unused_profiles(document), *_idle_ranks(tasks)]
+    if platform is not None:
+        findings += _on_platform(tasks, platform)
+    told: dict[tuple[str, str], Finding] = {}
+    for finding, profile in findings:
+        told.setdefault((finding.kind, profile or finding.pointer), finding)
+    return list(told.values())
+
+
+Found = tuple[Finding, str | None]  # with the profile that the task is of
+
+
+def _unused_profiles(document: Mapping[str, Any]) -> Iterator[Found]:
+    profiles = document.get("profiles", {})
+    used: set[str] = set()
+    waiting = [task["profile"] for task in document["tasks"] if "profile" in task]
+    while waiting:
+        name = waiting.pop()
+        if name not in used:
+            used.add(name)
+            waiting += profiles[name].get("seq", ())
+    for name in profiles:
+        if name not in used:
+            text = "no task uses this profile; remove it"
+            yield Finding(f"/profiles/{token(name)}", "unused profile", text), None
+
+
+def _idle_ranks(tasks: Sequence[Task]) -> Iterator[Found]:
+    """Ranks that exchange bytes but compute nothing while others do, and ranks that do nothing."""
+    checked: set[int] = set()
+    for k, task in enumerate(tasks):
+        if id(task.work) in checked:
+            continue
+        checked.add(id(task.work))
+        stages = [work for work in _stages(task.work) if not isinstance(work, DelayWork)]
+        works = [work for work in stages if isinstance(work, ParallelWork)]
+        if not works or len(works) < len(stages):
+            continue  # homogeneous works use every rank
+        computes = np.sum([work.flops for work in works], axis=0) > 0
+        moved = np.zeros(len(task.hosts), bool)
+        for work in works:
+            moved[work.flow_from] = moved[work.flow_to] = True
+        if (idle := np.flatnonzero(moved & ~computes)).size and computes.any():
+            text = f"{_ranks(idle)} no flop but bytes, while others compute; is cpu complete?"
+            yield Finding(_place(k, task), "traffic to an idle host", text), task.profile
+        if (idle := np.flatnonzero(~moved & ~computes)).size and (moved | computes).any():
+            text = f"{_ranks(idle)} neither flop nor bytes; leave out such hosts"
+            yield Finding(_place(k, task), "idle host", text), task.profile
+
+
+def _on_platform(tasks: Sequence[Task], platform: Platform) -> Iterator[Found]:
+    """What the hosts and routes say: never ending, impossible, absurdly long or short."""
+    known: dict[tuple[int, tuple[str, ...]], tuple[float, list[tuple[str, str]]]] = {}
+    for k, task in enumerate(tasks):
+        key = (id(task.work), task.hosts)
+        if key not in known:
+            known[key] = _alone(task, platform)
+        seconds, problems = known[key]
+        where = f"/tasks/{k}"
+        for kind, text in problems:
+            yield Finding(where, kind, text), task.profile
+        if problems:
+            continue
+        if seconds > LONG_S:
+            text = f"it takes at least {seconds / 31536000:.3g} years; are its units right?"
+            yield Finding(where, "long", text), task.profile
+        elif 0 < seconds < SHORT_S:
+            text = f"it takes about {seconds:.1g} s; are its units (flop, bytes) right?"
+            yield Finding(where, "short", text), task.profile
+        elif task.walltime_s is not None and seconds > task.walltime_s:
+            text = f"it needs at least {seconds:.6g} s but is stopped after {task.walltime_s:g} s"
+            yield Finding(f"{where}/walltime", "walltime", text), task.profile
+
+
+def _alone(task: Task, platform: Platform) -> tuple[float, list[tuple[str, str]]]:
+    """A lower bound of a task's duration (s), and what keeps it from ending: (kind, text)."""
+    hosts = [platform.host(name) for name in task.hosts]
+    problems: list[tuple[str, str]] = []
+
+    def seconds(work: Work) -> float:
+        if isinstance(work, SequenceWork):
+            return work.repeat * sum(map(seconds, work.stages))
+        if isinstance(work, DelayWork):
+            return work.delay_s
+        flops, flows = _amounts(work, len(hosts))
+        return max(computing(flops), sending(flows))
+
+    def computing(flops: list[float]) -> float:
+        longest = 0.0
+        for host, amount in zip(hosts, flops, strict=True):
+            if host.speed_flops > 0:
+                longest = max(longest, amount / host.speed_flops)
+            elif amount > 0:
+                problems.append(("speed 0", f"flop on host {host.name!r}, whose speed is 0"))
+        return longest
+
+    def sending(flows: list[tuple[int, int, float]]) -> float:
+        longest = 0.0
+        for i, j, amount in flows[:MAX_FLOWS]:
+            slowest = _slowest_link_Bps(platform, hosts[i].index, hosts[j].index)
+            if slowest is None:
+                pair = f"{hosts[i].name!r} to {hosts[j].name!r}"
+                problems.append(("no route", f"bytes from {pair}, which have no route"))
+                break
+            longest = max(longest, amount / slowest if slowest > 0 else 0.0)
+        return longest
+
+    return seconds(task.work), problems[:1]
+
+
+def _slowest_link_Bps(platform: Platform, source: int, destination: int) -> float | None:
+    """Of a route between two hosts; None where there is none."""
+    try:
+        parts = platform.route_parts(source, destination)
+    except RouteError:
+        return None
+    if not parts.links and source != destination and parts.extra_latency_s == 0.0:
+        return None
+    return min((platform.links[link].bandwidth_Bps for link in parts.links), default=INFINITY)
+
+
+def _amounts(work: Work, ranks: int) -> tuple[list[float], list[tuple[int, int, float]]]:
+    """Flop of each rank, and flows; of a homogeneous work those of its first rank stand for all."""
+    if isinstance(work, ParallelWork):
+        ends = work.flow_from.tolist(), work.flow_to.tolist()
+        return work.flops.tolist(), list(zip(*ends, work.flow_bytes.tolist(), strict=True))
+    if isinstance(work, HomogeneousWork):
+        flops, size = work.per_rank(ranks)
+        flows = [(0, rank, size) for rank in range(1, ranks)] if size > 0 else []
+        return [flops] * ranks, flows
+    return [], []
+
+
+def _stages(work: Work) -> list[Work]:
+    """The works that are not sequences; a sequence's repetitions count once."""
+    if not isinstance(work, SequenceWork):
+        return [work]
+    return [part for stage in work.stages for part in _stages(stage)]
+
+
+def _place(k: int, task: Task) -> str:
+    return f"/tasks/{k}" if task.profile is None else f"/profiles/{token(task.profile)}"
+
+
+def _ranks(numbers: np.ndarray) -> str:
+    shown = ", ".join(map(str, numbers[:3].tolist()))
+    more = f", ... ({numbers.size} in all)" if numbers.size > 3 else ""
+    return f"rank {shown} has" if numbers.size == 1 else f"ranks {shown}{more} have"
