@@ -233,15 +233,14 @@ def test_sequence_repeats_its_stages(sim: pm.Simulation) -> None:
     assert task.finish_time == 9.0
 
 
-def test_weight_two_gets_twice_the_share(platform: pm.Platform) -> None:
-    for solver in ("bmf", "maxmin"):
-        sim = pm.Simulation(platform, solver=solver)
-        heavy = sim.add(pm.Execution("a", 600, weight=2.0))
-        light = sim.add(pm.Execution("a", 600))
-        sim.next_event_time()
-        assert heavy.rate == pytest.approx(2 * light.rate, rel=1e-12)
-        sim.run()
-        assert (heavy.finish_time, light.finish_time) == pytest.approx((9.0, 12.0), rel=1e-12)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_weight_two_gets_twice_the_share(platform: pm.Platform, solver: str) -> None:
+    sim = pm.Simulation(platform, solver=solver)
+    heavy = sim.add(pm.Execution("a", 600, weight=2.0))
+    light = sim.add(pm.Execution("a", 600))
+    assert heavy.rate == pytest.approx(2 * light.rate, rel=1e-12)
+    sim.run()
+    assert (heavy.finish_time, light.finish_time) == pytest.approx((9.0, 12.0), rel=1e-12)
 
 
 def test_rate_bound_holds_every_stage(sim: pm.Simulation) -> None:
