@@ -35,6 +35,9 @@ COMMANDS = {
     ),
     "calibrate": Entry("ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."),
     "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
+    "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),
+    "report": Entry("ptaskmodel.cli.report:report", "Make a page of the results of a run."),
+    "compare": Entry("ptaskmodel.cli.compare:compare", "Say what changed between two runs."),
     "tasks": Entry("ptaskmodel.cli.tasks:tasks", "Check a tasks file, or print its schema."),
     "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Compile the simulation kernels ahead."),
 }

@@ -327,7 +327,8 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     figure = new_figure(10.0, min(max(2.5, 1.2 + 0.25 * len(names)), 11.0))
     axes = figure.add_subplot()
     image = axes.imshow(
-        grid, aspect="auto", cmap="cividis", interpolation="nearest", vmin=0, vmax=top_of_scale(grid.max()),
+        grid, aspect="auto", cmap="cividis", interpolation="nearest", vmin=0,
+        vmax=top_of_scale(grid.max()),
         extent=(0.0, end / unit, len(names) - 0.5, -0.5),
     )  # fmt: skip
     figure.colorbar(image, ax=axes, label=f"mean use of the {kind} (% of its capacity)", pad=0.01)

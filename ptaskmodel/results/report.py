@@ -1,0 +1,211 @@
+"""One self-contained page about a run, for a person who did not run it."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel.results.limits import HOST, LINK, WAITING
+from ptaskmodel.results.loading import Results, ShownSpell
+from ptaskmodel.results.output import whole_file
+from ptaskmodel.results.plots import host_order, natural
+from ptaskmodel.units import format_time
+
+MAX_USES = 400
+# States that a reader wants to know of at once.
+GOOD_STATES = frozenset({"completed", "COMPLETED_SUCCESSFULLY"})
+
+
+def write_report(results: Results, path: str | Path) -> None:
+    """Write the page. Raises PTaskModelError if it cannot be written."""
+    page = files("ptaskmodel.results").joinpath("templates")
+    text = page.joinpath("report.html").read_text(encoding="utf-8")
+    data = json.dumps(page_data(results), separators=(",", ":"), allow_nan=False)
+    parts = {
+        "@TITLE@": html.escape(_title(results)),
+        "@CSS@": page.joinpath("report.css").read_text(encoding="utf-8"),
+        # "<" could end the element that holds the data.
+        "@DATA@": data.replace("<", "\\u003c"),
+        "@JS@": page.joinpath("report.js").read_text(encoding="utf-8"),
+    }
+    with whole_file(path) as stream:
+        while text:
+            found = [(text.find(mark), mark) for mark in parts if mark in text]
+            if not found:
+                break
+            at, mark = min(found)
+            stream.write(text[:at] + parts[mark])
+            text = text[at + len(mark) :]
+        stream.write(text)
+
+
+def _title(results: Results) -> str:
+    inputs = results.summary.get("inputs") or []
+    names = [Path(entry["path"]).name for entry in inputs if "path" in entry]
+    if len(names) > 1:
+        return f"{names[1]} on {names[0]}"
+    return f"Results in {results.directory.name}"
+
+
+def page_data(results: Results) -> dict[str, Any]:
+    """What the page shows, as JSON; see the comments of report.js."""
+    hosts = host_order(results)
+    place = {host: k for k, host in enumerate(hosts)}
+    main = _main_limits(results.spells)
+    tasks = []
+    for task in results.tasks:
+        limit, seconds, shared = main.get(task.task_id, (None, None, None))
+        where = sorted({place[host] for host in task.hosts})
+        tasks.append(
+            [
+                task.task_id,
+                task.profile,
+                task.start_s,
+                task.finish_s,
+                task.state,
+                where,
+                task.slowdown,
+                limit,
+                seconds,
+                shared,
+            ]
+        )
+    uses, width_s, note = _uses(results)
+    return {
+        "what": results.what,
+        "end": results.end_s,
+        "cards": _cards(results),
+        "facts": _facts(results),
+        "warnings": _warnings(results),
+        "hosts": hosts,
+        "tasks": tasks,
+        "has_slowdowns": any(task.slowdown is not None for task in results.tasks),
+        "limits": _limits(results),
+        "uses": uses,
+        "use_width": width_s,
+        "use_note": note,
+    }
+
+
+def _main_limits(spells: list[ShownSpell]) -> dict[str, tuple[str, float, str]]:
+    """For each task that began what limited it longest, for how long, and who shared that."""
+    times: dict[str, dict[str, float]] = {}
+    longest: dict[tuple[str, str], ShownSpell] = {}
+    for spell in spells:
+        if spell.limited_by == WAITING:
+            continue
+        limit = f"{spell.limited_by} {spell.resource}".strip()
+        lasted = spell.end_s - spell.start_s
+        mine = times.setdefault(spell.task_id, {})
+        mine[limit] = mine.get(limit, 0.0) + lasted
+        best = longest.get((spell.task_id, limit))
+        if best is None or best.end_s - best.start_s < lasted:
+            longest[spell.task_id, limit] = spell
+    found = {}
+    for task_id, mine in times.items():
+        limit = max(mine, key=lambda name: mine[name])
+        shared = longest[task_id, limit].shared_with.replace(";", ", ")
+        found[task_id] = limit, mine[limit], shared
+    return found
+
+
+def _limits(results: Results) -> list[list[Any]]:
+    """[kind, resource, seconds summed over tasks, tasks, mean use in % or None], worst first."""
+    seconds: dict[tuple[str, str], float] = {}
+    tasks: dict[tuple[str, str], set[str]] = {}
+    for spell in results.spells:
+        key = spell.limited_by, spell.resource
+        seconds[key] = seconds.get(key, 0.0) + spell.end_s - spell.start_s
+        tasks.setdefault(key, set()).add(spell.task_id)
+    span = results.end_s or 1.0
+    rows = []
+    for (kind, resource), total in sorted(seconds.items(), key=lambda item: (-item[1], item[0])):
+        spans = results.utilisation.get((resource, kind))
+        mean = None
+        if spans is not None:
+            mean = 100.0 * sum((b - a) * share for a, b, share in spans) / span
+        elif kind in (HOST, LINK):
+            mean = 0.0
+        rows.append([kind, resource, total, len(tasks[kind, resource]), mean])
+    return rows
+
+
+def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
+    """([name, kind, mean %, per mille in each interval], length of an interval in s, a note)."""
+    table = results.utilisation
+    if not table:
+        return [], 1.0, ""
+    width = min(b - a for spans in table.values() for a, b, _ in spans)
+    span = results.end_s or 1.0
+    mean = {
+        key: 100.0 * sum((b - a) * share for a, b, share in spans) / span
+        for key, spans in table.items()
+    }
+    chosen = sorted(table, key=lambda key: (-mean[key], natural(key[0])))[:MAX_USES]
+    uses = []
+    for name, kind in chosen:
+        parts = [0] * (round(table[name, kind][-1][0] / width) + 1)
+        for start, _, share in table[name, kind]:
+            parts[round(start / width)] = round(1000 * share)
+        uses.append([name, kind, mean[name, kind], parts])
+    note = f"Means over {format_time(width, 3)}, the most used first."
+    if len(table) > len(chosen):
+        note += f" The {len(chosen)} most used of {len(table):,} are here."
+    return uses, width, note
+
+
+def _cards(results: Results) -> list[list[str]]:
+    summary = results.summary
+    makespan = summary.get("makespan", summary.get("makespan_s", results.end_s))
+    cards = [
+        ["makespan", f"{makespan:.6g} s"],
+        [f"{results.what}s", f"{len(results.tasks):,}"],
+    ]
+    states = Counter(task.state for task in results.tasks)
+    cards += [[state.replace("_", " ").lower(), f"{n:,}"] for state, n in sorted(states.items())]
+    slow = sorted(task.slowdown for task in results.tasks if task.slowdown is not None)
+    if slow:
+        cards.append(["mean slowdown", f"{sum(slow) / len(slow):.4g}"])
+    limits = [row for row in _limits(results) if row[0] in (HOST, LINK)]
+    if limits:
+        cards.append(["worst bottleneck", f"{limits[0][0]} {limits[0][1]}"])
+    return cards
+
+
+def _facts(results: Results) -> list[list[str]]:
+    summary = results.summary
+    facts = [["input", f"{e['path']} (SHA-256 {e['sha256'][:12]}…)"]
+             for e in summary.get("inputs") or [] if "path" in e and "sha256" in e]  # fmt: skip
+    names = {
+        "solver": "solver",
+        "network_model": "network model",
+        "count": "competitors counted by",
+        "policy": "scheduling policy",
+        "allocation": "allocation",
+        "events": "events",
+        "end_date": "simulated until (s)",
+        "simulation_wall_time_s": "simulated in (s)",
+    }
+    facts += [[name, str(summary[key])] for key, name in names.items() if key in summary]
+    versions = summary.get("versions")
+    if isinstance(versions, dict):
+        facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
+    return facts
+
+
+def _warnings(results: Results) -> list[str]:
+    """What somebody who did not make the run should know before believing it."""
+    found = [str(note) for note in results.summary.get("notes") or []]
+    states = Counter(task.state for task in results.tasks)
+    found += [
+        f"{n:,} of {len(results.tasks):,} {results.what}s ended as: {state}"
+        for state, n in sorted(states.items())
+        if state not in GOOD_STATES
+    ]
+    if results.what == "task" and not results.spells:
+        found.append("Made without --attribution: no bottlenecks, slowdowns or utilisation.")
+    return found

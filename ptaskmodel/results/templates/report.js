@@ -1,0 +1,293 @@
+"use strict";
+(() => {
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442"];
+const number = (x) => x === null || x === undefined ? "" : String(Number(x.toPrecision(5)));
+const seconds = (x) => x === null || x === undefined ? "" : `${number(x)} s`;
+const tasks = data.tasks;  // [id, profile, start, finish, state, hosts, slowdown, limit, limit_s, shared]
+const [ID, PROFILE, START, FINISH, STATE, HOSTS, SLOW, LIMIT, LIMIT_S, SHARED] = tasks.length ? tasks[0].keys() : [];
+const end = data.end || 1;
+const until = (t) => t[FINISH] === null ? end : t[FINISH];
+
+function add(parent, tag, text, attributes) {
+  const node = document.createElement(tag);
+  if (text !== undefined) node.textContent = text;
+  Object.assign(node, attributes || {});
+  parent.appendChild(node);
+  return node;
+}
+function later(action, ms) {
+  let timer = 0;
+  return () => { clearTimeout(timer); timer = setTimeout(action, ms); };
+}
+function sized(canvas, height) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  const width = canvas.parentElement.clientWidth;
+  canvas.style.height = `${height}px`;
+  canvas.width = Math.max(width * ratio, 1);
+  canvas.height = Math.max(height * ratio, 1);
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = "12px system-ui, sans-serif";
+  return [pen, width];
+}
+function ticks(from, to, most) {
+  const rough = (to - from) / most, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= rough);
+  const found = [];
+  for (let k = Math.ceil(from / step); k * step <= to; k++) found.push(Number((k * step).toPrecision(12)));
+  return found;
+}
+
+/* Summary */
+for (const [name, value] of data.cards) { const card = add($("cards"), "div", name, {className: "card"}); add(card, "b", value); }
+for (const [name, value] of data.facts) { add($("facts"), "dt", name); add($("facts"), "dd", value); }
+for (const text of data.warnings) add($("warnings"), "li", text);
+$("warnings-part").hidden = !data.warnings.length;
+
+/* Gantt: tasks that are on a host at once lie in lanes of its row. */
+const rows = data.hosts.map(() => []);
+tasks.forEach((t, k) => { if (t[START] !== null) for (const h of t[HOSTS]) rows[h].push(k); });
+const lanes = rows.map((members) => {
+  members.sort((a, b) => tasks[a][START] - tasks[b][START] || a - b);
+  const bars = []; let group = [], ends = [], last = -Infinity;
+  const close = () => { for (const [k, lane] of group) bars.push([k, lane, ends.length]); group = []; ends = []; };
+  for (const k of members) {
+    const t = tasks[k];
+    if (t[START] >= last && group.length) { close(); last = -Infinity; }
+    let lane = ends.findIndex((e) => e <= t[START]);
+    if (lane < 0) lane = ends.length;
+    ends[lane] = until(t); last = Math.max(last, until(t)); group.push([k, lane]);
+  }
+  close();
+  return bars;
+});
+const LEFT = 84, TOP = 22;
+const rowHeight = Math.max(3, Math.min(30, Math.floor(460 / Math.max(rows.length, 1))));
+const shownRows = Math.min(rows.length, Math.floor(12000 / rowHeight));
+let view = [0, end], chosen = -1;
+$("gantt-note").textContent = !rows.length ? "No task ran on a host."
+  : `${tasks.length.toLocaleString("en")} ${data.what}s on ${rows.length.toLocaleString("en")} hosts. Drag to move, wheel or pinch to zoom, point at a bar for its facts. Tasks on a host at the same time share the height of its row.`
+  + (shownRows < rows.length ? ` Only the first ${shownRows} hosts are drawn.` : "");
+const left = (width) => Math.min(LEFT, width * 0.2);
+const toX = (time, width) => left(width) + (time - view[0]) / (view[1] - view[0]) * (width - left(width) - 6);
+function drawGantt() {
+  const [pen, width] = sized($("gantt"), TOP + shownRows * rowHeight + 4);
+  const margin = left(width);
+  pen.fillStyle = "#57606a"; pen.strokeStyle = "#eaeef2"; pen.textAlign = "center"; pen.textBaseline = "middle";
+  for (const time of ticks(view[0], view[1], width / 90)) {
+    const x = toX(time, width);
+    pen.beginPath(); pen.moveTo(x, TOP); pen.lineTo(x, TOP + shownRows * rowHeight); pen.stroke();
+    pen.fillText(`${time} s`, Math.min(Math.max(x, margin + 12), width - 24), 11);
+  }
+  pen.textAlign = "right";
+  const every = Math.ceil(13 / rowHeight);
+  for (let h = 0; h < shownRows; h += every) {
+    let name = data.hosts[h];
+    if (name.length > margin / 7) name = `…${name.slice(-Math.floor(margin / 7 - 1))}`;
+    pen.fillText(name, margin - 6, TOP + (h + 0.5) * rowHeight);
+  }
+  pen.save(); pen.beginPath(); pen.rect(margin, TOP, width - margin, shownRows * rowHeight); pen.clip();
+  pen.textAlign = "left";
+  let drawn = 0;
+  for (let h = 0; h < shownRows; h++) {
+    let edge = -1;
+    for (const [k, lane, n] of lanes[h]) {
+      const t = tasks[k];
+      if (until(t) < view[0] || t[START] > view[1]) continue;
+      const a = toX(t[START], width), b = toX(until(t), width);
+      if (b <= edge && k !== chosen) continue;  // hidden behind what is drawn already
+      const part = (rowHeight - (rowHeight > 6 ? 2 : 0)) / n;
+      const y = TOP + h * rowHeight + (rowHeight > 6 ? 1 : 0) + lane * part;
+      pen.fillStyle = COLOURS[k % COLOURS.length];
+      pen.fillRect(a, y, Math.max(b - a, 0.7), Math.max(part - (part > 5 ? 0.5 : 0), 0.5));
+      if (k === chosen) { pen.strokeStyle = "#000"; pen.lineWidth = 2; pen.strokeRect(a, y, Math.max(b - a, 1), part); pen.lineWidth = 1; }
+      if (n === 1 && b - a < 0.7) edge = a + 0.7;
+      if (part >= 12 && b - a > 7 * t[ID].length) {
+        pen.fillStyle = "#0072B2 #D55E00 #009E73".includes(COLOURS[k % COLOURS.length]) ? "#fff" : "#000";
+        pen.fillText(t[ID], Math.max(a, margin) + 3, y + part / 2);
+      }
+      drawn++;
+    }
+  }
+  pen.restore();
+  $("range").textContent = `${number(view[0])} s to ${number(view[1])} s`;
+  $("gantt").dataset.drawn = drawn;
+}
+const redraw = (() => { let asked = false; return () => { if (!asked) { asked = true; requestAnimationFrame(() => { asked = false; drawGantt(); }); } }; })();
+function zoom(factor, at) {
+  const centre = at === undefined ? (view[0] + view[1]) / 2 : at;
+  const span = Math.min(Math.max((view[1] - view[0]) * factor, end * 1e-9), end);
+  const part = (centre - view[0]) / (view[1] - view[0]);
+  move(centre - part * span, span);
+}
+function move(from, span) {
+  const start = Math.min(Math.max(from, 0), Math.max(end - span, 0));
+  view = [start, start + span];
+  redraw();
+}
+const pan = (part) => move(view[0] + part * (view[1] - view[0]), view[1] - view[0]);
+const all = () => { view = [0, end]; redraw(); };
+$("zoom-in").onclick = () => zoom(0.5); $("zoom-out").onclick = () => zoom(2);
+$("left").onclick = () => pan(-0.3); $("right").onclick = () => pan(0.3); $("zoom-all").onclick = all;
+$("gantt").addEventListener("keydown", (event) => {
+  const action = {"+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2), "0": all}[event.key];
+  if (action) { event.preventDefault(); action(); }
+});
+const timeAt = (event) => {
+  const box = $("gantt").getBoundingClientRect(), margin = left(box.width);
+  return view[0] + (event.clientX - box.left - margin) / (box.width - margin - 6) * (view[1] - view[0]);
+};
+$("gantt").addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY > 0 ? 1.25 : 0.8, timeAt(event)); }, {passive: false});
+function taskAt(event) {
+  const box = $("gantt").getBoundingClientRect(), y = event.clientY - box.top - TOP;
+  const h = Math.floor(y / rowHeight), time = timeAt(event);
+  if (h < 0 || h >= shownRows) return -1;
+  const slack = (view[1] - view[0]) / box.width;
+  const here = lanes[h].filter(([k]) => tasks[k][START] - slack <= time && time <= until(tasks[k]) + slack);
+  const hit = here.find(([, lane, n]) => Math.floor((y - h * rowHeight) / rowHeight * n) === lane) || here[0];
+  return hit ? hit[0] : -1;
+}
+function describe(k) {
+  const t = tasks[k], lines = [`${data.what} ${t[ID]}${t[PROFILE] ? ` (${t[PROFILE]})` : ""}: ${t[STATE]}`,
+    `from ${seconds(t[START])} to ${seconds(until(t))} (${seconds(until(t) - t[START])})`, `${t[HOSTS].length} hosts`];
+  if (t[SLOW] !== null) lines.push(`slowdown ${number(t[SLOW])}`);
+  if (t[LIMIT]) lines.push(`mostly limited by ${t[LIMIT]} (${seconds(t[LIMIT_S])})`);
+  if (t[SHARED]) lines.push(`shared with ${t[SHARED]}`);
+  return lines.join("\n");
+}
+function tip(event, text) {
+  const box = $("tip");
+  box.style.display = text ? "block" : "none";
+  if (!text) return;
+  box.textContent = text;
+  box.style.left = `${Math.max(Math.min(event.clientX + 14, window.innerWidth - box.offsetWidth - 6), 4)}px`;
+  box.style.top = `${Math.max(Math.min(event.clientY + 14, window.innerHeight - box.offsetHeight - 6), 4)}px`;
+}
+const pointers = new Map();
+$("gantt").addEventListener("pointerdown", (event) => { pointers.set(event.pointerId, event); $("gantt").setPointerCapture(event.pointerId); });
+for (const name of ["pointerup", "pointercancel"]) $("gantt").addEventListener(name, (event) => pointers.delete(event.pointerId));
+$("gantt").addEventListener("pointerleave", (event) => tip(event, ""));
+$("gantt").addEventListener("pointermove", (event) => {
+  const before = pointers.get(event.pointerId);
+  if (before && pointers.size === 2) {
+    const other = [...pointers.values()].find((p) => p.pointerId !== event.pointerId);
+    const was = Math.abs(before.clientX - other.clientX), is = Math.abs(event.clientX - other.clientX);
+    if (was > 5 && is > 5) zoom(was / is, timeAt(other));
+  } else if (before) {
+    const box = $("gantt").getBoundingClientRect();
+    pan((before.clientX - event.clientX) / (box.width - left(box.width) - 6));
+  }
+  if (before) pointers.set(event.pointerId, event);
+  const k = taskAt(event);
+  tip(event, k >= 0 ? describe(k) : "");
+});
+$("gantt").addEventListener("click", (event) => { chosen = taskAt(event); redraw(); });
+function show(k) {
+  chosen = k;
+  const t = tasks[k];
+  if (t[START] !== null) { const span = Math.min(Math.max(until(t) - t[START], end * 1e-9) * 2, end); move((t[START] + until(t)) / 2 - span / 2, span); }
+  if (t[HOSTS].length) $("gantt-scroll").scrollTop = Math.max(Math.min(...t[HOSTS]) * rowHeight - 40, 0);
+  $("gantt-title").scrollIntoView();
+  $("gantt").focus({preventScroll: true});
+}
+
+/* Use of one resource */
+const uses = data.uses;  // [name, kind, mean %, [per mille, ...]]
+$("use-part").hidden = !uses.length;
+$("use-note").textContent = data.use_note;
+function fillUses() {
+  const wanted = $("use-search").value.toLowerCase();
+  $("use-select").textContent = "";
+  uses.forEach(([name, kind, mean], k) => { if (`${kind} ${name}`.toLowerCase().includes(wanted)) add($("use-select"), "option", `${kind} ${name}: ${number(mean)} % on average`, {value: k}); });
+  drawUse();
+}
+function drawUse() {
+  const [pen, width] = sized($("use"), 180), use = uses[$("use-select").value];
+  if (!use) { pen.fillText("no resource has such a name", 10, 30); return; }
+  const bottom = 156, high = 140, margin = 44, wide = width - margin - 8, parts = use[3];
+  pen.textAlign = "right"; pen.textBaseline = "middle"; pen.strokeStyle = "#eaeef2"; pen.fillStyle = "#57606a";
+  for (const level of [0, 50, 100]) {
+    const y = bottom - high * level / 100;
+    pen.beginPath(); pen.moveTo(margin, y); pen.lineTo(margin + wide, y); pen.stroke(); pen.fillText(`${level} %`, margin - 5, y);
+  }
+  pen.textAlign = "center";
+  for (const time of ticks(0, end, width / 90)) pen.fillText(`${time} s`, margin + time / end * wide, bottom + 14);
+  pen.fillStyle = use[1] === "host" ? "#0072B2" : "#D55E00";
+  const scale = data.use_width / end * wide;
+  pen.save(); pen.beginPath(); pen.rect(margin, 0, wide, 180); pen.clip();
+  parts.forEach((part, k) => { if (part) { const h = high * Math.min(part, 1000) / 1000; pen.fillRect(margin + k * scale, bottom - h, scale + 0.4, h); } });
+  pen.restore();
+}
+$("use-search").addEventListener("input", later(fillUses, 120));
+$("use-select").addEventListener("change", drawUse);
+
+/* Tables: sorted by a click on a head, filtered by the search, the first rows shown */
+const MOST = 200;
+function table(id, heads, values, texts, order, button) {
+  let column = order[0], down = order[1];
+  const node = $(id), head = add(add(node, "thead"), "tr"), body = add(node, "tbody");
+  const haystack = values.map((row) => row.map((v) => v === null ? "" : v).join(" ").toLowerCase());
+  heads.forEach((name, c) => {
+    const cell = add(head, "th", undefined, {className: texts.has(c) ? "" : "number", scope: "col"});
+    add(cell, "button", name, {type: "button"}).onclick = () => { down = column === c ? !down : !texts.has(c); column = c; fill(); };
+  });
+  function fill() {
+    const words = $(`${id}-search`).value.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = [];
+    for (let k = 0; k < values.length; k++) if (words.every((w) => haystack[k].includes(w))) found.push(k);
+    const sign = down ? -1 : 1;
+    found.sort((a, b) => {
+      const x = values[a][column], y = values[b][column];
+      if (x === null || y === null) return (x === null) - (y === null) || a - b;
+      return sign * (typeof x === "string" ? x.localeCompare(y, "en", {numeric: true}) : x - y) || a - b;
+    });
+    body.textContent = "";
+    const rows = document.createDocumentFragment();
+    for (const k of found.slice(0, MOST)) {
+      const row = add(rows, "tr");
+      values[k].forEach((value, c) => {
+        const cell = add(row, "td", undefined, {className: texts.has(c) ? (c === heads.length - 1 ? "wide" : "") : "number"});
+        if (button && c === 0) add(cell, "button", value, {type: "button", title: "show in the chart"}).onclick = () => button(k);
+        else cell.textContent = typeof value === "number" ? number(value) : value;
+      });
+    }
+    body.appendChild(rows);
+    [...head.children].forEach((cell, c) => cell.setAttribute("aria-sort", c !== column ? "none" : down ? "descending" : "ascending"));
+    $(`${id}-count`).textContent = `${found.length.toLocaleString("en")} of ${values.length.toLocaleString("en")}` + (found.length > MOST ? `; the first ${MOST} are shown` : "");
+  }
+  $(`${id}-search`).addEventListener("input", later(fill, 120));
+  fill();
+}
+$("limits-part").hidden = !data.limits.length;
+table("limits", ["limit", "resource", "time (s)", "tasks", "mean use (%)"], data.limits, new Set([0, 1]), [2, true]);
+table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "slowdown", "limited mostly by", "for (s)", "shared with"],
+  tasks.map((t) => [t[ID], t[PROFILE] || "", t[STATE], t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
+  new Set([0, 1, 2, 6, 8]), data.has_slowdowns ? [5, true] : [4, true], show);
+
+/* Slowdowns */
+const slow = tasks.map((t) => t[SLOW]).filter((x) => x !== null).sort((a, b) => a - b);
+$("slow-part").hidden = !slow.length;
+function drawSlow() {
+  if (!slow.length) return;
+  const quantile = (q) => number(slow[Math.ceil(q * slow.length) - 1]);
+  $("slow-note").textContent = `Time taken over time alone on the same hosts. Half of the ${data.what}s: at most ${quantile(0.5)}; 95 %: at most ${quantile(0.95)}; the most: ${quantile(1)}.`;
+  const [pen, width] = sized($("slow"), 190), from = Math.min(1, slow[0]), to = Math.max(slow[slow.length - 1], from + 0.1);
+  const bins = new Array(40).fill(0), margin = 50, wide = width - margin - 10, bottom = 150, high = 130;
+  for (const x of slow) bins[Math.min(Math.floor((x - from) / (to - from) * 40), 39)]++;
+  const most = Math.max(...bins);
+  pen.fillStyle = "#009E73";
+  bins.forEach((n, k) => { if (n) { const h = Math.max(high * n / most, 1); pen.fillRect(margin + k * wide / 40, bottom - h, wide / 40 - 1, h); } });
+  pen.fillStyle = "#57606a"; pen.textAlign = "center"; pen.textBaseline = "middle";
+  for (const x of ticks(from, to, width / 90)) pen.fillText(String(x), margin + (x - from) / (to - from) * wide, bottom + 13);
+  pen.fillText("slowdown", margin + wide / 2, bottom + 31);
+  pen.textAlign = "right"; pen.fillText(String(most), margin - 6, bottom - high); pen.fillText("0", margin - 6, bottom);
+}
+function drawAll() { drawGantt(); if (uses.length) drawUse(); drawSlow(); }
+if (uses.length) fillUses();
+drawAll();
+window.addEventListener("resize", later(drawAll, 100));
+document.body.dataset.ready = "yes";
+})();

@@ -1,0 +1,227 @@
+"""Results on the command line: what simulate writes, plot, report and compare."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import time
+
+import pytest
+
+from ptaskmodel.cli import main
+
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="n" suffix="" radical="0-7" speed="1Gf" bw="{bandwidth}" lat="50us"
+           bb_bw="150MBps" bb_lat="10us"/>
+</platform>
+"""
+FILES = {
+    "tasks.csv", "summary.json", "bottlenecks.csv", "attribution.csv", "utilisation.csv",
+    "trace.csv", "trace.paje", "trace.perfetto.json",
+}  # fmt: skip
+KINDS = ("gantt", "progress", "links", "hosts", "topology", "slowdowns")
+
+
+def make(place, count, bandwidth="100MBps", name="run"):
+    """The results of ``count`` tasks, in a directory."""
+    (place / f"{name}.xml").write_text(PLATFORM.format(bandwidth=bandwidth))
+    tasks = []
+    for k in range(count):
+        hosts = [f"n{(k + j) % 8}" for j in range(1 + k % 4)]
+        flows = [[0, j, 2e7 * (1 + k % 3)] for j in range(1, len(hosts))]
+        task = {"id": f"job <{k}>", "start": k * 0.7, "hosts": hosts}
+        task |= {"cpu": [1e9 + 1e8 * (k % 7)] * len(hosts)}
+        tasks.append(task | ({"flows": flows} if flows else {}))
+    (place / "tasks.json").write_text(json.dumps({"tasks": tasks}))
+    arguments = ["simulate", str(place / f"{name}.xml"), str(place / "tasks.json"), "--attribution"]
+    for format_ in ("csv", "paje", "perfetto"):
+        arguments += ["--trace", format_]
+    assert main([*arguments, "--output", str(place / name)]) == 0
+    return place / name
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("small"), 10)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("large"), 1500)
+
+
+def rows(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_simulate_writes_what_was_asked_for(small):
+    assert {path.name for path in small.iterdir()} == FILES
+    assert set(json.loads((small / "summary.json").read_text())["files"]) == FILES
+    for row in rows(small / "tasks.csv"):
+        slowdown = float(row["execution_time"]) / float(row["time_alone"])
+        assert float(row["slowdown"]) == slowdown >= 1 - 1e-9
+
+
+def test_results_are_replaced(small, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(small, copy)
+    place = small.parent
+    base = ["simulate", str(place / "run.xml"), str(place / "tasks.json"), "--output", str(copy)]
+    assert main(base) == 0
+    assert {path.name for path in copy.iterdir()} == {"tasks.csv", "summary.json"}
+    assert "slowdown" not in rows(copy / "tasks.csv")[0]
+
+
+@pytest.mark.parametrize("option", [["--trace", "csv"], ["--attribution"]])
+def test_traces_need_a_directory(small, option, capsys):
+    place = small.parent
+    assert main(["simulate", str(place / "run.xml"), str(place / "tasks.json"), *option]) == 2
+    assert f"{option[0]} writes files; give --output DIR" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_plots(kind, size, request, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / f"{kind}.png"
+    assert main(["plot", str(request.getfixturevalue(size)), kind, "-o", str(picture)]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf"])
+def test_pictures_are_the_same_each_time(small, suffix, tmp_path):
+    pytest.importorskip("matplotlib")
+    paths = [tmp_path / f"{k}.{suffix}" for k in range(2)]
+    for path in paths:
+        assert main(["plot", str(small), "gantt", "-o", str(path)]) == 0
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_what_cannot_be_drawn_is_told(small, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    assert main(["plot", str(tmp_path), "gantt", "-o", str(tmp_path / "x.png")]) == 2
+    assert "holds no results (summary.json is missing)" in capsys.readouterr().err
+    assert main(["plot", str(small), "gantt", "-o", str(tmp_path / "x.gif")]) == 2
+    assert "pictures are .png, .svg or .pdf" in capsys.readouterr().err
+    bare = tmp_path / "bare"
+    shutil.copytree(small, bare)
+    (bare / "bottlenecks.csv").unlink()
+    assert main(["plot", str(bare), "progress", "-o", str(tmp_path / "x.png")]) == 2
+    assert "needs a run with --attribution" in capsys.readouterr().err
+
+
+def test_compare(small, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    other = make(small.parent, 10, "200MBps", "faster")
+    table, picture = tmp_path / "c.csv", tmp_path / "c.png"
+    capsys.readouterr()
+    base = ["compare", str(small), str(other)]
+    assert main([*base, "-o", str(table), "--picture", str(picture)]) == 0
+    said = capsys.readouterr().out
+    assert "10 tasks in both: " in said
+    assert "faster" in said
+    assert "run.xml" in said
+    assert "makespan (s)" in said
+    found = rows(table)
+    assert [row["task_id"] for row in found] == [f"job <{k}>" for k in range(10)]
+    for row in found:
+        change = float(row["time_b_s"]) - float(row["time_a_s"])
+        assert float(row["change_s"]) == pytest.approx(change)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_equals_itself(small, capsys):
+    assert main(["compare", str(small), str(small)]) == 0
+    said = capsys.readouterr().out
+    assert "10 tasks in both: 10 equal" in said
+    assert "changed most" not in said
+
+
+def test_batch_results_are_taken(tmp_path):
+    (tmp_path / "summary.json").write_text('{"makespan_s": 9.0, "policy": "easy"}')
+    (tmp_path / "machines.csv").write_text("id,name\n0,a\n1,b\n2,c\n")
+    (tmp_path / "jobs.csv").write_text(
+        "job_id,profile,starting_time,finish_time,execution_time,final_state,"
+        "allocated_resources,time_alone\n"
+        "1,p,0.0,4.0,4.0,COMPLETED_SUCCESSFULLY,0-1,2.0\n2,p,,,,REJECTED,,\n"
+    )
+    from ptaskmodel.results.loading import load_results
+
+    first, second = load_results(tmp_path).tasks
+    assert (first.hosts, first.slowdown, second.hosts) == (("a", "b"), 2.0, ())
+    page = tmp_path / "report.html"
+    assert main(["report", str(tmp_path), "-o", str(page)]) == 0
+    assert "1 of 2 jobs ended as: REJECTED" in page.read_text()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium that keeps its console."""
+    if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    selenium = pytest.importorskip("selenium.webdriver")
+    options = selenium.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1000"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.binary_location = shutil.which("chromium")
+    service = selenium.ChromeService(shutil.which("chromedriver"))
+    driver = selenium.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+def wait_for(condition, seconds=10.0):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "the page did not do it in time"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_the_report_in_a_browser(size, request, tmp_path, browser):
+    page = tmp_path / "report.html"
+    assert main(["report", str(request.getfixturevalue(size)), "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "http" not in text.replace("https://simgrid.org", "")
+    browser.get(page.as_uri())
+
+    def by_id(name):
+        return browser.find_element("id", name)
+
+    wait_for(lambda: browser.execute_script("return document.body.dataset.ready") == "yes")
+    before = by_id("range").text
+    by_id("zoom-in").click()
+    wait_for(lambda: by_id("range").text != before)
+    by_id("gantt").send_keys("0")
+    wait_for(lambda: by_id("range").text == before)
+    by_id("gantt").send_keys("+")
+    wait_for(lambda: by_id("range").text != before)
+    everything = by_id("tasks-count").text
+    by_id("tasks-search").send_keys("<7>")
+    wait_for(lambda: by_id("tasks-count").text != everything)
+    shown = browser.find_elements("css selector", "#tasks tbody tr")
+    assert shown
+    assert all("<7>" in row.text for row in shown)
+    by_id("limits-search").send_keys("no such thing")
+    wait_for(lambda: by_id("limits-count").text.startswith("0 of "))
+    browser.find_element("css selector", "#tasks tbody button").click()
+    wait_for(lambda: browser.switch_to.active_element.get_attribute("id") == "gantt")
+    browser.execute_script("window.scrollTo(0, 0); document.getElementById('zoom-all').click()")
+    assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+
+
+def test_the_report_fits_a_phone(small, tmp_path, browser):
+    page = tmp_path / "report.html"
+    assert main(["report", str(small), "-o", str(page)]) == 0
+    metrics = {"width": 375, "height": 700, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get(page.as_uri())
+    wait_for(lambda: browser.execute_script("return document.body.dataset.ready") == "yes")
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= 375
