@@ -347,7 +347,6 @@ class Simulation:
             for other in before:
                 if other in released:
                     if s.tasks["state"][other] != COMPLETED:
-                        s.tasks["waits_for"][task] = np.iinfo(np.int64).max
                         kernels.end_task(s, task, DEPENDENCY_FAILED)
                         break
                     continue
