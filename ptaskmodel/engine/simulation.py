@@ -58,6 +58,7 @@ from ptaskmodel.engine.store import (
 )
 from ptaskmodel.engine.usage import Layout, Row
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.workload.tasks import Task
@@ -252,7 +253,10 @@ class Simulation:
         Raises as `add`, and WorkloadError if tasks wait for each other in a circle; nothing has
         been added then.
         """
-        tasks = list(tasks)
+        with collector_at_rest():
+            return self._add_all(list(tasks))
+
+    def _add_all(self, tasks: list[Task]) -> range:
         first = len(self._facts)
         hosts = [self._host_numbers(task) for task in tasks]
         self._name(tasks)
@@ -388,10 +392,11 @@ class Simulation:
         """
         options = self._until(until)
         told = time.monotonic()
-        while self._advance(options, pause=True) == PAUSED:
-            if progress is not None and time.monotonic() - told > 0.2:
-                told = time.monotonic()
-                progress(self.now, int(self._s.clock[0]["n_ended"]), len(self._facts))
+        with collector_at_rest():
+            while self._advance(options, pause=True) == PAUSED:
+                if progress is not None and time.monotonic() - told > 0.2:
+                    told = time.monotonic()
+                    progress(self.now, int(self._s.clock[0]["n_ended"]), len(self._facts))
         return self
 
     def advance_to(self, date: float) -> None:

@@ -6,15 +6,14 @@ cannot grow. Elements are handled as they end; only the open ones and the facts 
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from xml.parsers import expat
 
 from ptaskmodel.errors import PlatformError
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import dtd
 from ptaskmodel.platform.builder import Builder
 from ptaskmodel.platform.clusters import make_cluster
@@ -59,25 +58,13 @@ def read_platform(path: Path) -> Platform:
 
 def parse_platform(content: bytes, path: Path) -> Platform:
     """The platform in the bytes of a file; ``path`` serves messages and finds profiles."""
-    with _collector_at_rest():
+    with collector_at_rest():
         builder = Builder(Source(path))
         reader = _Reader(builder)
         reader.read(content)
         reader.declarations.connect_traces()
         builder.finish()
         return Platform(builder, path)
-
-
-@contextlib.contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """All that is read stays: looking through it for garbage again and again doubles the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _one_per_kind(notes: tuple[Note, ...]) -> list[Note]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.array_files import ArrayFiles
 from ptaskmodel.workload.host_names import expand
 from ptaskmodel.workload.json_document import read_json, shown
@@ -49,21 +47,9 @@ def read_tasks_file(path: str | Path) -> TasksFile:
     """The same as `load_tasks`, with the paths of the files read (.npz files included)."""
     path = Path(path)
     reader = _TasksReader(path)
-    with _garbage_kept():
+    with collector_at_rest():
         tasks = reader.read(read_json(path))
     return TasksFile(tasks, [path, *reader.arrays.paths])
-
-
-@contextlib.contextmanager
-def _garbage_kept() -> Iterator[None]:
-    """No search for cycles meanwhile: a large document has none, and it would double the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _TasksReader:
