@@ -190,7 +190,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
             [(pair.a.duration_s or 0.0) / unit for pair in chosen],
             [(pair.b.duration_s or 0.0) / unit for pair in chosen],
             s=size, c=colour, marker=marker, linewidths=0, alpha=0.8, rasterized=len(timed) > 2000,
-            label=f"{len(chosen):,} {verdict} in b",
+            label=f"{len(chosen):,} {verdict}",
         )  # fmt: skip
     left.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0)
     left.set_xlabel(f"time in a ({unit_name})")

@@ -60,6 +60,7 @@ COLOURS = {
     "delay": "0.34 0.71 0.91",
 }
 OTHER_COLOUR = "0.6 0.6 0.6"
+LINES_AT_ONCE = 50_000
 
 
 class PajeTrace(TextTrace):
@@ -72,7 +73,7 @@ class PajeTrace(TextTrace):
         self._used: dict[int, float] = {}  # of resources that have a container
         self._users: dict[int, int] = {}
         self._rates: dict[int, dict[int, float]] = {}  # of tasks: by resource
-        self._places: dict[int, list[int]] = {}  # of tasks alive: resources ever used
+        self._places: dict[int, dict[int, None]] = {}  # of tasks alive: resources ever used
         self._limits: dict[int, int] = {}  # of tasks alive
         self._values: set[int] = set()  # limits that are defined
         self._capacity = recorder.capacities.now.tolist()
@@ -99,13 +100,15 @@ class PajeTrace(TextTrace):
                     self._put(f"6 {time!r} {self._kind(stage)}C r{stage} {rate!r}")
                 continue
             if task not in self._places:
-                self._places[task] = []
+                self._places[task] = {}
                 self._put(f'4 {time!r} t{task} TASK root "{escaped(names[task])}"')
             self._use(time, task, stage, rate)
             if limit == LIMIT_NOTHING and ended[task] == time:
                 self._destroy(time, task)
             else:
                 self._limit(time, task, limit)
+            if len(self._lines) > LINES_AT_ONCE:
+                self._write()
         self._now = max(self._now, rows[-1][2])
         self._write()
 
@@ -154,7 +157,7 @@ class PajeTrace(TextTrace):
         self._show(time, resource)
         self._users[resource] += 1
         if resource not in self._places[task]:
-            self._places[task].append(resource)
+            self._places[task][resource] = None
             name = escaped(self.recorder.names.tasks()[task])
             self._put(f'4 {time!r} u{task}_{resource} {kind}USE r{resource} "{name}"')
 

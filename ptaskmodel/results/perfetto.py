@@ -13,11 +13,12 @@ import json
 import numpy as np
 
 from ptaskmodel.results.limits import limit_name
-from ptaskmodel.results.trace import TextTrace
+from ptaskmodel.results.trace import TextTrace, numbers
 from ptaskmodel.results.usage import Phases, Recorder, Uses
 
 TASKS_PROCESS = 1
 FIRST_RESOURCE = 2
+LINES_AT_ONCE = 50_000
 
 
 class PerfettoTrace(TextTrace):
@@ -26,6 +27,7 @@ class PerfettoTrace(TextTrace):
     def begin(self, recorder: Recorder) -> None:
         super().begin(recorder)
         self._named: set[int] = set()
+        self._quoted: dict[int, str] = {}
         self._tasks: set[int] = set()
         self._limits: dict[int, tuple[str, str]] = {}
         first = json.dumps(_name("process_name", TASKS_PROCESS, 0, "tasks"))
@@ -61,24 +63,34 @@ class PerfettoTrace(TextTrace):
 
     def uses(self, uses: Uses) -> None:
         ids = self.recorder.names.tasks()
-        events = []
-        columns = (uses.resource, uses.task, uses.start, uses.end, uses.rate, uses.share)
+        lines: list[str] = []
+        times = (numbers(uses.start * 1e6), numbers(uses.end * 1e6))
+        values = (numbers(uses.rate), numbers(uses.share))
         for resource, task, start, end, rate, share in zip(
-            *(column.tolist() for column in columns), strict=True
+            uses.resource.tolist(), uses.task.tolist(), *times, *values, strict=True
         ):
-            pid = FIRST_RESOURCE + resource
+            if task not in self._quoted:
+                self._quoted[task] = json.dumps(ids[task])
+            name, pid = self._quoted[task], FIRST_RESOURCE + resource
             if resource not in self._named:
                 self._named.add(resource)
-                kind, name = self.recorder.names.kind(resource), self.recorder.names.resources
-                events.append(_name("process_name", pid, 0, f"{kind} {name[resource]}"))
-            both = {"pid": pid, "tid": 0, "name": ids[task], "cat": "use", "id": task + 1}
-            args = {"rate": rate, "share": share}
-            events.append({**both, "ph": "b", "ts": start * 1e6, "args": args})
-            events.append({**both, "ph": "e", "ts": end * 1e6})
-            counter = {"ph": "C", "pid": pid, "tid": 0, "name": "rate", "id": task + 1}
-            events.append({**counter, "ts": start * 1e6, "args": {ids[task]: rate}})
-            events.append({**counter, "ts": end * 1e6, "args": {ids[task]: 0.0}})
-        self._write(events)
+                kind, names = self.recorder.names.kind(resource), self.recorder.names.resources
+                label = f"{kind} {names[resource]}"
+                lines.append(json.dumps(_name("process_name", pid, 0, label)))
+            place = f'"pid":{pid},"tid":0,"id":{task + 1}'
+            both = f'{place},"name":{name},"cat":"use"'
+            counter = f'{place},"name":"rate","ph":"C"'
+            lines += (
+                f'{{{both},"ph":"b","ts":{start},"args":{{"rate":{rate},"share":{share}}}}}',
+                f'{{{both},"ph":"e","ts":{end}}}',
+                f'{{{counter},"ts":{start},"args":{{{name}:{rate}}}}}',
+                f'{{{counter},"ts":{end},"args":{{{name}:0.0}}}}',
+            )
+            if len(lines) > LINES_AT_ONCE:
+                self.stream.write(",\n" + ",\n".join(lines))
+                lines.clear()
+        if lines:
+            self.stream.write(",\n" + ",\n".join(lines))
 
     def _write(self, events: list[dict]) -> None:
         import msgspec

@@ -123,7 +123,13 @@ class ParquetTrace(Trace):
         self._resources = arrow.array(names.resources, arrow.string())
         self._partial = self.path.with_name(f".{self.path.name}.partial")
         try:
-            self._writer = self._parquet.ParquetWriter(self._partial, self._schema)
+            self._writer = self._parquet.ParquetWriter(
+                self._partial,
+                self._schema,
+                # Looking for equal numbers costs more than it saves.
+                use_dictionary=["resource", "kind", "task_id"],
+                write_statistics=False,
+            )
         except OSError as error:
             raise PTaskModelError(f"{self.path}: cannot be written: {error.strerror}") from None
 

@@ -6,6 +6,7 @@ Between two changes everything is constant, so these intervals are exact: nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -257,7 +258,7 @@ class Rows:
             row = self._simulation.stage_row(stage)
             used = row.usage > 0.0
             resource, usage = row.resource[used], row.usage[used]
-            if len(resource) > 1:
+            if len(set(resource.tolist())) < len(resource):
                 resource, inverse = np.unique(resource, return_inverse=True)
                 usage = np.bincount(inverse, weights=usage).astype(np.float64)
             self._add(stage, resource, usage, row.amount)
@@ -304,8 +305,7 @@ class Names:
 
     def tasks(self) -> list[str]:
         """Ids of all tasks added so far."""
-        refs = self._simulation.tasks()
-        for _ in range(len(self._tasks)):
-            next(refs)
-        self._tasks.extend(ref.id for ref in refs)
+        known = len(self._tasks)
+        if known < self._simulation._s.clock[0]["n_tasks"]:
+            self._tasks += [ref.id for ref in islice(self._simulation.tasks(), known, None)]
         return self._tasks
