@@ -254,7 +254,10 @@ class Rows:
             self.amount = np.concatenate([self.amount, np.zeros(room)])
             self.count = np.concatenate([self.count, np.zeros(room, dtype=np.int64)])
             self._first = np.concatenate([self._first, np.full(room, NONE)])
-        for stage in stages[self._first[stages] == NONE].tolist():
+        stages = stages[self._first[stages] == NONE]
+        if not self._simulation._layout.repeats:
+            stages = self._copy(stages)
+        for stage in stages.tolist():
             row = self._simulation.stage_row(stage)
             used = row.usage > 0.0
             resource, usage = row.resource[used], row.usage[used]
@@ -263,15 +266,38 @@ class Rows:
                 usage = np.bincount(inverse, weights=usage).astype(np.float64)
             self._add(stage, resource, usage, row.amount)
 
+    def _copy(self, stages: IntArray) -> IntArray:
+        """Take over the rows that lie ready in the simulation; returns the stages without one."""
+        state = self._simulation._s
+        laid = state.stages["first"][stages] >= 0
+        ready = stages[laid]
+        facts = state.stages[ready]
+        count = facts["count"]
+        owner = np.repeat(np.arange(len(ready)), count)
+        ends = np.cumsum(count)
+        elements = state.elements[np.arange(len(owner)) + (facts["first"] - ends + count)[owner]]
+        used = elements["usage"] > 0.0
+        owner, elements = owner[used], elements[used]
+        count = np.bincount(owner, minlength=len(ready))
+        first = self._put(elements["resource"], elements["usage"])
+        self._first[ready] = first + np.cumsum(count) - count
+        self.count[ready], self.amount[ready] = count, facts["amount"]
+        return stages[~laid]
+
     def _add(self, stage: int, resource: IntArray, usage: FloatArray, amount: float) -> None:
+        self._first[stage] = self._put(resource, usage)
+        self.count[stage], self.amount[stage] = len(resource), amount
+
+    def _put(self, resource: IntArray, usage: FloatArray) -> int:
+        """Keep elements; returns the place of the first."""
         first, last = self._size, self._size + len(resource)
         if last > len(self._resource):
             room = max(last, 2 * len(self._resource)) - len(self._resource)
             self._resource = np.concatenate([self._resource, np.zeros(room, dtype=np.int64)])
             self._usage = np.concatenate([self._usage, np.zeros(room)])
         self._resource[first:last], self._usage[first:last] = resource, usage
-        self._first[stage], self.count[stage], self.amount[stage] = first, len(resource), amount
         self._size = last
+        return first
 
     def of(self, stage: int) -> tuple[IntArray, FloatArray]:
         """(resources, usages) of a stage that was found."""
