@@ -17,13 +17,14 @@ import numpy as np
 
 from ptaskmodel.engine.queues import pop_timer, push_timer, remove_end, set_end
 from ptaskmodel.engine.sharing_graph import (
+    classify,
+    declassify,
     disable,
     enable,
     find_sub_system,
     has_room,
     lay_sub_system,
     link_nodes,
-    mark_todo,
     set_capacity,
     sub_system,
     unlink_nodes,
@@ -338,12 +339,13 @@ def set_speed(s, resource, factor, gamma):
     """Availability of a host: capacity and single-core bounds follow."""
     r = s.resources[resource]
     r.one_core = r.peak * factor
-    set_capacity(s, resource, r.cores * r.one_core)
+    # Bounds first: the tasks are counted in again with them around the change of capacity.
     k = r.first
     while k >= 0:
         if s.tasks[s.nodes[k].task].state == RUNNING:
             refresh_bound(s, s.nodes[k].task, gamma)
         k = s.nodes[k].next
+    set_capacity(s, resource, r.cores * r.one_core)
 
 
 @jit
@@ -668,8 +670,9 @@ def refresh_stage(s, task, latency_bytes, penalty, gamma):
     t.latency_bytes = latency_bytes
     t.penalty = penalty / t.weight
     if t.state == RUNNING:
+        declassify(s, task)
         refresh_bound(s, task, gamma)
-        mark_todo(s, task)
+        classify(s, task)
 
 
 @jit

@@ -1,16 +1,18 @@
 """Which tasks and resources a change touches, and the sub-system to solve.
 
-Enabled tasks and the resources that they use form a graph. Two facts keep it small:
+Enabled tasks and the resources that they use form a graph. Three facts keep it small:
 
 * a resource r *dominated* by a resource s (every task on r also uses s, for at least as large a
   part of its capacity) never limits anybody and is left out. Each resource has one candidate s, its
   partner, among the resources of its group (a host and the links that it alone uses), and counts
   the users that violate the condition;
-* a resource with a single user matters only if it is the tightest such resource of that user.
+* a resource with a single user matters only if it is the tightest such resource of that user;
+* a resource that its users cannot fill up, each at its largest rate alone, never limits anybody
+  (under fair bottleneck it does: there ``drops_slack`` is off).
 
 The elements that are left are *kept*: each task has them in one run of ``State.kept``, rebuilt when
 one of its resources changes side. A change re-solves the connected components, over kept elements,
-of the tasks and resources that it touched. Both facts hold for every rule of sharing in use.
+of the tasks and resources that it touched.
 """
 
 from __future__ import annotations
@@ -233,6 +235,9 @@ def classify(s, task):
     """Count an enabled task in on all its resources."""
     t = s.tasks[task]
     t.tightest = load_ratios(s, task)
+    t.top = t.bound
+    if t.tightest >= 0:
+        t.top = min(t.top, 1.0 / s.resources[t.tightest].ratio)
     stamp = s.clock[0].mark
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
@@ -240,10 +245,16 @@ def classify(s, task):
             r = s.resources[node.resource]
             if r.enabled == 0:
                 r.partner = choose_partner(s.resources, s.nodes, node.resource, stamp)
+                r.demand = 0.0
             node.violates = violates(s.resources, s.nodes, node.resource, stamp)
+            was_slack = r.demand <= r.capacity * STRICTLY_LESS
             r.enabled += 1
             r.violations += node.violates
-            if r.enabled == 2 or (r.enabled > 2 and node.violates == 1 and r.violations == 1):
+            r.demand += node.usage * t.top
+            fills = was_slack and r.demand > r.capacity * STRICTLY_LESS
+            if r.enabled == 2 or (
+                r.enabled > 2 and (fills or (node.violates == 1 and r.violations == 1))
+            ):
                 mark_users(s, node.resource)
     mark_todo(s, task)
 
@@ -256,12 +267,15 @@ def declassify(s, task):
         node = s.nodes[k]
         if node.usage > 0.0:
             r = s.resources[node.resource]
+            was_full = r.demand > r.capacity * STRICTLY_LESS
             r.enabled -= 1
             r.violations -= node.violates
+            r.demand -= node.usage * t.top
             if r.enabled > 0:
                 if r.mark != TOUCHED:
                     touch(s, node.resource)
-                if r.enabled == 1 or (node.violates == 1 and r.violations == 0):
+                empties = was_full and r.demand <= r.capacity * STRICTLY_LESS
+                if r.enabled == 1 or empties or (node.violates == 1 and r.violations == 0):
                     mark_users(s, node.resource)
             node.violates = 0
 
@@ -334,6 +348,7 @@ def rebuild_kept(s, task, incremental):
     """List the elements of a task that can limit it."""
     t = s.tasks[task]
     t.n_kept = 0
+    drops_slack = s.clock[0].drops_slack == 1
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         if node.usage <= 0.0:
@@ -341,6 +356,8 @@ def rebuild_kept(s, task, incremental):
         r = s.resources[node.resource]
         if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
             keep = node.resource == t.tightest
+        elif drops_slack and not r.fatpipe and r.demand <= r.capacity * STRICTLY_LESS:
+            keep = False
         else:
             keep = r.violations > 0
         if keep or not incremental:

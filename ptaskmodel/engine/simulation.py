@@ -200,6 +200,8 @@ class Simulation:
         self.count = count
         self._code = _solver_code(self.solver, parallel)
         self._s = new_state(platform)
+        slack = self._code in (kernels.BMF, kernels.MAXMIN)
+        self._s.clock[0]["drops_slack"] = slack
         self._layout = self._new_layout()
         self._s.resources["group"][len(platform.hosts) :] = self._layout.clusters.owner
         self._programs = Programs()

@@ -74,6 +74,7 @@ TASK = np.dtype(
         ("heap", INT),  # position in the heap of ends, -1: not there
         ("order", INT),  # sequence number of the last time it was enabled
         ("n_nodes", INT),
+        ("top", REAL),  # a rate that the stage cannot exceed, whatever the others do
         ("tightest", INT),  # resource on which its use is the largest part of the capacity
         ("todo", INT),
         ("previous", INT),
@@ -114,6 +115,7 @@ RESOURCE = np.dtype(
         ("group", INT),  # host that alone uses this link (and the host itself), -1: none
         ("enabled", INT),  # nodes of enabled tasks with a use > 0
         ("violations", INT),
+        ("demand", REAL),  # what its enabled users would take at their `top`
         ("partner", INT),  # resource that dominates this one for all users but `violations`
         # Of the task that is being counted, if `stamp` is that of the count:
         ("stamp", INT),
@@ -226,6 +228,7 @@ CLOCK = np.dtype(
         ("n_todo", INT),  # tasks whose kept elements must be rebuilt
         ("n_touched", INT),  # resources touched since the last solve
         ("skip_search", INT),
+        ("drops_slack", INT),  # 1: what cannot be saturated is left out (not fair bottleneck)
         ("n_doomed", INT),
         ("stepping", INT),
         ("argument", INT),  # of the status returned
