@@ -10,7 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.simulation import Observer, Simulation, TaskRecord, TaskRef
+    from ptaskmodel.engine.refs import Observer, TaskRecord, TaskRef
+    from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.errors import (
         PlatformError,
         PTaskModelError,

@@ -10,7 +10,8 @@ from ptaskmodel.batch.execution import DelayExecution, Ended
 from ptaskmodel.batch.hostset import HostSet, first_hosts, members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME, Run
-from ptaskmodel.engine.simulation import Simulation, TaskRef
+from ptaskmodel.engine.refs import TaskRef
+from ptaskmodel.engine.simulation import Simulation
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.profiles import Bound, bind, work_delay_s

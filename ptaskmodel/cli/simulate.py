@@ -16,7 +16,8 @@ from ptaskmodel.cli.table import text_table
 from ptaskmodel.errors import PTaskModelError
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.simulation import Simulation, TaskRecord
+    from ptaskmodel.engine.refs import TaskRecord
+    from ptaskmodel.engine.simulation import Simulation
 
 SHOWN_ALL = 12
 SHOWN_EACH = 5

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.engine.simulation import Simulation, TaskRecord, TaskRef
+from ptaskmodel.engine.refs import TaskRecord, TaskRef
+from ptaskmodel.engine.simulation import Simulation
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.tasks import Task
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from ptaskmodel.engine import kernels
 from ptaskmodel.engine.network_models import config_number
 from ptaskmodel.engine.network_models import network_model as find_model
 from ptaskmodel.engine.programs import Programs
+from ptaskmodel.engine.refs import Observer, TaskRecord, TaskRef, date_or_none
 from ptaskmodel.engine.sharing_graph import set_capacity, sub_system
 from ptaskmodel.engine.state import (
     CANCELLED,
@@ -92,83 +92,6 @@ STATE_NAMES = {
 EVENTS_PER_SLICE = 20_000
 # Tasks laid out ahead when the loop asks for one: fewer returns to Python.
 AHEAD_TASKS = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
-    """What became of a task. Dates and durations in s; None for what did not happen.
-
-    final_state: completed, failed (a host or link went down), walltime, cancelled,
-    dependency_failed, or, if it is not over: running, waiting, suspended, starved (it can never
-    progress again).
-    """
-
-    task_id: str
-    profile: str | None
-    start_time: float | None
-    finish_time: float | None
-    execution_time: float | None
-    final_state: str
-    hosts: tuple[str, ...]
-
-
-class TaskRef:
-    """A task in a simulation: its state now."""
-
-    __slots__ = ("index", "simulation")
-
-    def __init__(self, simulation: Simulation, index: int) -> None:
-        self.simulation = simulation
-        self.index = index
-
-    def __repr__(self) -> str:
-        return f"<task {self.id!r}: {self.state}>"
-
-    @property
-    def task(self) -> Task:
-        """The task as it was added."""
-        return self.simulation._facts[self.index]
-
-    @property
-    def id(self) -> str:
-        return self.simulation._ids[self.index]
-
-    @property
-    def state(self) -> str:
-        """One of the final states of `TaskRecord`, or running, waiting, suspended, starved."""
-        return self.simulation._state_name(self.index)
-
-    @property
-    def start_time(self) -> float | None:
-        return _date(self.simulation._s.tasks["started"][self.index])
-
-    @property
-    def finish_time(self) -> float | None:
-        return _date(self.simulation._s.tasks["finished"][self.index])
-
-    @property
-    def progress(self) -> float:
-        """Part of the current stage that is done, 0 to 1 (a delay: 0 until it ends)."""
-        return self.simulation._progress(self.index)
-
-    @property
-    def rate(self) -> float:
-        """Stages per second at present (0 in the latency phase or when not running)."""
-        return self.simulation._rate(self.index)
-
-
-class Observer:
-    """Told of what happens; does nothing. Override what you need.
-
-    `stepped` comes after every date at which something happened, with the new rates in force.
-    At one date, ends are told before starts.
-    """
-
-    def task_started(self, task: TaskRef) -> None: ...
-
-    def task_ended(self, task: TaskRef) -> None: ...
-
-    def stepped(self, simulation: Simulation) -> None: ...
 
 
 class Simulation:
@@ -768,7 +691,7 @@ class Simulation:
         started, finished = table["started"][:n].tolist(), table["finished"][:n].tolist()
         found = []
         for k, task in enumerate(self._facts):
-            start, finish = _date(started[k]), _date(finished[k])
+            start, finish = date_or_none(started[k]), date_or_none(finished[k])
             duration = None if start is None or finish is None else finish - start
             found.append(
                 TaskRecord(
@@ -811,11 +734,6 @@ def _solver_code(solver: str, parallel: bool) -> int:
     if not parallel and solver == "maxmin":
         return kernels.FLOW_MAXMIN
     return SOLVERS[solver]
-
-
-def _date(value: float) -> float | None:
-    value = float(value)
-    return None if value != value else value
 
 
 def _checked(name: str, value: float) -> float:

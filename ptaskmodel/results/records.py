@@ -14,7 +14,8 @@ from ptaskmodel import __version__
 from ptaskmodel.results.output import FORMAT, SUMMARY, write_json
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.simulation import Simulation, TaskRecord
+    from ptaskmodel.engine.refs import TaskRecord
+    from ptaskmodel.engine.simulation import Simulation
 
 TASKS = "tasks.csv"
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.simulation import Simulation, TaskRef
+    from ptaskmodel.engine.refs import TaskRef
+    from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.workload.tasks import Task
 
 
