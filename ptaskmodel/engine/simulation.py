@@ -200,7 +200,7 @@ class Simulation:
 
     def _host_numbers(self, task: Task) -> tuple[int, ...]:
         try:
-            return tuple([self._host_index[name] for name in task.hosts])
+            return tuple(map(self._host_index.__getitem__, task.hosts))
         except KeyError as missing:
             name = "" if task.id is None else f"task {task.id!r}: "
             try:

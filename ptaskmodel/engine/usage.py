@@ -321,8 +321,7 @@ class Layout:
         """The cluster in which `lay_together` can lay out such a work, None if it cannot."""
         if not self.model.parallel or not isinstance(work, HomogeneousWork | ParallelWork):
             return None
-        zone = self.clusters.zone
-        zones = {zone[host] for host in hosts}
+        zones = set(map(self.clusters.zone.__getitem__, hosts))
         number = zones.pop()
         if zones or self.clusters[number] is None or len(set(hosts)) < len(hosts):
             return None
@@ -488,25 +487,30 @@ class Batch:
     @classmethod
     def of(cls, works: list[HomogeneousWork | ParallelWork], hosts: list[tuple[int, ...]]) -> Batch:
         counts = [len(where) for where in hosts]
-        flops: list[FloatArray] = []
+        same: list[float] = []  # flops of the ranks of a homogeneous work
         all_to_all: list[float] = []
         parallel: list[ParallelWork] = []
         flow_counts: list[int] = []
         for work, n in zip(works, counts, strict=True):
             if isinstance(work, HomogeneousWork):
                 each, size = work.per_rank(n)
-                flops.append(np.full(n, each))
+                same.append(each)
                 all_to_all.append(size)
                 flow_counts.append(0)
             else:
-                flops.append(work.flops)
+                same.append(0.0)
                 all_to_all.append(0.0)
                 parallel.append(work)
                 flow_counts.append(len(work.flow_bytes))
+        start = np.concatenate(([0], np.cumsum(counts)))
+        flops = np.repeat(np.array(same), counts)
+        for k, work in enumerate(works):
+            if isinstance(work, ParallelWork):
+                flops[start[k] : start[k + 1]] = work.flops
         return cls(
-            np.concatenate(([0], np.cumsum(counts))),
+            start,
             np.fromiter(itertools.chain.from_iterable(hosts), np.int64, sum(counts)),
-            np.concatenate(flops),
+            flops,
             np.array(all_to_all),
             np.concatenate(([0], np.cumsum(flow_counts))),
             np.concatenate([NO_INTS, *(work.flow_from for work in parallel)]),
