@@ -1,5 +1,9 @@
 """The one way kernels are compiled: cached, IEEE arithmetic, one thread.
 
+An ``entry`` kernel becomes machine code of its own, kept in a cache. A ``jit`` kernel is a part of
+those that call it: numba types and lowers it once, but leaves its optimisation and machine code to
+them, which halves the time of a first compilation.
+
 Numba's own cache notices an edit in the file of a kernel but not in the kernels that it calls from
 other files. Kernels here call each other across files, so the cache is keyed by a digest of every
 source file that holds one (``KERNEL_SOURCES``): change any and all are compiled anew.
@@ -17,7 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import caching
+from numba.core import caching, codegen
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
 
 PACKAGE = Path(__file__).resolve().parent
 KERNEL_SOURCES = ("jit.py", "sharing/*.py", "engine/*.py", "platform/routing/*.py")
@@ -98,9 +105,64 @@ if _KernelCacheLocator not in caching.CacheImpl._locator_classes:
     caching.CacheImpl._locator_classes.insert(0, _KernelCacheLocator)
 
 
-def jit(function: Callable) -> Any:
-    """Compile a kernel: cached where a directory is writable, no fastmath, no parallelism.
+class _PartLibrary(codegen.JITCodeLibrary):
+    """The code of a kernel that only ever becomes machine code as a part of others."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(NativeLowering):
+    """Lowers a kernel into a `_PartLibrary`, for other kernels to call."""
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        # What numba keys the calls of other kernels by, instead of a compiled function.
+        key = object()
+        state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=key)
+        return True
+
+
+class _PartCompiler(CompilerBase):
+    """Numba's own passes, with `_PartLowering` as the lowering."""
+
+    def define_pipelines(self) -> list:
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.passes = [
+            (_PartLowering, about) if one is NativeLowering else (one, about)
+            for one, about in pipeline.passes
+        ]
+        pipeline._finalized = False
+        pipeline.finalize()
+        return [pipeline]
+
+
+def entry(function: Callable) -> Any:
+    """Compile a kernel for Python to call: cached where a directory is writable, IEEE arithmetic.
 
     Division by zero gives inf or nan, as in numpy, never an exception: kernels return a status.
     """
     return numba.njit(cache=cache_directory() is not None, error_model="numpy")(function)
+
+
+def jit(function: Callable) -> Any:
+    """Compile a kernel as a part of those that call it; called from Python, it becomes an entry."""
+    kernel: Any = numba.njit(error_model="numpy", pipeline_class=_PartCompiler)(function)
+    if kernel is not function:
+        alone = entry(function)
+        # Numba's dispatcher is to find no machine code and to ask for it: it is sent to the entry.
+        kernel._insert = lambda *_: None
+        kernel._compile_for_args = lambda *_, **__: alone
+    return kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-TYPICAL_S = 40
+TYPICAL_S = 20
 
 
 def ready_kernels() -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import entry, jit
 from ptaskmodel.platform.routing.walks import DUPLEX, FIRST, NODES, PARAMS, STAR, walk
 
 
@@ -36,7 +36,7 @@ class Tally(NamedTuple):
     worst: np.ndarray
 
 
-@jit
+@entry
 def clear(tally):
     """Forget everything."""
     for i in range(tally.size[0]):
@@ -74,7 +74,7 @@ def note_latency(tally, latency, largest):
     tally.worst[1] = max(tally.worst[1], latency * largest)
 
 
-@jit
+@entry
 def add_routes(tally, fatpipe, latency_s, start, links, extra_s, amount, largest, flows):
     """Add routes between pairs of hosts: route k is ``links[start[k]:start[k + 1]]``."""
     for k in range(start.size - 1):
@@ -87,20 +87,31 @@ def add_routes(tally, fatpipe, latency_s, start, links, extra_s, amount, largest
 
 
 @jit
+def add_walk(
+    tally, fatpipe, latency_s, kind, table, offset, route, source, target, amount, largest, flows
+):
+    """Add the route of a cluster zone between two nodes; False if it is undefined."""
+    count = walk(kind, table, source, target, route)
+    total = 0.0
+    for h in range(count):
+        link = offset + route[h]
+        total += latency_s[link]
+        add(tally, fatpipe, link, amount, largest, flows, 1.0)
+    note_latency(tally, total, largest)
+    return count >= 0
+
+
+@entry
 def add_walks(
     tally, fatpipe, latency_s, kind, table, offset, route, sources, targets, amount, largest, flows
 ):
     """Add the routes of a cluster zone between pairs of nodes; False if one is undefined."""
     for k in range(sources.size):
-        count = walk(kind, table, sources[k], targets[k], route)
-        if count < 0:
+        if not add_walk(
+            tally, fatpipe, latency_s, kind, table, offset, route, sources[k], targets[k],
+            amount[k], largest[k], flows[k],
+        ):  # fmt: skip
             return False
-        total = 0.0
-        for h in range(count):
-            link = offset + route[h]
-            total += latency_s[link]
-            add(tally, fatpipe, link, amount[k], largest[k], flows[k], 1.0)
-        note_latency(tally, total, largest[k])
     return True
 
 
@@ -109,17 +120,10 @@ def add_all_to_all(tally, fatpipe, latency_s, kind, table, offset, route, nodes,
     """Add a flow of ``amount`` bytes between each two of distinct nodes, by walking every route."""
     for a in nodes:
         for b in nodes:
-            if a == b:
-                continue
-            count = walk(kind, table, a, b, route)
-            if count < 0:
+            if a != b and not add_walk(
+                tally, fatpipe, latency_s, kind, table, offset, route, a, b, amount, amount, 1.0
+            ):
                 return False
-            total = 0.0
-            for h in range(count):
-                link = offset + route[h]
-                total += latency_s[link]
-                add(tally, fatpipe, link, amount, amount, 1.0, 1.0)
-            note_latency(tally, total, amount)
     return True
 
 
@@ -243,7 +247,7 @@ def add_fat_tree_all_to_all(
     return True
 
 
-@jit
+@entry
 def add_crossings(tally, fatpipe, latency_s, start, links, crossings, amount):
     """Add flows of ``amount`` bytes between all hosts of a zone and all of another.
 
@@ -277,7 +281,7 @@ def add_crossings(tally, fatpipe, latency_s, start, links, crossings, amount):
         note_latency(tally, across + worst_up + worst_down, amount)
 
 
-@jit
+@entry
 def add_zone_all_to_all(
     tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes, amount, route, turns,
     subtree,
@@ -295,19 +299,20 @@ def add_zone_all_to_all(
     return add_all_to_all(tally, fatpipe, latency_s, kind, table, offset, route, nodes, amount)
 
 
-@jit
+@entry
 def lay_stages(
     stages, stage_numbers, elements, first, tally, fatpipe, latency_s, kind, plain, table, common,
-    offset, number, start, hosts, flops, all_to_all, flow_start, flow_from, flow_to, flow_bytes,
-    competitors, by_flow, by_pair, route, scratch,
+    offset, number, start, hosts, sorted_nodes, flops, all_to_all, flow_start, flow_from, flow_to,
+    flow_bytes, competitors, by_flow, by_pair, route, scratch,
 ):  # fmt: skip
     """Lay out stages on hosts of one cluster.
 
-    Entry i of stage k, for i in ``start[k]:start[k + 1]``, is host ``hosts[i]`` (each host once)
-    with ``flops[i]``; each sends ``all_to_all[k]`` bytes to each other, and flows
-    ``flow_start[k]:flow_start[k + 1]`` are as in a `ParallelWork`. ``competitors[k]`` (0: none)
-    overrides the count. Elements are written from place ``first`` on. Returns the place after the
-    last element, or -(k + 1) at the first stage k that has no room or no route.
+    Entry i of stage k, for i in ``start[k]:start[k + 1]``, is host ``hosts[i]`` (each host
+    once) with ``flops[i]``; ``sorted_nodes`` has its nodes in increasing order there; each
+    sends ``all_to_all[k]`` bytes to each other, and flows ``flow_start[k]:flow_start[k + 1]``
+    are as in a `ParallelWork`. ``competitors[k]`` (0: none) overrides the count. Elements are
+    written from place ``first`` on. Returns the place after the last element, or -(k + 1) at
+    the first stage k that has no room or no route.
     """
     for k in range(stage_numbers.size):
         begin = start[k]
@@ -315,13 +320,10 @@ def lay_stages(
         clear(tally)
         works = False
         if all_to_all[k] > 0.0 and n > 1:
-            nodes = scratch[0, :n]
-            for i in range(n):
-                nodes[i] = number[hosts[begin + i]]
-            nodes.sort()
+            nodes = sorted_nodes[begin : start[k + 1]]
             done = add_zone_all_to_all(
                 tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes,
-                all_to_all[k], route, scratch[1], scratch[2],
+                all_to_all[k], route, scratch[0], scratch[1],
             )  # fmt: skip
             if plain and not done:
                 clear(tally)
@@ -333,15 +335,11 @@ def lay_stages(
         for f in range(flow_start[k], flow_start[k + 1]):
             source = number[hosts[begin + flow_from[f]]]
             target = number[hosts[begin + flow_to[f]]]
-            count = walk(kind, table, source, target, route)
-            if count < 0:
+            if not add_walk(
+                tally, fatpipe, latency_s, kind, table, offset, route, source, target,
+                flow_bytes[f], flow_bytes[f], 1.0,
+            ):  # fmt: skip
                 return -(k + 1)
-            total = 0.0
-            for h in range(count):
-                link = offset + route[h]
-                total += latency_s[link]
-                add(tally, fatpipe, link, flow_bytes[f], flow_bytes[f], 1.0, 1.0)
-            note_latency(tally, total, flow_bytes[f])
         count = n + tally.size[0]
         if first + count > elements.size:
             return -(k + 1)

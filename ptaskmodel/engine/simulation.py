@@ -9,12 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.engine import kernels
+from ptaskmodel.engine import solving
+from ptaskmodel.engine.changes import (
+    END,
+    FAIL,
+    RESTORE,
+    RESUME,
+    SET_BANDWIDTH,
+    SET_SPEED,
+    SUSPEND,
+    change,
+    refresh_stage,
+)
+from ptaskmodel.engine.loop import run, upcoming
 from ptaskmodel.engine.network_models import config_number
 from ptaskmodel.engine.network_models import network_model as find_model
 from ptaskmodel.engine.programs import Programs
 from ptaskmodel.engine.refs import Observer, TaskRecord, TaskRef, date_or_none
-from ptaskmodel.engine.sharing_graph import set_capacity, sub_system
+from ptaskmodel.engine.sharing_graph import sub_system
 from ptaskmodel.engine.state import (
     CANCELLED,
     COMPLETED,
@@ -69,10 +81,10 @@ if TYPE_CHECKING:
 INFINITY = float("inf")
 
 SOLVERS = {
-    "bmf": kernels.BMF,
-    "fairbottleneck": kernels.FAIRBOTTLENECK,
-    "fairbottleneck-corrected": kernels.FAIRBOTTLENECK_CORRECTED,
-    "maxmin": kernels.MAXMIN,
+    "bmf": solving.BMF,
+    "fairbottleneck": solving.FAIRBOTTLENECK,
+    "fairbottleneck-corrected": solving.FAIRBOTTLENECK_CORRECTED,
+    "maxmin": solving.MAXMIN,
 }
 
 STATE_NAMES = {
@@ -123,7 +135,7 @@ class Simulation:
         self.count = count
         self._code = _solver_code(self.solver, parallel)
         self._s = new_state(platform)
-        slack = self._code in (kernels.BMF, kernels.MAXMIN)
+        slack = self._code in (solving.BMF, solving.MAXMIN)
         self._s.clock[0]["drops_slack"] = slack
         self._layout = self._new_layout()
         self._s.resources["group"][len(platform.hosts) :] = self._layout.clusters.owner
@@ -158,7 +170,7 @@ class Simulation:
             self.platform,
             self.network_model,
             self.count,
-            repeats=self._code in (kernels.FAIRBOTTLENECK, kernels.FAIRBOTTLENECK_CORRECTED),
+            repeats=self._code in (solving.FAIRBOTTLENECK, solving.FAIRBOTTLENECK_CORRECTED),
             resources=self._s.resources,
         )
 
@@ -193,8 +205,7 @@ class Simulation:
         self._register(tasks, hosts, first)
         self._chain(waits)
         last = first + len(tasks)
-        self._s = room_for_timers(self._s, len(tasks))
-        kernels.admit(self._s, first, last)
+        self._s = room_for_timers(self._s, last - int(self._s.clock[0]["n_admitted"]))
         self._idle = False
         return range(first, last)
 
@@ -276,7 +287,7 @@ class Simulation:
             for other in before:
                 if other in released:
                     if s.tasks["state"][other] != COMPLETED:
-                        kernels.end_task(s, task, DEPENDENCY_FAILED)
+                        change(s, END, task, float(DEPENDENCY_FAILED), 0.0)
                         break
                     continue
                 s.tasks["waits_for"][task] += 1
@@ -354,7 +365,7 @@ class Simulation:
     def next_event_time(self) -> float | None:
         """Date of the next event, s; None if nothing will ever happen."""
         self._settle()
-        date = kernels.upcoming(self._s)
+        date = upcoming(self._s)
         return None if date == INFINITY else float(date)
 
     def _until(self, until: float | None) -> Options:
@@ -376,7 +387,7 @@ class Simulation:
             at = int(self._s.clock[0]["events"]) + EVENTS_PER_SLICE
             options = options._replace(pause_at=at)
         while True:
-            status = kernels.run(self._s, options)
+            status = run(self._s, options)
             if status == LAYOUT:
                 self._lay_ahead(int(self._s.clock[0]["argument"]))
             elif status == GROW_NODES:
@@ -500,9 +511,7 @@ class Simulation:
             self._lay(task)
             s = self._s
             laid = s.stages[stage]
-            kernels.refresh_stage(
-                s, task, laid["latency_bytes"], laid["penalty"], self._options.gamma
-            )
+            refresh_stage(s, task, laid["latency_bytes"], laid["penalty"], self._options.gamma)
 
     def log_rates(self, sink: Callable[[np.ndarray], None]) -> None:
         """Hand every change of a rate from now on to ``sink``, in arrays of `state.LOG` records.
@@ -548,7 +557,7 @@ class Simulation:
     def cancel(self, task: TaskRef) -> None:
         """End a task now, in state cancelled. Raises SimulationError if it is over."""
         self._check_alive(task)
-        kernels.end_task(self._s, task.index, CANCELLED)
+        self._change(END, task.index, CANCELLED)
 
     def suspend(self, task: TaskRef) -> None:
         """Freeze a task until `resume`. Raises SimulationError if it is not running."""
@@ -557,7 +566,7 @@ class Simulation:
             raise SimulationError(
                 f"task {task.id!r} is {task.state}; only a running task is suspended"
             )
-        kernels.suspend(self._s, task.index)
+        self._change(SUSPEND, task.index)
 
     def resume(self, task: TaskRef) -> None:
         """Let a suspended task go on. Raises SimulationError if it is not suspended."""
@@ -565,7 +574,10 @@ class Simulation:
             raise SimulationError(f"task {task.id!r} is {task.state}, not suspended")
         self._idle = False
         self._s = room_for_timers(self._s, 1)
-        kernels.resume(self._s, task.index, self._options.gamma)
+        self._change(RESUME, task.index)
+
+    def _change(self, what: int, number: int, value: float = 0.0) -> None:
+        change(self._s, what, number, float(value), self._options.gamma)
 
     def _check_alive(self, task: TaskRef) -> None:
         if self._s.tasks["state"][task.index] >= ENDED:
@@ -574,7 +586,7 @@ class Simulation:
     def set_bandwidth(self, link: str, bandwidth_Bps: float) -> None:
         """Change the bandwidth of a link from now on, B/s."""
         number = self._link_number(link)
-        set_capacity(self._s, number, _checked("bandwidth", bandwidth_Bps))
+        self._change(SET_BANDWIDTH, number, _checked("bandwidth", bandwidth_Bps))
         self._log_capacity(number)
         if not self.network_model.parallel:
             self._s.clock[0]["latency_changed"] = 1
@@ -588,7 +600,7 @@ class Simulation:
     def set_speed(self, host: str, factor: float) -> None:
         """Change the availability of a host from now on: a factor of its peak speed."""
         number = self.platform.host(host).index
-        kernels.set_speed(self._s, number, _checked("speed factor", factor), self._options.gamma)
+        self._change(SET_SPEED, number, _checked("speed factor", factor))
         self._log_capacity(number)
         self._idle = False
 
@@ -602,19 +614,18 @@ class Simulation:
         r = self._s.resources[fact.index]
         factor = r["one_core"] / r["peak"] if r["peak"] > 0.0 else 1.0
         r["peak"] = fact.speeds_flops[pstate]
-        kernels.set_speed(self._s, fact.index, factor, self._options.gamma)
+        self._change(SET_SPEED, fact.index, factor)
         self._log_capacity(fact.index)
         self._idle = False
 
     def fail(self, name: str) -> None:
         """Turn a host or a link off now: the tasks that use it fail. Raises PlatformError."""
         self._settle()
-        kernels.set_state(self._s, self._resource_number(name), False)
-        kernels.fail_doomed(self._s)
+        self._change(FAIL, self._resource_number(name))
 
     def restore(self, name: str) -> None:
         """Turn a host or a link on again. Raises PlatformError if there is none of that name."""
-        kernels.set_state(self._s, self._resource_number(name), True)
+        self._change(RESTORE, self._resource_number(name))
 
     def _resource_number(self, name: str) -> int:
         if name in self._host_index:
@@ -732,7 +743,7 @@ def _solver_code(solver: str, parallel: bool) -> int:
     if solver not in SOLVERS:
         raise SimulationError(f"solver {solver!r} is not known; choose one of {', '.join(SOLVERS)}")
     if not parallel and solver == "maxmin":
-        return kernels.FLOW_MAXMIN
+        return solving.FLOW_MAXMIN
     return SOLVERS[solver]
 
 

@@ -42,6 +42,8 @@ SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
     PAUSED,
     LOG_FULL,
 ) = numbers(11)
+# It did not: nothing is missing.
+OK = np.int64(-1)
 
 # What limits a task when no resource does: its own bound, nothing, its latency, its delay, that it
 # is suspended; the last one says that its rate has yet to be found.
@@ -94,7 +96,7 @@ TASK = np.dtype(
         ("timer", INT),  # stamp of the only valid timer of the stage
         ("pending", REAL),  # what was left of the latency or the delay when suspended
         ("suspended_in", INT),  # the state to resume
-        ("doomed", INT),  # see kernels.doom
+        ("doomed", INT),  # see life.doom
         # Lists of task numbers, one place in each record: place k is in record k.
         ("slot_sub", INT),  # of the sub-system to solve
         ("slot_ready", INT),  # ring: stages to begin now
@@ -212,6 +214,7 @@ CLOCK = np.dtype(
         ("events", INT),
         ("solves", INT),
         ("n_tasks", INT),
+        ("n_admitted", INT),  # tasks that the event loop has seen
         ("n_ended", INT),
         ("n_told", INT),  # ended tasks already reported to the caller
         ("n_released", INT),  # ended tasks whose followers have been told

@@ -27,6 +27,7 @@ from ptaskmodel.engine.network_models import CROSS_TRAFFIC, NetworkModel
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
+from ptaskmodel.platform.routing.walks import NODES
 from ptaskmodel.workload.works import NO_FLOATS, NO_INTS, HomogeneousWork, ParallelWork, Work
 
 FloatArray = NDArray[np.float64]
@@ -346,6 +347,9 @@ class Layout:
         cluster = self.clusters[number]
         assert cluster is not None
         batch = Batch.of(works, hosts)
+        # One sort of (stage, node) pairs written as one integer each.
+        stage = np.repeat(np.arange(len(works)) * int(cluster.table[NODES]), np.diff(batch.start))
+        nodes = np.sort(stage + self.platform.local_numbers[batch.hosts]) - stage
         longest = int(cluster.table[0])
         self._make_room(max(batch.most_ranks**2, batch.most_flows) * longest)
         last = int(
@@ -365,6 +369,7 @@ class Layout:
                 self.platform.local_numbers,
                 batch.start,
                 batch.hosts,
+                nodes,
                 batch.flops,
                 batch.all_to_all,
                 batch.flow_start,
@@ -375,7 +380,7 @@ class Layout:
                 self.count == "flow",
                 self.count == "pair",
                 np.empty(longest, dtype=np.int64),
-                np.empty((3, batch.most_ranks), dtype=np.int64),
+                np.empty((2, batch.most_ranks), dtype=np.int64),
             )
         )
         clear(self._tally)

@@ -8,53 +8,75 @@ import tempfile
 from pathlib import Path
 
 import numba
+from numba import typeof, types
 
-from ptaskmodel.engine import kernels
+from ptaskmodel.engine.changes import apply_profiles, change, refresh_stage
+from ptaskmodel.engine.life import begin_ready
+from ptaskmodel.engine.loop import next_date, process, upcoming
 from ptaskmodel.engine.sharing_graph import find_sub_system, lay_sub_system
 from ptaskmodel.engine.simulation import Simulation
-from ptaskmodel.engine.store import new_state
-from ptaskmodel.jit import cache_directory, mark_cached
+from ptaskmodel.engine.solving import apply_rates, is_alone, solve, solve_alone
+from ptaskmodel.engine.state import ELEMENT, STAGE
+from ptaskmodel.engine.store import new_state, records
+from ptaskmodel.jit import cache_directory, cached, mark_cached
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.workload.tasks import Delay, Flow, HomogeneousWork, ParallelTask, Sequence, Task
+from ptaskmodel.workload.works import ParallelWork
 
 # One zone of each kind whose routes are computed by compiled code.
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
   <zone id="world" routing="Full">
-    <cluster id="flat" prefix="c" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"/>
+    <cluster id="flat" prefix="c" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
+             router_id="cr"/>
     <cluster id="torus" prefix="t" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
              topology="TORUS" topo_parameters="2,2"/>
+    <cluster id="more" prefix="m" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
+             router_id="mr"/>
     <cluster id="tree" prefix="f" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
              topology="FAT_TREE" topo_parameters="2;2,2;1,2;1,1"/>
     <cluster id="fly" prefix="d" suffix="" radical="0-7" speed="1Gf" bw="1GBps" lat="1us"
              topology="DRAGONFLY" topo_parameters="2,1;2,1;2,1;1"/>
+    <link id="between" bandwidth="1GBps" latency="1us"/>
+    <zoneRoute src="flat" dst="more" gw_src="cr" gw_dst="mr">
+      <link_ctn id="between"/>
+    </zoneRoute>
   </zone>
 </platform>
 """
 
 
-# What a second process runs while this one compiles the rest.
-SOLVERS = "from ptaskmodel.engine.warming import compile_solvers; compile_solvers()"
+EXCHANGE = HomogeneousWork(1e9, 1e6)
+
+# What a second process compiles; the line says that the event loop can be compiled with them.
+HELPER = """
+from ptaskmodel.engine import warming
+warming.compile_solvers()
+print("solvers", flush=True)
+warming.compile_laying()
+"""
 
 
 def compile_kernels() -> None:
     """Run small simulations that use every kernel, then note that all are compiled.
 
-    Compiling takes one core: where kernels are kept, a second process compiles the solvers.
+    Compiling takes one core: where kernels are kept, a second process compiles half of them.
     """
-    helper = None
-    if cache_directory() is not None and sys.executable and not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
-        helper = subprocess.Popen(
-            [sys.executable, "-c", SOLVERS],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
     platform = _platform()
-    if helper is not None:
-        _compile_parts(platform)
-        helper.wait()
+    jit = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+    if jit and not cached() and cache_directory() is not None and sys.executable:
+        with subprocess.Popen(
+            [sys.executable, "-c", HELPER],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as helper:
+            _compile_parts(platform)
+            _compile_changes(platform)
+            assert helper.stdout is not None
+            helper.stdout.readline()
+            Simulation(platform).run()
     _parallel_tasks(platform)
     _flows(platform)
     mark_cached()
@@ -68,33 +90,67 @@ def _platform() -> Platform:
 
 
 def compile_solvers() -> None:
-    """Compile the solvers, by solving an empty system."""
-    state = new_state(_platform())
-    lay_sub_system(state, 0)
-    kernels.solve(state, 0, 0, kernels.BMF)
+    """Compile the solvers, as the event loop calls them."""
+    state = typeof(new_state(_platform()))
+    solve.compile((state, types.int64, types.int64, types.int64))
+
+
+def compile_laying() -> None:
+    """Compile what lays out tasks, by laying out each kind of work."""
+    platform = _platform()
+    layout = Simulation(platform)._layout
+    flow = ParallelTask(["c0", "c1"], 1.0, flows=[(0, 1, 1.0)]).work
+    assert isinstance(flow, ParallelWork)
+    stages, elements = records(1, STAGE), records(64, ELEMENT)
+    zone, other = layout.clusters.zone[0], platform.host("m0").index
+    layout.lay_together(zone, stages, [0], [EXCHANGE], [(0, 1)], [None], elements, 0)
+    for work, hosts in (
+        (EXCHANGE, [0, 1]),
+        (EXCHANGE, [0, 1, other, other + 1]),
+        (flow, [0, 1]),
+        (flow, [0, other]),
+    ):
+        layout.lay(work, hosts, None)
+
+
+def _compile_changes(platform: Platform) -> None:
+    """Compile what is asked for between two runs."""
+    state = typeof(new_state(platform))
+    number, real = types.int64, types.float64
+    change.compile((state, number, number, real, real))
+    refresh_stage.compile((state, number, real, real, real))
+    upcoming.compile((state,))
 
 
 def _compile_parts(platform: Platform) -> None:
-    """Compile what the event loop calls besides the solvers, on a state where nothing happens."""
+    """Compile the parts of the event loop that need no solver."""
     simulation = Simulation(platform)
-    state, options = simulation._s, simulation._options
-    find_sub_system(state, True)
-    kernels.begin_ready(state, options.gamma)
-    kernels.apply_profiles(state, 0.0, options)
-    kernels.process(state, 0.0, options)
+    state, options = typeof(simulation._s), typeof(simulation._options)
+    number, real, flag = types.int64, types.float64, types.boolean
+    for kernel, arguments in (
+        (begin_ready, (real,)),
+        (process, (real, options)),
+        (apply_profiles, (real, options)),
+        (next_date, ()),
+        (solve_alone, (number,)),
+        (is_alone, (number,)),
+        (apply_rates, (number,)),
+        (find_sub_system, (flag,)),
+        (lay_sub_system, (number,)),
+    ):
+        kernel.compile((state, *arguments))
 
 
 def _parallel_tasks(platform: Platform) -> None:
     simulation = Simulation(platform)
-    exchange = HomogeneousWork(1e9, 1e6)
     tasks = [
-        simulation.add(Task(tuple(f"{prefix}{k}" for k in range(4)), exchange, start_s=0.1))
+        simulation.add(Task(tuple(f"{prefix}{k}" for k in range(4)), EXCHANGE, start_s=0.1))
         for prefix in "ctfd"
     ]
     first = simulation.add(ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)], walltime_s=50))
     simulation.add(ParallelTask(["c1", "c0"], 1e9, flows=[(0, 1, 1e9)], weight=2.0))
     simulation.add(Delay(1.0, after=[first.id]))
-    simulation.add(Sequence(["c2", "c3"], [exchange, exchange], repeat=2))
+    simulation.add(Sequence(["c2", "c3"], [EXCHANGE, EXCHANGE], repeat=2))
     simulation.advance_to(0.2)
     simulation.suspend(first)
     simulation.resume(first)

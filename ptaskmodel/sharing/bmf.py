@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import entry, jit
 from ptaskmodel.sharing.bmf_presolve import gather, presolve, scale
 from ptaskmodel.sharing.problem import Allocation, FloatArray, IntArray, SharingProblem
 
@@ -85,7 +85,7 @@ def scratch(problem: SharingProblem) -> tuple[FloatArray, IntArray]:
     return np.empty(reals), np.empty(integers, np.int64)
 
 
-@jit
+@entry
 def solve_bmf(
     start, resource, usage, share, capacity, fatpipe, bound, weight, level, warm, rate, limit,
     reals, integers,

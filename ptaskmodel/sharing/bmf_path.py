@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import entry, jit
 from ptaskmodel.sharing.bmf import eliminate
 
 # What holds a task on the path, where it is not the element of the resource where it sits.
 HELD, BOUNDED = -1, -2
 
 
-@jit
+@entry
 def follow(
     row, used, a, t, first_user, user, element, capacity, ub, d, seat, levels, patience
 ):  # fmt: skip

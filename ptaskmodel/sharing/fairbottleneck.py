@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import entry, jit
 from ptaskmodel.sharing.problem import Allocation, SharingProblem
 
 # What is left of a capacity below this is nothing: SimGrid's precision/work-amount, absolute.
@@ -58,7 +58,7 @@ def fairbottleneck_corrected(problem: SharingProblem) -> Allocation:
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 scratch arrays of the kernel."""
-    return 4 * m + 2 * n, 3 * m + 2 * n + 2 * elements
+    return 5 * m + 2 * n, 3 * m + 3 * n + 2 * elements
 
 
 def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
@@ -85,7 +85,7 @@ def _solve(problem: SharingProblem, corrected: bool) -> Allocation:
     return Allocation(problem, rule, rates, limits)
 
 
-@jit
+@entry
 def solve_fairbottleneck(
     start, resource, usage, capacity, fatpipe, bound, weight, corrected, rate, limit, reals,
     integers,
@@ -103,6 +103,7 @@ def solve_fairbottleneck(
     total = reals[3 * m : 4 * m]
     increment = reals[4 * m : 4 * m + n]
     ceiling = reals[4 * m + n : 4 * m + 2 * n]
+    loss = reals[4 * m + 2 * n : 5 * m + 2 * n]
     last_use = integers[:m]
     active = integers[m : 2 * m]
     fat = integers[2 * m : 3 * m]
@@ -110,6 +111,7 @@ def solve_fairbottleneck(
     state = integers[3 * m + n : 3 * m + 2 * n]
     user = integers[3 * m + 2 * n : 3 * m + 2 * n + z]
     earlier_use = integers[3 * m + 2 * n + z : 3 * m + 2 * n + 2 * z]
+    limiting = integers[3 * m + 2 * n + 2 * z : 3 * m + 3 * n + 2 * z]
 
     n_fat = ZERO
     for r in range(m):
@@ -219,7 +221,7 @@ def solve_fairbottleneck(
                 # With weights the series is not summed: its rounds are cut short.
                 endless = weighted or _leap(
                     start, resource, usage, capacity, fatpipe, ceiling, rate, state, increment,
-                    users, left,
+                    users, left, share, loss, limiting,
                 )  # fmt: skip
                 if endless or quiet >= GIVE_UP:
                     _stop(
@@ -318,7 +320,10 @@ def _first_negative(h0, h1, h2):
 
 
 @jit
-def _leap(start, resource, usage, capacity, fatpipe, ceiling, rate, state, increment, users, left):
+def _leap(
+    start, resource, usage, capacity, fatpipe, ceiling, rate, state, increment, users, left, a_loss,
+    b_loss, limiting,
+):  # fmt: skip
     """Do at once as many rounds as go on in the same way; returns True if they go on for ever.
 
     With every live task i limited by a FATPIPE f whose least consumer is a fixed task, each round
@@ -327,15 +332,15 @@ def _leap(start, resource, usage, capacity, fatpipe, ceiling, rate, state, incre
     goes through these rounds one by one, 10^8 of them on an ordinary loopback, and for ever when
     c_f = 0. Here they are summed up to the first that would differ: another resource limits a task,
     a bound is reached, something is used up. For ever means: those tasks are given C_f / a.
+
+    A and B are written to ``a_loss`` and ``b_loss`` (m), each task's limiting element to
+    ``limiting`` (n).
     """
     n = start.size - 1
     m = capacity.size
-    a_loss = np.zeros(m)
-    b_loss = np.zeros(m)
-    limiting = np.full(n, -1, np.int64)
     for r in range(m):
-        if fatpipe[r]:
-            a_loss[r] = np.inf
+        a_loss[r] = np.inf if fatpipe[r] else 0.0
+        b_loss[r] = 0.0
     for i in range(n):
         if state[i] != LIVE:
             for k in range(start[i], start[i + 1]):
@@ -348,6 +353,7 @@ def _leap(start, resource, usage, capacity, fatpipe, ceiling, rate, state, incre
     for i in range(n):
         if state[i] == LIVE:
             least = np.inf
+            limiting[i] = start[i]
             for k in range(start[i], start[i + 1]):
                 r = resource[k]
                 if usage[k] > 0.0:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import entry, jit
 from ptaskmodel.sharing.problem import Allocation, SharingProblem
 
 # W_r is summed anew once it is this small a part of what it was: subtraction loses digits.
@@ -56,7 +56,7 @@ def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
     return 4 * m + n, 4 * m + n + 2 * elements
 
 
-@jit
+@entry
 def solve_maxmin(
     start, resource, usage, capacity, fatpipe, bound, penalty, ignore_zero_capacity, rate, limit,
     reals, integers,

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import entry, jit
 
 Table = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -33,7 +33,7 @@ STAR, TORUS, FAT_TREE, DRAGONFLY = 0, 1, 2, 3
 LONGEST, NODES, DUPLEX, FIRST, LIMITER, LOOPBACK, PARAMS = 0, 1, 2, 3, 4, 5, 6
 
 
-@jit
+@entry
 def walk(kind: int, table: Table, a: int, b: int, out: Table) -> int:
     """Route from node a to node b of a cluster zone; see the module."""
     if kind == STAR:
