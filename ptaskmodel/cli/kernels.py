@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import click
 
+from ptaskmodel.memory import collector_at_rest
+
 TYPICAL_S = 20
 
 
 def ready_kernels() -> None:
     """Compile the kernels if that has not been done, and say so on stderr."""
-    from ptaskmodel import engine, jit
+    with collector_at_rest():
+        import ptaskmodel.engine.simulation  # noqa: F401  (the slow import)
+        from ptaskmodel import engine, jit
 
     if jit.cached():
         return

@@ -17,11 +17,15 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """A cluster zone. plain: all-to-all tasks need no walk of every route (see `laying`)."""
+    """A cluster zone. plain: all-to-all tasks need no walk of every route (see `laying`).
+
+    ways: in a fat tree, the largest number of ways up from a subtree.
+    """
 
     kind: int
     table: IntArray
     plain: bool
+    ways: int = 0
 
 
 class Clusters:
@@ -29,6 +33,8 @@ class Clusters:
 
     owner: shape (links,), the host that alone uses a link, -1 if it is not known to be alone.
     common: shape (hosts + links,), links that every node of its star crosses both ways.
+    zone: the leaf zone of each host; cluster_zone: shape (hosts,), the same where that is a
+    cluster zone, else -1.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -40,6 +46,9 @@ class Clusters:
         for host, zone in enumerate(self.zone):
             self._hosts.setdefault(zone, []).append(host)
         self._found = {zone: self._look(zone) for zone in self._hosts}
+        self.cluster_zone = np.array(
+            [-1 if self._found[zone] is None else zone for zone in self.zone], dtype=np.int64
+        )
 
     def __getitem__(self, zone: int) -> Cluster | None:
         """The cluster of that number, None if the zone is of another kind."""
@@ -56,11 +65,12 @@ class Clusters:
         if walk.kind == STAR:
             return Cluster(walk.kind, walk.table, self._look_at_star(walk.table, nodes, host_of))
         self._own_topology(walk, nodes, host_of)
-        plain = walk.kind == FAT_TREE and int(walk.table[LIMITER]) < 0
-        if plain:
-            levels = int(walk.table[PARAMS])
-            plain = all(walk.table[PARAMS + 4 + 6 * level] == 1 for level in range(levels))
-        return Cluster(walk.kind, walk.table, plain)
+        if walk.kind != FAT_TREE:
+            return Cluster(walk.kind, walk.table, False)
+        levels = walk.table[PARAMS + 2 : PARAMS + 2 + 6 * int(walk.table[PARAMS])].reshape(-1, 6)
+        parents, cables, below = levels[:, 1], levels[:, 2], levels[:, 3]
+        plain = int(walk.table[LIMITER]) < 0 and bool((cables == 1).all())
+        return Cluster(walk.kind, walk.table, plain, int((parents * below).max()))
 
     def _look_at_star(self, table: IntArray, nodes: IntArray, host_of: IntArray) -> bool:
         """Owners and common links of a star; whether it has no other links."""

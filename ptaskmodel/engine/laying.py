@@ -172,74 +172,70 @@ def add_star_all_to_all(tally, fatpipe, latency_s, table, common, offset, nodes,
 
 @jit
 def add_fat_tree_all_to_all(
-    tally, fatpipe, latency_s, table, offset, nodes, amount, turns, subtrees
+    tally, fatpipe, latency_s, table, offset, nodes, amount, scratch, counts
 ):
     """The same on a fat tree without limiters or parallel cables (nodes in increasing order).
 
-    turns, subtrees: scratch, one per node. Returns False, with the tally spoilt, if the
-    links met do not all have one latency: routes must then be walked.
+    scratch: four values for each node. counts: zeros, two for each way up from a subtree of any
+    level. Returns False, with the tally spoilt, if the links met do not all have one latency:
+    routes must then be walked.
     """
     n = nodes.size
-    levels, shift, duplex = table[PARAMS], table[PARAMS + 1], table[DUPLEX]
+    levels, shift, halves = table[PARAMS], table[PARAMS + 1], 1 + table[DUPLEX]
     groups = PARAMS + 2
+    # The subtree of each node at a level, the place in it that flows to that node reach, and the
+    # way up that they take, by number; the ways in use.
+    subtree, place, way, used = scratch[0], scratch[1], scratch[2], scratch[3]
+    everywhere, inside = counts[0], counts[1]
     latency = -1.0
     deepest = 0
-    # At each level: the subtree of each node, and the place in it that flows to that node reach.
     for i in range(n):
-        subtrees[i] = nodes[i]
-        turns[i] = 0
+        subtree[i] = nodes[i]
+        place[i] = 0
     for level in range(levels):
         g = groups + 6 * level
         c, p, below = table[g], table[g + 1], table[g + 3]
-        # Going up from this level: by subtree left (subtrees[i]: number of the subtree of node i).
-        i = 0
-        while i < n:
-            subtree = subtrees[i]
-            last = i
-            while last < n and subtrees[last] == subtree:
+        n_used = 0
+        for i in range(n):
+            way[i] = place[i] * p + ((nodes[i] + shift) // below) % p
+            if everywhere[way[i]] == 0:
+                used[n_used] = way[i]
+                n_used += 1
+            everywhere[way[i]] += 1
+        first = 0
+        while first < n:
+            last = first
+            while last < n and subtree[last] == subtree[first]:
+                inside[way[last]] += 1
                 last += 1
-            inside = last - i
-            outside = n - inside
-            # With one way up, the link is the same for all destinations.
-            one_way = below * p == 1
-            for j in range(n):
-                if subtrees[j] == subtree:
-                    continue
-                flows = inside * outside if one_way else inside
-                port = ((nodes[j] + shift) // below) % p
-                node = turns[j] + below * subtree
-                link = offset + table[FIRST] + (table[g + 5] + node * p + port) * (1 + duplex)
+            here = last - first
+            lowest = offset + table[FIRST] + (table[g + 5] + subtree[first] * below * p) * halves
+            for k in range(n_used if here < n else 0):
+                link = lowest + used[k] * halves
                 if latency < 0.0:
                     latency = latency_s[link]
-                if latency_s[link] != latency:
+                # Up to the nodes elsewhere that are reached this way, down to those here.
+                up = float(here * (everywhere[used[k]] - inside[used[k]]))
+                down = float(inside[used[k]] * (n - here))
+                if (up > 0.0 and latency_s[link] != latency) or (
+                    down > 0.0 and latency_s[link + halves - 1] != latency
+                ):
+                    for i in range(everywhere.size):
+                        everywhere[i] = 0
+                        inside[i] = 0
                     return False
-                add(tally, fatpipe, link, flows * amount, amount, flows, flows)
-                deepest = level + 1
-                if one_way:
-                    break
-            i = last
-        # Going down to this level: by destination, from every node outside its subtree.
-        i = 0
-        while i < n:
-            subtree = subtrees[i]
-            last = i
-            while last < n and subtrees[last] == subtree:
-                last += 1
-            outside = n - (last - i)
-            for j in range(i, last):
-                if outside == 0:
-                    break
-                own = ((nodes[j] + shift) // below) % p
-                child = turns[j] + below * subtree
-                link = table[g + 5] + child * p + own
-                link = offset + table[FIRST] + link * (1 + duplex) + duplex
-                if latency_s[link] != latency:
-                    return False
-                add(tally, fatpipe, link, outside * amount, amount, outside, outside)
-            i = last
-        for j in range(n):
-            turns[j] += below * (((nodes[j] + shift) // below) % p)
-            subtrees[j] //= c
+                if up > 0.0:
+                    add(tally, fatpipe, link, up * amount, amount, up, up)
+                    deepest = level + 1
+                if down > 0.0:
+                    add(tally, fatpipe, link + halves - 1, down * amount, amount, down, down)
+            for i in range(first, last):
+                inside[way[i]] = 0
+            first = last
+        for i in range(n):
+            everywhere[way[i]] = 0
+            place[i] += below * (way[i] % p)
+            subtree[i] //= c
     total = 0.0
     for _ in range(2 * deepest):
         total += latency
@@ -283,8 +279,8 @@ def add_crossings(tally, fatpipe, latency_s, start, links, crossings, amount):
 
 @entry
 def add_zone_all_to_all(
-    tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes, amount, route, turns,
-    subtree,
+    tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes, amount, route, scratch,
+    counts,
 ):  # fmt: skip
     """The same on any cluster, by the shortcut of its kind if ``plain``.
 
@@ -294,7 +290,7 @@ def add_zone_all_to_all(
         return add_star_all_to_all(tally, fatpipe, latency_s, table, common, offset, nodes, amount)
     if plain:
         return add_fat_tree_all_to_all(
-            tally, fatpipe, latency_s, table, offset, nodes, amount, turns, subtree
+            tally, fatpipe, latency_s, table, offset, nodes, amount, scratch, counts
         )
     return add_all_to_all(tally, fatpipe, latency_s, kind, table, offset, route, nodes, amount)
 
@@ -303,7 +299,7 @@ def add_zone_all_to_all(
 def lay_stages(
     stages, stage_numbers, elements, first, tally, fatpipe, latency_s, kind, plain, table, common,
     offset, number, start, hosts, sorted_nodes, flops, all_to_all, flow_start, flow_from, flow_to,
-    flow_bytes, competitors, by_flow, by_pair, route, scratch,
+    flow_bytes, competitors, by_flow, by_pair, route, scratch, counts,
 ):  # fmt: skip
     """Lay out stages on hosts of one cluster.
 
@@ -323,7 +319,7 @@ def lay_stages(
             nodes = sorted_nodes[begin : start[k + 1]]
             done = add_zone_all_to_all(
                 tally, fatpipe, latency_s, kind, plain, table, common, offset, nodes,
-                all_to_all[k], route, scratch[0], scratch[1],
+                all_to_all[k], route, scratch, counts,
             )  # fmt: skip
             if plain and not done:
                 clear(tally)

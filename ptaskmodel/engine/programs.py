@@ -5,13 +5,15 @@ Tasks with the same work on the same hosts share one program, laid out once.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ptaskmodel.engine.placement import Placement
 from ptaskmodel.engine.state import State
 from ptaskmodel.engine.store import enlarged
-from ptaskmodel.engine.usage import Layout, Row
+from ptaskmodel.engine.usage import Layout
 from ptaskmodel.workload.tasks import DelayWork, SequenceWork, Work
 
 Key = tuple[int, tuple[int, ...], float | None]
@@ -94,44 +96,60 @@ class Programs:
         self.n_elements = 0
 
     def lay_ahead(self, state: State, stages: list[int], layout: Layout) -> State:
-        """Lay out stages, those that can be together.
+        """Lay out stages: delays together, those inside a cluster together, the others one by one.
 
         Raises as `lay`.
         """
-        groups: dict[int, list[int]] = {}
+        delays: list[int] = []
+        spread: list[int] = []
         for stage in stages:
-            hosts = self.hosts[self.stage_program[stage]]
-            cluster = layout.cluster_of(self.stage_work[stage], hosts) if len(hosts) > 1 else None
-            if cluster is None:
+            delay = isinstance(self.stage_work[stage], DelayWork)
+            (delays if delay else spread).append(stage)
+        if delays:
+            state = self._lay_delays(state, delays)
+        if spread and layout.model.parallel:
+            hosts = [self.hosts[self.stage_program[stage]] for stage in spread]
+            placement = Placement.of(hosts, layout.clusters)
+            for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
+                works = np.flatnonzero(placement.cluster == cluster)
+                group = [spread[k] for k in works.tolist()]
+                state = self._lay_cluster(state, group, placement.part(works), layout)
+        for stage in spread:
+            if state.stages["first"][stage] < 0:
                 state = self.lay(state, stage, layout)
-            else:
-                groups.setdefault(cluster, []).append(stage)
-        for cluster, group in groups.items():
-            state = self._lay_group(state, cluster, group, layout)
         return state
 
-    def _lay_group(self, state: State, cluster: int, stages: list[int], layout: Layout) -> State:
-        programs = [self.stage_program[stage] for stage in stages]
-        hosts = [self.hosts[program] for program in programs]
-        size = 8 * sum(len(where) for where in hosts)
-        if self.n_elements + size > len(state.elements):
-            state = self._make_room(state, size)
+    def _lay_cluster(
+        self, state: State, stages: list[int], placement: Placement, layout: Layout
+    ) -> State:
+        state = self._with_room(state, 8 * len(placement.hosts))
         self.n_elements = layout.lay_together(
-            cluster,
+            placement,
+            [self.stage_work[stage] for stage in stages],  # type: ignore[misc]
+            [self.competitors[self.stage_program[stage]] for stage in stages],
             state.stages,
             stages,
-            [self.stage_work[stage] for stage in stages],  # type: ignore[misc]
-            hosts,
-            [self.competitors[program] for program in programs],
             state.elements,
             self.n_elements,
         )
         first = state.stages["first"]
-        for stage in stages:
-            if first[stage] >= 0:
-                self.laid.append(stage)
-            else:
-                state = self.lay(state, stage, layout)
+        self.laid += [stage for stage in stages if first[stage] >= 0]
+        return state
+
+    def _lay_delays(self, state: State, stages: list[int]) -> State:
+        """Delays use nothing, but end if one of their hosts fails."""
+        hosts = [tuple(sorted(set(self.hosts[self.stage_program[stage]]))) for stage in stages]
+        counts = np.fromiter(map(len, hosts), np.int64, len(hosts))
+        total = int(counts.sum())
+        state = self._with_room(state, total)
+        first = self.n_elements
+        elements = state.elements[first : first + total]
+        elements[:] = 0
+        elements["resource"] = np.fromiter(itertools.chain.from_iterable(hosts), np.int64, total)
+        state.stages["first"][stages] = first + np.cumsum(counts) - counts
+        state.stages["count"][stages] = counts
+        self.n_elements += total
+        self.laid += stages
         return state
 
     def lay(self, state: State, stage: int, layout: Layout) -> State:
@@ -143,14 +161,10 @@ class Programs:
         hosts = self.hosts[program]
         work = self.stage_work[stage]
         if isinstance(work, DelayWork):
-            resource = np.array(sorted(set(hosts)), dtype=np.int64)
-            nothing = np.zeros(len(resource))
-            row = Row(resource, nothing, nothing, nothing, 0.0, 0.0, 0.0)
-        else:
-            row = layout.lay(work, hosts, self.competitors[program])  # type: ignore[arg-type]
+            return self._lay_delays(state, [stage])
+        row = layout.lay(work, hosts, self.competitors[program])  # type: ignore[arg-type]
         count = len(row.resource)
-        if self.n_elements + count > len(state.elements):
-            state = self._make_room(state, count)
+        state = self._with_room(state, count)
         first = self.n_elements
         elements = state.elements[first : first + count]
         elements["resource"] = row.resource
@@ -165,6 +179,12 @@ class Programs:
         )  # fmt: skip
         self.n_elements += count
         self.laid.append(stage)
+        return state
+
+    def _with_room(self, state: State, count: int) -> State:
+        """The state with room for so many elements more."""
+        if self.n_elements + count > len(state.elements):
+            return self._make_room(state, count)
         return state
 
     def _make_room(self, state: State, count: int) -> State:

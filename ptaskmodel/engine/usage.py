@@ -6,7 +6,6 @@ The only place that knows both tasks and platforms. Resources are numbered: host
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,11 +23,12 @@ from ptaskmodel.engine.laying import (
     lay_stages,
 )
 from ptaskmodel.engine.network_models import CROSS_TRAFFIC, NetworkModel
+from ptaskmodel.engine.placement import Demands, Placement
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
-from ptaskmodel.platform.routing.walks import NODES
-from ptaskmodel.workload.works import NO_FLOATS, NO_INTS, HomogeneousWork, ParallelWork, Work
+from ptaskmodel.platform.routing.walks import LONGEST
+from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -200,7 +200,7 @@ class Layout:
         zones = {self.clusters.zone[host] for host in {*sources.tolist(), *targets.tolist()}}
         if len(zones) == 1 and (cluster := self.clusters[zones.pop()]) is not None:
             number = self.platform.local_numbers
-            route = np.empty(int(cluster.table[0]), dtype=np.int64)
+            route = np.empty(int(cluster.table[LONGEST]), dtype=np.int64)
             self._make_room(len(sources) * len(route))
             if add_walks(
                 self._tally, self.fatpipe, self.latency_s, cluster.kind, cluster.table,
@@ -248,14 +248,15 @@ class Layout:
             if cluster is None:
                 return False
             nodes = np.sort(self.platform.local_numbers[hosts])
-            longest = int(cluster.table[0])
+            longest = int(cluster.table[LONGEST])
             self._make_room(len(hosts) ** 2 * longest)
             route = np.empty(longest, dtype=np.int64)
-            scratch = np.empty((2, len(hosts)), dtype=np.int64)
+            scratch = np.empty((4, len(hosts)), dtype=np.int64)
+            counts = np.zeros((2, cluster.ways), dtype=np.int64)
             if not add_zone_all_to_all(
                 self._tally, self.fatpipe, self.latency_s, cluster.kind,
                 cluster.plain and shortcut, cluster.table, self.clusters.common, self.n_hosts,
-                nodes, size, route, scratch[0], scratch[1],
+                nodes, size, route, scratch, counts,
             ):  # fmt: skip
                 return False
         return len(by_zone) == 1 or self._across_zones(by_zone, size)
@@ -318,40 +319,27 @@ class Layout:
             found = self._ways[key] = self.platform.route_parts(there, host).down
         return found
 
-    def cluster_of(self, work: Work, hosts: Sequence[int]) -> int | None:
-        """The cluster in which `lay_together` can lay out such a work, None if it cannot."""
-        if not self.model.parallel or not isinstance(work, HomogeneousWork | ParallelWork):
-            return None
-        zones = set(map(self.clusters.zone.__getitem__, hosts))
-        number = zones.pop()
-        if zones or self.clusters[number] is None or len(set(hosts)) < len(hosts):
-            return None
-        return number
-
     def lay_together(
         self,
-        number: int,
+        placement: Placement,
+        works: list[HomogeneousWork | ParallelWork],
+        competitors: list[float | None],
         stages: NDArray,
         stage_numbers: list[int],
-        works: list[HomogeneousWork | ParallelWork],
-        hosts: list[tuple[int, ...]],
-        competitors: list[float | None],
         elements: NDArray,
         first: int,
     ) -> int:
-        """Lay out works on hosts of one cluster, writing elements from ``first`` on.
+        """Lay out works placed in one cluster, writing elements from ``first`` on.
 
         Returns the place after the last element. Stages for which there was no room keep
         ``first`` < 0.
         """
-        cluster = self.clusters[number]
+        cluster = self.clusters[int(placement.cluster[0])]
         assert cluster is not None
-        batch = Batch.of(works, hosts)
-        # One sort of (stage, node) pairs written as one integer each.
-        stage = np.repeat(np.arange(len(works)) * int(cluster.table[NODES]), np.diff(batch.start))
-        nodes = np.sort(stage + self.platform.local_numbers[batch.hosts]) - stage
-        longest = int(cluster.table[0])
-        self._make_room(max(batch.most_ranks**2, batch.most_flows) * longest)
+        demands = Demands.of(works, placement.start)
+        most_ranks = int(np.diff(placement.start).max())
+        longest = int(cluster.table[LONGEST])
+        self._make_room(max(most_ranks**2, demands.most_flows) * longest)
         last = int(
             lay_stages(
                 stages,
@@ -367,20 +355,21 @@ class Layout:
                 self.clusters.common,
                 self.n_hosts,
                 self.platform.local_numbers,
-                batch.start,
-                batch.hosts,
-                nodes,
-                batch.flops,
-                batch.all_to_all,
-                batch.flow_start,
-                batch.flow_from,
-                batch.flow_to,
-                batch.flow_bytes,
+                placement.start,
+                placement.hosts,
+                placement.nodes,
+                demands.flops,
+                demands.all_to_all,
+                demands.flow_start,
+                demands.flow_from,
+                demands.flow_to,
+                demands.flow_bytes,
                 np.array([k or 0.0 for k in competitors], dtype=np.float64),
                 self.count == "flow",
                 self.count == "pair",
                 np.empty(longest, dtype=np.int64),
-                np.empty((2, batch.most_ranks), dtype=np.int64),
+                np.empty((4, most_ranks), dtype=np.int64),
+                np.zeros((2, cluster.ways), dtype=np.int64),
             )
         )
         clear(self._tally)
@@ -471,58 +460,6 @@ class Layout:
             latency,
             penalty,
             float(self.bandwidth_Bps[links].min()) if len(links) else np.inf,
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Works one after the other, as the arguments of `lay_stages`."""
-
-    start: IntArray
-    hosts: IntArray
-    flops: FloatArray
-    all_to_all: FloatArray
-    flow_start: IntArray
-    flow_from: IntArray
-    flow_to: IntArray
-    flow_bytes: FloatArray
-    most_ranks: int
-    most_flows: int
-
-    @classmethod
-    def of(cls, works: list[HomogeneousWork | ParallelWork], hosts: list[tuple[int, ...]]) -> Batch:
-        counts = [len(where) for where in hosts]
-        same: list[float] = []  # flops of the ranks of a homogeneous work
-        all_to_all: list[float] = []
-        parallel: list[ParallelWork] = []
-        flow_counts: list[int] = []
-        for work, n in zip(works, counts, strict=True):
-            if isinstance(work, HomogeneousWork):
-                each, size = work.per_rank(n)
-                same.append(each)
-                all_to_all.append(size)
-                flow_counts.append(0)
-            else:
-                same.append(0.0)
-                all_to_all.append(0.0)
-                parallel.append(work)
-                flow_counts.append(len(work.flow_bytes))
-        start = np.concatenate(([0], np.cumsum(counts)))
-        flops = np.repeat(np.array(same), counts)
-        for k, work in enumerate(works):
-            if isinstance(work, ParallelWork):
-                flops[start[k] : start[k + 1]] = work.flops
-        return cls(
-            start,
-            np.fromiter(itertools.chain.from_iterable(hosts), np.int64, sum(counts)),
-            flops,
-            np.array(all_to_all),
-            np.concatenate(([0], np.cumsum(flow_counts))),
-            np.concatenate([NO_INTS, *(work.flow_from for work in parallel)]),
-            np.concatenate([NO_INTS, *(work.flow_to for work in parallel)]),
-            np.concatenate([NO_FLOATS, *(work.flow_bytes for work in parallel)]),
-            max(counts),
-            max(flow_counts),
         )
 
 

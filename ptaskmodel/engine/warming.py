@@ -13,6 +13,7 @@ from numba import typeof, types
 from ptaskmodel.engine.changes import apply_profiles, change, refresh_stage
 from ptaskmodel.engine.life import begin_ready
 from ptaskmodel.engine.loop import next_date, process, upcoming
+from ptaskmodel.engine.placement import Placement
 from ptaskmodel.engine.sharing_graph import find_sub_system, lay_sub_system
 from ptaskmodel.engine.simulation import Simulation
 from ptaskmodel.engine.solving import apply_rates, is_alone, solve, solve_alone
@@ -102,8 +103,9 @@ def compile_laying() -> None:
     flow = ParallelTask(["c0", "c1"], 1.0, flows=[(0, 1, 1.0)]).work
     assert isinstance(flow, ParallelWork)
     stages, elements = records(1, STAGE), records(64, ELEMENT)
-    zone, other = layout.clusters.zone[0], platform.host("m0").index
-    layout.lay_together(zone, stages, [0], [EXCHANGE], [(0, 1)], [None], elements, 0)
+    placement = Placement.of([(0, 1)], layout.clusters)
+    layout.lay_together(placement, [EXCHANGE], [None], stages, [0], elements, 0)
+    other = platform.host("m0").index
     for work, hosts in (
         (EXCHANGE, [0, 1]),
         (EXCHANGE, [0, 1, other, other + 1]),
