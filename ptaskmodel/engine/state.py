@@ -112,33 +112,34 @@ END = np.dtype([("date", REAL), ("order", INT), ("task", INT)], align=True)
 
 RESOURCE = np.dtype(
     [
-        # What counting a task in or out touches comes first, to lie in one or two cache lines.
+        # What counting a task in or out and searching touch comes first, in two cache lines.
         ("capacity", REAL),
-        ("group", INT),  # host that alone uses this link (and the host itself), -1: none
+        ("demand", REAL),  # what its enabled users would take at their `top`
         ("enabled", INT),  # nodes of enabled tasks with a use > 0
         ("violations", INT),
-        ("demand", REAL),  # what its enabled users would take at their `top`
         ("partner", INT),  # resource that dominates this one for all users but `violations`
         # Of the task that is being counted, if `stamp` is that of the count:
         ("stamp", INT),
         ("ratio", REAL),  # its use as a part of the capacity; -1: it cannot dominate
-        ("node", INT),  # its node
         ("fatpipe", FLAG),
         ("on", FLAG),
+        ("node", INT),  # its node
+        ("group", INT),  # host that alone uses this link (and the host itself), -1: none
         ("first", INT),  # head of the list of its nodes
         ("users", INT),  # nodes, whether enabled or not
+        ("mark", INT),
+        ("local", INT),
+        ("level", REAL),  # last fair level found by bmf; inf: none
+        ("latency", REAL),
         ("leader_stamp", INT),
         ("leader", INT),  # of a group, in the record of its host: its tightest resource
         ("one_core", REAL),  # speed of one core; inf for a link
         ("cores", REAL),
         ("peak", REAL),  # speed of one core at availability 1
-        ("latency", REAL),
-        ("level", REAL),  # last fair level found by bmf; inf: none
-        ("mark", INT),
-        ("local", INT),
         # Lists of resource numbers, one place in each record.
         ("slot_touched", INT),
         ("slot_sub", INT),
+        ("spare", INT),  # to make three cache lines
     ],
     align=True,
 )

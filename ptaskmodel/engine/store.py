@@ -33,14 +33,19 @@ from ptaskmodel.sharing.maxmin import scratch_sizes as maxmin_scratch
 
 INFINITY = float("inf")
 SIZE_CLASSES = 48
+CACHE_LINE = 64  # bytes
 
 
 def records(size: int, dtype: np.dtype) -> np.ndarray:
-    """Zeroed records. Interpreted, kernels can only read the fields of recarrays."""
-    return as_records(np.zeros(size, dtype=dtype))
+    """Zeroed records from the start of a cache line on."""
+    n = size * dtype.itemsize
+    room = np.zeros(n + CACHE_LINE, dtype=np.uint8)
+    first = -room.ctypes.data % CACHE_LINE
+    return as_records(room[first : first + n].view(dtype))
 
 
 def as_records(array: np.ndarray) -> np.ndarray:
+    """The array; interpreted, kernels can only read the fields of recarrays."""
     return array.view(np.recarray) if numba.config.DISABLE_JIT else array  # type: ignore[attr-defined]
 
 
@@ -137,9 +142,9 @@ def enlarged(array: np.ndarray, size: int) -> np.ndarray:
     """``array`` with room for at least ``size``, at least twice as large as before."""
     if len(array) >= size:
         return array
-    larger = np.zeros(max(size, 2 * len(array)), dtype=array.dtype)
+    larger = records(max(size, 2 * len(array)), array.dtype)
     larger[: len(array)] = array
-    return as_records(larger) if array.dtype.names else larger
+    return larger
 
 
 def room_for_tasks(state: State, tasks: int) -> State:
