@@ -25,4 +25,4 @@ def ready_kernels() -> None:
         "`ptaskmodel warmup` does it ahead)",
         err=True,
     )
-    engine.warmup()
+    engine.warmup(everything=False)

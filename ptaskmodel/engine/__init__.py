@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 
-def warmup() -> None:
-    """Compile every kernel that a simulation may need; quick if they are compiled and kept."""
+def warmup(everything: bool = True) -> None:
+    """Compile the kernels of a simulation; quick if they are compiled and kept.
+
+    everything: also those that few simulations need: changes by hand, systems hard to solve.
+    """
     from ptaskmodel.engine.warming import compile_kernels
 
-    compile_kernels()
+    compile_kernels(everything)

@@ -6,21 +6,27 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba import typeof, types
 
-from ptaskmodel.engine.changes import apply_profiles, change, refresh_stage
+from ptaskmodel.engine.changes import apply_profiles
 from ptaskmodel.engine.life import begin_ready
-from ptaskmodel.engine.loop import next_date, process, upcoming
+from ptaskmodel.engine.loop import next_date, process
 from ptaskmodel.engine.placement import Placement
 from ptaskmodel.engine.sharing_graph import find_sub_system, lay_sub_system
 from ptaskmodel.engine.simulation import Simulation
-from ptaskmodel.engine.solving import apply_rates, is_alone, solve, solve_alone
+from ptaskmodel.engine.solving import apply_rates, is_alone, solve_alone
 from ptaskmodel.engine.state import ELEMENT, STAGE
-from ptaskmodel.engine.store import new_state, records
+from ptaskmodel.engine.store import records
 from ptaskmodel.jit import cache_directory, cached, mark_cached
 from ptaskmodel.platform import Platform, load_platform
+from ptaskmodel.sharing.bmf import solve_bmf
+from ptaskmodel.sharing.bmf_hard import bmf_hard
+from ptaskmodel.sharing.fairbottleneck import solve_fairbottleneck
+from ptaskmodel.sharing.maxmin import solve_maxmin
+from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.workload.tasks import Delay, Flow, HomogeneousWork, ParallelTask, Sequence, Task
 from ptaskmodel.workload.works import ParallelWork
 
@@ -50,19 +56,28 @@ PLATFORM = """<?xml version="1.0"?>
 
 EXCHANGE = HomogeneousWork(1e9, 1e6)
 
+REALS, INTEGERS, FLAGS = types.float64[::1], types.int64[::1], types.boolean[::1]
+FOUND = (types.boolean, REALS, INTEGERS, REALS, INTEGERS)
+SIGNATURES = {
+    solve_bmf: (INTEGERS, INTEGERS, REALS, REALS, REALS, FLAGS, REALS, REALS, REALS, *FOUND),
+    solve_fairbottleneck: (INTEGERS, INTEGERS, REALS, REALS, FLAGS, REALS, REALS, *FOUND),
+    solve_maxmin: (INTEGERS, INTEGERS, REALS, REALS, FLAGS, REALS, REALS, *FOUND),
+}
+
 # What a second process compiles; the line says that the event loop can be compiled with them.
 HELPER = """
 from ptaskmodel.engine import warming
-warming.compile_solvers()
+warming.compile_solvers(warming.solve_bmf, warming.solve_fairbottleneck)
 print("solvers", flush=True)
 warming.compile_laying()
 """
 
 
-def compile_kernels() -> None:
-    """Run small simulations that use every kernel, then note that all are compiled.
+def compile_kernels(everything: bool) -> None:
+    """Run small simulations, then note that what these need is compiled.
 
     Compiling takes one core: where kernels are kept, a second process compiles half of them.
+    everything: also use the kernels that few simulations need.
     """
     platform = _platform()
     jit = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
@@ -74,13 +89,15 @@ def compile_kernels() -> None:
             stderr=subprocess.DEVNULL,
         ) as helper:
             _compile_parts(platform)
-            _compile_changes(platform)
+            compile_solvers(solve_maxmin)
             assert helper.stdout is not None
             helper.stdout.readline()
             Simulation(platform).run()
-    _parallel_tasks(platform)
-    _flows(platform)
+    _simulate(platform)
     mark_cached()
+    if everything:
+        _change(platform)
+        _solve_hard()
 
 
 def _platform() -> Platform:
@@ -90,10 +107,10 @@ def _platform() -> Platform:
         return load_platform(path)
 
 
-def compile_solvers() -> None:
-    """Compile the solvers, as the event loop calls them."""
-    state = typeof(new_state(_platform()))
-    solve.compile((state, types.int64, types.int64, types.int64))
+def compile_solvers(*solvers: Any) -> None:
+    """Compile solvers for the arguments that `solving.solve` gives them."""
+    for solver in solvers:
+        solver.compile(SIGNATURES[solver])
 
 
 def compile_laying() -> None:
@@ -115,15 +132,6 @@ def compile_laying() -> None:
         layout.lay(work, hosts, None)
 
 
-def _compile_changes(platform: Platform) -> None:
-    """Compile what is asked for between two runs."""
-    state = typeof(new_state(platform))
-    number, real = types.int64, types.float64
-    change.compile((state, number, number, real, real))
-    refresh_stage.compile((state, number, real, real, real))
-    upcoming.compile((state,))
-
-
 def _compile_parts(platform: Platform) -> None:
     """Compile the parts of the event loop that need no solver."""
     simulation = Simulation(platform)
@@ -143,32 +151,36 @@ def _compile_parts(platform: Platform) -> None:
         kernel.compile((state, *arguments))
 
 
-def _parallel_tasks(platform: Platform) -> None:
+def _simulate(platform: Platform) -> None:
+    """Parallel tasks of every kind, then flows."""
     simulation = Simulation(platform)
-    tasks = [
-        simulation.add(Task(tuple(f"{prefix}{k}" for k in range(4)), EXCHANGE, start_s=0.1))
-        for prefix in "ctfd"
+    tasks: list[Task] = [
+        Task(tuple(f"{prefix}{k}" for k in range(4)), EXCHANGE, start_s=0.1) for prefix in "ctfd"
     ]
-    first = simulation.add(ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)], walltime_s=50))
-    simulation.add(ParallelTask(["c1", "c0"], 1e9, flows=[(0, 1, 1e9)], weight=2.0))
-    simulation.add(Delay(1.0, after=[first.id]))
-    simulation.add(Sequence(["c2", "c3"], [EXCHANGE, EXCHANGE], repeat=2))
-    simulation.advance_to(0.2)
-    simulation.suspend(first)
-    simulation.resume(first)
-    simulation.set_speed("c0", 0.5)
-    simulation.set_bandwidth(platform.links[0].name, 1e8)
-    simulation.fail("t3")
-    simulation.restore("t3")
-    simulation.cancel(tasks[2])
-    simulation.next_event_time()
-    simulation.step()
-    simulation.run_until_change()
+    tasks += [
+        ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)], walltime_s=50, id="first"),
+        ParallelTask(["c1", "c0"], 1e9, flows=[(0, 1, 1e9)], weight=2.0),
+        Delay(1.0, after=["first"]),
+        Sequence(["c2", "c3"], [EXCHANGE, EXCHANGE], repeat=2),
+    ]
+    simulation.add_all(tasks)
     simulation.run()
-
-
-def _flows(platform: Platform) -> None:
     simulation = Simulation(platform, network_model="LV08")
-    simulation.add(Flow("c0", "c1", 1e6))
-    simulation.add(Flow("c1", "c0", 1e6))
+    simulation.add_all([Flow("c0", "c1", 1e6), Flow("c1", "c0", 1e6)])
     simulation.run()
+
+
+def _change(platform: Platform) -> None:
+    """What can be asked for between two runs."""
+    simulation = Simulation(platform)
+    task = simulation.add(ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)]))
+    simulation.next_event_time()
+    simulation.set_speed("c0", 0.5)
+    simulation.set_latency(platform.links[0].name, 1e-3)
+    simulation.cancel(task)
+    simulation.run()
+
+
+def _solve_hard() -> None:
+    """The first of the slow rungs of bmf, with which it solves what its kernel does not."""
+    bmf_hard(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0]))
