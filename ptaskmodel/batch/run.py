@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,8 +73,15 @@ def run_batch(
     workload: Workload,
     options: BatchOptions | None = None,
     progress: Progress | None = None,
+    observation: Callable[[Any], AbstractContextManager[Any]] | None = None,
 ) -> BatchResult:
-    """Simulate a workload on a platform. Raises SimulationError, WorkloadError, PlatformError."""
+    """Simulate a workload on a platform.
+
+    observation: makes, of the engine's `Simulation`, a context to run in (see
+    `results.observing.Observation`); not called if all jobs are delays.
+
+    Raises SimulationError, WorkloadError, PlatformError.
+    """
     options = options or BatchOptions()
     machine = machine_of(platform, options.storages)
     runner = _Runner(machine, options)
@@ -102,14 +110,15 @@ def run_batch(
         observe=None if options.verify is None else Verifier(options.verify),
         progress=progress,
     )
+    engine = None if execution is None else execution.simulation
     began = time.perf_counter()
-    schedule = simulation.run()
+    with nullcontext() if observation is None or engine is None else observation(engine):
+        schedule = simulation.run()
     took = time.perf_counter() - began
     wanted = options.contention or options.neighbours
     alone = runner.alone_s(schedule) if wanted and not only_delays(workload) else None
     neighbours = None if watch is None else _neighbours(schedule, alone, watch, execution)
     notes = (*workload.notes, note)
-    engine = None if execution is None else execution.simulation
     return BatchResult(schedule, workload, machine, alone, notes, took, engine, neighbours)
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ptaskmodel import __version__
+from ptaskmodel.cli.simulate import TRACES
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.errors import SimulationError, WorkloadError
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.run import BatchOptions, BatchResult
+    from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.platform.platform import Platform
     from ptaskmodel.workload.jobs import Workload
 
@@ -89,6 +91,18 @@ SHOWN = (
     help="Write jobs.csv, schedule.json, ... there (earlier results are replaced).",
 )
 @click.option("--neighbours", is_flag=True, help="Write there who slowed whom: neighbours.csv.")
+@click.option(
+    "--trace",
+    "traces",
+    multiple=True,
+    type=click.Choice(TRACES),
+    help="Write there who used what and when (may be given several times).",
+)
+@click.option(
+    "--attribution",
+    is_flag=True,
+    help="Write there what limited each job, and the utilisation of every host and link.",
+)
 @click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def batch(
@@ -101,6 +115,8 @@ def batch(
     leave_out_larger: bool,
     no_contention: bool,
     output: Path | None,
+    traces: tuple[str, ...],
+    attribution: bool,
     plots: bool,
     as_json: bool,
     **options: Any,
@@ -111,13 +127,19 @@ def batch(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.output import check_output_directory
+    from ptaskmodel.results.records import provenance
     from ptaskmodel.workload.reading import Cleaning, read_workload
 
+    wanted = {
+        "--plots": plots,
+        "--neighbours": options["neighbours"],
+        "--trace": traces,
+        "--attribution": attribution,
+    }
     if output is not None:
         check_output_directory(output)
-    elif plots or options["neighbours"]:
-        name = "plots" if plots else "neighbours"
-        raise SimulationError(f"--{name}: say where to, with --output DIR")
+    for option in (name for name, given in wanted.items() if given and output is None):
+        raise SimulationError(f"{option}: say where to, with --output DIR")
     if processors_per_host < 1:
         raise WorkloadError(f"--processors-per-host: {processors_per_host}: give 1 or more")
     chosen = BatchOptions(
@@ -132,20 +154,33 @@ def batch(
         workload = _without_larger(workload, platform, chosen)
     if chosen.profiles == "ptask" or not only_delays(workload):
         ready_kernels()
-    result = _run(run_batch, platform, workload, chosen, not as_json)
-    summary: dict[str, Any] = {
-        "command": "batch",
-        "platform": str(platform_file),
-        "workload": str(workload_file),
-        "hosts": result.machine.num_hosts,
-        "policy": chosen.policy,
-        "allocation": chosen.allocation,
-        "notes": list(result.notes),
-        "simulation_wall_time_s": result.simulation_s,
-        **metrics(result.schedule, tau_s=tau, alone_s=result.alone_s),
-    }
-    if output is not None:
-        _write(output, result, summary, plots)
+    delays = chosen.profiles == "delay" or (chosen.profiles == "as-given" and only_delays(workload))
+    if delays and (traces or attribution):
+        raise SimulationError(
+            f"{'--trace' if traces else '--attribution'}: every job is a delay, which uses no host "
+            "and no link; --profiles ptask makes parallel tasks of delays"
+        )
+
+    def run(observation: Callable[[Any], Any] | None = None) -> tuple[BatchResult, dict[str, Any]]:
+        result = _run(run_batch, platform, workload, chosen, observation, not as_json)
+        return result, {
+            "command": "batch",
+            "platform": str(platform_file),
+            "workload": str(workload_file),
+            "hosts": result.machine.num_hosts,
+            "policy": chosen.policy,
+            "allocation": chosen.allocation,
+            "notes": list(result.notes),
+            "simulation_wall_time_s": result.simulation_s,
+            **_engine_facts(result),
+            **metrics(result.schedule, tau_s=tau, alone_s=result.alone_s),
+            **provenance([platform_file, workload_file]),
+        }
+
+    if output is None:
+        _, summary = run()
+    else:
+        summary = _run_and_write(output, run, traces, attribution, plots)
     click.echo(json.dumps(summary, indent=2) if as_json else describe(summary, output))
 
 
@@ -184,11 +219,12 @@ def _run(
     platform: Platform,
     workload: Workload,
     options: BatchOptions,
+    observation: Callable[[Any], Any] | None,
     show_progress: bool,
 ) -> BatchResult:
     """Run, with a bar on stderr where that is a terminal."""
     if not (show_progress and sys.stderr.isatty()):
-        return run_batch(platform, workload, options)
+        return run_batch(platform, workload, options, observation=observation)
     with click.progressbar(
         length=len(workload.jobs), label="simulating", file=sys.stderr, show_eta=False
     ) as bar:
@@ -197,15 +233,43 @@ def _run(
             bar.label = f"{now_s:.6g} s"
             bar.update(done - bar.pos)
 
-        return run_batch(platform, workload, options, progress)
+        return run_batch(platform, workload, options, progress, observation)
 
 
-def _write(output: Path, result: BatchResult, summary: dict[str, Any], plots: bool) -> None:
+def _engine_facts(result: BatchResult) -> dict[str, Any]:
+    """What was chosen of the engine, if the jobs needed it."""
+    simulation = result.simulation
+    if simulation is None:
+        return {}
+    return {
+        "solver": simulation.solver,
+        "network_model": simulation.network_model.name,
+        "count": simulation.count,
+    }
+
+
+def _run_and_write(
+    output: Path,
+    run: Callable[..., tuple[BatchResult, dict[str, Any]]],
+    traces: Sequence[str],
+    attribution: bool,
+    plots: bool,
+) -> dict[str, Any]:
+    """Run, recording what is asked for, and write the results; returns the summary."""
     from ptaskmodel.batch.output import write_neighbours, write_schedule
     from ptaskmodel.batch.plots import draw_schedule
+    from ptaskmodel.results.observing import Observation
     from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory, write_json
 
     with whole_directory(output) as directory:
+        observed: list[str] = []
+
+        def observation(simulation: Simulation) -> Observation:
+            made = Observation(simulation, directory, traces, attribution)
+            observed.extend(made.files)
+            return made
+
+        result, summary = run(observation if traces or attribution else None)
         files = write_schedule(
             directory,
             result.schedule,
@@ -219,8 +283,9 @@ def _write(output: Path, result: BatchResult, summary: dict[str, Any], plots: bo
             files.append(write_neighbours(directory, result.neighbours))
         if plots:
             files += draw_schedule(result.schedule, directory)
-        listed = {"format": FORMAT, "files": [*files, SUMMARY]}
+        listed = {"format": FORMAT, "files": [*files, *observed, SUMMARY]}
         write_json(directory / SUMMARY, listed | summary)
+    return summary
 
 
 def describe(summary: dict[str, Any], output: Path | None) -> str:

@@ -150,7 +150,7 @@ class Simulation:
         self._observers: list[Observer] = []
         self._seen_started: set[int] = set()
         self._seen_ended = 0
-        self._sink: Callable[[np.ndarray], None] | None = None
+        self._sinks: list[Callable[[np.ndarray], None]] = []
         config = platform.config
         self._options = Options(
             solver=self._code,
@@ -402,7 +402,7 @@ class Simulation:
                 self._empty_log()
             else:
                 self._idle = bool(status == IDLE)
-                if self._sink is not None:
+                if self._sinks:
                     self._empty_log()
                 return int(status)
 
@@ -517,9 +517,10 @@ class Simulation:
         """Hand every change of a rate from now on to ``sink``, in arrays of `state.LOG` records.
 
         Rates are constant between two records of a task, and the resources that it uses are those
-        of `stage_row`. What is left is handed over whenever a run stops. No result changes.
+        of `stage_row`. What is left is handed over whenever a run stops. No result changes. Several
+        sinks are given the same arrays: they must not write to them.
         """
-        self._sink = sink
+        self._sinks.append(sink)
         self._s = self._s._replace(log=new_log(len(self._facts)))
 
     def stage_row(self, stage: int) -> Row:
@@ -539,18 +540,24 @@ class Simulation:
     def _empty_log(self) -> None:
         """Hand the log to whoever wants it; make it larger if one date may not fit."""
         n = int(self._s.clock[0]["n_log"])
-        if n and self._sink is not None:
-            self._sink(np.array(self._s.log[:n]))
+        if n:
+            self._hand_over(np.array(self._s.log[:n]))
         self._s.clock[0]["n_log"] = 0
         if len(self._s.log) < new_log_size(len(self._facts)):
             self._s = self._s._replace(log=new_log(len(self._facts)))
 
+    def _hand_over(self, records: np.ndarray) -> None:
+        for sink in self._sinks:
+            sink(records)
+
     def _log_capacity(self, resource: int) -> None:
         """Tell the sink of rates that a capacity was set by hand."""
-        if self._sink is not None:
+        if self._sinks:
             self._empty_log()
             capacity = float(self._s.resources["capacity"][resource])
-            self._sink(np.array([(-1, resource, self.now, capacity, LIMIT_NOTHING)], dtype=LOG))
+            self._hand_over(
+                np.array([(-1, resource, self.now, capacity, LIMIT_NOTHING)], dtype=LOG)
+            )
 
     # --- changes while running --------------------------------------------------------------
 
@@ -645,7 +652,7 @@ class Simulation:
         twin._ids = self._ids.copy()
         twin._index = self._index.copy()
         twin._observers = []
-        twin._sink = None
+        twin._sinks = []
         twin._s = twin._s._replace(log=self._s.log[:0].copy())
         twin._s.clock[0]["n_log"] = 0
         return twin

@@ -80,9 +80,6 @@ def summarise(
 
     wall_time_s: how long the simulation took, s. inputs: the files that it was read from.
     """
-    import numba
-    import numpy
-
     counts = Counter(record.final_state for record in records)
     return {
         "format": FORMAT,
@@ -95,6 +92,16 @@ def summarise(
         "count": simulation.count,
         "end_date": simulation.now,
         "simulation_wall_time_s": wall_time_s,
+        **provenance(inputs),
+    }
+
+
+def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
+    """What a summary says of where results come from: versions, digests of the inputs."""
+    import numba
+    import numpy
+
+    return {
         "versions": {
             "ptaskmodel": __version__,
             "python": platform.python_version(),

@@ -131,6 +131,8 @@ BAD_OPTIONS = {
     "tau": (["--tau", "0"], "tau is 0 s"),
     "storage": (["--storage", "pfs=nowhere"], "nowhere"),
     "processors": (["--processors-per-host", "0"], "give 1 or more"),
+    "trace of delays": (["--trace", "csv"], "--profiles ptask makes parallel tasks of delays"),
+    "delays limited": (["--attribution", "--profiles", "delay"], "--attribution: every job is a"),
 }
 
 
@@ -143,6 +145,56 @@ def test_bad_options_are_refused_in_one_line(capsys, workload, tmp_path, case):
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize("option", ["--trace=csv", "--attribution", "--neighbours", "--plots"])
+def test_files_need_a_directory(capsys, workload, option):
+    assert main(["batch", GRAPHENE, workload(), option]) == 2
+    assert "say where to, with --output DIR" in capsys.readouterr().err
+
+
+@pytest.fixture
+def talking(workload):
+    """Two jobs that exchange data across the cabinets, the second while the first does."""
+    profile = {"type": "parallel_homogeneous", "cpu": 1e9, "com": 2e7}
+    jobs = [{"id": k, "subtime": k, "res": 40, "profile": "talk", "walltime": 9000} for k in (1, 2)]
+    return workload(jobs, {"talk": profile})
+
+
+def test_a_batch_is_traced_and_its_limits_named(capsys, talking, tmp_path):
+    plain, seen = tmp_path / "plain", tmp_path / "seen"
+    run = ["batch", GRAPHENE, talking, "--allocation", "random"]
+    watch = ["--trace", "csv", "--attribution", "--neighbours"]
+    assert main([*run, "-o", str(plain)]) == 0
+    assert main([*run, *watch, "-o", str(seen)]) == 0
+    assert (seen / "jobs.csv").read_bytes() == (plain / "jobs.csv").read_bytes()
+    files = {"trace.csv", "bottlenecks.csv", "attribution.csv", "utilisation.csv", "neighbours.csv"}
+    assert files <= set(json.loads((seen / "summary.json").read_text())["files"])
+    with (seen / "trace.csv").open() as file:
+        uses = list(csv.DictReader(file))
+    for job in ("1", "2"):
+        done = sum(
+            float(use["rate"]) * (float(use["end_s"]) - float(use["start_s"]))
+            for use in uses
+            if use["task_id"] == job and use["kind"] == "host"
+        )
+        assert done == pytest.approx(40 * 1e9, rel=1e-9)
+    with (seen / "attribution.csv").open() as file:
+        limits = {row["task_id"]: row for row in csv.DictReader(file)}
+    assert limits["1"]["main_limit"] == "link"
+    assert limits["1"]["shared_with"] == "2"
+
+
+def test_a_batch_is_shown_like_any_run(capsys, talking, tmp_path):
+    out, page = str(tmp_path / "out"), tmp_path / "report.html"
+    assert main(["batch", GRAPHENE, talking, "--attribution", "-o", out]) == 0
+    assert main(["report", out, "-o", str(page)]) == 0
+    assert "graphene.xml" in page.read_text(encoding="utf-8")
+    for kind in ("gantt", "progress", "links", "hosts", "topology", "slowdowns"):
+        picture = tmp_path / f"{kind}.png"
+        assert main(["plot", out, kind, "-o", str(picture)]) == 0
+        assert picture.stat().st_size > 1000
+    assert main(["compare", out, out]) == 0
 
 
 BAD_WORKLOADS = {

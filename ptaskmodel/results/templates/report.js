@@ -64,7 +64,7 @@ const lanes = rows.map((members) => {
   close();
   return bars;
 });
-const LEFT = 84, TOP = 22;
+const LEFT = 104, TOP = 22;
 const rowHeight = Math.max(3, Math.min(30, Math.floor(460 / Math.max(rows.length, 1))));
 const shownRows = Math.min(rows.length, Math.floor(12000 / rowHeight));
 let view = [0, end], chosen = -1;
@@ -86,7 +86,7 @@ function drawGantt() {
   const every = Math.ceil(13 / rowHeight);
   for (let h = 0; h < shownRows; h += every) {
     let name = data.hosts[h];
-    if (name.length > margin / 7) name = `…${name.slice(-Math.floor(margin / 7 - 1))}`;
+    if (name.length > margin / 7.5) name = `…${name.slice(-Math.floor(margin / 7.5 - 1))}`;
     pen.fillText(name, margin - 6, TOP + (h + 0.5) * rowHeight);
   }
   pen.save(); pen.beginPath(); pen.rect(margin, TOP, width - margin, shownRows * rowHeight); pen.clip();
