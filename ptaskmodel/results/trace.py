@@ -7,7 +7,9 @@ order of time and do not overlap. Memory does not grow with the number of rows.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -20,6 +22,8 @@ from ptaskmodel.results.output import whole_file
 if TYPE_CHECKING:
     from ptaskmodel.results.usage import Listener, Phases, Recorder, Uses
 
+# Batches that may wait to be written.
+PENDING = 2
 COLUMNS = ("resource", "kind", "task_id", "start_s", "end_s", "rate", "share")
 
 
@@ -104,12 +108,16 @@ def quoted(name: str) -> str:
 class ParquetTrace(Trace):
     """Rows of COLUMNS in Apache Parquet, names as dictionaries. Needs pyarrow.
 
+    A second thread writes, so that the simulation goes on meanwhile; at most PENDING batches wait.
+
     Raises PTaskModelError if pyarrow is not installed or the file cannot be written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._arrow, self._parquet = _pyarrow()
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._pending: deque[Future[None]] = deque()
 
     def begin(self, recorder: Recorder) -> None:
         super().begin(recorder)
@@ -137,20 +145,38 @@ class ParquetTrace(Trace):
         arrow = self._arrow
         kind = (uses.resource >= self.recorder.names.n_hosts).astype(np.int32)
         dictionary = arrow.DictionaryArray.from_arrays
-        resources, resource = np.unique(uses.resource, return_inverse=True)
-        tasks, task = np.unique(uses.task, return_inverse=True)
+        resources, resource = numbered(uses.resource)
+        tasks, task = numbered(uses.task)
         ids = self.recorder.names.tasks()
         columns = [
-            dictionary(resource.astype(np.int32), self._resources.take(arrow.array(resources))),
+            dictionary(resource, self._resources.take(arrow.array(resources))),
             dictionary(kind, self._kinds),
-            dictionary(task.astype(np.int32), arrow.array([ids[k] for k in tasks.tolist()])),
+            dictionary(task, arrow.array([ids[k] for k in tasks.tolist()])),
             *(arrow.array(c) for c in (uses.start, uses.end, uses.rate, uses.share)),
         ]
-        self._writer.write_table(arrow.Table.from_arrays(columns, schema=self._schema))
+        table = arrow.Table.from_arrays(columns, schema=self._schema)
+        self._pending.append(self._thread.submit(self._writer.write_table, table))
+        self._wait(PENDING)
+
+    def _wait(self, pending: int) -> None:
+        """Let at most so many batches be unwritten."""
+        while len(self._pending) > pending:
+            self._pending.popleft().result()
 
     def end(self) -> None:
+        self._wait(0)
+        self._thread.shutdown()
         self._writer.close()
         self._partial.replace(self.path)
+
+
+def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the different values, in increasing order; the place of each value there)."""
+    lowest = int(values.min())
+    met = np.zeros(int(values.max()) - lowest + 1, dtype=np.bool_)
+    met[values - lowest] = True
+    place = np.cumsum(met, dtype=np.int32) - 1
+    return np.flatnonzero(met) + lowest, place[values - lowest].astype(np.int32)
 
 
 def _pyarrow() -> tuple[Any, Any]:

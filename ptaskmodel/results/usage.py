@@ -271,17 +271,22 @@ class Rows:
         state = self._simulation._s
         laid = state.stages["first"][stages] >= 0
         ready = stages[laid]
-        facts = state.stages[ready]
-        count = facts["count"]
-        owner = np.repeat(np.arange(len(ready)), count)
+        first, count = state.stages["first"][ready], state.stages["count"][ready]
         ends = np.cumsum(count)
-        elements = state.elements[np.arange(len(owner)) + (facts["first"] - ends + count)[owner]]
-        used = elements["usage"] > 0.0
-        owner, elements = owner[used], elements[used]
-        count = np.bincount(owner, minlength=len(ready))
-        first = self._put(elements["resource"], elements["usage"])
-        self._first[ready] = first + np.cumsum(count) - count
-        self.count[ready], self.amount[ready] = count, facts["amount"]
+        owner = np.repeat(np.arange(len(ready)), count)
+        # Stages laid out one after the other, as most are, need no gathering.
+        together = len(ready) > 0 and bool((first - first[0] == ends - count).all())
+        place: slice | IntArray = np.arange(len(owner)) + (first - ends + count)[owner]
+        if together:
+            place = slice(first[0], first[0] + len(owner))
+        resource, usage = state.elements["resource"][place], state.elements["usage"][place]
+        used = usage > 0.0
+        if not used.all():
+            resource, usage = resource[used], usage[used]
+            count = np.bincount(owner[used], minlength=len(ready))
+        start = self._put(resource, usage)
+        self._first[ready] = start + np.cumsum(count) - count
+        self.count[ready], self.amount[ready] = count, state.stages["amount"][ready]
         return stages[~laid]
 
     def _add(self, stage: int, resource: IntArray, usage: FloatArray, amount: float) -> None:
