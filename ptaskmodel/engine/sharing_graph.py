@@ -231,6 +231,12 @@ def violates(resources, nodes, resource, stamp):
 
 
 @jit
+def can_limit(s, r, demand):
+    """Whether a resource of which several tasks ask ``demand`` in all may hold one of them back."""
+    return s.clock[0].drops_slack == 0 or r.fatpipe or demand > r.capacity * STRICTLY_LESS
+
+
+@jit
 def classify(s, task):
     """Count an enabled task in on all its resources."""
     t = s.tasks[task]
@@ -252,8 +258,9 @@ def classify(s, task):
             r.violations += node.violates
             r.demand += node.usage * t.top
             fills = was_slack and r.demand > r.capacity * STRICTLY_LESS
-            if r.enabled == 2 or (
-                r.enabled > 2 and (fills or (node.violates == 1 and r.violations == 1))
+            if can_limit(s, r, r.demand) and (
+                r.enabled == 2
+                or (r.enabled > 2 and (fills or (node.violates == 1 and r.violations == 1)))
             ):
                 mark_users(s, node.resource)
     mark_todo(s, task)
@@ -261,17 +268,21 @@ def classify(s, task):
 
 @jit
 def declassify(s, task):
-    """Count a task out on all its resources, as it was counted in; the others there are touched."""
+    """Count a task out on all its resources, as it was counted in.
+
+    Those that may have limited others are touched.
+    """
     t = s.tasks[task]
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         if node.usage > 0.0:
             r = s.resources[node.resource]
-            was_full = r.demand > r.capacity * STRICTLY_LESS
+            before = r.demand
+            was_full = before > r.capacity * STRICTLY_LESS
             r.enabled -= 1
             r.violations -= node.violates
             r.demand -= node.usage * t.top
-            if r.enabled > 0:
+            if r.enabled > 0 and can_limit(s, r, before):
                 if r.mark != TOUCHED:
                     touch(s, node.resource)
                 empties = was_full and r.demand <= r.capacity * STRICTLY_LESS
@@ -348,7 +359,6 @@ def rebuild_kept(s, task, incremental):
     """List the elements of a task that can limit it."""
     t = s.tasks[task]
     t.n_kept = 0
-    drops_slack = s.clock[0].drops_slack == 1
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         if node.usage <= 0.0:
@@ -356,10 +366,8 @@ def rebuild_kept(s, task, incremental):
         r = s.resources[node.resource]
         if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
             keep = node.resource == t.tightest
-        elif drops_slack and not r.fatpipe and r.demand <= r.capacity * STRICTLY_LESS:
-            keep = False
         else:
-            keep = r.violations > 0
+            keep = r.violations > 0 and can_limit(s, r, r.demand)
         if keep or not incremental:
             target = s.kept[t.nodes + t.n_kept]
             target.resource = node.resource
