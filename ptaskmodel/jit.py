@@ -149,20 +149,33 @@ class _PartCompiler(CompilerBase):
         return [pipeline]
 
 
-def entry(function: Callable) -> Any:
+def entry(function: Callable, *, allocates: bool = False) -> Any:
     """Compile a kernel for Python to call: cached where a directory is writable, IEEE arithmetic.
 
     Division by zero gives inf or nan, as in numpy, never an exception: kernels return a status.
+    Unless it ``allocates`` arrays or returns some, it counts no references to them: its callers
+    hold them, and each count would be an atomic operation.
     """
-    return numba.njit(cache=cache_directory() is not None, error_model="numpy")(function)
+    cache = cache_directory() is not None
+    return numba.njit(cache=cache, error_model="numpy", _nrt=allocates)(function)  # type: ignore[call-overload]
 
 
-def jit(function: Callable) -> Any:
+def jit(function: Callable, *, allocates: bool = False) -> Any:
     """Compile a kernel as a part of those that call it; called from Python, it becomes an entry."""
-    kernel: Any = numba.njit(error_model="numpy", pipeline_class=_PartCompiler)(function)
+    kernel = numba.njit(error_model="numpy", _nrt=allocates, pipeline_class=_PartCompiler)(  # type: ignore[call-overload]
+        function
+    )
     if kernel is not function:
-        alone = entry(function)
+        alone = entry(function, allocates=allocates)
         # Numba's dispatcher is to find no machine code and to ask for it: it is sent to the entry.
         kernel._insert = lambda *_: None
         kernel._compile_for_args = lambda *_, **__: alone
+    return kernel
+
+
+def inlined(function: Callable) -> Any:
+    """Copy a small function that returns arrays into the kernels that call it."""
+    kernel = numba.njit(error_model="numpy", _nrt=False, inline="always")(function)  # type: ignore[call-overload]
+    if kernel is not function:
+        kernel._compile_for_args = lambda *_, **__: function
     return kernel

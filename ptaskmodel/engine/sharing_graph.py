@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.engine.state import RUNNING
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import inlined, jit
 
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
 STRICTLY_LESS = 1.0 - 1e-9
@@ -495,7 +495,7 @@ class SubSystem(NamedTuple):
     integers: np.ndarray
 
 
-@jit
+@inlined
 def sub_system(s):
     """The parts of ``reals`` and ``integers``, for n tasks, m resources and z elements at most."""
     n = s.tasks.size

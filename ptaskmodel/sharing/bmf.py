@@ -31,6 +31,8 @@ SHARED resource, the largest counts on a FATPIPE.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
@@ -364,7 +366,7 @@ def relax(
     return False
 
 
-@jit
+@partial(jit, allocates=True)
 def solve_levels(k, cores, live, levels, a, t, row, seat, used, seats, matrix):
     """Levels that fill every resource with sitters, by elimination; steps are cut to [1/20, 20].
 

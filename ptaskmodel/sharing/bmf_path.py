@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
@@ -12,7 +14,7 @@ from ptaskmodel.sharing.bmf import eliminate
 HELD, BOUNDED = -1, -2
 
 
-@entry
+@partial(entry, allocates=True)
 def follow(
     row, used, a, t, first_user, user, element, capacity, ub, d, seat, levels, patience
 ):  # fmt: skip
