@@ -23,7 +23,9 @@ from ptaskmodel.engine.state import (
     LIMIT_DELAY,
     LIMIT_LATENCY,
     LIMIT_SUSPENDED,
+    NO_CHANGE,
     RUNNING,
+    SEVERAL_CHANGES,
     SPEED,
     SUSPENDED,
     numbers,
@@ -64,6 +66,13 @@ def set_speed(s, resource, factor, gamma):
 
 
 @jit
+def note_change(s, link):
+    """What is laid out over a link holds no longer; see ``clock.changed``."""
+    clock = s.clock[0]
+    clock.changed = link if clock.changed in (NO_CHANGE, link) else SEVERAL_CHANGES
+
+
+@jit
 def apply_profile(s, profile, o):
     """Apply the next event of a profile and move on to the one after."""
     p = s.profiles[profile]
@@ -73,10 +82,10 @@ def apply_profile(s, profile, o):
     elif p.kind == BANDWIDTH:
         set_capacity(s, p.resource, value)
         if o.flows:
-            s.clock[0].latency_changed = 1
+            note_change(s, p.resource)
     elif p.kind == LATENCY:
         s.resources[p.resource].latency = value
-        s.clock[0].latency_changed = 1
+        note_change(s, p.resource)
     else:
         set_state(s, p.resource, value > 0.0)
     p.position += 1

@@ -32,6 +32,7 @@ from ptaskmodel.engine.state import (
     LATENCY_CHANGED,
     LATENCY_END,
     LOG_FULL,
+    NO_CHANGE,
     OK,
     PAUSED,
     SETTLE,
@@ -134,7 +135,7 @@ def run(s, o):
         clock.begun = 1
         apply_profiles(s, 0.0, o)
     while True:
-        if clock.latency_changed == 1:
+        if clock.changed != NO_CHANGE:
             return LATENCY_CHANGED
         status = begin_ready(s, o.gamma)
         if status != OK:

@@ -26,7 +26,6 @@ from ptaskmodel.engine.network_models import config_number
 from ptaskmodel.engine.network_models import network_model as find_model
 from ptaskmodel.engine.programs import Programs
 from ptaskmodel.engine.refs import Observer, TaskRecord, TaskRef, date_or_none
-from ptaskmodel.engine.sharing_graph import sub_system
 from ptaskmodel.engine.state import (
     CANCELLED,
     COMPLETED,
@@ -43,11 +42,13 @@ from ptaskmodel.engine.state import (
     LIMIT_NOTHING,
     LOG,
     LOG_FULL,
+    NO_CHANGE,
     PAUSED,
     READY,
     RUN,
     RUNNING,
     SETTLE,
+    SEVERAL_CHANGES,
     SOME_ENDED,
     STEP,
     SUSPENDED,
@@ -68,6 +69,7 @@ from ptaskmodel.engine.store import (
     room_for_timers,
     task_template,
 )
+from ptaskmodel.engine.sub_system import sub_system
 from ptaskmodel.engine.usage import Layout, Row
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.memory import collector_at_rest
@@ -499,10 +501,12 @@ class Simulation:
     def _refresh_latencies(self) -> None:
         """A latency or a bandwidth changed: lay out again, refresh the tasks that run."""
         s = self._s
-        s.clock[0]["latency_changed"] = 0
+        link = int(s.clock[0]["changed"])
+        s.clock[0]["changed"] = NO_CHANGE
         self._programs.forget_latencies(s)
-        active = np.isin(s.tasks["state"][: len(self._facts)], (LATENT, RUNNING, SUSPENDED))
-        for task in np.flatnonzero(active).tolist():
+        users = range(len(self._facts)) if link == SEVERAL_CHANGES else self._users(link)
+        active = np.isin(s.tasks["state"][users], (LATENT, RUNNING, SUSPENDED))
+        for task in np.array(users)[active].tolist():
             record = s.tasks[task]
             program = int(record["program"])
             stage = int(s.programs[program]["first"]) + int(record["stage"])
@@ -512,6 +516,15 @@ class Simulation:
             s = self._s
             laid = s.stages[stage]
             refresh_stage(s, task, laid["latency_bytes"], laid["penalty"], self._options.gamma)
+
+    def _users(self, resource: int) -> list[int]:
+        """The tasks on a resource, in increasing order."""
+        found = set()
+        k = int(self._s.resources["first"][resource])
+        while k >= 0:
+            found.add(int(self._s.nodes["task"][k]))
+            k = int(self._s.nodes["next"][k])
+        return sorted(found)
 
     def log_rates(self, sink: Callable[[np.ndarray], None]) -> None:
         """Hand every change of a rate from now on to ``sink``, in arrays of `state.LOG` records.
@@ -596,13 +609,13 @@ class Simulation:
         self._change(SET_BANDWIDTH, number, _checked("bandwidth", bandwidth_Bps))
         self._log_capacity(number)
         if not self.network_model.parallel:
-            self._s.clock[0]["latency_changed"] = 1
+            self._s.clock[0]["changed"] = SEVERAL_CHANGES
         self._idle = False
 
     def set_latency(self, link: str, latency_s: float) -> None:
         """Change the latency of a link from now on, s; latency phases under way go on."""
         self._s.resources["latency"][self._link_number(link)] = _checked("latency", latency_s)
-        self._s.clock[0]["latency_changed"] = 1
+        self._s.clock[0]["changed"] = SEVERAL_CHANGES
 
     def set_speed(self, host: str, factor: float) -> None:
         """Change the availability of a host from now on: a factor of its peak speed."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ptaskmodel.engine.life import log_rate
 from ptaskmodel.engine.queues import set_end
-from ptaskmodel.engine.sharing_graph import find_sub_system, lay_sub_system, sub_system
 from ptaskmodel.engine.state import LOG_FULL, OK, UNSOLVED, numbers
+from ptaskmodel.engine.sub_system import find_sub_system, lay_sub_system, sub_system
 from ptaskmodel.jit import jit
 from ptaskmodel.sharing.bmf import solve_bmf
 from ptaskmodel.sharing.fairbottleneck import solve_fairbottleneck

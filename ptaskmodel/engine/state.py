@@ -45,6 +45,9 @@ SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
 # It did not: nothing is missing.
 OK = np.int64(-1)
 
+# Instead of the link that changed: none did, several may have.
+NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
+
 # What limits a task when no resource does: its own bound, nothing, its latency, its delay, that it
 # is suspended; the last one says that its rate has yet to be found.
 (
@@ -240,7 +243,7 @@ CLOCK = np.dtype(
         ("n_sub", INT),
         ("m_sub", INT),
         ("idle_profiles", INT),  # profile events in a row while no task progresses
-        ("latency_changed", INT),  # 1: bounds and laid-out stages must be looked at again
+        ("changed", INT),  # link whose latency or bandwidth needs stages laid out again, or:
         ("cut", INT),  # 1: a profile event cut the step
         ("unsolved", INT),  # 1: the sub-system waits for its rates
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
@@ -254,7 +257,7 @@ class State(NamedTuple):
 
     Few arrays, because each makes every kernel longer to compile: lists of tasks and resources are
     columns (``slot_...``) of their records, and the sub-system to solve lies in ``reals``,
-    ``integers`` and ``flags`` (see `sharing_graph.sub_system`).
+    ``integers`` and ``flags`` (see `sub_system.sub_system`).
     """
 
     clock: np.ndarray  # record 0 is the clock

@@ -13,6 +13,7 @@ from ptaskmodel.engine.state import (
     FOLLOWER,
     LATENCY,
     LOG,
+    NO_CHANGE,
     NODE,
     PROFILE,
     PROFILE_EVENT,
@@ -70,6 +71,7 @@ def new_state(platform: Platform) -> State:
     for name in ("oldest", "newest"):
         clock[name] = -1
     clock["free_nodes"] = -1
+    clock["changed"] = NO_CHANGE
     profiles, events = _profiles(platform)
     state = State(
         clock=clock,

@@ -15,11 +15,11 @@ from ptaskmodel.engine.changes import apply_profiles
 from ptaskmodel.engine.life import begin_ready
 from ptaskmodel.engine.loop import next_date, process
 from ptaskmodel.engine.placement import Placement
-from ptaskmodel.engine.sharing_graph import find_sub_system, lay_sub_system
 from ptaskmodel.engine.simulation import Simulation
 from ptaskmodel.engine.solving import apply_rates, is_alone, solve_alone
 from ptaskmodel.engine.state import ELEMENT, STAGE
 from ptaskmodel.engine.store import records
+from ptaskmodel.engine.sub_system import find_sub_system, lay_sub_system
 from ptaskmodel.jit import cache_directory, cached, mark_cached
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.sharing.bmf import solve_bmf
