@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
@@ -62,9 +67,30 @@ def test_references_are_not_counted():
 
 @compiled
 def test_callers_keep_their_arrays():
-    import sys
-
     before = sys.getrefcount(VALUES)
     for _ in range(100):
         largest_of_halves(VALUES)
     assert sys.getrefcount(VALUES) == before
+
+
+def test_fields_of_records_can_be_read_without_the_jit():
+    """An attribute that every numpy record has hides the field of that name."""
+    from ptaskmodel.engine import state
+
+    records = [kind for kind in vars(state).values() if isinstance(kind, np.dtype)]
+    names = {name for kind in records for name in kind.names or ()}
+    assert names
+    assert not {name for name in names if hasattr(np.void, name)}
+
+
+@compiled
+def test_the_worked_examples_pass_without_the_jit():
+    tests = Path(__file__).parent / "engine" / "test_spec_examples.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "not jit", "-p", "no:cacheprovider", tests],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -91,13 +91,13 @@ def apply_profile(s, profile, o):
     p.position += 1
     if p.position == p.count:
         p.position = 0
-        p.round += 1
+        p.rounds += 1
     if p.position == 0 and p.period == INFINITY:
         p.next_date = INFINITY
     else:
         p.next_date = s.profile_events[p.first + p.position].date
-        if p.round > 0:
-            p.next_date += p.round * p.period
+        if p.rounds > 0:
+            p.next_date += p.rounds * p.period
 
 
 @jit

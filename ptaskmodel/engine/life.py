@@ -121,14 +121,14 @@ def end_stage(s, task):
         end_task(s, task, FAILED)
         return
     program = s.programs[t.program]
-    if t.stage + 1 == program.count and t.repeat + 1 == program.repeat:
+    if t.stage + 1 == program.count and t.rounds + 1 == program.rounds:
         end_task(s, task, COMPLETED)
         return
     leave(s, task, READY)
     t.stage += 1
     if t.stage == program.count:
         t.stage = 0
-        t.repeat += 1
+        t.rounds += 1
     queue(s, task)
 
 

@@ -82,7 +82,7 @@ class Programs:
             programs=enlarged(state.programs, len(self.works)), stages=enlarged(state.stages, last)
         )
         new = state.programs[known : len(self.works)]
-        new["first"], new["count"], new["repeat"] = self.first[known:], counts, repeats
+        new["first"], new["count"], new["rounds"] = self.first[known:], counts, repeats
         new["users"] = 0
         stages_ = state.stages[last - len(delays) : last]
         stages_[:] = (np.nan, -1, 0, 0.0, 0.0, 0.0, 1.0, np.inf)

@@ -17,6 +17,8 @@ of the tasks and resources that it touched.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptaskmodel.engine.state import RUNNING
 from ptaskmodel.jit import jit
 
@@ -275,7 +277,9 @@ def declassify(s, task):
             was_full = before > r.capacity * STRICTLY_LESS
             r.enabled -= 1
             r.violations -= node.violates
-            r.demand -= node.usage * t.top
+            # A demand without limit stays so until nobody is left.
+            if r.demand < np.inf:
+                r.demand -= node.usage * t.top
             if r.enabled > 0 and can_limit(s, r, before):
                 if r.mark != TOUCHED:
                     touch(s, node.resource)

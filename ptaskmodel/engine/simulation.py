@@ -389,7 +389,8 @@ class Simulation:
             at = int(self._s.clock[0]["events"]) + EVENTS_PER_SLICE
             options = options._replace(pause_at=at)
         while True:
-            status = run(self._s, options)
+            with as_compiled():
+                status = run(self._s, options)
             if status == LAYOUT:
                 self._lay_ahead(int(self._s.clock[0]["argument"]))
             elif status == GROW_NODES:
@@ -597,7 +598,8 @@ class Simulation:
         self._change(RESUME, task.index)
 
     def _change(self, what: int, number: int, value: float = 0.0) -> None:
-        change(self._s, what, number, float(value), self._options.gamma)
+        with as_compiled():
+            change(self._s, what, number, float(value), self._options.gamma)
 
     def _check_alive(self, task: TaskRef) -> None:
         if self._s.tasks["state"][task.index] >= ENDED:
@@ -757,6 +759,11 @@ class Snapshot:
     def restart(self) -> Simulation:
         """A new simulation in the state of the snapshot."""
         return self._simulation.fork()
+
+
+def as_compiled() -> np.errstate:
+    """Lets interpreted kernels divide by zero without a word, as compiled ones do."""
+    return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 
 
 def _solver_code(solver: str, parallel: bool) -> int:

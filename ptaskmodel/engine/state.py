@@ -91,7 +91,7 @@ TASK = np.dtype(
         ("followers", INT),  # head of the list of those that wait for this one, -1: none
         ("program", INT),
         ("stage", INT),  # position in the program
-        ("repeat", INT),  # rounds of the program already begun
+        ("rounds", INT),  # rounds of the program already begun
         ("started", REAL),
         ("finished", REAL),
         ("latency_bytes", REAL),  # largest latency * bytes of the stage's flows
@@ -180,7 +180,7 @@ STAGE = np.dtype(
     align=True,
 )
 
-PROGRAM = np.dtype([("first", INT), ("count", INT), ("repeat", INT), ("users", INT)], align=True)
+PROGRAM = np.dtype([("first", INT), ("count", INT), ("rounds", INT), ("users", INT)], align=True)
 
 FOLLOWER = np.dtype([("task", INT), ("next", INT)], align=True)
 
@@ -196,7 +196,7 @@ PROFILE = np.dtype(
         ("count", INT),
         ("period", REAL),  # inf: once
         ("position", INT),
-        ("round", INT),
+        ("rounds", INT),
         ("next_date", REAL),
     ],
     align=True,

@@ -655,3 +655,21 @@ def test_nothing_gives_more_than_it_has_and_all_is_served(seed: int, solver: str
         if uses:
             # In units of progress: 1 stands for all its flop and all its bytes.
             assert served == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_link_without_bandwidth_stops_all_its_users(platform: pm.Platform, solver: str) -> None:
+    """Also those that are left when another goes: what nobody could fill would limit nobody."""
+    sim = pm.Simulation(platform, solver=solver)
+    first, second = (sim.add(pm.ParallelTask(["a", "b"], flows=[(0, 1, 1000)])) for _ in range(2))
+    sim.advance_to(1.0)
+    sim.set_bandwidth("l", 0.0)
+    sim.advance_to(2.0)
+    sim.cancel(first)
+    sim.add(pm.ParallelTask(["a", "b"], flows=[(0, 1, 100)]))
+    sim.advance_to(5.0)
+    assert second.rate == 0.0
+    sim.set_bandwidth("l", 100.0)
+    sim.run()
+    # 50 B in the first second; then 100 B each, and 850 B alone.
+    assert sim.makespan == pytest.approx(5.0 + 2.0 + 8.5)
