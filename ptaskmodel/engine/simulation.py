@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+import numba
 import numpy as np
 
 from ptaskmodel.engine import solving
@@ -103,6 +105,7 @@ STATE_NAMES = {
     DEPENDENCY_FAILED: "dependency_failed",
 }
 
+NOTHING_ELSE = nullcontext()
 EVENTS_PER_SLICE = 20_000
 # Tasks laid out ahead when the loop asks for one: fewer returns to Python.
 AHEAD_TASKS = 2048
@@ -263,7 +266,11 @@ class Simulation:
             for task, where in zip(tasks, hosts, strict=True)
         ]
         self._s = self._programs.enter(self._s)
-        np.add.at(self._s.programs["users"], programs, 1)
+        users = self._s.programs["users"]
+        if len(programs) == 1:
+            users[programs[0]] += 1
+        else:
+            np.add.at(users, programs, 1)
         records = self._s.tasks[first:last]
         records[:] = task_template()[0]
         records["start"] = [task.start_s for task in tasks]
@@ -455,6 +462,8 @@ class Simulation:
         self._lay(task)
         first = max(task + 1, self._laid_to)
         self._laid_to = min(first + AHEAD_TASKS, len(self._facts))
+        if first >= self._laid_to:
+            return
         s = self._s
         records = s.tasks[first : self._laid_to]
         waiting = np.isin(records["state"], (WAITING, READY)) & np.isnan(records["started"])
@@ -761,8 +770,10 @@ class Snapshot:
         return self._simulation.fork()
 
 
-def as_compiled() -> np.errstate:
+def as_compiled() -> AbstractContextManager[None]:
     """Lets interpreted kernels divide by zero without a word, as compiled ones do."""
+    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return NOTHING_ELSE
     return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 
 

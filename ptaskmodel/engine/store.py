@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numba
 import numpy as np
 
@@ -50,8 +52,9 @@ def as_records(array: np.ndarray) -> np.ndarray:
     return array.view(np.recarray) if numba.config.DISABLE_JIT else array  # type: ignore[attr-defined]
 
 
+@functools.cache
 def task_template() -> np.ndarray:
-    """One task record with the values that a new task has."""
+    """One task record with the values that a new task has, not to be written to."""
     template = records(1, TASK)
     for name in ("walltime", "rate_bound", "bound"):
         template[name] = INFINITY

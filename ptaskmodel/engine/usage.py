@@ -6,6 +6,7 @@ The only place that knows both tasks and platforms. Resources are numbered: host
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -163,11 +164,9 @@ class Layout:
 
     def _cpu(self, flops: FloatArray, where: IntArray) -> Columns:
         """The elements on hosts: one for each entry, or one for each host."""
-        if self.repeats or len(where) == 1:
+        if self.repeats or len(set(where.tolist())) == len(where):
             return where, flops, flops, flops
         hosts, inverse = np.unique(where, return_inverse=True)
-        if len(hosts) == len(where):
-            return where, flops, flops, flops
         total = np.bincount(inverse, weights=flops).astype(np.float64)
         largest = np.zeros(len(hosts))
         np.maximum.at(largest, inverse, flops)
@@ -273,12 +272,16 @@ class Layout:
                 middle = self._crossing(hosts[0], others[0])
                 if middle is None:
                     return False
-                paths = [self._way_out(host, other, others[0]) for host in hosts]
+                known, out, into = self._ways.get, 2 * other, 2 * zone + 1
+                paths = [
+                    known((host, out)) or self._way_out(host, other, others[0]) for host in hosts
+                ]
                 paths.append(middle)
-                paths += [self._way_in(host, zone, hosts[0]) for host in others]
-                lengths += [len(path) for path in paths]
-                for path in paths:
-                    links += path
+                paths += [
+                    known((host, into)) or self._way_in(host, zone, hosts[0]) for host in others
+                ]
+                lengths += map(len, paths)
+                links += itertools.chain.from_iterable(paths)
                 crossings.append((len(hosts), len(others)))
         start = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=start[1:])
@@ -305,18 +308,12 @@ class Layout:
 
     def _way_out(self, host: int, zone: int, there: int) -> tuple[int, ...]:
         """Links from a host to where its zone is left for ``zone``, which holds host ``there``."""
-        key = (host, 2 * zone)
-        found = self._ways.get(key)
-        if found is None:
-            found = self._ways[key] = self.platform.route_parts(host, there).up
+        found = self._ways[host, 2 * zone] = self.platform.route_parts(host, there).up
         return found
 
     def _way_in(self, host: int, zone: int, there: int) -> tuple[int, ...]:
         """Links from where the zone of a host is entered from ``zone``, which holds ``there``."""
-        key = (host, 2 * zone + 1)
-        found = self._ways.get(key)
-        if found is None:
-            found = self._ways[key] = self.platform.route_parts(there, host).down
+        found = self._ways[host, 2 * zone + 1] = self.platform.route_parts(there, host).down
         return found
 
     def lay_together(
