@@ -46,7 +46,7 @@ def expected(simulation: pm.Simulation) -> dict[tuple[int, int], float]:
                 continue
             row = simulation.stage_row(stage)
             for r, asked in zip(row.resource.tolist(), row.usage.tolist(), strict=True):
-                found[k, r] += asked * row.amount * int(program["repeat"])
+                found[k, r] += asked * row.amount * int(program["rounds"])
     return found
 
 
