@@ -209,10 +209,9 @@ class Simulation:
             raise
         self._register(tasks, hosts, first)
         self._chain(waits)
-        last = first + len(tasks)
-        self._s = room_for_timers(self._s, last - int(self._s.clock[0]["n_admitted"]))
+        self._s = room_for_timers(self._s, 0)
         self._idle = False
-        return range(first, last)
+        return range(first, len(self._facts))
 
     def _host_numbers(self, task: Task) -> tuple[int, ...]:
         try:

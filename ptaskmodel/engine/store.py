@@ -189,9 +189,11 @@ def _with_scratch(state: State) -> State:
 
 
 def room_for_timers(state: State, count: int) -> State:
-    """A state with room for so many more timers."""
+    """A state with room for so many more timers, beside those of tasks still to be admitted."""
+    clock = state.clock[0]
+    coming = int(clock["n_tasks"] - clock["n_admitted"])
     return state._replace(
-        timers=enlarged(state.timers, int(state.clock[0]["n_timers"]) + count + 4)
+        timers=enlarged(state.timers, int(clock["n_timers"]) + coming + count + 4)
     )
 
 

@@ -673,3 +673,18 @@ def test_a_link_without_bandwidth_stops_all_its_users(platform: pm.Platform, sol
     sim.run()
     # 50 B in the first second; then 100 B each, and 850 B alone.
     assert sim.makespan == pytest.approx(5.0 + 2.0 + 8.5)
+
+
+def test_delays_that_go_on_beside_tasks_not_begun_yet(sim: pm.Simulation) -> None:
+    """Both need room for their timers before the next run."""
+    delays = [sim.add(pm.Delay(10.0, ["a"])) for _ in range(20)]
+    sim.advance_to(1.0)
+    for delay in delays:
+        sim.suspend(delay)
+    later = sim.add_all([pm.Delay(1.0, ["a"], start_s=100.0) for _ in range(40)])
+    for delay in delays:
+        sim.resume(delay)
+    assert len(sim._s.timers) > len(later) + int(sim._s.clock[0]["n_timers"])
+    sim.run()
+    dates = [record.finish_time for record in sim.records()]
+    assert dates == [10.0] * 20 + [101.0] * 40
