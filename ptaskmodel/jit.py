@@ -156,26 +156,27 @@ def entry(function: Callable, *, allocates: bool = False) -> Any:
     Unless it ``allocates`` arrays or returns some, it counts no references to them: its callers
     hold them, and each count would be an atomic operation.
     """
-    cache = cache_directory() is not None
-    return numba.njit(cache=cache, error_model="numpy", _nrt=allocates)(function)  # type: ignore[call-overload]
+    return _njit(function, cache=cache_directory() is not None, _nrt=allocates)
 
 
 def jit(function: Callable, *, allocates: bool = False) -> Any:
     """Compile a kernel as a part of those that call it; called from Python, it becomes an entry."""
-    kernel = numba.njit(error_model="numpy", _nrt=allocates, pipeline_class=_PartCompiler)(  # type: ignore[call-overload]
-        function
-    )
+    kernel = _njit(function, _nrt=allocates, pipeline_class=_PartCompiler)
     if kernel is not function:
-        alone = entry(function, allocates=allocates)
+        alone = functools.cache(lambda: entry(function, allocates=allocates))
         # Numba's dispatcher is to find no machine code and to ask for it: it is sent to the entry.
         kernel._insert = lambda *_: None
-        kernel._compile_for_args = lambda *_, **__: alone
+        kernel._compile_for_args = lambda *_, **__: alone()
     return kernel
 
 
 def inlined(function: Callable) -> Any:
     """Copy a small function that returns arrays into the kernels that call it."""
-    kernel = numba.njit(error_model="numpy", _nrt=False, inline="always")(function)  # type: ignore[call-overload]
+    kernel = _njit(function, _nrt=False, inline="always")
     if kernel is not function:
         kernel._compile_for_args = lambda *_, **__: function
     return kernel
+
+
+def _njit(function: Callable, **options: Any) -> Any:
+    return numba.njit(error_model="numpy", **options)(function)

@@ -127,7 +127,7 @@ def batch(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.output import check_output_directory
-    from ptaskmodel.results.records import provenance
+    from ptaskmodel.results.records import choices, provenance
     from ptaskmodel.workload.reading import Cleaning, read_workload
 
     wanted = {
@@ -152,14 +152,14 @@ def batch(
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = _without_larger(workload, platform, chosen)
-    if chosen.profiles == "ptask" or not only_delays(workload):
-        ready_kernels()
     delays = chosen.profiles == "delay" or (chosen.profiles == "as-given" and only_delays(workload))
     if delays and (traces or attribution):
         raise SimulationError(
             f"{'--trace' if traces else '--attribution'}: every job is a delay, which uses no host "
             "and no link; --profiles ptask makes parallel tasks of delays"
         )
+    if chosen.profiles == "ptask" or not only_delays(workload):
+        ready_kernels()
 
     def run(observation: Callable[[Any], Any] | None = None) -> tuple[BatchResult, dict[str, Any]]:
         result = _run(run_batch, platform, workload, chosen, observation, not as_json)
@@ -172,7 +172,7 @@ def batch(
             "allocation": chosen.allocation,
             "notes": list(result.notes),
             "simulation_wall_time_s": result.simulation_s,
-            **_engine_facts(result),
+            **({} if result.simulation is None else choices(result.simulation)),
             **metrics(result.schedule, tau_s=tau, alone_s=result.alone_s),
             **provenance([platform_file, workload_file]),
         }
@@ -236,18 +236,6 @@ def _run(
         return run_batch(platform, workload, options, progress, observation)
 
 
-def _engine_facts(result: BatchResult) -> dict[str, Any]:
-    """What was chosen of the engine, if the jobs needed it."""
-    simulation = result.simulation
-    if simulation is None:
-        return {}
-    return {
-        "solver": simulation.solver,
-        "network_model": simulation.network_model.name,
-        "count": simulation.count,
-    }
-
-
 def _run_and_write(
     output: Path,
     run: Callable[..., tuple[BatchResult, dict[str, Any]]],
@@ -269,7 +257,7 @@ def _run_and_write(
             observed.extend(made.files)
             return made
 
-        result, summary = run(observation if traces or attribution else None)
+        result, summary = run(observation)
         files = write_schedule(
             directory,
             result.schedule,

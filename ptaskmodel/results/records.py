@@ -87,12 +87,19 @@ def summarise(
         "tasks": len(records),
         "counts": dict(sorted(counts.items())),
         "events": simulation.events,
-        "solver": simulation.solver,
-        "network_model": simulation.network_model.name,
-        "count": simulation.count,
+        **choices(simulation),
         "end_date": simulation.now,
         "simulation_wall_time_s": wall_time_s,
         **provenance(inputs),
+    }
+
+
+def choices(simulation: Simulation) -> dict[str, str]:
+    """What a summary says of how the platform was shared."""
+    return {
+        "solver": simulation.solver,
+        "network_model": simulation.network_model.name,
+        "count": simulation.count,
     }
 
 
