@@ -17,7 +17,7 @@ import ptaskmodel
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 # What is documented besides the names of `ptaskmodel` itself.
 _MORE = {
-    "ptaskmodel.engine.simpy_bridge": ("SimPy", ["SimPyBridge", "TaskNotCompletedError"]),
+    "ptaskmodel.bridges.simpy_bridge": ("SimPy", ["SimPyBridge", "TaskNotCompletedError"]),
     "ptaskmodel.sharing": (
         "Sharing",
         [

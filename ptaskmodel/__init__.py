@@ -10,8 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.refs import Observer, TaskRecord, TaskRef
-    from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.errors import (
         PlatformError,
         PTaskModelError,
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
         WorkloadError,
     )
     from ptaskmodel.platform import Platform, load_platform
+    from ptaskmodel.simulation.refs import Observer, TaskRecord, TaskRef
+    from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.tasks import (
         Delay,
         DelayWork,
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 _NAMES_BY_MODULE = {
-    "ptaskmodel.engine.simulation": ("Observer", "Simulation", "TaskRecord", "TaskRef"),
+    "ptaskmodel.simulation.simulation": ("Observer", "Simulation", "TaskRecord", "TaskRef"),
     "ptaskmodel.errors": (
         "PTaskModelError",
         "PlatformError",

@@ -27,7 +27,13 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
 PACKAGE = Path(__file__).resolve().parent
-KERNEL_SOURCES = ("jit.py", "sharing/*.py", "engine/*.py", "platform/routing/*.py")
+KERNEL_SOURCES = (
+    "jit.py",
+    "sharing/*.py",
+    "core/*.py",
+    "core/patterns/*.py",
+    "platform/routing/*.py",
+)
 
 
 @functools.cache

@@ -9,8 +9,8 @@ import numpy as np
 from engine_runner import finish, prepare
 
 import ptaskmodel as pm
+from ptaskmodel.recording.intervals import Phases, Recorder, Uses
 from ptaskmodel.results.trace import Trace
-from ptaskmodel.results.usage import Phases, Recorder, Uses
 
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

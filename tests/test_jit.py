@@ -78,7 +78,7 @@ def test_callers_keep_their_arrays():
 
 def test_fields_of_records_can_be_read_without_the_jit():
     """An attribute that every numpy record has hides the field of that name."""
-    from ptaskmodel.engine import state
+    from ptaskmodel.core import state
 
     records = [kind for kind in vars(state).values() if isinstance(kind, np.dtype)]
     names = {name for kind in records for name in kind.names or ()}
@@ -88,7 +88,7 @@ def test_fields_of_records_can_be_read_without_the_jit():
 
 @compiled
 def test_the_worked_examples_pass_without_the_jit():
-    tests = Path(__file__).parent / "engine" / "test_spec_examples.py"
+    tests = Path(__file__).parent / "simulation" / "test_spec_examples.py"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "not jit", "-p", "no:cacheprovider", tests],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},

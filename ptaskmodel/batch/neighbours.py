@@ -19,7 +19,7 @@ from ptaskmodel.batch.state import KILLED, WALLTIME
 from ptaskmodel.platform.model import FATPIPE
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.simulation import Simulation
+    from ptaskmodel.simulation.simulation import Simulation
 
 
 class _Phase:

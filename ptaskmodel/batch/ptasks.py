@@ -10,9 +10,9 @@ from ptaskmodel.batch.execution import DelayExecution, Ended
 from ptaskmodel.batch.hostset import HostSet, first_hosts, members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME, Run
-from ptaskmodel.engine.refs import TaskRef
-from ptaskmodel.engine.simulation import Simulation
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.simulation.refs import TaskRef
+from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.profiles import Bound, bind, work_delay_s
 from ptaskmodel.workload.tasks import Task, Work

@@ -144,7 +144,7 @@ class _Runner:
         self._alone: Any = None
 
     def new_simulation(self) -> Any:
-        from ptaskmodel.engine.simulation import Simulation
+        from ptaskmodel.simulation.simulation import Simulation
 
         return Simulation(
             self.machine.platform,

@@ -30,7 +30,7 @@ from ptaskmodel.calibration.results import (
     is_endpoint,
     summarise,
 )
-from ptaskmodel.engine.simulation import Simulation
+from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import FloatArray, ParallelWork, SequenceWork, Task
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 from ptaskmodel.apps.interference import OnOff, interference_tasks
 from ptaskmodel.calibration.apply import scale_work
 from ptaskmodel.calibration.measurements import Measurement, MeasurementError
-from ptaskmodel.engine.simulation import Simulation
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform, load_platform
+from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import FloatArray, ParallelWork, SequenceWork, Task, Work
 from ptaskmodel.workload.tasks_json import load_tasks
 

@@ -17,8 +17,8 @@ from ptaskmodel.errors import SimulationError, WorkloadError
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.run import BatchOptions, BatchResult
-    from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.platform.platform import Platform
+    from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.jobs import Workload
 
 SHOWN = (

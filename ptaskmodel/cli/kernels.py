@@ -12,8 +12,8 @@ TYPICAL_S = 20
 def ready_kernels() -> None:
     """Compile the kernels if that has not been done, and say so on stderr."""
     with collector_at_rest():
-        import ptaskmodel.engine.simulation  # noqa: F401  (the slow import)
-        from ptaskmodel import engine, jit
+        import ptaskmodel.simulation.simulation  # noqa: F401  (the slow import)
+        from ptaskmodel import jit, simulation
 
     if jit.cached():
         return
@@ -25,4 +25,4 @@ def ready_kernels() -> None:
         "`ptaskmodel warmup` does it ahead)",
         err=True,
     )
-    engine.warmup(everything=False)
+    simulation.warmup(everything=False)

@@ -16,8 +16,8 @@ from ptaskmodel.cli.table import text_table
 from ptaskmodel.errors import PTaskModelError
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.refs import TaskRecord
-    from ptaskmodel.engine.simulation import Simulation
+    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.simulation.simulation import Simulation
 
 SHOWN_ALL = 12
 SHOWN_EACH = 5
@@ -114,8 +114,8 @@ def simulate(
         raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
     ready_kernels()
 
-    from ptaskmodel.engine.simulation import Simulation
     from ptaskmodel.results.records import record_as_json, summarise
+    from ptaskmodel.simulation.simulation import Simulation
 
     simulation = Simulation(platform, solver=solver, network_model=network_model, count=count)
     simulation.add_all(tasks)
@@ -146,10 +146,10 @@ def _run_and_write(
     attribution: bool,
 ) -> tuple[dict[str, Any], list[TaskRecord]]:
     """Run, recording what is asked for, and write the results; returns summary and records."""
+    from ptaskmodel.recording.alone import times_alone
     from ptaskmodel.results.observing import Observation
     from ptaskmodel.results.output import whole_directory
     from ptaskmodel.results.records import write_results
-    from ptaskmodel.results.slowdown import times_alone
 
     with whole_directory(output) as place:
         with Observation(simulation, place, traces, attribution) as observation:

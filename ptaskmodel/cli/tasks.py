@@ -25,7 +25,7 @@ def tasks() -> None:
 )
 def validate(file: Path, platform_file: Path | None) -> None:
     """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
-    from ptaskmodel.engine.task_checks import check_tasks
+    from ptaskmodel.simulation.task_checks import check_tasks
     from ptaskmodel.workload.json_document import read_json
     from ptaskmodel.workload.tasks_json import load_tasks
 

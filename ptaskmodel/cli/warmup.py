@@ -10,10 +10,10 @@ import click
 @click.command()
 def warmup() -> None:
     """Compile the simulation kernels, so that the first simulation need not."""
-    from ptaskmodel import engine, jit
+    from ptaskmodel import jit, simulation
 
     began = time.perf_counter()
-    engine.warmup()
+    simulation.warmup()
     where = jit.cache_directory()
     took = f"ready in {time.perf_counter() - began:.1f} s"
     if where is None:

@@ -13,11 +13,11 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.results.limits import WAITING, limit_name
+from ptaskmodel.recording.limits import WAITING, limit_name
 from ptaskmodel.results.trace import Trace
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.usage import FloatArray, IntArray, Phases, Uses
+    from ptaskmodel.recording.intervals import FloatArray, IntArray, Phases, Uses
     from ptaskmodel.workload.tasks import Task
 
 BOTTLENECKS, ATTRIBUTION = "bottlenecks.csv", "attribution.csv"
@@ -256,6 +256,6 @@ def _joined(batches: list[Columns]) -> Columns:
 
 def _stages(task: Task) -> int:
     """Number of stages of a task, all rounds counted."""
-    from ptaskmodel.engine.programs import unrolled
+    from ptaskmodel.simulation.programs import unrolled
 
     return len(unrolled(task.work))

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.limits import WAITING
+from ptaskmodel.recording.limits import WAITING
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.plots import BLUE, GREY, RED, new_figure, time_unit
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ptaskmodel.recording.intervals import Listener, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
 from ptaskmodel.results.trace import trace_file
-from ptaskmodel.results.usage import Listener, Recorder
 from ptaskmodel.results.utilisation import UTILISATION, Utilisation
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from ptaskmodel.engine.simulation import Simulation
+    from ptaskmodel.simulation.simulation import Simulation
 
 
 class Observation:

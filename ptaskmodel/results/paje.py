@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import LIMIT_NOTHING
-from ptaskmodel.results.limits import limit_name
+from ptaskmodel.core.state import LIMIT_NOTHING
+from ptaskmodel.recording.intervals import Recorder
+from ptaskmodel.recording.limits import limit_name
 from ptaskmodel.results.trace import TextTrace
-from ptaskmodel.results.usage import Recorder
 
 # number, name, fields after the date
 EVENTS = (

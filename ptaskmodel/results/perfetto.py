@@ -12,9 +12,9 @@ import json
 
 import numpy as np
 
-from ptaskmodel.results.limits import limit_name
+from ptaskmodel.recording.intervals import Phases, Recorder, Uses
+from ptaskmodel.recording.limits import limit_name
 from ptaskmodel.results.trace import TextTrace, numbers
-from ptaskmodel.results.usage import Phases, Recorder, Uses
 
 TASKS_PROCESS = 1
 FIRST_RESOURCE = 2

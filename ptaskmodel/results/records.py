@@ -14,8 +14,8 @@ from ptaskmodel import __version__
 from ptaskmodel.results.output import FORMAT, SUMMARY, write_json
 
 if TYPE_CHECKING:
-    from ptaskmodel.engine.refs import TaskRecord
-    from ptaskmodel.engine.simulation import Simulation
+    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.simulation.simulation import Simulation
 
 TASKS = "tasks.csv"
 

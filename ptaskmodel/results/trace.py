@@ -20,7 +20,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.output import whole_file
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.usage import Listener, Phases, Recorder, Uses
+    from ptaskmodel.recording.intervals import Listener, Phases, Recorder, Uses
 
 # Batches that may wait to be written.
 PENDING = 2

@@ -14,7 +14,7 @@ import numpy as np
 from ptaskmodel.results.trace import Trace, numbers, quoted
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.usage import Recorder, Uses
+    from ptaskmodel.recording.intervals import Recorder, Uses
 
 UTILISATION = "utilisation.csv"
 COLUMNS = ("resource", "kind", "start_s", "end_s", "share")

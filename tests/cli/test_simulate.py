@@ -163,7 +163,9 @@ def test_a_simulation_imports_no_library_that_it_does_not_need():
 def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
     warmed = []
     monkeypatch.setattr("ptaskmodel.jit.cached", lambda: False)
-    monkeypatch.setattr("ptaskmodel.engine.warmup", lambda everything: warmed.append(everything))
+    monkeypatch.setattr(
+        "ptaskmodel.simulation.warmup", lambda everything: warmed.append(everything)
+    )
     assert main(["simulate", PLATFORM, TASKS]) == 0
     said = capsys.readouterr().err
     assert said.startswith("compiling the simulation kernels (once, about ")

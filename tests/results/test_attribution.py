@@ -12,10 +12,10 @@ from recordings import Kept, busy_tasks, recorded, small_platform
 from scenarios import random_scenario
 
 import ptaskmodel as pm
-from ptaskmodel.results import usage
+from ptaskmodel.recording import intervals
+from ptaskmodel.recording.alone import times_alone
+from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.results.attribution import Attribution
-from ptaskmodel.results.slowdown import times_alone
-from ptaskmodel.results.usage import Recorder
 from ptaskmodel.results.utilisation import BINS, Utilisation
 
 HIDDEN = """<?xml version="1.0"?>
@@ -70,7 +70,7 @@ def test_spells_tile_the_lives_of_random_scenarios(seed):
 
 @pytest.mark.parametrize("gathered", [5, 1 << 15])
 def test_batches_make_no_difference(tmp_path, monkeypatch, gathered):
-    monkeypatch.setattr(usage, "GATHERED", gathered)
+    monkeypatch.setattr(intervals, "GATHERED", gathered)
     simulation = pm.Simulation(small_platform(tmp_path))
     simulation.add_all(busy_tasks(np.random.default_rng(3), 40))
     attribution = attributed(simulation)
@@ -169,7 +169,7 @@ def test_a_task_on_its_own_is_not_slowed_down(seed):
 
 @pytest.mark.parametrize("gathered", [16, 1 << 15])
 def test_utilisation_is_the_mean_of_the_shares(tmp_path, monkeypatch, gathered):
-    monkeypatch.setattr(usage, "GATHERED", gathered)
+    monkeypatch.setattr(intervals, "GATHERED", gathered)
     simulation = pm.Simulation(small_platform(tmp_path))
     simulation.add_all(busy_tasks(np.random.default_rng(5), 40))
     kept, utilisation = Kept(), Utilisation()

@@ -16,11 +16,11 @@ from scenarios import random_flow_scenario, random_scenario
 
 import ptaskmodel as pm
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results import usage
+from ptaskmodel.recording import intervals
+from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.results.paje import PajeTrace
 from ptaskmodel.results.perfetto import PerfettoTrace
 from ptaskmodel.results.trace import CsvTrace, ParquetTrace, trace_file
-from ptaskmodel.results.usage import Recorder
 
 SEEDS = range(40)
 
@@ -40,7 +40,7 @@ def expected(simulation: pm.Simulation) -> dict[tuple[int, int], float]:
     for k, record in enumerate(simulation.records()):
         if record.final_state != "completed":
             continue
-        program = simulation._s.programs[simulation._s.tasks["program"][k]]
+        program = simulation._s.programs[simulation._s.activities["program"][k]]
         for stage in range(program["first"], program["first"] + program["count"]):
             if isinstance(programs.stage_work[stage], pm.DelayWork):
                 continue
@@ -76,8 +76,8 @@ def test_integrals_under_flow_models(seed):
 
 
 def test_integrals_with_sequences_in_small_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(usage, "GATHERED", 7)
-    monkeypatch.setattr(usage, "HANDED_OVER", 20)
+    monkeypatch.setattr(intervals, "GATHERED", 7)
+    monkeypatch.setattr(intervals, "HANDED_OVER", 20)
     simulation = pm.Simulation(small_platform(tmp_path))
     simulation.add_all(busy_tasks(np.random.default_rng(1), 60))
     kept = Kept()

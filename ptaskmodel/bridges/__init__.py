@@ -1,0 +1,1 @@
+"""Other programs on top of a simulation."""

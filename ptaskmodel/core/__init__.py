@@ -1,0 +1,1 @@
+"""When: activities on resources, one queue of dates, one stream of events."""

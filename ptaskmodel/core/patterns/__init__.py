@@ -1,0 +1,1 @@
+"""Works routed into patterns: what they ask of each resource."""

@@ -1,0 +1,484 @@
+"""A work on hosts, laid on its routes: what it asks of each resource, and its latency.
+
+The only place that knows both tasks and platforms. Resources are numbered: hosts first, then links.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.core.patterns.clusters import Clusters
+from ptaskmodel.core.patterns.laying import (
+    Tally,
+    add_crossings,
+    add_routes,
+    add_walks,
+    add_zone_all_to_all,
+    clear,
+    lay_stages,
+)
+from ptaskmodel.core.patterns.network_models import CROSS_TRAFFIC, NetworkModel
+from ptaskmodel.core.patterns.placement import Demands, Placement
+from ptaskmodel.errors import RouteError, SimulationError
+from ptaskmodel.platform import Platform
+from ptaskmodel.platform.model import FATPIPE, WIFI
+from ptaskmodel.platform.routing.walks import LONGEST
+from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+# resource, usage, share, largest: see `Row`
+Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
+
+COUNTS = ("task", "flow", "pair")
+ROUTES_REMEMBERED = 200_000
+WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHARED link"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """What a stage asks: resource[k] serves usage[k] per unit of progress, share[k] is compared.
+
+    largest[k]: the largest of the parts of usage[k], which on a host is what one core has to do.
+    amount: units of progress to make; latency_s is waited first; latency_bytes: the largest
+    latency * bytes of its flows (for the TCP window); penalty: 1 / its weight in the sharing;
+    bound: its largest rate.
+    """
+
+    resource: IntArray
+    usage: FloatArray
+    share: FloatArray
+    largest: FloatArray
+    amount: float
+    latency_s: float
+    latency_bytes: float
+    penalty: float = 1.0
+    bound: float = np.inf
+
+
+class Layout:
+    """Lays works on a platform's routes.
+
+    resources: the records of a simulation, whose current latencies and bandwidths are read.
+    count: who counts as one competitor on a link: the task, each flow, or each pair of hosts.
+    repeats: keep one element for each entry of a repeated host (fairbottleneck), or merge them.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        model: NetworkModel,
+        count: str,
+        repeats: bool,
+        resources: np.ndarray,
+    ) -> None:
+        if count not in COUNTS:
+            raise SimulationError(
+                f"count {count!r} is not known; choose one of {', '.join(COUNTS)}"
+            )
+        self.platform = platform
+        self.model = model
+        self.count = count
+        self.repeats = repeats
+        self.latency_s: FloatArray = resources["latency"]
+        self.bandwidth_Bps: FloatArray = resources["capacity"]
+        self.n_hosts = len(platform.hosts)
+        size = self.n_hosts + len(platform.links)
+        self.fatpipe = np.zeros(size, dtype=np.bool_)
+        self.wifi = {self.n_hosts + link.index for link in platform.links if link.policy == WIFI}
+        for link in platform.links:
+            self.fatpipe[self.n_hosts + link.index] = link.policy == FATPIPE
+        self.clusters = Clusters(platform)
+        self._tally = _new_tally(size, 64)
+        self._routes: dict[int, tuple[IntArray, float]] = {}
+        self._ways: dict[tuple[int, int], tuple[int, ...] | None] = {}
+
+    def on(self, resources: np.ndarray) -> Layout:
+        """The same layout reading other records."""
+        twin = copy.copy(self)
+        twin.latency_s, twin.bandwidth_Bps = resources["latency"], resources["capacity"]
+        twin._tally = _new_tally(len(self._tally.place), len(self._tally.resource))
+        return twin
+
+    def lay(
+        self, work: ParallelWork | HomogeneousWork, hosts: Sequence[int], competitors: float | None
+    ) -> Row:
+        """The row of a work on hosts (indices).
+
+        Raises RouteError where bytes have no way to go, SimulationError where the network model
+        cannot express the work.
+        """
+        if not self.model.parallel:
+            if isinstance(work, HomogeneousWork):
+                work = expand(work, len(hosts))
+            return self._single(work, hosts)
+        clear(self._tally)
+        where = np.array(hosts, dtype=np.int64)
+        if isinstance(work, HomogeneousWork):
+            flops, size = work.per_rank(len(hosts))
+            cpu = self._cpu(np.full(len(hosts), flops), where)
+            if size > 0.0 and len(hosts) > 1:
+                self._all_to_all(where, size)
+        else:
+            cpu = self._cpu(work.flops, where)
+            if len(work.flow_bytes):
+                self._flows(work, where)
+        parts = zip(cpu, self._tallied(), strict=True)
+        resource, usage, share, largest = (np.concatenate(both) for both in parts)
+        if competitors is not None:
+            share = usage / competitors
+        amount = 1.0 if usage.any() else 0.0
+        latency, latency_bytes = self._tally.worst.tolist()
+        return Row(resource, usage, share, largest, amount, latency, latency_bytes)
+
+    def _route(self, src: int, dst: int) -> tuple[IntArray, float]:
+        """Links (resource numbers) of a route and the latency that they do not account for."""
+        key = src * self.n_hosts + dst
+        found = self._routes.get(key)
+        if found is None:
+            found = self._find_route(src, dst)
+            if len(self._routes) >= ROUTES_REMEMBERED:
+                self._routes.clear()
+            self._routes[key] = found
+        return found
+
+    def _find_route(self, src: int, dst: int) -> tuple[IntArray, float]:
+        parts = self.platform.route_parts(src, dst)
+        links = np.array(parts.links, dtype=np.int64) + self.n_hosts
+        names = self.platform.hosts[src].name, self.platform.hosts[dst].name
+        if not len(links) and src != dst and parts.extra_latency_s == 0.0:
+            raise RouteError(
+                f"no route from {names[0]!r} to {names[1]!r}, yet a task sends bytes there; "
+                "declare one in the platform"
+            )
+        if self.wifi and not self.wifi.isdisjoint(links.tolist()):
+            raise SimulationError(WIFI_LINK)
+        return links, parts.extra_latency_s
+
+    def _cpu(self, flops: FloatArray, where: IntArray) -> Columns:
+        """The elements on hosts: one for each entry, or one for each host."""
+        if self.repeats or len(set(where.tolist())) == len(where):
+            return where, flops, flops, flops
+        hosts, inverse = np.unique(where, return_inverse=True)
+        total = np.bincount(inverse, weights=flops).astype(np.float64)
+        largest = np.zeros(len(hosts))
+        np.maximum.at(largest, inverse, flops)
+        return hosts, total, largest if self.count == "flow" else total, largest
+
+    def _flows(self, work: ParallelWork, where: IntArray) -> None:
+        """Add flows between ranks to the tally."""
+        sources, targets = where[work.flow_from], where[work.flow_to]
+        amount = largest = work.flow_bytes
+        flows = np.ones(len(amount))
+        if len(set(where.tolist())) < len(where):
+            key = sources * self.n_hosts + targets
+            pairs, inverse = np.unique(key, return_inverse=True)
+            sources, targets = np.divmod(pairs, self.n_hosts)
+            amount = np.bincount(inverse, weights=work.flow_bytes).astype(np.float64)
+            largest = np.zeros(len(pairs))
+            np.maximum.at(largest, inverse, work.flow_bytes)
+            flows = np.bincount(inverse).astype(np.float64)
+        self._pairs(sources, targets, amount, largest, flows)
+
+    def _pairs(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        amount: FloatArray,
+        largest: FloatArray,
+        flows: FloatArray,
+    ) -> None:
+        """Add what goes between distinct pairs of hosts to the tally."""
+        zones = {self.clusters.zone[host] for host in {*sources.tolist(), *targets.tolist()}}
+        if len(zones) == 1 and (cluster := self.clusters[zones.pop()]) is not None:
+            number = self.platform.local_numbers
+            route = np.empty(int(cluster.table[LONGEST]), dtype=np.int64)
+            self._make_room(len(sources) * len(route))
+            if add_walks(
+                self._tally, self.fatpipe, self.latency_s, cluster.kind, cluster.table,
+                self.n_hosts, route, number[sources], number[targets], amount, largest, flows,
+            ):  # fmt: skip
+                return
+            clear(self._tally)
+        ends = zip(sources.tolist(), targets.tolist(), strict=True)
+        routes = [self._route(source, target) for source, target in ends]
+        start = np.zeros(len(routes) + 1, dtype=np.int64)
+        np.cumsum([len(links) for links, _ in routes], out=start[1:])
+        links = np.concatenate([links for links, _ in routes])
+        extra = np.array([extra for _, extra in routes], dtype=np.float64)
+        self._make_room(len(links))
+        add_routes(
+            self._tally, self.fatpipe, self.latency_s, start, links, extra, amount, largest, flows
+        )
+
+    def _all_to_all(self, where: IntArray, size: float) -> None:
+        """Add ``size`` bytes between each two ranks to the tally."""
+        n = len(where)
+        by_zone: dict[int, list[int]] = {}
+        for host in where.tolist():
+            by_zone.setdefault(self.clusters.zone[host], []).append(host)
+        apart = all(len(set(hosts)) == len(hosts) for hosts in by_zone.values())
+        if apart and self._by_zone(by_zone, size, True):
+            return
+        clear(self._tally)
+        if apart and self._by_zone(by_zone, size, False):
+            return
+        clear(self._tally)
+        ranks = np.arange(n)
+        sources, targets = np.repeat(ranks, n), np.tile(ranks, n)
+        others = sources != targets
+        amount = np.full(n * (n - 1), size)
+        work = ParallelWork(np.zeros(n), sources[others], targets[others], amount)
+        self._flows(work, where)
+
+    def _by_zone(self, by_zone: dict[int, list[int]], size: float, shortcut: bool) -> bool:
+        """Add an all-to-all zone by zone; False (with the tally spoilt) where that cannot be."""
+        for zone, hosts in by_zone.items():
+            cluster = self.clusters[zone]
+            if len(hosts) == 1:
+                continue
+            if cluster is None:
+                return False
+            nodes = np.sort(self.platform.local_numbers[hosts])
+            longest = int(cluster.table[LONGEST])
+            self._make_room(len(hosts) ** 2 * longest)
+            route = np.empty(longest, dtype=np.int64)
+            scratch = np.empty((4, len(hosts)), dtype=np.int64)
+            counts = np.zeros((2, cluster.ways), dtype=np.int64)
+            if not add_zone_all_to_all(
+                self._tally, self.fatpipe, self.latency_s, cluster.kind,
+                cluster.plain and shortcut, cluster.table, self.clusters.common, self.n_hosts,
+                nodes, size, route, scratch, counts,
+            ):  # fmt: skip
+                return False
+        return len(by_zone) == 1 or self._across_zones(by_zone, size)
+
+    def _across_zones(self, by_zone: dict[int, list[int]], size: float) -> bool:
+        """Add what hosts of different zones exchange; False where routes do not separate."""
+        links: list[int] = []
+        lengths: list[int] = []
+        crossings: list[tuple[int, int]] = []
+        for zone, hosts in by_zone.items():
+            for other, others in by_zone.items():
+                if zone == other:
+                    continue
+                middle = self._crossing(hosts[0], others[0])
+                if middle is None:
+                    return False
+                known, out, into = self._ways.get, 2 * other, 2 * zone + 1
+                paths = [
+                    known((host, out)) or self._way_out(host, other, others[0]) for host in hosts
+                ]
+                paths.append(middle)
+                paths += [
+                    known((host, into)) or self._way_in(host, zone, hosts[0]) for host in others
+                ]
+                lengths += map(len, paths)
+                links += itertools.chain.from_iterable(paths)
+                crossings.append((len(hosts), len(others)))
+        start = np.zeros(len(lengths) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=start[1:])
+        self._make_room(len(links))
+        add_crossings(
+            self._tally,
+            self.fatpipe,
+            self.latency_s,
+            start,
+            np.array(links, dtype=np.int64) + self.n_hosts,
+            np.array(crossings, dtype=np.int64),
+            size,
+        )
+        return True
+
+    def _crossing(self, host: int, other: int) -> tuple[int, ...] | None:
+        """Links between the zones of two hosts; None if routes there do not separate."""
+        key = (-1 - self.clusters.zone[host], self.clusters.zone[other])
+        if key not in self._ways:
+            parts = self.platform.route_parts(host, other)
+            whole = parts.separable and parts.extra_latency_s == 0.0 and len(parts.links) > 0
+            self._ways[key] = parts.across if whole else None
+        return self._ways[key]
+
+    def _way_out(self, host: int, zone: int, there: int) -> tuple[int, ...]:
+        """Links from a host to where its zone is left for ``zone``, which holds host ``there``."""
+        found = self._ways[host, 2 * zone] = self.platform.route_parts(host, there).up
+        return found
+
+    def _way_in(self, host: int, zone: int, there: int) -> tuple[int, ...]:
+        """Links from where the zone of a host is entered from ``zone``, which holds ``there``."""
+        found = self._ways[host, 2 * zone + 1] = self.platform.route_parts(there, host).down
+        return found
+
+    def lay_together(
+        self,
+        placement: Placement,
+        works: list[HomogeneousWork | ParallelWork],
+        competitors: list[float | None],
+        stages: NDArray,
+        stage_numbers: list[int],
+        elements: NDArray,
+        first: int,
+    ) -> int:
+        """Lay out works placed in one cluster, writing elements from ``first`` on.
+
+        Returns the place after the last element. Stages for which there was no room keep
+        ``first`` < 0.
+        """
+        cluster = self.clusters[int(placement.cluster[0])]
+        assert cluster is not None
+        demands = Demands.of(works, placement.start)
+        most_ranks = int(np.diff(placement.start).max())
+        longest = int(cluster.table[LONGEST])
+        self._make_room(max(most_ranks**2, demands.most_flows) * longest)
+        last = int(
+            lay_stages(
+                stages,
+                np.array(stage_numbers, dtype=np.int64),
+                elements,
+                first,
+                self._tally,
+                self.fatpipe,
+                self.latency_s,
+                cluster.kind,
+                cluster.plain,
+                cluster.table,
+                self.clusters.common,
+                self.n_hosts,
+                self.platform.local_numbers,
+                placement.start,
+                placement.hosts,
+                placement.nodes,
+                demands.flops,
+                demands.all_to_all,
+                demands.flow_start,
+                demands.flow_from,
+                demands.flow_to,
+                demands.flow_bytes,
+                np.array([k or 0.0 for k in competitors], dtype=np.float64),
+                self.count == "flow",
+                self.count == "pair",
+                np.empty(longest, dtype=np.int64),
+                np.empty((4, most_ranks), dtype=np.int64),
+                np.zeros((2, cluster.ways), dtype=np.int64),
+            )
+        )
+        clear(self._tally)
+        if last >= 0:
+            return last
+        if last == -1:
+            return first
+        laid = stages[stage_numbers[-last - 2]]
+        return int(laid["first"] + laid["count"])
+
+    def _make_room(self, links: int) -> None:
+        """Let the tally hold so many links more, or all that there are."""
+        used = int(self._tally.size[0])
+        links = min(used + links, len(self.platform.links))
+        if len(self._tally.resource) < links:
+            larger = _new_tally(len(self._tally.place), 2 * links)
+            for old, new in zip(self._tally, larger, strict=True):
+                new[: len(old)] = old
+            self._tally = larger
+
+    def _tallied(self) -> Columns:
+        """(resource, usage, share, largest) of the links in the tally."""
+        tally = self._tally
+        m = int(tally.size[0])
+        usage, largest = tally.usage[:m], tally.largest[:m]
+        if self.count == "task":
+            share = usage
+        elif self.count == "flow":
+            share = largest
+        else:
+            share = usage / tally.pairs[:m]
+        resource = tally.resource[:m]
+        if self.wifi and not self.wifi.isdisjoint(resource.tolist()):
+            raise SimulationError(WIFI_LINK)
+        return resource, usage, share, largest
+
+    def _single(self, work: ParallelWork, hosts: Sequence[int]) -> Row:
+        """One execution or one flow under a flow-level network model."""
+        n_flows = len(work.flow_bytes)
+        flops = float(work.flops.sum())
+        if n_flows == 0 and len(hosts) == 1:
+            host = np.array(hosts, dtype=np.int64)
+            one = np.ones(1)
+            return Row(host, one, one, one, flops, 0.0, 0.0)
+        if n_flows != 1 or flops > 0.0:
+            raise SimulationError(
+                f"network model {self.model.name} takes tasks of one execution or one flow; "
+                "use L07 for parallel tasks"
+            )
+        src, dst = hosts[int(work.flow_from[0])], hosts[int(work.flow_to[0])]
+        return self._flow(src, dst, float(work.flow_bytes[0]))
+
+    def _flow(self, src: int, dst: int, size: float) -> Row:
+        model = self.model
+        links, extra = self._route(src, dst)
+        latency = extra + float(self.latency_s[links].sum())
+        if not len(links) and latency == 0.0:
+            names = self.platform.hosts[src].name, self.platform.hosts[dst].name
+            raise RouteError(
+                f"no link from {names[0]!r} to {names[1]!r} for a flow; declare a route"
+            )
+        use: dict[int, float] = {}
+        for link in links.tolist():
+            use[link] = (
+                max(use.get(link, 0.0), 1.0) if self.fatpipe[link] else use.get(link, 0.0) + 1.0
+            )
+        if model.crosstraffic:
+            for link in self._route(dst, src)[0].tolist():
+                if self.fatpipe[link]:
+                    use[link] = max(use.get(link, 0.0), CROSS_TRAFFIC)
+                else:
+                    use[link] = use.get(link, 0.0) + CROSS_TRAFFIC
+        penalty = 1.0
+        if latency * model.latency_factor > 0.0:
+            penalty = latency
+            if model.weight_s > 0.0:
+                # In the order of the route, as SimGrid adds: ties on a FATPIPE are decided by it.
+                for bandwidth_Bps in self.bandwidth_Bps[links].tolist():
+                    penalty += model.weight_s / bandwidth_Bps
+        usage = np.array(list(use.values()))
+        return Row(
+            np.array(list(use), dtype=np.int64),
+            usage,
+            usage,
+            usage,
+            size / model.bandwidth_factor,
+            latency * model.latency_factor,
+            latency,
+            penalty,
+            float(self.bandwidth_Bps[links].min()) if len(links) else np.inf,
+        )
+
+
+def _new_tally(resources: int, links: int) -> Tally:
+    """An empty tally with room for so many links."""
+    return Tally(
+        np.zeros(1, dtype=np.int64),
+        np.empty(links, dtype=np.int64),
+        np.empty(links),
+        np.empty(links),
+        np.empty(links),
+        np.empty(links),
+        np.full(resources, -1, dtype=np.int64),
+        np.zeros(2),
+    )
+
+
+def expand(work: HomogeneousWork, ranks: int) -> ParallelWork:
+    """A homogeneous work as a parallel one on ``ranks`` ranks."""
+    flops, size = work.per_rank(ranks)
+    matrix = None
+    if size > 0.0 and ranks > 1:
+        matrix = np.full((ranks, ranks), size)
+        np.fill_diagonal(matrix, 0.0)
+    return ParallelWork.of(ranks, flops, matrix)

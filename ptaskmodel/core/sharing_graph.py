@@ -1,0 +1,352 @@
+"""The graph of enabled activities and the resources that they use, and what a change touches in it.
+
+Enabled activities and the resources that they use form a graph. Three facts keep it small:
+
+* a resource r *dominated* by a resource s (every activity on r also uses s, for at least as large a
+  part of its capacity) never limits anybody and is left out. Each resource has one candidate s, its
+  partner, among the resources of its group (a host and the links that it alone uses), and counts
+  the users that violate the condition;
+* a resource with a single user matters only if it is the tightest such resource of that user;
+* a resource that its users cannot fill up, each at its largest rate alone, never limits anybody
+  (under fair bottleneck it does: there ``drops_slack`` is off).
+
+The elements that are left are *kept*: each activity has them in one run of ``State.kept``, rebuilt when
+one of its resources changes side. A change re-solves the connected components, over kept elements,
+of the activities and resources that it touched.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.state import RUNNING
+from ptaskmodel.jit import jit
+
+# A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
+STRICTLY_LESS = 1.0 - 1e-9
+TOUCHED = -2  # mark of a resource in the list of those touched
+
+
+@jit
+def mark_todo(s, slot):
+    """The kept elements of this activity must be rebuilt before the next solve."""
+    clock = s.clock[0]
+    t = s.activities[slot]
+    if t.todo == 0:
+        t.todo = 1
+        s.activities[clock.n_todo].slot_todo = slot
+        clock.n_todo += 1
+
+
+@jit
+def mark_users(s, resource):
+    """A resource changed side: all its enabled users must look again."""
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        if node.usage > 0.0 and s.activities[node.slot].state == RUNNING:
+            mark_todo(s, node.slot)
+        k = node.next
+
+
+@jit
+def touch(s, resource):
+    """Those who use this resource, which is not marked yet, must be solved again."""
+    clock = s.clock[0]
+    s.resources[resource].mark = TOUCHED
+    s.resources[clock.n_touched].slot_touched = resource
+    clock.n_touched += 1
+
+
+@jit
+def size_class(count):
+    """The smallest k with 2**k >= count: nodes are given out in blocks of 2**k."""
+    k = 0
+    while (1 << k) < count:
+        k += 1
+    return k
+
+
+@jit
+def has_room(s, count):
+    """Whether a block of nodes can be had for ``count`` elements."""
+    k = size_class(count)
+    return s.clock[k].free_nodes >= 0 or s.clock[0].n_nodes + (1 << k) <= s.nodes.size
+
+
+@jit
+def link_nodes(s, slot, first, count):
+    """Give an activity its nodes, a copy of ``count`` elements, and hang them on their resources.
+
+    Returns whether all these resources are on.
+    """
+    clock = s.clock[0]
+    t = s.activities[slot]
+    t.n_nodes = count
+    t.n_kept = 0
+    if count == 0:
+        return True
+    all_on = True
+    k = size_class(count)
+    base = s.clock[k].free_nodes
+    if base >= 0:
+        s.clock[k].free_nodes = s.nodes[base].next
+    else:
+        base = clock.n_nodes
+        clock.n_nodes += 1 << k
+    t.nodes = base
+    for k in range(count):
+        element = s.elements[first + k]
+        node = s.nodes[base + k]
+        r = s.resources[element.resource]
+        node.resource = element.resource
+        node.usage = element.usage
+        node.share = element.share
+        node.largest = element.largest
+        node.slot = slot
+        node.previous = -1
+        node.next = r.first
+        node.violates = 0
+        if r.first >= 0:
+            s.nodes[r.first].previous = base + k
+        r.first = base + k
+        r.users += 1
+        all_on = all_on and r.on
+    return all_on
+
+
+@jit
+def unlink_nodes(s, slot):
+    """Take the nodes of an activity off their resources."""
+    t = s.activities[slot]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        r = s.resources[node.resource]
+        if node.previous >= 0:
+            s.nodes[node.previous].next = node.next
+        else:
+            r.first = node.next
+        if node.next >= 0:
+            s.nodes[node.next].previous = node.previous
+        r.users -= 1
+    if t.n_nodes > 0:
+        k = size_class(t.n_nodes)
+        s.nodes[t.nodes].next = s.clock[k].free_nodes
+        s.clock[k].free_nodes = t.nodes
+    t.n_nodes = 0
+    t.n_kept = 0
+
+
+@jit
+def load_ratios(s, slot):
+    """Put each use of an activity, as a part of the capacity, in ``ratio`` of its resource.
+
+    Returns the resource of the largest part (the lowest number among equals), -1 if there is none;
+    ``leader`` is the same within a group. A repeated resource, a FATPIPE and a capacity of 0 have
+    ratio -1: they never dominate.
+    """
+    clock = s.clock[0]
+    clock.mark += 1
+    stamp = clock.mark
+    t = s.activities[slot]
+    tightest = -1
+    most = 0.0
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage <= 0.0:
+            continue
+        r = s.resources[node.resource]
+        if r.stamp == stamp or r.fatpipe or r.capacity <= 0.0:
+            r.stamp = stamp
+            r.ratio = -1.0
+            continue
+        r.stamp = stamp
+        x = node.usage / r.capacity
+        r.ratio = x
+        r.node = k
+        if x > most or (x == most and node.resource < tightest):
+            tightest = node.resource
+            most = x
+        if r.group >= 0:
+            head = s.resources[r.group]
+            if head.leader_stamp != stamp:
+                head.leader_stamp = stamp
+                head.leader = node.resource
+            else:
+                y = s.resources[head.leader].ratio
+                if x > y or (x == y and node.resource < head.leader):
+                    head.leader = node.resource
+    return tightest
+
+
+@jit
+def same_use(resources, nodes, resource, other, stamp):
+    """Whether the activity being counted asks two resources of equal capacity exactly the same."""
+    a = resources[resource]
+    b = resources[other]
+    if b.stamp != stamp or b.ratio <= 0.0 or b.ratio != a.ratio or b.capacity != a.capacity:
+        return False
+    return nodes[b.node].usage == nodes[a.node].usage and (
+        nodes[b.node].share == nodes[a.node].share
+    )
+
+
+@jit
+def choose_partner(resources, nodes, resource, stamp):
+    """The resource of the group likely to dominate this one, -1: none.
+
+    The one before it if the activity asks the same of both (the two halves of a link), else the
+    tightest of the group.
+    """
+    r = resources[resource]
+    if r.group < 0:
+        return -1
+    if resource > 0 and resources[resource - 1].group == r.group:  # noqa: SIM102
+        if same_use(resources, nodes, resource, resource - 1, stamp):
+            return resource - 1
+    head = resources[r.group]
+    if head.leader_stamp != stamp or head.leader == resource:
+        return -1
+    return head.leader
+
+
+@jit
+def violates(resources, nodes, resource, stamp):
+    """Whether the activity being counted breaks the domination of a resource by its partner."""
+    r = resources[resource]
+    if r.ratio <= 0.0 or r.partner < 0:
+        return 1
+    partner = resources[r.partner]
+    if partner.stamp != stamp or partner.ratio <= 0.0:
+        return 1
+    if r.ratio < partner.ratio * STRICTLY_LESS:
+        return 0
+    if r.partner < resource and same_use(resources, nodes, resource, r.partner, stamp):
+        return 0
+    return 1
+
+
+@jit
+def can_limit(s, r, demand):
+    """Whether a resource of which several activities ask ``demand`` in all may hold one of them back."""
+    return s.clock[0].drops_slack == 0 or r.fatpipe or demand > r.capacity * STRICTLY_LESS
+
+
+@jit
+def classify(s, slot):
+    """Count an enabled activity in on all its resources."""
+    t = s.activities[slot]
+    t.tightest = load_ratios(s, slot)
+    t.top = t.bound
+    if t.tightest >= 0:
+        t.top = min(t.top, 1.0 / s.resources[t.tightest].ratio)
+    stamp = s.clock[0].mark
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0:
+            r = s.resources[node.resource]
+            if r.enabled == 0:
+                r.partner = choose_partner(s.resources, s.nodes, node.resource, stamp)
+                r.demand = 0.0
+            node.violates = violates(s.resources, s.nodes, node.resource, stamp)
+            was_slack = r.demand <= r.capacity * STRICTLY_LESS
+            r.enabled += 1
+            r.violations += node.violates
+            r.demand += node.usage * t.top
+            fills = was_slack and r.demand > r.capacity * STRICTLY_LESS
+            if can_limit(s, r, r.demand) and (
+                r.enabled == 2
+                or (r.enabled > 2 and (fills or (node.violates == 1 and r.violations == 1)))
+            ):
+                mark_users(s, node.resource)
+    mark_todo(s, slot)
+
+
+@jit
+def declassify(s, slot):
+    """Count an activity out on all its resources, as it was counted in.
+
+    Those that may have limited others are touched.
+    """
+    t = s.activities[slot]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0:
+            r = s.resources[node.resource]
+            before = r.demand
+            was_full = before > r.capacity * STRICTLY_LESS
+            r.enabled -= 1
+            r.violations -= node.violates
+            # A demand without limit stays so until nobody is left.
+            if r.demand < np.inf:
+                r.demand -= node.usage * t.top
+            if r.enabled > 0 and can_limit(s, r, before):
+                if r.mark != TOUCHED:
+                    touch(s, node.resource)
+                empties = was_full and r.demand <= r.capacity * STRICTLY_LESS
+                if r.enabled == 1 or empties or (node.violates == 1 and r.violations == 0):
+                    mark_users(s, node.resource)
+            node.violates = 0
+
+
+@jit
+def enable(s, slot):
+    """Let an activity take part in the sharing, as the newest."""
+    clock = s.clock[0]
+    t = s.activities[slot]
+    t.state = RUNNING
+    clock.order += 1
+    t.order = clock.order
+    t.previous = clock.newest
+    t.next = -1
+    if clock.newest >= 0:
+        s.activities[clock.newest].next = slot
+    else:
+        clock.oldest = slot
+    clock.newest = slot
+    clock.n_enabled += 1
+    t.rate = 0.0
+    t.updated = clock.now
+    t.limit = -2
+    classify(s, slot)
+
+
+@jit
+def disable(s, slot, state):
+    """Take an activity out of the sharing and give it another state; its nodes stay."""
+    clock = s.clock[0]
+    t = s.activities[slot]
+    t.state = state
+    declassify(s, slot)
+    if t.previous >= 0:
+        s.activities[t.previous].next = t.next
+    else:
+        clock.oldest = t.next
+    if t.next >= 0:
+        s.activities[t.next].previous = t.previous
+    else:
+        clock.newest = t.previous
+    clock.n_enabled -= 1
+
+
+@jit
+def set_capacity(s, resource, capacity):
+    """Change a capacity while activities use it: they are counted out and in again around the change."""
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        if node.usage > 0.0 and s.activities[node.slot].state == RUNNING:
+            t = s.activities[node.slot]
+            if t.mark != -2:
+                t.mark = -2
+                declassify(s, node.slot)
+        k = node.next
+    s.resources[resource].capacity = capacity
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        t = s.activities[node.slot]
+        if node.usage > 0.0 and t.state == RUNNING and t.mark == -2:
+            t.mark = 0
+            classify(s, node.slot)
+        k = node.next

@@ -1,0 +1,212 @@
+"""The sub-system to solve: found in the sharing graph, laid out for a solver."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.core.sharing_graph import can_limit
+from ptaskmodel.core.state import RUNNING
+from ptaskmodel.jit import inlined, jit
+
+# Searching for components that turn out to hold most activities is a waste: it is then skipped a while.
+GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
+
+
+@jit
+def rebuild_kept(s, slot, incremental):
+    """List the elements of an activity that can limit it."""
+    t = s.activities[slot]
+    t.n_kept = 0
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage <= 0.0:
+            continue
+        r = s.resources[node.resource]
+        if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
+            keep = node.resource == t.tightest
+        else:
+            keep = r.violations > 0 and can_limit(s, r, r.demand)
+        if keep or not incremental:
+            target = s.kept[t.nodes + t.n_kept]
+            target.resource = node.resource
+            target.usage = node.usage
+            target.share = node.share
+            t.n_kept += 1
+
+
+@jit
+def add_users(s, resource, mark, n):
+    """Append the enabled users of a resource that are not in the sub-system yet."""
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        t = s.activities[node.slot]
+        if node.usage > 0.0 and t.mark != mark and t.state == RUNNING:
+            t.mark = mark
+            s.activities[n].slot_sub = node.slot
+            n += 1
+        k = node.next
+    return n
+
+
+@jit
+def search(s, mark):
+    """The components of what was touched: fills ``sub_tasks`` (any order), returns their number."""
+    clock = s.clock[0]
+    n = 0
+    for i in range(clock.n_todo):
+        t = s.activities[s.activities[i].slot_todo]
+        if t.state == RUNNING and t.mark != mark:
+            t.mark = mark
+            s.activities[n].slot_sub = s.activities[i].slot_todo
+            n += 1
+    for i in range(clock.n_touched):
+        r = s.resources[s.resources[i].slot_touched]
+        r.mark = mark
+        if r.enabled == 1 or r.violations > 0:
+            n = add_users(s, s.resources[i].slot_touched, mark, n)
+    i = 0
+    while i < n:
+        t = s.activities[s.activities[i].slot_sub]
+        for k in range(t.nodes, t.nodes + t.n_kept):
+            resource = s.kept[k].resource
+            r = s.resources[resource]
+            if r.mark != mark:
+                r.mark = mark
+                if r.enabled > 1:
+                    n = add_users(s, resource, mark, n)
+        i += 1
+    return n
+
+
+@jit
+def list_enabled(s, mark):
+    """Every enabled activity (``mark`` < 0), or those with the mark, oldest first; their number."""
+    n = 0
+    slot = s.clock[0].oldest
+    while slot >= 0:
+        if mark < 0 or s.activities[slot].mark == mark:
+            s.activities[n].slot_sub = slot
+            n += 1
+        slot = s.activities[slot].next
+    return n
+
+
+@jit
+def sort_oldest_first(s, n):
+    """Insertion sort of a few activities by the order in which they were enabled."""
+    for i in range(1, n):
+        slot = s.activities[i].slot_sub
+        order = s.activities[slot].order
+        j = i - 1
+        while j >= 0 and s.activities[s.activities[j].slot_sub].order > order:
+            s.activities[j + 1].slot_sub = s.activities[j].slot_sub
+            j -= 1
+        s.activities[j + 1].slot_sub = slot
+
+
+@jit
+def find_sub_system(s, incremental):
+    """Choose the activities to solve, oldest first, with their kept elements; returns their number."""
+    clock = s.clock[0]
+    for i in range(clock.n_todo):
+        t = s.activities[s.activities[i].slot_todo]
+        t.todo = 0
+        if t.state == RUNNING:
+            rebuild_kept(s, s.activities[i].slot_todo, incremental)
+    clock.mark += 1
+    if not incremental:
+        n = list_enabled(s, -1)
+    elif clock.skip_search > 0:
+        clock.skip_search -= 1
+        n = list_enabled(s, -1)
+    else:
+        n = search(s, clock.mark)
+        if n > SMALL and n > GIANT * clock.n_enabled:
+            clock.skip_search = SKIPPED_SEARCHES
+        if n <= 2 * SMALL:
+            sort_oldest_first(s, n)
+        else:
+            n = list_enabled(s, clock.mark)
+    for i in range(clock.n_touched):
+        s.resources[s.resources[i].slot_touched].mark = 0
+    clock.n_todo = 0
+    clock.n_touched = 0
+    return n
+
+
+class SubSystem(NamedTuple):
+    """Where the sub-system to solve lies; what is left is the solvers' scratch."""
+
+    start: np.ndarray
+    resource: np.ndarray
+    usage: np.ndarray
+    share: np.ndarray
+    capacity: np.ndarray
+    bound: np.ndarray
+    weight: np.ndarray
+    penalty: np.ndarray
+    level: np.ndarray
+    rate: np.ndarray
+    limit: np.ndarray
+    reals: np.ndarray
+    integers: np.ndarray
+
+
+@inlined
+def sub_system(s):
+    """The parts of ``reals`` and ``integers``, for n activities, m resources and z elements at most."""
+    n = s.activities.size
+    m = s.resources.size
+    z = s.nodes.size
+    return SubSystem(
+        s.integers[: n + 1],
+        s.integers[2 * n + 1 : 2 * n + 1 + z],
+        s.reals[:z],
+        s.reals[z : 2 * z],
+        s.reals[2 * z : 2 * z + m],
+        s.reals[2 * z + 2 * m : 2 * z + 2 * m + n],
+        s.reals[2 * z + 2 * m + n : 2 * z + 2 * m + 2 * n],
+        s.reals[2 * z + 2 * m + 3 * n : 2 * z + 2 * m + 4 * n],
+        s.reals[2 * z + m : 2 * z + 2 * m],
+        s.reals[2 * z + 2 * m + 2 * n : 2 * z + 2 * m + 3 * n],
+        s.integers[n + 1 : 2 * n + 1],
+        s.reals[2 * z + 2 * m + 4 * n :],
+        s.integers[2 * n + 1 + z :],
+    )
+
+
+@jit
+def lay_sub_system(s, n):
+    """Write the sub-system of the first ``n`` activities chosen; returns its number of resources."""
+    clock = s.clock[0]
+    clock.mark += 1
+    mark = clock.mark
+    v = sub_system(s)
+    m = 0
+    z = 0
+    for i in range(n):
+        t = s.activities[s.activities[i].slot_sub]
+        v.start[i] = z
+        v.bound[i] = t.bound
+        v.penalty[i] = t.penalty
+        v.weight[i] = 1.0 / t.penalty
+        for k in range(t.nodes, t.nodes + t.n_kept):
+            element = s.kept[k]
+            r = s.resources[element.resource]
+            if r.mark != mark:
+                r.mark = mark
+                r.local = m
+                s.resources[m].slot_sub = element.resource
+                v.capacity[m] = r.capacity
+                s.flags[m] = r.fatpipe
+                v.level[m] = r.level
+                m += 1
+            v.resource[z] = r.local
+            v.usage[z] = element.usage
+            v.share[z] = element.share
+            z += 1
+    v.start[n] = z
+    return m

@@ -1,0 +1,1 @@
+"""What happened between the events: exact intervals, uses, capacities, times alone."""

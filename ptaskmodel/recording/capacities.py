@@ -1,0 +1,155 @@
+"""The capacity of every resource over time, replayed from the profiles of a platform."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.core.state import LIMIT_NOTHING
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform.model import Profile
+    from ptaskmodel.simulation.simulation import Simulation
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class Capacities:
+    """Capacities of the resources of a simulation, from now on.
+
+    Profiles are deterministic, so their changes are computed again instead of being recorded;
+    changes by hand are told with `set`.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._n_hosts = len(simulation.platform.hosts)
+        self.now: FloatArray = simulation._s.resources["capacity"].astype(np.float64)
+        # By resource that changes: dates and the capacities from then on.
+        self._history: dict[int, tuple[list[float], list[float]]] = {}
+        self._changing = np.zeros(len(self.now), dtype=np.bool_)
+        self._coming = list(self._profiles())
+        heapq.heapify(self._coming)
+
+    def _profiles(self) -> list[tuple[float, int, int, Profile, int]]:
+        """(date, tie-break, resource, profile, event number) of the next event of each profile."""
+        platform = self._simulation.platform
+        found = [(host.index, host.speed_profile) for host in platform.hosts]
+        found += [(self._n_hosts + link.index, link.bandwidth_profile) for link in platform.links]
+        begun = bool(self._simulation._s.clock[0]["begun"])
+        coming = []
+        for resource, profile in found:
+            if profile is None or not profile.dates_s:
+                continue
+            event: int | None = 0
+            while event is not None and begun:
+                if event_date(profile, event) > self._simulation.now:
+                    break
+                event = _next(profile, event)
+            if event is not None:
+                coming.append((event_date(profile, event), resource, resource, profile, event))
+        return coming
+
+    def advance(self, date: float) -> list[tuple[int, int, float, float, int]]:
+        """Apply the profile events up to a date, s; returns them as `state.LOG` records."""
+        changes = []
+        while self._coming and self._coming[0][0] <= date:
+            when, order, resource, profile, event = heapq.heappop(self._coming)
+            value = profile.values[event % len(profile.values)]
+            if resource < self._n_hosts:
+                record = self._simulation._s.resources[resource]
+                value = float(record["cores"]) * (float(record["peak"]) * value)
+            self._note(resource, when, value)
+            changes.append((-1, resource, when, value, int(LIMIT_NOTHING)))
+            following = _next(profile, event)
+            if following is not None:
+                then = event_date(profile, following)
+                heapq.heappush(self._coming, (then, order, resource, profile, following))
+        return changes
+
+    def set(self, resource: int, date: float) -> None:
+        """The capacity of a resource was just set by hand."""
+        if self._simulation._s.clock[0]["begun"]:
+            self.advance(date)
+        self._note(resource, date, float(self._simulation._s.resources["capacity"][resource]))
+
+    def _note(self, resource: int, date: float, value: float) -> None:
+        if not self._changing[resource]:
+            self._changing[resource] = True
+            self._history[resource] = ([-np.inf], [float(self.now[resource])])
+        dates, values = self._history[resource]
+        dates.append(date)
+        values.append(value)
+        self.now[resource] = value
+
+    def forget(self, date: float) -> None:
+        """Nobody will ask for what was before a date, s."""
+        for dates, values in self._history.values():
+            first = int(np.searchsorted(dates, date, side="right")) - 1
+            if first > 0:
+                del dates[:first], values[:first]
+
+    def at(self, resource: IntArray, date: FloatArray) -> FloatArray:
+        """Capacities of resources from dates on (one each)."""
+        capacity = self.now[resource]
+        changing = self._changing[resource]
+        for number in np.unique(resource[changing]).tolist():
+            mine = resource == number
+            dates, values = self._history[number]
+            place = np.searchsorted(dates, date[mine], side="right") - 1
+            capacity[mine] = np.array(values)[place]
+        return capacity
+
+    def split(
+        self,
+        resource: IntArray,
+        task: IntArray,
+        start: FloatArray,
+        end: FloatArray,
+        rate: FloatArray,
+    ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The same uses, cut where the capacity of their resource changes, and that capacity."""
+        capacity = self.now[resource]
+        changing = self._changing[resource]
+        if not changing.any():
+            return resource, task, start, end, rate, capacity
+        steady = ~changing
+        columns = [[array[steady]] for array in (resource, task, start, end, rate, capacity)]
+        for number in np.unique(resource[changing]).tolist():
+            mine = np.flatnonzero(resource == number)
+            dates, values = (np.array(part) for part in self._history[number])
+            first = np.searchsorted(dates, start[mine], side="right") - 1
+            last = np.searchsorted(dates, end[mine], side="left") - 1
+            pieces = last - first + 1
+            use = np.repeat(mine, pieces)
+            ends = np.cumsum(pieces)
+            place = np.arange(len(use)) - np.repeat(ends - pieces - first, pieces)
+            until = np.append(dates[1:], np.inf)[place]
+            since = np.maximum(start[use], dates[place])
+            until = np.minimum(end[use], until)
+            lasts = until > since
+            use, place = use[lasts], place[lasts]
+            found = (
+                resource[use], task[use], since[lasts], until[lasts], rate[use], values[place]
+            )  # fmt: skip
+            for column, part in zip(columns, found, strict=True):
+                column.append(part)
+        return tuple(np.concatenate(column) for column in columns)  # type: ignore[return-value]
+
+
+def event_date(profile: Profile, event: int) -> float:
+    """Date of the event-th event of a profile, s, counting on through its repetitions."""
+    turn, position = divmod(event, len(profile.dates_s))
+    date = float(profile.dates_s[position])
+    return date + turn * profile.period_s if turn and profile.period_s is not None else date
+
+
+def _next(profile: Profile, event: int) -> int | None:
+    """The event after this one; None if there is none."""
+    if event + 1 == len(profile.dates_s) and profile.period_s is None:
+        return None
+    return event + 1

@@ -1,0 +1,94 @@
+"""A task in a simulation, as its users see it: references, records, observers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptaskmodel.workload.tasks import Task
+
+if TYPE_CHECKING:
+    from ptaskmodel.simulation.simulation import Simulation
+
+
+def date_or_none(value: float) -> float | None:
+    """A date of a record, None if it is nan: it has not come."""
+    value = float(value)
+    return None if value != value else value
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """What became of a task. Dates and durations in s; None for what did not happen.
+
+    final_state: completed, failed (a host or link went down), walltime, cancelled,
+    dependency_failed, or, if it is not over: running, waiting, suspended, starved (it can never
+    progress again).
+    """
+
+    task_id: str
+    profile: str | None
+    start_time: float | None
+    finish_time: float | None
+    execution_time: float | None
+    final_state: str
+    hosts: tuple[str, ...]
+
+
+class TaskRef:
+    """A task in a simulation: its state now."""
+
+    __slots__ = ("index", "simulation")
+
+    def __init__(self, simulation: Simulation, index: int) -> None:
+        self.simulation = simulation
+        self.index = index
+
+    def __repr__(self) -> str:
+        return f"<task {self.id!r}: {self.state}>"
+
+    @property
+    def task(self) -> Task:
+        """The task as it was added."""
+        return self.simulation._facts[self.index]
+
+    @property
+    def id(self) -> str:
+        return self.simulation._ids[self.index]
+
+    @property
+    def state(self) -> str:
+        """One of the final states of `TaskRecord`, or running, waiting, suspended, starved."""
+        return self.simulation._state_name(self.index)
+
+    @property
+    def start_time(self) -> float | None:
+        return date_or_none(self.simulation._s.activities["started"][self.index])
+
+    @property
+    def finish_time(self) -> float | None:
+        return date_or_none(self.simulation._s.activities["finished"][self.index])
+
+    @property
+    def progress(self) -> float:
+        """Part of the current stage that is done, 0 to 1 (a delay: 0 until it ends)."""
+        return self.simulation._progress(self.index)
+
+    @property
+    def rate(self) -> float:
+        """Stages per second at present (0 in the latency phase or when not running)."""
+        return self.simulation._rate(self.index)
+
+
+class Observer:
+    """Told of what happens; does nothing. Override what you need.
+
+    `stepped` comes after every date at which something happened, with the new rates in force.
+    At one date, ends are told before starts.
+    """
+
+    def task_started(self, task: TaskRef) -> None: ...
+
+    def task_ended(self, task: TaskRef) -> None: ...
+
+    def stepped(self, simulation: Simulation) -> None: ...

@@ -1,0 +1,186 @@
+"""Compiles every kernel that a simulation may need, by running small simulations."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import typeof, types
+
+from ptaskmodel.core.changes import apply_profiles
+from ptaskmodel.core.life import begin_ready
+from ptaskmodel.core.loop import next_date, process
+from ptaskmodel.core.patterns.placement import Placement
+from ptaskmodel.core.solving import apply_rates, is_alone, solve_alone
+from ptaskmodel.core.state import ELEMENT, STAGE
+from ptaskmodel.core.store import records
+from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system
+from ptaskmodel.jit import cache_directory, cached, mark_cached
+from ptaskmodel.platform import Platform, load_platform
+from ptaskmodel.sharing.bmf import solve_bmf
+from ptaskmodel.sharing.bmf_hard import bmf_hard
+from ptaskmodel.sharing.fairbottleneck import solve_fairbottleneck
+from ptaskmodel.sharing.maxmin import solve_maxmin
+from ptaskmodel.sharing.problem import SharingProblem
+from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.tasks import Delay, Flow, HomogeneousWork, ParallelTask, Sequence, Task
+from ptaskmodel.workload.works import ParallelWork
+
+# One zone of each kind whose routes are computed by compiled code.
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="world" routing="Full">
+    <cluster id="flat" prefix="c" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
+             router_id="cr"/>
+    <cluster id="torus" prefix="t" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
+             topology="TORUS" topo_parameters="2,2"/>
+    <cluster id="more" prefix="m" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
+             router_id="mr"/>
+    <cluster id="tree" prefix="f" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
+             topology="FAT_TREE" topo_parameters="2;2,2;1,2;1,1"/>
+    <cluster id="fly" prefix="d" suffix="" radical="0-7" speed="1Gf" bw="1GBps" lat="1us"
+             topology="DRAGONFLY" topo_parameters="2,1;2,1;2,1;1"/>
+    <link id="between" bandwidth="1GBps" latency="1us"/>
+    <zoneRoute src="flat" dst="more" gw_src="cr" gw_dst="mr">
+      <link_ctn id="between"/>
+    </zoneRoute>
+  </zone>
+</platform>
+"""
+
+
+EXCHANGE = HomogeneousWork(1e9, 1e6)
+
+REALS, INTEGERS, FLAGS = types.float64[::1], types.int64[::1], types.boolean[::1]
+FOUND = (types.boolean, REALS, INTEGERS, REALS, INTEGERS)
+SIGNATURES = {
+    solve_bmf: (INTEGERS, INTEGERS, REALS, REALS, REALS, FLAGS, REALS, REALS, REALS, *FOUND),
+    solve_fairbottleneck: (INTEGERS, INTEGERS, REALS, REALS, FLAGS, REALS, REALS, *FOUND),
+    solve_maxmin: (INTEGERS, INTEGERS, REALS, REALS, FLAGS, REALS, REALS, *FOUND),
+}
+
+# What a second process compiles; the line says that the event loop can be compiled with them.
+HELPER = """
+from ptaskmodel.simulation import warming
+warming.compile_solvers(warming.solve_bmf, warming.solve_fairbottleneck)
+print("solvers", flush=True)
+warming.compile_laying()
+"""
+
+
+def compile_kernels(everything: bool) -> None:
+    """Run small simulations, then note that what these need is compiled.
+
+    Compiling takes one core: where kernels are kept, a second process compiles half of them.
+    everything: also use the kernels that few simulations need.
+    """
+    platform = _platform()
+    jit = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+    if jit and not cached() and cache_directory() is not None and sys.executable:
+        with subprocess.Popen(
+            [sys.executable, "-c", HELPER],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as helper:
+            _compile_parts(platform)
+            compile_solvers(solve_maxmin)
+            assert helper.stdout is not None
+            helper.stdout.readline()
+            Simulation(platform).run()
+    _simulate(platform)
+    mark_cached()
+    if everything:
+        _change(platform)
+        _solve_hard()
+
+
+def _platform() -> Platform:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "platform.xml"
+        path.write_text(PLATFORM)
+        return load_platform(path)
+
+
+def compile_solvers(*solvers: Any) -> None:
+    """Compile solvers for the arguments that `solving.solve` gives them."""
+    for solver in solvers:
+        solver.compile(SIGNATURES[solver])
+
+
+def compile_laying() -> None:
+    """Compile what lays out tasks, by laying out each kind of work."""
+    platform = _platform()
+    layout = Simulation(platform)._layout
+    flow = ParallelTask(["c0", "c1"], 1.0, flows=[(0, 1, 1.0)]).work
+    assert isinstance(flow, ParallelWork)
+    stages, elements = records(1, STAGE), records(64, ELEMENT)
+    placement = Placement.of([(0, 1)], layout.clusters)
+    layout.lay_together(placement, [EXCHANGE], [None], stages, [0], elements, 0)
+    other = platform.host("m0").index
+    for work, hosts in (
+        (EXCHANGE, [0, 1]),
+        (EXCHANGE, [0, 1, other, other + 1]),
+        (flow, [0, 1]),
+        (flow, [0, other]),
+    ):
+        layout.lay(work, hosts, None)
+
+
+def _compile_parts(platform: Platform) -> None:
+    """Compile the parts of the event loop that need no solver."""
+    simulation = Simulation(platform)
+    state, options = typeof(simulation._s), typeof(simulation._options)
+    number, real, flag = types.int64, types.float64, types.boolean
+    for kernel, arguments in (
+        (begin_ready, (real,)),
+        (process, (real, options)),
+        (apply_profiles, (real, options)),
+        (next_date, ()),
+        (solve_alone, (number,)),
+        (is_alone, (number,)),
+        (apply_rates, (number,)),
+        (find_sub_system, (flag,)),
+        (lay_sub_system, (number,)),
+    ):
+        kernel.compile((state, *arguments))
+
+
+def _simulate(platform: Platform) -> None:
+    """Parallel tasks of every kind, then flows."""
+    simulation = Simulation(platform)
+    tasks: list[Task] = [
+        Task(tuple(f"{prefix}{k}" for k in range(4)), EXCHANGE, start_s=0.1) for prefix in "ctfd"
+    ]
+    tasks += [
+        ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)], walltime_s=50, id="first"),
+        ParallelTask(["c1", "c0"], 1e9, flows=[(0, 1, 1e9)], weight=2.0),
+        Delay(1.0, after=["first"]),
+        Sequence(["c2", "c3"], [EXCHANGE, EXCHANGE], repeat=2),
+    ]
+    simulation.add_all(tasks)
+    simulation.run()
+    simulation = Simulation(platform, network_model="LV08")
+    simulation.add_all([Flow("c0", "c1", 1e6), Flow("c1", "c0", 1e6)])
+    simulation.run()
+
+
+def _change(platform: Platform) -> None:
+    """What can be asked for between two runs."""
+    simulation = Simulation(platform)
+    task = simulation.add(ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)]))
+    simulation.next_event_time()
+    simulation.set_speed("c0", 0.5)
+    simulation.set_latency(platform.links[0].name, 1e-3)
+    simulation.cancel(task)
+    simulation.run()
+
+
+def _solve_hard() -> None:
+    """The first of the slow rungs of bmf, with which it solves what its kernel does not."""
+    bmf_hard(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0]))
