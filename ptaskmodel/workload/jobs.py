@@ -27,6 +27,12 @@ class Job:
 
     ``profile`` is the name of the work. A job that has no end after ``walltime_s`` is killed then;
     None: it has no limit. A ``return_code`` other than 0 says that the job fails at its end.
+
+    A job gets whole hosts, or, with ``cores``, so many cores of each of its hosts, which it shares
+    with other jobs then; its work has a rank on each core. ``memory_B`` (bytes) and ``resources``
+    (such as {"gpu": 2}) are asked of each host, ``licences`` of the whole machine; they are counted
+    where the machine has limits to them.
+
     ``extra`` holds whatever else the workload says of the job, unread by the simulation.
     """
 
@@ -38,6 +44,10 @@ class Job:
     walltime_s: float | None = None
     return_code: int = 0
     extra: Mapping[str, Any] = field(default_factory=_nothing)
+    cores: int | None = None
+    memory_B: float | None = None
+    resources: Mapping[str, int] = field(default_factory=_nothing)
+    licences: Mapping[str, int] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,4 +161,16 @@ def checked_job(job: Job, where: str) -> Job:
             f"{where}: job '{job.id}' has a walltime of {job.walltime_s:g} s: it must be positive "
             "(leave it out for no limit)"
         )
+    _check_demands(job, where)
     return job
+
+
+def _check_demands(job: Job, where: str) -> None:
+    """WorkloadError if what a job asks for beside hosts makes no sense."""
+    demands = {"cores": job.cores, "memory": job.memory_B, **job.resources, **job.licences}
+    for name, amount in demands.items():
+        least = 1 if name == "cores" else 0
+        if amount is not None and not least <= amount < float("inf"):
+            raise WorkloadError(
+                f"{where}: job '{job.id}' asks for {amount} of '{name}': ask for {least} or more"
+            )
