@@ -29,7 +29,7 @@ from ptaskmodel.core.state import (
     State,
 )
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.model import FATPIPE, Profile
+from ptaskmodel.platform.model import FATPIPE, AvailabilityTrace
 from ptaskmodel.sharing.bmf import scratch_sizes as bmf_scratch
 from ptaskmodel.sharing.fairbottleneck import scratch_sizes as fairbottleneck_scratch
 from ptaskmodel.sharing.maxmin import scratch_sizes as maxmin_scratch
@@ -75,7 +75,7 @@ def new_state(platform: Platform) -> State:
         clock[name] = -1
     clock["free_nodes"] = -1
     clock["changed"] = NO_CHANGE
-    profiles, events = _profiles(platform)
+    profiles, events = _traces(platform)
     state = State(
         clock=clock,
         activities=records(1, ACTIVITY),
@@ -118,28 +118,28 @@ def _resources(platform: Platform) -> np.ndarray:
     return r
 
 
-def _profiles(platform: Platform) -> tuple[np.ndarray, np.ndarray]:
-    """Every profile of the platform, connected to its resource."""
-    found: list[tuple[int, int, Profile]] = []
+def _traces(platform: Platform) -> tuple[np.ndarray, np.ndarray]:
+    """Every availability trace of the platform, connected to its resource."""
+    found: list[tuple[int, int, AvailabilityTrace]] = []
     for host in platform.hosts:
-        for kind, profile in ((SPEED, host.speed_profile), (STATE, host.state_profile)):
-            if profile is not None and profile.dates_s:
-                found.append((host.index, kind, profile))
+        for kind, trace in ((SPEED, host.speed_trace), (STATE, host.state_trace)):
+            if trace is not None and trace.dates_s:
+                found.append((host.index, kind, trace))
     for link in platform.links:
-        for kind, profile in (
-            (BANDWIDTH, link.bandwidth_profile),
-            (LATENCY, link.latency_profile),
-            (STATE, link.state_profile),
+        for kind, trace in (
+            (BANDWIDTH, link.bandwidth_trace),
+            (LATENCY, link.latency_trace),
+            (STATE, link.state_trace),
         ):
-            if profile is not None and profile.dates_s:
-                found.append((len(platform.hosts) + link.index, kind, profile))
+            if trace is not None and trace.dates_s:
+                found.append((len(platform.hosts) + link.index, kind, trace))
     table = records(len(found), PROFILE)
     events: list[tuple[float, float]] = []
-    for k, (resource, kind, profile) in enumerate(found):
-        period = INFINITY if profile.period_s is None else profile.period_s
+    for k, (resource, kind, trace) in enumerate(found):
+        period = INFINITY if trace.period_s is None else trace.period_s
         first = len(events)
-        table[k] = (resource, kind, first, len(profile.dates_s), period, 0, 0, profile.dates_s[0])
-        events.extend(zip(profile.dates_s, profile.values, strict=True))
+        table[k] = (resource, kind, first, len(trace.dates_s), period, 0, 0, trace.dates_s[0])
+        events.extend(zip(trace.dates_s, trace.values, strict=True))
     return table, as_records(np.array(events, dtype=PROFILE_EVENT))
 
 

@@ -1,11 +1,11 @@
 """What exists: hosts, links, zones and routes, read from SimGrid platform files."""
 
 from ptaskmodel.platform.model import (
+    AvailabilityTrace,
     Disk,
     Host,
     Link,
     PlatformWarning,
-    Profile,
     Route,
     RouteParts,
 )
@@ -13,12 +13,12 @@ from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.simgrid_xml import load_platform
 
 __all__ = [
+    "AvailabilityTrace",
     "Disk",
     "Host",
     "Link",
     "Platform",
     "PlatformWarning",
-    "Profile",
     "Route",
     "RouteParts",
     "load_platform",

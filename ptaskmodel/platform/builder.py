@@ -9,7 +9,7 @@ from typing import Any
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform.elements import Element, Source, short
-from ptaskmodel.platform.model import FATPIPE, NO_PROPERTIES, SHARED, Host, Link, Profile
+from ptaskmodel.platform.model import FATPIPE, NO_PROPERTIES, SHARED, AvailabilityTrace, Host, Link
 from ptaskmodel.platform.routing.cluster_tables import star_table
 from ptaskmodel.platform.zones import (
     LOOPBACK,
@@ -45,7 +45,7 @@ class Builder:
         self.zone: Zone | None = None
         self.host_lines: list[tuple[int, int]] = []
         self.link_lines: list[tuple[int, int]] = []
-        self.traces: dict[str, Profile] = {}
+        self.traces: dict[str, AvailabilityTrace] = {}
         self.fat_tree_links = 0
         self.fat_tree_hosts = 0
         self.dragonfly_links = 0

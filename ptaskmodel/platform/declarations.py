@@ -1,18 +1,18 @@
-"""Elements that declare hosts, links, routers, peers, star zones, profiles and options."""
+"""Elements that declare hosts, links, routers, peers, star zones, traces and options."""
 
 from __future__ import annotations
 
 import difflib
 from pathlib import Path
 
-from ptaskmodel.platform.availability import ProfileError, parse_profile
 from ptaskmodel.platform.builder import Builder, properties_of
 from ptaskmodel.platform.elements import Element, Note, read_bounded, short
-from ptaskmodel.platform.model import SHARED, WIFI, Disk, Profile
+from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Disk
 from ptaskmodel.platform.radicals import expand_radical
+from ptaskmodel.platform.traces import TraceError, parse_trace
 from ptaskmodel.platform.zones import CLUSTER, VIVALDI, WIFI_ZONE
 
-MAX_PROFILE_BYTES = 256 * 1024 * 1024
+MAX_TRACE_BYTES = 256 * 1024 * 1024
 SPLIT = frozenset({"SPLITDUPLEX", "FULLDUPLEX"})
 
 CONFIG_ALIASES = {
@@ -40,7 +40,7 @@ class Declarations:
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
         self.source = builder.source
-        self.profiles: dict[Path, Profile] = {}
+        self.trace_files: dict[Path, AvailabilityTrace] = {}
         self.connections: list[Element] = []
         self.trace_elements: dict[str, Element] = {}
         self.host_links: list[Element] = []
@@ -89,8 +89,8 @@ class Declarations:
             coordinates=self.source.coordinates(element),
             properties=properties_of(element),
             disks=self._disks(element),
-            speed_profile=self._speed_profile(element),
-            state_profile=self.profile(element, "state_file"),
+            speed_trace=self._speed_trace(element),
+            state_trace=self.trace_file(element, "state_file"),
         )
         self._set_coordinates(element)
 
@@ -101,11 +101,11 @@ class Declarations:
             raise self.source.error(element, what)
         return pstate
 
-    def _speed_profile(self, element: Element) -> Profile | None:
+    def _speed_trace(self, element: Element) -> AvailabilityTrace | None:
         if element["availability_file"]:
             self.source.note(element, "old", "availability_file is an old name of speed_file")
-        by_old_name = self.profile(element, "availability_file")
-        return self.profile(element, "speed_file") or by_old_name
+        by_old_name = self.trace_file(element, "availability_file")
+        return self.trace_file(element, "speed_file") or by_old_name
 
     def _disks(self, element: Element) -> tuple[Disk, ...]:
         disks: dict[str, Disk] = {}
@@ -152,9 +152,9 @@ class Declarations:
             latency,
             policy=WIFI if wifi else SHARED if split else policy,
             properties=properties_of(element),
-            bandwidth_profile=self.profile(element, "bandwidth_file"),
-            latency_profile=self.profile(element, "latency_file"),
-            state_profile=self.profile(element, "state_file"),
+            bandwidth_trace=self.trace_file(element, "bandwidth_file"),
+            latency_trace=self.trace_file(element, "latency_file"),
+            state_trace=self.trace_file(element, "state_file"),
             wifi_bandwidths_Bps=bandwidths if wifi else (),
         )
         if wifi:
@@ -171,8 +171,8 @@ class Declarations:
             [name],
             self.source.speeds_flops(element, "speed"),
             coordinates=self.source.coordinates(element),
-            speed_profile=self._speed_profile(element),
-            state_profile=self.profile(element, "state_file"),
+            speed_trace=self._speed_trace(element),
+            state_trace=self.trace_file(element, "state_file"),
         )[0]
         self._set_coordinates(element)
         up = self.source.bandwidth_Bps(element, "bw_out")
@@ -239,43 +239,43 @@ class Declarations:
         if element["id"] in self.builder.traces:
             raise self.source.error(element, "a trace of this name exists; choose another id")
         if element["file"]:
-            profile = self._read_profile(element, element["file"])
+            trace = self._read_trace(element, element["file"])
         else:
             period = self.source.number(element, "periodicity")
-            profile = self._parse_profile(
+            trace = self._parse_trace(
                 element, element["id"], element.text, period if period > 0 else None
             )
-        self.builder.traces[element["id"]] = profile
+        self.builder.traces[element["id"]] = trace
         self.trace_elements[element["id"]] = element
 
-    def profile(self, element: Element, attribute: str) -> Profile | None:
-        """The profile in the file that an attribute names, or None if it names none."""
+    def trace_file(self, element: Element, attribute: str) -> AvailabilityTrace | None:
+        """The trace in the file that an attribute names, or None if it names none."""
         name = element[attribute]
-        return self._read_profile(element, name) if name else None
+        return self._read_trace(element, name) if name else None
 
-    def _read_profile(self, element: Element, name: str) -> Profile:
+    def _read_trace(self, element: Element, name: str) -> AvailabilityTrace:
         path = self.source.path.parent / name
-        if path in self.profiles:
-            return self.profiles[path]
+        if path in self.trace_files:
+            return self.trace_files[path]
         try:
-            content = read_bounded(path, MAX_PROFILE_BYTES)
+            content = read_bounded(path, MAX_TRACE_BYTES)
             text = None if content is None else content.decode()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            what = f"the profile {short(name)} cannot be read: {reason}"
+            what = f"the trace {short(name)} cannot be read: {reason}"
             raise self.source.error(element, what) from None
         if text is None:
-            raise self.source.error(element, f"the profile {short(name)} is too large")
-        self.profiles[path] = self._parse_profile(element, name, text, None)
-        return self.profiles[path]
+            raise self.source.error(element, f"the trace {short(name)} is too large")
+        self.trace_files[path] = self._parse_trace(element, name, text, None)
+        return self.trace_files[path]
 
-    def _parse_profile(
+    def _parse_trace(
         self, element: Element, name: str, text: str, period_s: float | None
-    ) -> Profile:
+    ) -> AvailabilityTrace:
         try:
-            return parse_profile(name, text, period_s)
-        except ProfileError as error:
-            what = f"profile {short(name)}, its line {error.line}: {error}"
+            return parse_trace(name, text, period_s)
+        except TraceError as error:
+            what = f"trace {short(name)}, its line {error.line}: {error}"
             raise self.source.error(element, what) from None
 
     def trace_connect(self, element: Element) -> None:
@@ -289,8 +289,8 @@ class Declarations:
                 what = f"trace {short(name)}: no trace_connect names it, so it has no effect"
                 self.source.hints.append(Note(element.line, "unused", what))
         for element in self.connections:
-            profile = self.builder.traces.get(element["trace"])
-            if profile is None:
+            trace = self.builder.traces.get(element["trace"])
+            if trace is None:
                 what = f"unknown trace {short(element['trace'])}; declare it in this file"
                 raise self.source.error(element, what)
             kind, name = element["kind"], element["element"]
@@ -298,14 +298,14 @@ class Declarations:
                 index = self.builder.host_index.get(name)
                 if index is None:
                     raise self.source.error(element, f"unknown host {short(name)}")
-                field = "state_profile" if kind == "HOST_AVAIL" else "speed_profile"
-                self.builder.replace_host(index, **{field: profile})
+                field = "state_trace" if kind == "HOST_AVAIL" else "speed_trace"
+                self.builder.replace_host(index, **{field: trace})
                 continue
             for index in self._connected_links(element, name):
-                field = {"LINK_AVAIL": "state_profile", "BANDWIDTH": "bandwidth_profile"}.get(
-                    kind, "latency_profile"
+                field = {"LINK_AVAIL": "state_trace", "BANDWIDTH": "bandwidth_trace"}.get(
+                    kind, "latency_trace"
                 )
-                self.builder.replace_link(index, **{field: profile})
+                self.builder.replace_link(index, **{field: trace})
 
     def _connected_links(self, element: Element, name: str) -> tuple[int, ...]:
         if name in self.builder.duplex:

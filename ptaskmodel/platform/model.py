@@ -1,8 +1,8 @@
-"""What exists: hosts, links and profiles as frozen facts, in SI units."""
+"""What exists: hosts, links and availability traces as frozen facts, in SI units."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -29,17 +29,34 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class AvailabilityTrace:
     """Values over time: ``values[k]`` holds from ``dates_s[k]`` on.
 
     With ``period_s`` (a float), the whole pattern is repeated: event k of repetition i is at
-    ``dates_s[k] + i * period_s``. Dates do not decrease.
+    ``dates_s[k] + i * period_s``. Dates do not decrease. Of a host's speed a value is a factor of
+    its peak, of a bandwidth B/s, of a latency s, of a state 0 (off) or more (on).
     """
 
     name: str
     dates_s: tuple[float, ...]
     values: tuple[float, ...]
     period_s: float | None = None
+
+    def events(self, since_s: float = 0.0) -> Iterator[tuple[float, float]]:
+        """(date in s, value) of the events at or after a date, in order; endless if periodic."""
+        turn = 0
+        if self.dates_s and self.period_s is not None and since_s > self.dates_s[-1]:
+            # One turn early: the division may have been rounded up.
+            turn = max(0, int((since_s - self.dates_s[-1]) / self.period_s) - 1)
+        while self.dates_s:
+            for date_s, value in zip(self.dates_s, self.values, strict=True):
+                if turn and self.period_s is not None:
+                    date_s += turn * self.period_s
+                if date_s >= since_s:
+                    yield date_s, value
+            if self.period_s is None:
+                return
+            turn += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +72,8 @@ class Host:
     coordinates: tuple[float, float, float] | None = None
     properties: Mapping[str, str] = field(default_factory=_no_properties)
     disks: tuple[Disk, ...] = ()
-    speed_profile: Profile | None = None
-    state_profile: Profile | None = None
+    speed_trace: AvailabilityTrace | None = None
+    state_trace: AvailabilityTrace | None = None
 
     @property
     def speed_flops(self) -> float:
@@ -79,9 +96,9 @@ class Link:
     policy: str = SHARED
     zone: str = ""
     properties: Mapping[str, str] = field(default_factory=_no_properties)
-    bandwidth_profile: Profile | None = None
-    latency_profile: Profile | None = None
-    state_profile: Profile | None = None
+    bandwidth_trace: AvailabilityTrace | None = None
+    latency_trace: AvailabilityTrace | None = None
+    state_trace: AvailabilityTrace | None = None
     wifi_bandwidths_Bps: tuple[float, ...] = ()
 
 

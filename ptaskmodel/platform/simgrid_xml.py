@@ -57,7 +57,7 @@ def read_platform(path: Path) -> Platform:
 
 
 def parse_platform(content: bytes, path: Path) -> Platform:
-    """The platform in the bytes of a file; ``path`` serves messages and finds profiles."""
+    """The platform in the bytes of a file; ``path`` serves messages and finds traces."""
     with collector_at_rest():
         builder = Builder(Source(path))
         reader = _Reader(builder)

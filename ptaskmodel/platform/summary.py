@@ -32,10 +32,10 @@ def summarise(platform: Platform) -> dict[str, Any]:
             for (policy, bandwidth, latency), count in kinds.most_common()
         ],
         "profiles": sum(
-            profile is not None
+            trace is not None
             for fact in (*platform.hosts, *links)
-            for name in ("speed_profile", "state_profile", "bandwidth_profile", "latency_profile")
-            for profile in [getattr(fact, name, None)]
+            for name in ("speed_trace", "state_trace", "bandwidth_trace", "latency_trace")
+            for trace in [getattr(fact, name, None)]
         ),
         "zones": [_zone(platform, zone) for zone in platform.zones],
         "config": platform.config,
@@ -75,7 +75,7 @@ def summary_text(summary: dict[str, Any]) -> str:
     lines.append(f"  {count:,} zone{'s' * (count > 1)}")
     lines += _shown(_zone_line(zone) for zone in summary["zones"])
     if summary["profiles"]:
-        lines.append(f"  {summary['profiles']} availability profiles")
+        lines.append(f"  {summary['profiles']} availability traces")
     for key, value in summary["config"].items():
         lines.append(f"  config {key} = {value}")
     if summary["warnings"]:

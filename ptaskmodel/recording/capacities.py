@@ -1,8 +1,10 @@
-"""The capacity of every resource over time, replayed from the profiles of a platform."""
+"""The capacity of every resource over time, replayed from the traces of a platform."""
 
 from __future__ import annotations
 
 import heapq
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,17 +13,18 @@ from numpy.typing import NDArray
 from ptaskmodel.core.state import LIMIT_NOTHING
 
 if TYPE_CHECKING:
-    from ptaskmodel.platform.model import Profile
     from ptaskmodel.simulation.simulation import Simulation
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+# date s, resource, its capacity from then on (of a host: a factor of its peak), what comes after
+Coming = tuple[float, int, float, Iterator[tuple[float, float]]]
 
 
 class Capacities:
     """Capacities of the resources of a simulation, from now on.
 
-    Profiles are deterministic, so their changes are computed again instead of being recorded;
+    Traces are deterministic, so their changes are computed again instead of being recorded;
     changes by hand are told with `set`.
     """
 
@@ -32,43 +35,32 @@ class Capacities:
         # By resource that changes: dates and the capacities from then on.
         self._history: dict[int, tuple[list[float], list[float]]] = {}
         self._changing = np.zeros(len(self.now), dtype=np.bool_)
-        self._coming = list(self._profiles())
+        self._coming = list(self._traces())
         heapq.heapify(self._coming)
 
-    def _profiles(self) -> list[tuple[float, int, int, Profile, int]]:
-        """(date, tie-break, resource, profile, event number) of the next event of each profile."""
+    def _traces(self) -> Iterator[Coming]:
+        """The next change of each resource that has a trace."""
         platform = self._simulation.platform
-        found = [(host.index, host.speed_profile) for host in platform.hosts]
-        found += [(self._n_hosts + link.index, link.bandwidth_profile) for link in platform.links]
-        begun = bool(self._simulation._s.clock[0]["begun"])
-        coming = []
-        for resource, profile in found:
-            if profile is None or not profile.dates_s:
-                continue
-            event: int | None = 0
-            while event is not None and begun:
-                if event_date(profile, event) > self._simulation.now:
-                    break
-                event = _next(profile, event)
-            if event is not None:
-                coming.append((event_date(profile, event), resource, resource, profile, event))
-        return coming
+        found = [(host.index, host.speed_trace) for host in platform.hosts]
+        found += [(self._n_hosts + link.index, link.bandwidth_trace) for link in platform.links]
+        begun, now = bool(self._simulation._s.clock[0]["begun"]), self._simulation.now
+        for resource, trace in found:
+            if trace is not None:
+                events = trace.events(now if begun else 0.0)
+                yield from _next(resource, (e for e in events if not begun or e[0] > now))
 
     def advance(self, date: float) -> list[tuple[int, int, float, float, int]]:
-        """Apply the profile events up to a date, s; returns them as `state.LOG` records."""
+        """Apply the events of traces up to a date, s; returns them as `state.LOG` records."""
         changes = []
         while self._coming and self._coming[0][0] <= date:
-            when, order, resource, profile, event = heapq.heappop(self._coming)
-            value = profile.values[event % len(profile.values)]
+            when, resource, value, events = heapq.heappop(self._coming)
             if resource < self._n_hosts:
                 record = self._simulation._s.resources[resource]
                 value = float(record["cores"]) * (float(record["peak"]) * value)
             self._note(resource, when, value)
             changes.append((-1, resource, when, value, int(LIMIT_NOTHING)))
-            following = _next(profile, event)
-            if following is not None:
-                then = event_date(profile, following)
-                heapq.heappush(self._coming, (then, order, resource, profile, following))
+            for coming in _next(resource, events):
+                heapq.heappush(self._coming, coming)
         return changes
 
     def set(self, resource: int, date: float) -> None:
@@ -141,15 +133,7 @@ class Capacities:
         return tuple(np.concatenate(column) for column in columns)  # type: ignore[return-value]
 
 
-def event_date(profile: Profile, event: int) -> float:
-    """Date of the event-th event of a profile, s, counting on through its repetitions."""
-    turn, position = divmod(event, len(profile.dates_s))
-    date = float(profile.dates_s[position])
-    return date + turn * profile.period_s if turn and profile.period_s is not None else date
-
-
-def _next(profile: Profile, event: int) -> int | None:
-    """The event after this one; None if there is none."""
-    if event + 1 == len(profile.dates_s) and profile.period_s is None:
-        return None
-    return event + 1
+def _next(resource: int, events: Iterator[tuple[float, float]]) -> Iterator[Coming]:
+    """The next change of a resource, if there is one."""
+    for date, value in itertools.islice(events, 1):
+        yield date, resource, value, events

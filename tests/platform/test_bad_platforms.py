@@ -154,7 +154,7 @@ BAD_CONTENT = {
         "access_point 'z'",
     ),
     "unknown host_link": (full(LINK + '<host_link id="a" up="l" down="l"/>', "Cluster"), "'a'"),
-    "missing profile": (full('<host id="a" speed="1f" speed_file="none.txt"/>'), "No such file"),
+    "missing trace file": (full('<host id="a" speed="1f" speed_file="none.txt"/>'), "No such file"),
     "unknown trace": (full(HOSTS) + '<trace_connect trace="t" element="a"/>', "unknown trace"),
     "trace of an unknown host": (
         '<trace id="t" periodicity="0">0 1</trace>'

@@ -1,12 +1,14 @@
-"""Hosts, links, zones, profiles and options that a platform file declares."""
+"""Hosts, links, zones, traces and options that a platform file declares."""
 
 from __future__ import annotations
+
+import itertools
 
 import pytest
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform import PlatformWarning, Profile
-from ptaskmodel.platform.availability import ProfileError, parse_profile
+from ptaskmodel.platform import AvailabilityTrace, PlatformWarning
+from ptaskmodel.platform.traces import TraceError, parse_trace
 
 WORLD = '<zone id="w" routing="Full">{}</zone>'
 CLUSTER = '<cluster id="c" prefix="n" suffix=".x" radical="{}" speed="2Gf,1Gf" {}/>'
@@ -97,19 +99,19 @@ def test_traces_are_connected_to_both_halves_of_a_link(platform_of):
         '<trace_connect kind="LATENCY" trace="u" element="l_UP"/>'
         '<trace_connect kind="LINK_AVAIL" trace="u" element="l_UP"/>'
     )
-    expected = Profile("t", (0.0, 11.0), (1.0, 0.5), 21.0)
-    assert platform.host("a").speed_profile == platform.host("a").state_profile == expected
-    other = Profile("u", (5.0,), (3.0,))
-    assert [platform.link(f"l_{way}").bandwidth_profile for way in ("UP", "DOWN")] == [other] * 2
-    assert platform.link("l_UP").latency_profile == platform.link("l_UP").state_profile == other
-    assert platform.link("l_DOWN").latency_profile is None
+    expected = AvailabilityTrace("t", (0.0, 11.0), (1.0, 0.5), 21.0)
+    assert platform.host("a").speed_trace == platform.host("a").state_trace == expected
+    other = AvailabilityTrace("u", (5.0,), (3.0,))
+    assert [platform.link(f"l_{way}").bandwidth_trace for way in ("UP", "DOWN")] == [other] * 2
+    assert platform.link("l_UP").latency_trace == platform.link("l_UP").state_trace == other
+    assert platform.link("l_DOWN").latency_trace is None
 
 
-def test_one_profile_file_may_serve_several_hosts(platform_of, tmp_path):
+def test_one_trace_file_may_serve_several_hosts(platform_of, tmp_path):
     (tmp_path / "speed.txt").write_text("% comment\n\n0 1.0\n2 0.5\nPERIODICITY 10\n")
     hosts = "".join(f'<host id="{n}" speed="1f" speed_file="speed.txt"/>' for n in "ab")
     platform = platform_of(WORLD.format(hosts))
-    assert [host.speed_profile.period_s for host in platform.hosts] == [10.0, 10.0]
+    assert [host.speed_trace.period_s for host in platform.hosts] == [10.0, 10.0]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +129,9 @@ def test_one_profile_file_may_serve_several_hosts(platform_of, tmp_path):
         ("PERIODICITY 5", (), None),
     ],
 )
-def test_profiles(text, dates, period):
-    profile = parse_profile("p", text)
-    assert (profile.dates_s, profile.period_s) == (dates, period)
+def test_traces(text, dates, period):
+    trace = parse_trace("p", text)
+    assert (trace.dates_s, trace.period_s) == (dates, period)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,25 @@ def test_profiles(text, dates, period):
         "STOCHASTIC\nDET 1 DET 1\nPERIODICITY 9",
     ],
 )
-def test_bad_profiles(text):
-    with pytest.raises(ProfileError):
-        parse_profile("p", text)
+def test_bad_traces(text):
+    with pytest.raises(TraceError):
+        parse_trace("p", text)
+
+
+@pytest.mark.parametrize("period", [None, 0.7, 5.0, 1e-3 + 5])
+@pytest.mark.parametrize("since", [0.0, 0.1, 4.9, 5.0, 1234.5, 7e5, 1e6 * 0.7])
+def test_the_events_of_a_trace_from_a_date_on(period, since):
+    dates = (0.0, 0.1, 0.1, 0.7) if period == 0.7 else (0.0, 0.1, 4.9, 5.0)
+    trace = AvailabilityTrace("t", dates, (1.0, 2.0, 3.0, 4.0), period)
+    turns = range(1) if period is None else range(2_000_000)
+    every = (
+        (date + turn * period if turn else date, value)
+        for turn in turns
+        for date, value in zip(dates, trace.values, strict=True)
+    )
+    expected = itertools.islice(itertools.dropwhile(lambda event: event[0] < since, every), 9)
+    assert list(itertools.islice(trace.events(since), 9)) == list(expected)
+
+
+def test_a_trace_without_events_has_none():
+    assert list(AvailabilityTrace("t", (), ()).events(3.0)) == []

@@ -1,30 +1,30 @@
-"""Profiles: the value of a speed, a bandwidth, a latency or a state over time, from their text."""
+"""Availability traces: a speed, a bandwidth, a latency or a state over time, from their text."""
 
 from __future__ import annotations
 
 import math
 
 from ptaskmodel import units
-from ptaskmodel.platform.model import Profile
+from ptaskmodel.platform.model import AvailabilityTrace
 
 MAX_EVENTS = 5_000_000
 
 
-class ProfileError(ValueError):
-    """A profile that cannot be read: ``line`` (1-based in its text) and what is wrong there."""
+class TraceError(ValueError):
+    """A trace that cannot be read: ``line`` (1-based in its text) and what is wrong there."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
         self.line = line
 
 
-def parse_profile(name: str, text: str, periodicity_s: float | None = None) -> Profile:
-    """A profile from SimGrid's format: lines ``date value``, comments (# or %), directives.
+def parse_trace(name: str, text: str, periodicity_s: float | None = None) -> AvailabilityTrace:
+    """A trace from SimGrid's format: lines ``date value``, comments (# or %), directives.
 
     ``PERIODICITY p`` repeats the pattern every p seconds, ``LOOPAFTER d`` d seconds after its last
     event; ``STOCHASTIC`` turns dates into delays (only the law DET, as other laws make a result
     depend on a generator). ``periodicity_s``: of the ``<trace>`` element, None without.
-    Raises ProfileError.
+    Raises TraceError.
     """
     events: list[tuple[int, float, float]] = []
     stochastic = endless = False
@@ -41,17 +41,17 @@ def parse_profile(name: str, text: str, periodicity_s: float | None = None) -> P
         elif words[0] == "LOOPAFTER":
             delay = _date(number, words[1:])
         elif len(events) >= MAX_EVENTS:
-            raise ProfileError(number, f"more than {MAX_EVENTS} events")
+            raise TraceError(number, f"more than {MAX_EVENTS} events")
         else:
             events.append(_event(number, words, stochastic))
     if stochastic:
         if period is not None:
-            raise ProfileError(1, "PERIODICITY and STOCHASTIC exclude each other; use LOOPAFTER")
+            raise TraceError(1, "PERIODICITY and STOCHASTIC exclude each other; use LOOPAFTER")
         if delay is None and endless:
             delay = 0.0
     looping = period is not None or delay is not None
     dates, values = _ordered(events, stochastic, looping)
-    return Profile(name, dates, values, _period(dates, period, delay))
+    return AvailabilityTrace(name, dates, values, _period(dates, period, delay))
 
 
 def _event(line: int, words: list[str], stochastic: bool) -> tuple[int, float, float]:
@@ -61,20 +61,20 @@ def _event(line: int, words: list[str], stochastic: bool) -> tuple[int, float, f
         if rest and rest[0].isalpha() and rest[0].upper() not in ("INF", "INFINITY", "NAN"):
             law = rest.pop(0)
             if not stochastic or law != "DET":
-                raise ProfileError(
+                raise TraceError(
                     line, f"the law {law!r} is not supported; draw the events and write them down"
                 )
         if not rest:
-            raise ProfileError(line, f"no {what} in {' '.join(words)[:40]!r}; write 'date value'")
+            raise TraceError(line, f"no {what} in {' '.join(words)[:40]!r}; write 'date value'")
         try:
             number, _ = units.split_float(rest.pop(0))
         except units.UnitError as error:
-            raise ProfileError(line, f"{what}: {error}") from None
+            raise TraceError(line, f"{what}: {error}") from None
         if not math.isfinite(number):
-            raise ProfileError(line, f"the {what} {number} is not finite")
+            raise TraceError(line, f"the {what} {number} is not finite")
         numbers.append(number)
     if numbers[0] < 0:
-        raise ProfileError(line, f"the date {numbers[0]:g} is negative")
+        raise TraceError(line, f"the date {numbers[0]:g} is negative")
     return line, numbers[0], numbers[1]
 
 
@@ -82,9 +82,9 @@ def _date(line: int, words: list[str]) -> float:
     try:
         value, _ = units.split_float(words[0] if words else "")
     except units.UnitError as error:
-        raise ProfileError(line, str(error)) from None
+        raise TraceError(line, str(error)) from None
     if not (math.isfinite(value) and value >= 0):
-        raise ProfileError(line, f"{value:g} is not a duration")
+        raise TraceError(line, f"{value:g} is not a duration")
     return value
 
 
@@ -99,9 +99,9 @@ def _ordered(
         last = dates[-1] if dates else 0.0
         date = last + date if delays else date
         if date < last:
-            raise ProfileError(line, f"the date {date:g} is before the previous one, {last:g}")
+            raise TraceError(line, f"the date {date:g} is before the previous one, {last:g}")
         if value < 0:
-            raise ProfileError(line, f"the value {value:g} is negative")
+            raise TraceError(line, f"the value {value:g} is negative")
         dates.append(date)
     return tuple(dates), tuple(value for _, _, value in events)
 
@@ -111,11 +111,11 @@ def _period(dates: tuple[float, ...], period: float | None, delay: float | None)
     if not dates or (period is None and delay is None):
         return None
     if period is not None and delay is not None:
-        raise ProfileError(1, "PERIODICITY and LOOPAFTER exclude each other; keep one")
+        raise TraceError(1, "PERIODICITY and LOOPAFTER exclude each other; keep one")
     if period is None or period == 0:
         period = dates[-1] + (delay or 0.0)
     if period < dates[-1]:
-        raise ProfileError(1, f"the period {period:g} is shorter than the last date {dates[-1]:g}")
+        raise TraceError(1, f"the period {period:g} is shorter than the last date {dates[-1]:g}")
     if period <= 0:
-        raise ProfileError(1, "the pattern is repeated without any delay; give it a period")
+        raise TraceError(1, "the pattern is repeated without any delay; give it a period")
     return period
