@@ -11,13 +11,13 @@ import json
 import multiprocessing
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.files import write_bytes
 
 Parameters = Mapping[str, Any]
 RunFunction = Callable[[Parameters], Mapping[str, Any]]
@@ -86,14 +86,7 @@ def _make(path: Path, parameters: Parameters, function: RunFunction) -> dict[str
     """Make one run and keep it; the result as it will be read again."""
     result = _as_json(function(parameters))
     kept = json.dumps({"parameters": _as_json(parameters), "result": result})
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(kept)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_bytes(path, kept.encode(), error=SimulationError)
     return result
 
 

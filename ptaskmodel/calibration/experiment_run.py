@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from ptaskmodel.calibration.follow_up import COMPETITORS_OF_FOLLOW_UP, follow_up
 from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
 from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
+from ptaskmodel.files import whole_file, whole_path
 
 if TYPE_CHECKING:
     import pandas
@@ -215,12 +215,10 @@ def _write(table: pandas.DataFrame, path: Path) -> None:
 
 
 def _write_text(text: str, path: Path) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    with whole_file(path, error=MeasurementError) as stream:
+        stream.write(text)
 
 
 def _save(figure: Figure, path: Path) -> None:
-    partial = path.with_name(f".{os.getpid()}.{path.name}")
-    figure.savefig(partial, dpi=150, metadata={"Software": None})
-    partial.replace(path)
+    with whole_path(path, error=MeasurementError) as partial:
+        figure.savefig(partial, format="png", dpi=150, metadata={"Software": None})

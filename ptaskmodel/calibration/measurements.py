@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import read_text
 
 RUNTIME_COLUMNS = ("mean_runtime_s", "runtime_s", "mpi_runtime_s")
 ON_COLUMN = "interference_on_s"
@@ -80,11 +82,11 @@ def read_measurements(path: str | Path, competitors: str | None = None) -> list[
     Raises MeasurementError (file, line, column, value, remedy).
     """
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, restkey="", strict=True)
-            columns = list(reader.fieldnames or ())
-            rows = [(reader.line_num, row) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = io.StringIO(read_text(path, mark=True, error=MeasurementError), newline="")
+        reader = csv.DictReader(text, restkey="", strict=True)
+        columns = list(reader.fieldnames or ())
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
         raise MeasurementError(f"{path}: cannot be read as a CSV file: {error}") from error
     runtime = _runtime_column(path, columns)
     if competitors is None and "competitors" in columns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.calibration.leastsquares import Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
+from ptaskmodel.files import read_text, write_json
 
 FORMAT_VERSION = 1
 MODELS = ("rates", "ptask")
@@ -190,20 +190,14 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
 
 def write_calibration(calibration: Calibration, path: str | Path) -> None:
     """Write a calibration as JSON; the file appears whole or not at all."""
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        partial.write_text(json.dumps(to_json(calibration), indent=2, allow_nan=False) + "\n")
-        partial.replace(target)
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be written: {error.strerror}") from error
+    write_json(path, to_json(calibration), error=MeasurementError)
 
 
 def read_calibration(path: str | Path) -> Calibration:
     """A calibration from its JSON file. Raises MeasurementError (file, what is wrong)."""
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = json.loads(read_text(path, error=MeasurementError))
+    except (ValueError, RecursionError) as error:
         raise MeasurementError(f"{path}: cannot be read as a calibration: {error}") from error
     if not isinstance(data, dict) or data.get("version") != FORMAT_VERSION:
         raise MeasurementError(

@@ -246,8 +246,9 @@ def _run_and_write(
     """Run, recording what is asked for, and write the results; returns the summary."""
     from ptaskmodel.batch.output import write_neighbours, write_schedule
     from ptaskmodel.batch.plots import draw_schedule
+    from ptaskmodel.files import write_json
     from ptaskmodel.results.observing import Observation
-    from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory, write_json
+    from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 
     with whole_directory(output) as directory:
         observed: list[str] = []

@@ -36,10 +36,10 @@ def compare(a: Path, b: Path, output: Path | None, picture: Path | None) -> None
 
     Tasks are matched by id. What limited a task is known for runs with --attribution.
     """
+    from ptaskmodel.files import whole_file
     from ptaskmodel.results.comparison import compare as compare_results
     from ptaskmodel.results.comparison import comparison_figure
     from ptaskmodel.results.loading import load_results
-    from ptaskmodel.results.output import whole_file
     from ptaskmodel.results.plots import save
 
     found = compare_results(load_results(a), load_results(b))

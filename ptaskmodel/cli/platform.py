@@ -55,9 +55,9 @@ def routes(
 
     Links are separated by one space. Pairs without a route have an empty latency.
     """
+    from ptaskmodel.files import whole_file
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.checks import sample_pairs
-    from ptaskmodel.results.output import whole_file
 
     loaded = load_platform(platform_file)
     total = len(loaded.hosts) ** 2

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
+from ptaskmodel.files import whole_path
 from ptaskmodel.platform.graph_layout import place_nodes
 from ptaskmodel.platform.grouping import grouped_graph
 
@@ -66,16 +65,10 @@ def draw_platform(platform: Platform, path: Path) -> None:
 
 def _save(figure: Any, path: Path) -> None:
     """Whole or not at all; without a date inside, so that equal inputs give equal files."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
-    try:
-        figure.savefig(temporary, dpi=150, metadata=metadata, facecolor="white")
-        temporary.replace(path)
-    except OSError as error:
-        raise PlatformError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    suffix = path.suffix.lower()
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    with whole_path(path, error=PlatformError) as partial:
+        figure.savefig(partial, format=suffix[1:], dpi=150, metadata=metadata, facecolor="white")
 
 
 def _draw_edges(axes: Any, graph: Any, places: dict[str, Any], zoom: float) -> list[str]:

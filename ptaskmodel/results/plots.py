@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import whole_path
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.units import format_time
 
@@ -53,18 +54,11 @@ def save(figure: Figure, path: str | Path) -> None:
     suffix = path.suffix.lower()
     if suffix not in (".png", ".svg", ".pdf"):
         raise PTaskModelError(f"{path}: pictures are .png, .svg or .pdf; choose one of them")
-    partial = path.with_name(f".{path.stem}.partial{suffix}")
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
-    try:
-        import matplotlib as mpl
+    import matplotlib as mpl
 
-        with mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
-            figure.savefig(partial, dpi=150, metadata=metadata, facecolor="white")
-        partial.replace(path)
-    except OSError as error:
-        raise PTaskModelError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_path(path) as partial, mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
+        figure.savefig(partial, format=suffix[1:], dpi=150, metadata=metadata, facecolor="white")
 
 
 def time_unit(span_s: float) -> tuple[float, str]:

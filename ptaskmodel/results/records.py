@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import platform
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
-from ptaskmodel.results.output import FORMAT, SUMMARY, write_json
+from ptaskmodel.files import digest, write_json
+from ptaskmodel.results.output import FORMAT, SUMMARY
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.refs import TaskRecord
@@ -115,7 +115,7 @@ def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
             "numpy": numpy.__version__,
             "numba": numba.__version__,
         },
-        "inputs": [{"path": str(path), "sha256": _digest(path)} for path in inputs],
+        "inputs": [{"path": str(path), "sha256": digest(path)} for path in inputs],
     }
 
 
@@ -134,8 +134,3 @@ def write_results(
     with (place / TASKS).open("w", encoding="utf-8", newline="") as stream:
         write_tasks_csv(stream, records, alone_s)
     write_json(place / SUMMARY, {**summary, "files": [SUMMARY, TASKS, *files]})
-
-
-def _digest(path: str | Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.loading import Results, ShownSpell
-from ptaskmodel.results.output import whole_file
 from ptaskmodel.results.plots import host_order, natural
 from ptaskmodel.units import format_time
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import digest
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.plots import NEEDS_ATTRIBUTION, natural, new_figure, top_of_scale
 
@@ -147,12 +147,6 @@ def _platform_of(results: Results) -> Platform:
     if not inputs:
         raise PTaskModelError(f"{results.directory}: its summary names no platform file")
     path = Path(inputs[0]["path"])
-    try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise PTaskModelError(
-            f"{path}: the platform of these results cannot be read: {error.strerror}"
-        ) from None
-    if digest != inputs[0]["sha256"]:
+    if digest(path) != inputs[0]["sha256"]:
         raise PTaskModelError(f"{path}: has changed since the run; give the file of the run")
     return load_platform(path)

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.output import whole_file
+from ptaskmodel.files import whole_file, whole_path
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import Listener, Phases, Recorder, Uses
@@ -118,6 +118,7 @@ class ParquetTrace(Trace):
         self._arrow, self._parquet = _pyarrow()
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._pending: deque[Future[None]] = deque()
+        self._file = whole_path(self.path)
 
     def begin(self, recorder: Recorder) -> None:
         super().begin(recorder)
@@ -129,17 +130,13 @@ class ParquetTrace(Trace):
         names = recorder.names
         self._kinds = arrow.array(["host", "link"])
         self._resources = arrow.array(names.resources, arrow.string())
-        self._partial = self.path.with_name(f".{self.path.name}.partial")
-        try:
-            self._writer = self._parquet.ParquetWriter(
-                self._partial,
-                self._schema,
-                # Looking for equal numbers costs more than it saves.
-                use_dictionary=["resource", "kind", "task_id"],
-                write_statistics=False,
-            )
-        except OSError as error:
-            raise PTaskModelError(f"{self.path}: cannot be written: {error.strerror}") from None
+        self._writer = self._parquet.ParquetWriter(
+            self._file.__enter__(),
+            self._schema,
+            # Looking for equal numbers costs more than it saves.
+            use_dictionary=["resource", "kind", "task_id"],
+            write_statistics=False,
+        )
 
     def uses(self, uses: Uses) -> None:
         arrow = self._arrow
@@ -167,7 +164,7 @@ class ParquetTrace(Trace):
         self._wait(0)
         self._thread.shutdown()
         self._writer.close()
-        self._partial.replace(self.path)
+        self._file.__exit__(None, None, None)
 
 
 def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.files import read_bytes, write_bytes
 from ptaskmodel.workload.batsim_profiles import ProfileReader, profile_fields
-from ptaskmodel.workload.files import read_bytes, write_atomically
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
 from ptaskmodel.workload.profiles import StagingWork
 from ptaskmodel.workload.tasks import Work
@@ -30,7 +30,7 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
     """
     path = Path(path)
     where = str(path)
-    document = _decoded(read_bytes(path), where)
+    document = _decoded(read_bytes(path, error=WorkloadError), where)
     if not isinstance(document, dict):
         raise WorkloadError(f"{where}: a workload is a JSON object with 'jobs' and 'profiles'")
     document.setdefault("notes", [])
@@ -155,7 +155,8 @@ def write_batsim(
     }
     if workload.notes:
         document["notes"] = list(workload.notes)
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+    text = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    write_bytes(path, text, error=WorkloadError)
 
 
 def _job_fields(job: Job) -> dict[str, Any]:

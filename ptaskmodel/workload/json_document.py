@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.files import read_text
 
 SHOWN = 60
 
@@ -30,7 +31,7 @@ def read_json(path: Path) -> Any:
 
     Raises WorkloadError with ``file:line:column`` or the JSON pointer of the mistake.
     """
-    text = _read_text(path)
+    text = read_text(path, error=WorkloadError)
     repeated: list[_Repeated] = []
 
     def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -56,25 +57,6 @@ def read_json(path: Path) -> Any:
         pointer, key = _find(document, repeated[-1]), shown(repeated[-1].key)
         raise WorkloadError(f"{path}: {pointer or 'top level'}: {key} is given twice; keep one")
     return document
-
-
-def _read_text(path: Path) -> str:
-    if path.is_dir():
-        raise WorkloadError(f"{path}: is a directory; give a JSON file")
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise WorkloadError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise WorkloadError(f"{path}: cannot be read: {reason}") from None
-    if content.startswith(b"\xef\xbb\xbf"):
-        raise WorkloadError(f"{path}: begins with a byte order mark; save it as UTF-8 without one")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise WorkloadError(f"{path}:{line}: is not UTF-8; save it as UTF-8") from None
 
 
 def _why(text: str, error: json.JSONDecodeError) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.files import read_bytes
 from ptaskmodel.workload.batsim_json import read_batsim
-from ptaskmodel.workload.files import read_bytes
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.swf import read_swf, workload_from_swf
 
@@ -26,7 +27,7 @@ def is_swf(path: str | os.PathLike[str]) -> bool:
     name = str(path).removesuffix(".gz")
     if name.endswith((".swf", ".json")):
         return name.endswith(".swf")
-    return read_bytes(path).lstrip()[:1] not in (b"{", b"[")
+    return read_bytes(path, error=WorkloadError).lstrip()[:1] not in (b"{", b"[")
 
 
 def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None) -> Workload:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.files import read_bytes, write_atomically
+from ptaskmodel.files import read_bytes, write_bytes
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
 from ptaskmodel.workload.profiles import work_delay_s
 from ptaskmodel.workload.tasks import DelayWork
@@ -79,7 +79,7 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
 
     Raises WorkloadError with file and line for a line that has not 18 numbers.
     """
-    text = read_bytes(path).decode("utf-8", errors="surrogateescape")
+    text = read_bytes(path, error=WorkloadError).decode("utf-8", errors="surrogateescape")
     header, lines, numbers = [], [], []
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
@@ -247,7 +247,7 @@ def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
     lines = [f"; {key}: {value}" if value else f"; {key}".rstrip() for key, value in log.header]
     lines += [" ".join(map(_number, row)) for row in log.rows.tolist()]
     text = "\n".join(lines) + "\n"
-    write_atomically(path, text.encode("utf-8", errors="surrogateescape"))
+    write_bytes(path, text.encode("utf-8", errors="surrogateescape"), error=WorkloadError)
 
 
 def _number(value: float) -> str:

@@ -263,14 +263,14 @@ def test_workloads_are_generated_and_cut(capsys, workload, tmp_path):
 
 
 BAD_COMMANDS = {
-    "no such file": (["info", "absent.swf"], "cannot read it"),
+    "no such file": (["info", "absent.swf"], "no such file"),
     "format": (["convert", "{w}", "{out}"], "end the name in .json or .swf"),
     "version": (["convert", "{w}", "{out}.json", "--batsim-version", "7"], "version 7 is unknown"),
     "no speed": (["convert", "{w}", "{out}.json", "--profiles", "ptask"], "give --speed"),
     "no window": (["extract", "{w}"], "no window of 7 days"),
     "no jobs": (["generate", "lublin", "{out}.json", "--jobs", "0"], "needs 1 job"),
     "zero": (["info", "{w}", "--zero-run-time", "x"], "nor 'drop'"),
-    "nowhere": (["convert", "{w}", "/nonexistent/x.json"], "cannot write there"),
+    "nowhere": (["convert", "{w}", "/nonexistent/x.json"], "cannot be written: No such file"),
 }
 
 

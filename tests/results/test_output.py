@@ -1,19 +1,12 @@
-"""Files and directories of results are whole or not there."""
+"""Directories of results are whole or not there, and nothing of others is replaced."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.output import (
-    FORMAT,
-    check_output_directory,
-    whole_directory,
-    whole_file,
-    write_json,
-)
+from ptaskmodel.files import write_json
+from ptaskmodel.results.output import FORMAT, NAMES, check_output_directory, whole_directory
 
 
 def write_results(path, content):
@@ -26,33 +19,6 @@ def write_results(path, content):
 
 def names(path):
     return sorted(entry.name for entry in path.iterdir())
-
-
-def test_a_file_appears_whole(tmp_path):
-    path = tmp_path / "a.json"
-    write_json(path, {"x": 0.1})
-    assert json.loads(path.read_text()) == {"x": 0.1}
-    assert names(tmp_path) == ["a.json"]
-
-
-def test_a_file_half_written_is_not_there_and_the_earlier_one_stays(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("earlier")
-
-    def write():
-        with whole_file(path) as stream:
-            stream.write("half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write()
-    assert path.read_text() == "earlier"
-    assert names(tmp_path) == ["a.txt"]
-
-
-def test_a_file_in_no_directory(tmp_path):
-    with pytest.raises(PTaskModelError, match="cannot be written"):
-        write_json(tmp_path / "none" / "a.json", 1)
 
 
 def test_a_directory_appears_whole(tmp_path):
@@ -74,20 +40,6 @@ def test_an_empty_directory_is_used(tmp_path):
     assert names(tmp_path / "out") == ["summary.json", "tasks.csv"]
 
 
-def test_an_error_leaves_the_earlier_results(tmp_path):
-    write_results(tmp_path / "out", "1")
-
-    def write():
-        with whole_directory(tmp_path / "out") as place:
-            (place / "tasks.csv").write_text("half")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        write()
-    assert (tmp_path / "out" / "tasks.csv").read_text() == "1"
-    assert names(tmp_path) == ["out"]
-
-
 @pytest.mark.parametrize(
     "summary", ["", "[]", "{}", '{"format": "other", "files": ["a.txt"]}', "[" * 100_000]
 )
@@ -103,6 +55,23 @@ def test_results_with_something_else_beside_them_are_refused(tmp_path):
     (tmp_path / "out" / "notes.txt").write_text("mine")
     with pytest.raises(PTaskModelError, match=r"holds 'notes\.txt', which is not"):
         check_output_directory(tmp_path / "out")
+
+
+def test_names_that_we_never_write_are_not_ours_whatever_the_summary_says(tmp_path):
+    (tmp_path / "thesis.tex").write_text("x")
+    listed = ["summary.json", "thesis.tex"]
+    write_json(tmp_path / "summary.json", {"format": FORMAT, "files": listed})
+    with pytest.raises(PTaskModelError, match=r"holds 'thesis\.tex', which is not"):
+        check_output_directory(tmp_path)
+
+
+def test_every_file_of_results_is_known():
+    from ptaskmodel.results import attribution, loading, records, trace, utilisation
+
+    traces = {name for name, _ in trace.FILES.values()}
+    tables = {records.TASKS, loading.JOBS, loading.MACHINES, utilisation.UTILISATION}
+    spells = {attribution.BOTTLENECKS, attribution.ATTRIBUTION}
+    assert traces | tables | spells <= NAMES
 
 
 def test_a_file_and_the_current_directory_are_refused(tmp_path, monkeypatch):

@@ -1,0 +1,398 @@
+"""Files from outside read with care, bounded; files and directories written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from ptaskmodel.errors import PTaskModelError
+
+AnyPath = str | os.PathLike[str]
+Kind = type[PTaskModelError]
+
+STDIN = "-"
+MAX_BYTES = 2**30
+
+_PIECE = 2**20
+_GZIP = b"\x1f\x8b"
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+# Whoever writes holds a lock until the end: what can be locked was left by a run that was killed.
+_PARTIAL = ".ptaskmodel-partial"
+_NAME_KEPT = 48  # characters, so that what is added never makes a name too long
+_NEW, _OLD, _LOCK = "new", "old", "lock"  # what is in the directory of one to come
+_LEFTOVER = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{8}}{re.escape(_PARTIAL)}", re.DOTALL)
+
+
+class _TooLarge(Exception):
+    """There is more to read than asked for."""
+
+
+# Reading
+
+
+def read_bytes(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModelError) -> bytes:
+    """The content of a file, unpacked if it is gzip's; ``-`` is standard input.
+
+    most: its largest size, packed or not, bytes. What can be read only once (standard input, a
+    pipe) is kept, so that whoever asks again gets the same.
+
+    Raises ``error``, one line with the path and the reason.
+    """
+    try:
+        content = _raw(path, most)
+        if content[:2] == _GZIP or os.fspath(path).endswith(".gz"):
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as unpacking:
+                content = _bounded(unpacking, most)
+    except _TooLarge:
+        raise error(
+            f"{shown_path(path)}: holds more than {most:,} bytes (unpacked); give a smaller file"
+        ) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
+        raise error(f"{shown_path(path)}: this is not a whole gzip file ({fault})") from None
+    except FileNotFoundError:
+        raise error(f"{shown_path(path)}: no such file") from None
+    except IsADirectoryError:
+        raise error(f"{shown_path(path)}: is a directory; give a file") from None
+    except (OSError, ValueError) as fault:
+        raise error(f"{shown_path(path)}: cannot be read: {_reason(fault)}") from None
+    return content
+
+
+def read_text(
+    path: AnyPath,
+    *,
+    most: int = MAX_BYTES,
+    mark: bool = False,
+    error: Kind = PTaskModelError,
+) -> str:
+    """The text of a UTF-8 file; see `read_bytes`. ``mark``: one byte order mark may begin it.
+
+    Raises ``error`` with the line that is not UTF-8.
+    """
+    content = read_bytes(path, most=most, error=error)
+    if content.startswith(_UTF8_MARK):
+        if not mark:
+            raise error(
+                f"{shown_path(path)}: begins with a byte order mark; save it as UTF-8 without one"
+            )
+        content = content[len(_UTF8_MARK) :]
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        line = content.count(b"\n", 0, fault.start) + 1
+        found = "is not UTF-8"
+        if content.startswith(_UTF16_MARKS):
+            found += " but UTF-16"
+        raise error(f"{shown_path(path)}:{line}: {found}; save it as UTF-8") from None
+
+
+def digest(path: AnyPath) -> str:
+    """SHA-256 of a file as it is (not unpacked), hexadecimal. Raises PTaskModelError."""
+    try:
+        if os.fspath(path) == STDIN or not os.path.isfile(path):
+            return hashlib.sha256(_raw(path, MAX_BYTES)).hexdigest()
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (OSError, ValueError) as fault:
+        raise PTaskModelError(f"{shown_path(path)}: cannot be read: {_reason(fault)}") from None
+
+
+def shown_path(path: AnyPath) -> str:
+    """A path for a message."""
+    return "standard input" if os.fspath(path) == STDIN else os.fspath(path)
+
+
+def _raw(path: AnyPath, most: int) -> bytes:
+    """What is in a file. Raises OSError, ValueError, _TooLarge."""
+    if os.fspath(path) == STDIN:
+        content = _drained(getattr(sys.stdin, "buffer", None))
+    else:
+        state = os.stat(path)
+        if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode):
+            with open(path, "rb") as stream:
+                return _bounded(stream, most)
+        content = _piped(os.fspath(path), state.st_dev, state.st_ino)
+    if len(content) > most:
+        raise _TooLarge
+    return content
+
+
+@functools.lru_cache(maxsize=1)
+def _drained(stream: IO[bytes] | None) -> bytes:
+    if stream is None:
+        raise OSError("it is closed")
+    return _bounded(stream, MAX_BYTES)
+
+
+@functools.lru_cache(maxsize=4)
+def _piped(path: str, device: int, inode: int) -> bytes:
+    with open(path, "rb") as stream:
+        return _bounded(stream, MAX_BYTES)
+
+
+def _bounded(stream: Any, most: int) -> bytes:
+    pieces, size = [], 0
+    while piece := stream.read(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise _TooLarge
+    return b"".join(pieces)
+
+
+def _reason(fault: BaseException) -> str:
+    return getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
+
+
+# Writing a file
+
+
+@contextlib.contextmanager
+def whole_path(path: AnyPath, *, error: Kind = PTaskModelError) -> Iterator[Path]:
+    """A path to write at, by whatever means; after the block it takes the name ``path``.
+
+    A file of that name is replaced, or stays as it was if the block raises. The path ends in no
+    suffix that says what to write.
+
+    Raises ``error`` if it cannot be written.
+    """
+    target = check_file_to_write(path, error=error)
+    with _told(path, error):
+        _clear_leftovers(target.parent)
+        with _claimed(target) as partial:
+            try:
+                yield partial
+                os.replace(partial, target)
+            finally:
+                partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_file(path: AnyPath, *, error: Kind = PTaskModelError) -> Iterator[IO[str]]:
+    """A UTF-8 text file that appears under its name, replacing another, once all is written.
+
+    It is gzipped if its name ends in .gz. A device or a pipe is written as it goes.
+
+    Raises ``error`` if it cannot be written.
+    """
+    if _is_device(path):
+        with _told(path, error), open(path, "w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        return
+    with whole_path(path, error=error) as partial, partial.open("wb") as raw:
+        packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if _is_gz(path) else None
+        with io.TextIOWrapper(packed or raw, encoding="utf-8", newline="\n") as text:
+            yield text
+
+
+def write_bytes(path: AnyPath, data: bytes, *, error: Kind = PTaskModelError) -> None:
+    """Write a file, whole or not at all; gzipped if its name ends in .gz. Raises ``error``."""
+    with whole_path(path, error=error) as partial:
+        partial.write_bytes(gzip.compress(data, mtime=0) if _is_gz(path) else data)
+
+
+def write_json(path: AnyPath, value: Any, *, error: Kind = PTaskModelError) -> None:
+    """Write a value as JSON, whole; floats to the last digit. Raises ``error``."""
+    with whole_file(path, error=error) as stream:
+        json.dump(value, stream, indent=2, allow_nan=False)
+        stream.write("\n")
+
+
+def check_file_to_write(path: AnyPath, *, error: Kind = PTaskModelError) -> Path:
+    """Where a file of this name will be (links followed). Raises ``error`` if none can be there."""
+    try:
+        if os.path.isdir(path) or not os.fspath(path):
+            raise error(f"{os.fspath(path)!r}: is a directory; give the name of a file")
+        target = Path(os.path.realpath(path))
+        parent = os.stat(target.parent)
+        if stat.S_ISDIR(parent.st_mode) and os.access(target.parent, os.W_OK | os.X_OK):
+            with contextlib.suppress(FileNotFoundError):
+                if not stat.S_ISREG(os.stat(target).st_mode):
+                    raise error(f"{path}: cannot be written: it is not a regular file")
+            return target
+    except (OSError, ValueError) as fault:
+        raise error(f"{path}: cannot be written: {_reason(fault)}") from None
+    raise error(f"{path}: cannot be written: {target.parent} is no directory to write in")
+
+
+def _is_device(path: AnyPath) -> bool:
+    """Whether to write to what is there, rather than to put a file in its place."""
+    if os.fspath(path).startswith("/dev/"):
+        return os.path.exists(path)
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def _is_gz(path: AnyPath) -> bool:
+    return os.fspath(path).endswith(".gz")
+
+
+@contextlib.contextmanager
+def _told(path: AnyPath, error: Kind) -> Iterator[None]:
+    """Failures of the system while writing, as one line."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        other = fault.filename
+        about = "" if other is None or _PARTIAL in str(other) else f" ({other})"
+        raise error(f"{path}: cannot be written: {_reason(fault)}{about}") from None
+
+
+@contextlib.contextmanager
+def _claimed(target: Path, *, directory: bool = False) -> Iterator[Path]:
+    """Make a file or a directory beside ``target``, and hold its lock (where there are locks)."""
+    while True:
+        partial = target.with_name(f".{target.name[:_NAME_KEPT]}.{secrets.token_hex(4)}{_PARTIAL}")
+        if directory:
+            partial.mkdir()
+        place = partial / _LOCK if directory else partial
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if place.exists():
+            break
+        os.close(handle)  # taken for a leftover before it was locked
+    try:
+        yield partial
+    finally:
+        os.close(handle)
+
+
+# Writing a directory
+
+Owned = Callable[[Path], Collection[str]]
+
+
+def check_directory_to_write(path: AnyPath, owned: Owned, *, error: Kind = PTaskModelError) -> None:
+    """A directory may be written here: there is none, or it holds nothing but files of ours.
+
+    owned(directory): the names of the files in it that we wrote, and may therefore replace.
+
+    Raises ``error`` with the reason.
+    """
+    path = Path(path)
+    with _told(path, error):
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            parent = next(p for p in path.absolute().parents if os.path.exists(p))
+            if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+                raise error(f"{path}: {parent} is not a directory that can be written in") from None
+            return
+        except ValueError as fault:
+            raise error(f"{path!r}: cannot be written: {fault}") from None
+        if not stat.S_ISDIR(found.st_mode):
+            raise error(f"{path}: is a file; give a directory")
+        real = Path(os.path.realpath(path))
+        if real == Path.cwd():
+            raise error(f"{path}: is the current directory; give another, it is replaced")
+        if not os.access(real.parent, os.W_OK | os.X_OK):
+            raise error(f"{path}: {real.parent} cannot be written in")
+        foreign = _foreign(real, owned)
+        if foreign:
+            raise error(
+                f"{path}: holds {foreign[0]!a}, which is not of ptaskmodel's results; "
+                "give a new or empty directory"
+            )
+
+
+@contextlib.contextmanager
+def whole_directory(
+    path: AnyPath, owned: Owned, *, error: Kind = PTaskModelError
+) -> Iterator[Path]:
+    """A directory to write in, that appears as ``path`` after the block, all at once.
+
+    An earlier one of ours is replaced: moved aside, then deleted; what others put in it during the
+    block stays in it. If the block raises, nothing appears and the earlier one stays.
+
+    owned: see `check_directory_to_write`. Raises ``error`` as that does, or if writing fails.
+    """
+    check_directory_to_write(path, owned, error=error)
+    target = Path(os.path.realpath(path))
+    with _told(path, error):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _clear_leftovers(target.parent)
+        with _claimed(target, directory=True) as partial:
+            try:
+                new = partial / _NEW
+                new.mkdir()
+                yield new
+                _put_in_place(new, target, partial / _OLD, owned, error)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+
+
+def _foreign(directory: Path, owned: Owned) -> list[str]:
+    """What a directory holds besides plain files of ours."""
+    ours = owned(directory)
+    with os.scandir(directory) as entries:
+        return sorted(
+            entry.name
+            for entry in entries
+            if entry.name not in ours or not entry.is_file(follow_symlinks=False)
+        )
+
+
+def _put_in_place(new: Path, target: Path, old: Path, owned: Owned, error: Kind) -> None:
+    """Rename ``new`` to ``target``; what was there becomes ``old``, or stays if that fails."""
+    if os.path.exists(target):
+        foreign = _foreign(target, owned)
+        for name in foreign:
+            if os.path.lexists(new / name):
+                raise error(f"{target}: another {name!a} came there meanwhile; give a directory")
+        target.rename(old)
+    else:
+        foreign = []
+    try:
+        new.rename(target)
+    except BaseException:
+        if old.exists():
+            old.rename(target)
+        raise
+    for name in foreign:
+        (old / name).rename(target / name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _clear_leftovers(directory: Path) -> None:
+    """Remove what killed runs left in a directory (looked at once); put back what they replaced."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        found = [(Path(entry.path), _LEFTOVER.fullmatch(entry.name)) for entry in entries]
+        for path, match in found:
+            if match is not None:
+                _clear_leftover(path, path.with_name(match["name"]))
+
+
+def _clear_leftover(path: Path, target: Path) -> None:
+    with contextlib.suppress(OSError):
+        is_directory = path.is_dir()
+        handle = os.open(path / _LOCK if is_directory else path, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not is_directory:
+                path.unlink()
+                return
+            if (path / _OLD).exists() and not os.path.lexists(target):
+                if len(target.name) == _NAME_KEPT:  # perhaps not all of the name
+                    return
+                (path / _OLD).rename(target)
+            shutil.rmtree(path)
+        finally:
+            os.close(handle)
