@@ -1,18 +1,36 @@
-"""The public face: every name of __all__ is there, loaded on first use."""
+"""The faces of packages: every name of a table is there, loaded on first use, and typed."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
+
+import pytest
+from stubs import PACKAGES, path_of, stub
 
 import ptaskmodel
 
 
-def test_every_name_of_all_is_there_and_no_other_is_announced():
-    for name in ptaskmodel.__all__:
-        assert getattr(ptaskmodel, name) is not None
-    assert dir(ptaskmodel) == sorted(set(ptaskmodel.__all__))
-    assert set(ptaskmodel.__all__) == {*ptaskmodel._HOMES, "__version__"}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_all_is_there_and_no_other_is_announced(package):
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert dir(module) == sorted(set(module.__all__))
+    assert {name for names in module.NAMES.values() for name in names} <= set(module.__all__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_names_come_from_where_they_are_made(package):
+    for home, names in importlib.import_module(package).NAMES.items():
+        for name in names:
+            assert getattr(getattr(importlib.import_module(home), name), "__module__", home) == home
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_see_the_table(package):
+    assert path_of(package).read_text(encoding="utf-8") == stub(package)
 
 
 def test_an_unknown_name_is_an_attribute_error():

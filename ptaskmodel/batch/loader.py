@@ -23,7 +23,10 @@ from ptaskmodel.batch.redirection import Redirection
 from ptaskmodel.batch.state import Policy
 from ptaskmodel.errors import SimulationError
 
-POLICIES = ("fcfs", "sjf", "ljf", "smallest", "largest", "easy", "conservative", "filler")
+POLICIES = (
+    *("fcfs", "sjf", "ljf", "smallest", "largest"),
+    *("easy", "conservative", "filler", "redirection"),
+)
 ALLOCATIONS = ("first-fit", "contiguous", "contiguous-best-effort", "random", "spread", "topology")
 
 
@@ -72,8 +75,7 @@ def policy_by_name(
     }
     if name not in makers:
         raise SimulationError(
-            f"policy '{name}' is unknown: use one of {', '.join(POLICIES)}, redirection or "
-            "FILE.py:CLASS"
+            f"policy '{name}' is unknown: use one of {', '.join(POLICIES)} or FILE.py:CLASS"
         )
     if given:
         raise SimulationError(f"policy '{name}' has no option '{next(iter(given))}': remove it")

@@ -84,6 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
+    except (click.BadArgumentUsage, click.MissingParameter) as error:
+        error.show()
+        return USER_ERROR
+    except click.BadParameter as error:
+        click.echo(f"Error: {' '.join(error.format_message().splitlines())}", err=True)
+        return USER_ERROR
     except click.ClickException as error:
         error.show()
         return USER_ERROR

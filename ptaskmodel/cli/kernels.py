@@ -6,23 +6,31 @@ import click
 
 from ptaskmodel.memory import collector_at_rest
 
-TYPICAL_S = 20
+TYPICAL_S = "20 to 60"
 
 
-def ready_kernels() -> None:
-    """Compile the kernels if that has not been done, and say so on stderr."""
+def announce_kernels() -> bool:
+    """Say on stderr that kernels will be compiled, if they will; whether they can be kept then."""
     with collector_at_rest():
         import ptaskmodel.simulation.simulation  # noqa: F401  (the slow import)
-        from ptaskmodel import jit, simulation
+        from ptaskmodel import jit
 
     if jit.cached():
-        return
+        return False
     if jit.cache_directory() is None:
         click.echo("compiling the simulation kernels (no cache directory can be written)", err=True)
-        return
+        return False
     click.echo(
         f"compiling the simulation kernels (once, about {TYPICAL_S} s; "
         "`ptaskmodel warmup` does it ahead)",
         err=True,
     )
-    simulation.warmup(everything=False)
+    return True
+
+
+def ready_kernels() -> None:
+    """Compile the kernels if that has not been done, and say so on stderr."""
+    if announce_kernels():
+        from ptaskmodel import simulation
+
+        simulation.warmup(everything=False)

@@ -6,20 +6,14 @@ from pathlib import Path
 
 import click
 
-KINDS = ("gantt", "progress", "links", "hosts", "topology", "slowdowns")
+from ptaskmodel.cli.parameters import PATH, Choice, output_option
+from ptaskmodel.results.names import PICTURES
 
 
 @click.command()
-@click.argument("results", metavar="RESULTS", type=click.Path(path_type=Path))
-@click.argument("kind", type=click.Choice(KINDS))
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="The picture to write: .png, .svg or .pdf.",
-)
+@click.argument("results", metavar="RESULTS", type=PATH)
+@click.argument("kind", type=Choice(PICTURES))
+@output_option("The picture to write: .png, .svg or .pdf.", required=True)
 def plot(results: Path, kind: str, output: Path) -> None:
     """Draw the results in directory RESULTS.
 
@@ -27,9 +21,7 @@ def plot(results: Path, kind: str, output: Path) -> None:
     each is used over time; topology: the platform coloured by use; slowdowns: their distribution.
     All but gantt need a run with --attribution.
     """
-    from ptaskmodel.results.loading import load_results
-    from ptaskmodel.results.plots import KINDS as FUNCTIONS
-    from ptaskmodel.results.plots import save
+    from ptaskmodel.results.plots import draw
 
-    save(FUNCTIONS[kind](load_results(results)), output)
+    draw(results, kind, output)
     click.echo(f"written   {output}")

@@ -6,25 +6,18 @@ from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.parameters import PATH, output_option
+
 
 @click.command()
-@click.argument("results", metavar="RESULTS", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    default="report.html",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="The page to write.",
-)
+@click.argument("results", metavar="RESULTS", type=PATH)
+@output_option("The page to write.", default="report.html", show_default=True)
 def report(results: Path, output: Path) -> None:
     """Make one self-contained HTML page of the results in directory RESULTS.
 
     It shows most for a run of `simulate --attribution`; results of `batch` are taken too.
     """
-    from ptaskmodel.results.loading import load_results
     from ptaskmodel.results.report import write_report
 
-    write_report(load_results(results), output)
+    write_report(results, output)
     click.echo(f"written   {output}")

@@ -1,25 +1,19 @@
 """What exists: hosts, links, zones and routes, read from SimGrid platform files."""
 
-from ptaskmodel.platform.model import (
-    AvailabilityTrace,
-    Disk,
-    Host,
-    Link,
-    PlatformWarning,
-    Route,
-    RouteParts,
-)
-from ptaskmodel.platform.platform import Platform
-from ptaskmodel.platform.simgrid_xml import load_platform
+from ptaskmodel.faces import face
 
-__all__ = [
-    "AvailabilityTrace",
-    "Disk",
-    "Host",
-    "Link",
-    "Platform",
-    "PlatformWarning",
-    "Route",
-    "RouteParts",
-    "load_platform",
-]
+NAMES = {
+    "ptaskmodel.platform.model": (
+        "AvailabilityTrace",
+        "Disk",
+        "Host",
+        "Link",
+        "PlatformWarning",
+        "Route",
+        "RouteParts",
+    ),
+    "ptaskmodel.platform.platform": ("Platform",),
+    "ptaskmodel.platform.simgrid_xml": ("load_platform",),
+}
+
+__all__, __getattr__, __dir__ = face(__name__, NAMES)

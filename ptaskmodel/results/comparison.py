@@ -5,14 +5,24 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import WAITING
-from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.plots import BLUE, GREY, RED, new_figure, time_unit
+from ptaskmodel.results.drawing import (
+    BLUE,
+    GREY,
+    RED,
+    check_picture,
+    new_figure,
+    save,
+    time_unit,
+)
+from ptaskmodel.results.loading import Results, ShownTask, load_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,6 +130,25 @@ class Comparison:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(pair.row() for pair in self.pairs)
+
+
+def compare_into(
+    a: str | Path, b: str | Path, *, table: Path | None = None, picture: Path | None = None
+) -> Comparison:
+    """Compare the runs in two directories, and write what is asked for.
+
+    table: a CSV file, a line for every task; picture: a .png, .svg or .pdf file. Raises
+    PTaskModelError if results cannot be read, have no task in common, or a file cannot be written.
+    """
+    if picture is not None:
+        check_picture(picture)
+    found = compare(load_results(a), load_results(b))
+    if table is not None:
+        with whole_file(table) as stream:
+            found.write(stream)
+    if picture is not None:
+        save(comparison_figure(found), picture)
+    return found
 
 
 def compare(a: Results, b: Results) -> Comparison:

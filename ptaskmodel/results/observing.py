@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.recording.intervals import Listener, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
-from ptaskmodel.results.trace import trace_file
+from ptaskmodel.results.trace_files import trace_file
 from ptaskmodel.results.utilisation import UTILISATION, Utilisation
 
 if TYPE_CHECKING:

@@ -1,246 +1,46 @@
 """Pictures of results, as matplotlib figures: each function takes `Results` and returns one.
 
-Colours are Okabe and Ito's, which colour-blind people tell apart, or matplotlib's cividis. Where
-there is too much to draw one by one, things are gathered or sampled, and the title says so.
+Where there is too much to draw one by one, things are gathered or sampled, and the title says so.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.files import whole_path
-from ptaskmodel.results.loading import Results, ShownTask
+from ptaskmodel.results.drawing import (
+    BLUE,
+    GREEN,
+    NEEDS_ATTRIBUTION,
+    RED,
+    check_picture,
+    colour_of,
+    host_ticks,
+    natural,
+    new_figure,
+    save,
+    short_name,
+    time_unit,
+    top_of_scale,
+)
+from ptaskmodel.results.gantt import gantt
+from ptaskmodel.results.loading import Results, load_results
+from ptaskmodel.results.names import PICTURES
+from ptaskmodel.results.topology import topology
 from ptaskmodel.units import format_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999"
-)  # fmt: skip
-TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
-
-MAX_BARS = 60_000  # bars of the Gantt chart drawn one by one
 MAX_LABELS = 60
 MAX_LINES = 300
 MAX_ROWS = 60
 NAMED_LINES = 10
-NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure. Raises PTaskModelError if matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PTaskModelError(
-            "pictures need matplotlib; run: pip install 'ptaskmodel[plot]'"
-        ) from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure (.png, .svg or .pdf), whole and without a date inside.
-
-    Raises PTaskModelError for another suffix or if the file cannot be written.
-    """
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".svg", ".pdf"):
-        raise PTaskModelError(f"{path}: pictures are .png, .svg or .pdf; choose one of them")
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
-    import matplotlib as mpl
-
-    with whole_path(path) as partial, mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
-        figure.savefig(partial, format=suffix[1:], dpi=150, metadata=metadata, facecolor="white")
-
-
-def time_unit(span_s: float) -> tuple[float, str]:
-    """(seconds, name) of the unit in which a span of time reads well."""
-    for seconds, name in ((86400.0, "d"), (3600.0, "h")):
-        if span_s > 4 * seconds:
-            return seconds, name
-    for seconds, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if span_s >= seconds:
-            return seconds, name
-    return 1.0, "s"
-
-
-def ran(results: Results) -> list[tuple[ShownTask, float, float]]:
-    """(task, start, end) of those that began; the end of those still running is the run's."""
-    end_s = results.end_s
-    return [
-        (task, task.start_s, end_s if task.finish_s is None else task.finish_s)
-        for task in results.tasks
-        if task.start_s is not None
-    ]
-
-
-def host_order(results: Results) -> list[str]:
-    """Names of the hosts that are used, numbers in them in their natural order."""
-    names = {host for task in results.tasks for host in task.hosts}
-    return sorted(names, key=natural)
-
-
-def natural(name: str) -> list[tuple[int, int | str]]:
-    """Sort key that puts n2 before n10."""
-    parts: list[tuple[int, int | str]] = []
-    text, digits = "", ""
-    for c in name + "\0":
-        if c.isascii() and c.isdigit():
-            if text:
-                parts.append((1, text))
-                text = ""
-            digits += c
-        else:
-            if digits:
-                parts.append((0, int(digits)))
-                digits = ""
-            text += c
-    return parts
-
-
-def colour_of(k: int) -> str:
-    return TASK_COLOURS[k % len(TASK_COLOURS)]
-
-
-def gantt(results: Results) -> Figure:
-    """Which task is on which host when; tasks that share a host share the height of its row."""
-    rows = ran(results)
-    hosts = host_order(results)
-    if not hosts:
-        raise PTaskModelError(f"{results.directory}: no task ran on a host; nothing to draw")
-    unit, unit_name = time_unit(results.end_s)
-    height = min(max(2.5, 1.2 + 0.5 * len(hosts)), 11.0)
-    figure = new_figure(10.0, height)
-    axes = figure.add_subplot()
-    n_bars = sum(len(set(task.hosts)) for task, _, _ in rows)
-    title = f"{len(rows):,} {results.what}s on {len(hosts):,} hosts"
-    if n_bars <= MAX_BARS:
-        _bars(axes, rows, hosts, unit)
-        if len(rows) <= MAX_LABELS:
-            title += "; a bar's height is its part of the host's row, shared by those there at once"
-        else:
-            title += "; neighbouring colours only tell tasks apart"
-    else:
-        title += f"; number of {results.what}s at a time on each host (too many for bars)"
-        _crowd(figure, axes, rows, hosts, unit, results)
-    _host_ticks(axes, hosts)
-    axes.set_xlabel(f"date ({unit_name})")
-    axes.set_title(title, fontsize=10, loc="left")
-    return figure
-
-
-def _bars(
-    axes: Any, rows: Sequence[tuple[ShownTask, float, float]], hosts: list[str], unit: float
-) -> None:
-    from matplotlib.collections import PolyCollection
-
-    place = {host: k for k, host in enumerate(hosts)}
-    shapes, colours, labels = [], [], []
-    lanes = _lanes(rows, place)
-    for k, (task, start, end) in enumerate(rows):
-        widest: tuple[float, float, float] | None = None
-        for host in dict.fromkeys(task.hosts):
-            lane, n = lanes[host][k]
-            low = place[host] - 0.45 + 0.9 * lane / n
-            high = low + 0.9 / n
-            a, b = start / unit, end / unit
-            shapes.append([(a, low), (b, low), (b, high), (a, high)])
-            colours.append(colour_of(k))
-            if widest is None or high - low > widest[1]:
-                widest = (low, high - low, b - a)
-        if widest is not None:
-            labels.append((start / unit, (start + end) / 2 / unit, widest, task.task_id))
-    edge = 0.4 if len(rows) <= 200 else 0.0
-    axes.add_collection(
-        PolyCollection(shapes, facecolors=colours, edgecolors="white", linewidths=edge)
-    )
-    axes.set_ylim(len(hosts) - 0.4, -0.6)
-    axes.autoscale_view(scaley=False)
-    axes.set_xlim(left=0.0)
-    if len(rows) <= MAX_LABELS:
-        span = axes.get_xlim()[1]
-        for _, middle, (low, high, wide), name in labels:
-            if wide / span > 0.012 * len(name) and high > 0.12:
-                axes.text(
-                    middle, low + high / 2, name, ha="center", va="center",
-                    fontsize=min(8.0, 22.0 * high), clip_on=True,
-                )  # fmt: skip
-
-
-def _lanes(
-    rows: Sequence[tuple[ShownTask, float, float]], place: dict[str, int]
-) -> dict[str, dict[int, tuple[int, int]]]:
-    """(lane, lanes of its group) of each task on each host: those that overlap lie side by side."""
-    on: dict[str, list[int]] = {host: [] for host in place}
-    for k, (task, _, _) in enumerate(rows):
-        for host in dict.fromkeys(task.hosts):
-            on[host].append(k)
-    found: dict[str, dict[int, tuple[int, int]]] = {}
-    for host, members in on.items():
-        members.sort(key=lambda k: (rows[k][1], rows[k][2], k))
-        lanes: dict[int, tuple[int, int]] = {}
-        group: list[tuple[int, int]] = []
-        ends: list[float] = []
-        for k in members:
-            _, start, end = rows[k]
-            if group and start >= max(ends):
-                lanes.update({m: (lane, len(ends)) for m, lane in group})
-                group, ends = [], []
-            free = next((i for i, until in enumerate(ends) if until <= start), len(ends))
-            ends[free : free + 1] = [end]
-            group.append((k, free))
-        lanes.update({m: (lane, len(ends)) for m, lane in group})
-        found[host] = lanes
-    return found
-
-
-def _crowd(
-    figure: Any,
-    axes: Any,
-    rows: Sequence[tuple[ShownTask, float, float]],
-    hosts: list[str],
-    unit: float,
-    results: Results,
-) -> None:
-    """How many tasks are on each host over time, as colours."""
-    place = {host: k for k, host in enumerate(hosts)}
-    bins = 600
-    span = results.end_s or 1.0
-    steps = np.zeros((len(hosts), bins + 2))
-    for task, start, end in rows:
-        a, b = int(start / span * bins), max(math.ceil(end / span * bins), 1)
-        for host in dict.fromkeys(task.hosts):
-            steps[place[host], a] += 1
-            steps[place[host], b] -= 1
-    count = np.cumsum(steps, axis=1)[:, :bins]
-    image = axes.imshow(
-        count, aspect="auto", cmap="cividis", interpolation="nearest", vmin=0,
-        extent=(0.0, span / unit, len(hosts) - 0.5, -0.5),
-    )  # fmt: skip
-    figure.colorbar(image, ax=axes, label=f"{results.what}s on the host", pad=0.01)
-
-
-def _host_ticks(axes: Any, names: list[str], most: int = 40) -> None:
-    step = max(1, math.ceil(len(names) / most))
-    axes.set_yticks(range(0, len(names), step))
-    axes.set_yticklabels([_short(name) for name in names[::step]], fontsize=8)
-
-
-def _short(name: str, most: int = 24) -> str:
-    return name if len(name) <= most else f"{name[: most - 11]}...{name[-8:]}"
-
-
-def top_of_scale(percent: float) -> float:
-    """The end of a scale of percents: 100, or the round number that little used things need."""
-    return next(top for top in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0) if top >= min(percent, 100))
 
 
 def progress(results: Results) -> Figure:
@@ -282,7 +82,7 @@ def progress(results: Results) -> Figure:
         for k, points in enumerate(segments):
             xs, ys = zip(*points, strict=True)
             axes.plot(
-                xs, ys, styles[k], color=colours[k], label=_short(shown[k]), markersize=5,
+                xs, ys, styles[k], color=colours[k], label=short_name(shown[k]), markersize=5,
                 markeredgecolor="white",
             )  # fmt: skip
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
@@ -327,7 +127,7 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     )  # fmt: skip
     figure.colorbar(image, ax=axes, label=f"mean use of the {kind} (% of its capacity)", pad=0.01)
     axes.set_xlim(0.0, max(results.end_s, width) / unit)
-    _host_ticks(axes, names, 60)
+    host_ticks(axes, names, 60)
     axes.set_xlabel(f"date ({unit_name})")
     title = f"Use of {len(names):,} {kind}s, means over {format_time(width, 3)}"
     if len(names) < len(table):
@@ -368,17 +168,25 @@ def slowdowns(results: Results) -> Figure:
     return figure
 
 
-def _topology(results: Results) -> Figure:
-    from ptaskmodel.results.topology import topology
-
-    return topology(results)
-
-
-KINDS: dict[str, Callable[[Results], Figure]] = {
+# The functions of `names.PICTURES`.
+FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "gantt": gantt,
     "progress": progress,
     "links": utilisation,
     "hosts": lambda results: utilisation(results, "host"),
-    "topology": _topology,
+    "topology": topology,
     "slowdowns": slowdowns,
 }
+
+
+def draw(results: Results | str | Path, kind: str, output: str | Path) -> None:
+    """Write a picture (one of `names.PICTURES`) of results, or of those in a directory.
+
+    output: a .png, .svg or .pdf file. Raises PTaskModelError if the results cannot be read, have
+    nothing to draw, or the file cannot be written.
+    """
+    check_picture(output)
+    if kind not in FUNCTIONS:
+        raise PTaskModelError(f"picture {kind!r} is not known; choose one of {', '.join(PICTURES)}")
+    found = results if isinstance(results, Results) else load_results(results)
+    save(FUNCTIONS[kind](found), output)

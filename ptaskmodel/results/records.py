@@ -14,6 +14,8 @@ from ptaskmodel.files import digest, write_json
 from ptaskmodel.results.output import FORMAT, SUMMARY
 
 if TYPE_CHECKING:
+    import pandas
+
     from ptaskmodel.simulation.refs import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
 
@@ -70,15 +72,26 @@ def record_as_json(record: TaskRecord) -> dict[str, Any]:
     return {name: getattr(record, name) for name in COLUMNS} | {"hosts": list(record.hosts)}
 
 
+def records_frame(records: Iterable[TaskRecord]) -> pandas.DataFrame:
+    """The records as a table, one row a task, dates in s (nan for what did not happen)."""
+    import pandas
+
+    rows = [[getattr(record, name) for name in COLUMNS] for record in records]
+    dates = dict.fromkeys(("start_time", "finish_time", "execution_time"), "float64")
+    return pandas.DataFrame(rows, columns=list(COLUMNS)).astype(dates)
+
+
 def summarise(
     simulation: Simulation,
     records: Sequence[TaskRecord],
     wall_time_s: float,
+    kernels_s: float | None = None,
     inputs: Iterable[str | Path] = (),
 ) -> dict[str, Any]:
     """What summary.json holds: makespan, counts, choices made, versions, digests of the inputs.
 
-    wall_time_s: how long the simulation took, s. inputs: the files that it was read from.
+    wall_time_s: how long the simulation took, s; kernels_s: and the loading (or compilation) of its
+    kernels before (None: part of it). inputs: the files that it was read from.
     """
     counts = Counter(record.final_state for record in records)
     return {
@@ -90,6 +103,7 @@ def summarise(
         **choices(simulation),
         "end_date": simulation.now,
         "simulation_wall_time_s": wall_time_s,
+        "kernels_wall_time_s": kernels_s,
         **provenance(inputs),
     }
 
@@ -126,11 +140,14 @@ def write_results(
     *,
     alone_s: Sequence[float | None] | None = None,
     files: Iterable[str] = (),
-) -> None:
+) -> tuple[str, ...]:
     """Write tasks.csv and summary.json in an existing directory (see `output.whole_directory`).
 
     alone_s: as `write_tasks_csv` takes it. files: names of the other files of these results.
+    Returns the names of all files.
     """
     with (place / TASKS).open("w", encoding="utf-8", newline="") as stream:
         write_tasks_csv(stream, records, alone_s)
-    write_json(place / SUMMARY, {**summary, "files": [SUMMARY, TASKS, *files]})
+    listed = (SUMMARY, TASKS, *files)
+    write_json(place / SUMMARY, {**summary, "files": listed})
+    return listed

@@ -11,8 +11,8 @@ from typing import Any
 
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
-from ptaskmodel.results.loading import Results, ShownSpell
-from ptaskmodel.results.plots import host_order, natural
+from ptaskmodel.results.drawing import host_order, natural
+from ptaskmodel.results.loading import Results, ShownSpell, load_results
 from ptaskmodel.units import format_time
 
 MAX_USES = 400
@@ -20,8 +20,12 @@ MAX_USES = 400
 GOOD_STATES = frozenset({"completed", "COMPLETED_SUCCESSFULLY"})
 
 
-def write_report(results: Results, path: str | Path) -> None:
-    """Write the page. Raises PTaskModelError if it cannot be written."""
+def write_report(results: Results | str | Path, path: str | Path) -> None:
+    """Write the page of results, or of those in a directory.
+
+    Raises PTaskModelError if they cannot be read or the page cannot be written.
+    """
+    results = results if isinstance(results, Results) else load_results(results)
     page = files("ptaskmodel.results").joinpath("templates")
     text = page.joinpath("report.html").read_text(encoding="utf-8")
     data = json.dumps(page_data(results), separators=(",", ":"), allow_nan=False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
+from ptaskmodel.results.drawing import NEEDS_ATTRIBUTION, natural, new_figure, top_of_scale
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.plots import NEEDS_ATTRIBUTION, natural, new_figure, top_of_scale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

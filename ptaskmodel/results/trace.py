@@ -1,30 +1,17 @@
-"""Writes who used what and when, as it happens: tables (CSV, Parquet) of intervals of use.
-
-Each row says that a task used a resource from start_s to end_s at a constant ``rate`` (flop/s of a
-host, B/s of a link), which was ``share`` of its capacity. Rows of one task on one resource come in
-order of time and do not overlap. Memory does not grow with the number of rows.
-"""
+"""What the writers of traces have in common: they listen to uses, and write text."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.files import whole_file, whole_path
+from ptaskmodel.files import whole_file
 
 if TYPE_CHECKING:
-    from ptaskmodel.recording.intervals import Listener, Phases, Recorder, Uses
-
-# Batches that may wait to be written.
-PENDING = 2
-COLUMNS = ("resource", "kind", "task_id", "start_s", "end_s", "rate", "share")
+    from ptaskmodel.recording.intervals import Phases, Recorder, Uses
 
 
 class Trace:
@@ -64,29 +51,6 @@ class TextTrace(Trace):
         self._file.__exit__(None, None, None)
 
 
-class CsvTrace(TextTrace):
-    """Rows of COLUMNS as CSV, numbers to the last digit."""
-
-    def begin(self, recorder: Recorder) -> None:
-        super().begin(recorder)
-        self._resources = [
-            f"{quoted(name)},{recorder.names.kind(number)}"
-            for number, name in enumerate(recorder.names.resources)
-        ]
-        self.stream.write(",".join(COLUMNS) + "\n")
-
-    def uses(self, uses: Uses) -> None:
-        resources = self._resources
-        tasks = self.recorder.names.tasks()
-        columns: list[Iterable[str]] = [
-            [resources[number] for number in uses.resource.tolist()],
-            [quoted(tasks[number]) for number in uses.task.tolist()],
-        ]
-        columns += [numbers(c) for c in (uses.start, uses.end, uses.rate, uses.share)]
-        self.stream.write("\n".join(map(",".join, zip(*columns, strict=True))))
-        self.stream.write("\n")
-
-
 def numbers(column: np.ndarray) -> list[str]:
     """Finite floats as text, shortest that reads back equal; runs of equal ones are made once."""
     import msgspec
@@ -103,116 +67,3 @@ def quoted(name: str) -> str:
     if any(c in name for c in ',"\n\r'):
         return '"' + name.replace('"', '""') + '"'
     return name
-
-
-class ParquetTrace(Trace):
-    """Rows of COLUMNS in Apache Parquet, names as dictionaries. Needs pyarrow.
-
-    A second thread writes, so that the simulation goes on meanwhile; at most PENDING batches wait.
-
-    Raises PTaskModelError if pyarrow is not installed or the file cannot be written.
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._arrow, self._parquet = _pyarrow()
-        self._thread = ThreadPoolExecutor(max_workers=1)
-        self._pending: deque[Future[None]] = deque()
-        self._file = whole_path(self.path)
-
-    def begin(self, recorder: Recorder) -> None:
-        super().begin(recorder)
-        arrow = self._arrow
-        name = arrow.dictionary(arrow.int32(), arrow.string())
-        real = arrow.float64()
-        types = (name, name, name, real, real, real, real)
-        self._schema = arrow.schema(list(zip(COLUMNS, types, strict=True)))
-        names = recorder.names
-        self._kinds = arrow.array(["host", "link"])
-        self._resources = arrow.array(names.resources, arrow.string())
-        self._writer = self._parquet.ParquetWriter(
-            self._file.__enter__(),
-            self._schema,
-            # Looking for equal numbers costs more than it saves.
-            use_dictionary=["resource", "kind", "task_id"],
-            write_statistics=False,
-        )
-
-    def uses(self, uses: Uses) -> None:
-        arrow = self._arrow
-        kind = (uses.resource >= self.recorder.names.n_hosts).astype(np.int32)
-        dictionary = arrow.DictionaryArray.from_arrays
-        resources, resource = numbered(uses.resource)
-        tasks, task = numbered(uses.task)
-        ids = self.recorder.names.tasks()
-        columns = [
-            dictionary(resource, self._resources.take(arrow.array(resources))),
-            dictionary(kind, self._kinds),
-            dictionary(task, arrow.array([ids[k] for k in tasks.tolist()])),
-            *(arrow.array(c) for c in (uses.start, uses.end, uses.rate, uses.share)),
-        ]
-        table = arrow.Table.from_arrays(columns, schema=self._schema)
-        self._pending.append(self._thread.submit(self._writer.write_table, table))
-        self._wait(PENDING)
-
-    def _wait(self, pending: int) -> None:
-        """Let at most so many batches be unwritten."""
-        while len(self._pending) > pending:
-            self._pending.popleft().result()
-
-    def end(self) -> None:
-        self._wait(0)
-        self._thread.shutdown()
-        self._writer.close()
-        self._file.__exit__(None, None, None)
-
-
-def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the different values, in increasing order; the place of each value there)."""
-    lowest = int(values.min())
-    met = np.zeros(int(values.max()) - lowest + 1, dtype=np.bool_)
-    met[values - lowest] = True
-    place = np.cumsum(met, dtype=np.int32) - 1
-    return np.flatnonzero(met) + lowest, place[values - lowest].astype(np.int32)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise PTaskModelError(
-            "Parquet needs pyarrow; run: pip install 'ptaskmodel[trace]', or choose csv"
-        ) from None
-    return pyarrow, pyarrow.parquet
-
-
-def _paje(path: Path) -> Listener:
-    from ptaskmodel.results.paje import PajeTrace
-
-    return PajeTrace(path)
-
-
-def _perfetto(path: Path) -> Listener:
-    from ptaskmodel.results.perfetto import PerfettoTrace
-
-    return PerfettoTrace(path)
-
-
-FILES: dict[str, tuple[str, Callable[[Path], Listener]]] = {
-    "csv": ("trace.csv", CsvTrace),
-    "parquet": ("trace.parquet", ParquetTrace),
-    "paje": ("trace.paje", _paje),
-    "perfetto": ("trace.perfetto.json", _perfetto),
-}
-
-
-def trace_file(format_: str, directory: Path) -> tuple[str, Listener]:
-    """(name, writer) of the trace of a format in a directory of results.
-
-    Raises PTaskModelError for an unknown format or one that needs a missing library.
-    """
-    if format_ not in FILES:
-        raise PTaskModelError(f"trace {format_!r} is not known; choose one of {', '.join(FILES)}")
-    name, writer = FILES[format_]
-    return name, writer(directory / name)

@@ -1,46 +1,28 @@
 """Who gets how much: problems, solvers and certificates; knows neither platforms nor time."""
 
-from __future__ import annotations
-
-import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ptaskmodel.sharing.certificate import verify
-from ptaskmodel.sharing.problem import (
-    BOUND_LIMIT,
-    FREE_LIMIT,
-    Allocation,
-    Certificate,
-    SharingProblem,
-)
+from ptaskmodel.faces import face
 
-if TYPE_CHECKING:
-    from ptaskmodel.sharing.bmf import bmf
-    from ptaskmodel.sharing.fairbottleneck import fairbottleneck, fairbottleneck_corrected
-    from ptaskmodel.sharing.maxmin import maxmin
-
-__all__ = [
-    "BOUND_LIMIT",
-    "FREE_LIMIT",
-    "Allocation",
-    "Certificate",
-    "SharingProblem",
-    "bmf",
-    "fairbottleneck",
-    "fairbottleneck_corrected",
-    "maxmin",
-    "verify",
-]
-
-# The solvers are compiled: they are imported when first asked for.
-_SOLVERS = {
-    "bmf": "bmf",
-    "fairbottleneck": "fairbottleneck",
-    "fairbottleneck_corrected": "fairbottleneck",
-    "maxmin": "maxmin",
+NAMES = {
+    "ptaskmodel.sharing.bmf": ("bmf",),
+    "ptaskmodel.sharing.certificate": ("verify",),
+    "ptaskmodel.sharing.fairbottleneck": ("fairbottleneck", "fairbottleneck_corrected"),
+    "ptaskmodel.sharing.maxmin": ("maxmin",),
+    "ptaskmodel.sharing.problem": (
+        "BOUND_LIMIT",
+        "FREE_LIMIT",
+        "Allocation",
+        "Certificate",
+        "SharingProblem",
+    ),
 }
+
+__all__, __getattr__, __dir__ = face(__name__, NAMES)
+
+_SOLVERS = ("bmf", "fairbottleneck", "maxmin")
 
 
 class _Package(ModuleType):
@@ -53,10 +35,3 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
-
-
-def __getattr__(name: str) -> Any:
-    if name in _SOLVERS:
-        module = importlib.import_module(f"ptaskmodel.sharing.{_SOLVERS[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

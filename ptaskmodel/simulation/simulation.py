@@ -74,6 +74,7 @@ from ptaskmodel.core.sub_system import sub_system
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
+from ptaskmodel.sharing.names import SOLVERS
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.simulation.refs import Observer, TaskRecord, TaskRef, date_or_none
@@ -84,7 +85,8 @@ if TYPE_CHECKING:
 
 INFINITY = float("inf")
 
-SOLVERS = {
+# The codes of `sharing.names.SOLVERS`.
+CODES = {
     "bmf": solving.BMF,
     "fairbottleneck": solving.FAIRBOTTLENECK,
     "fairbottleneck-corrected": solving.FAIRBOTTLENECK_CORRECTED,
@@ -783,7 +785,7 @@ def _solver_code(solver: str, parallel: bool) -> int:
         raise SimulationError(f"solver {solver!r} is not known; choose one of {', '.join(SOLVERS)}")
     if not parallel and solver == "maxmin":
         return solving.FLOW_MAXMIN
-    return SOLVERS[solver]
+    return CODES[solver]
 
 
 def _checked(name: str, value: float) -> float:

@@ -1,31 +1,24 @@
 """What runs: tasks, their works, and the readers of task files."""
 
-from ptaskmodel.workload.tasks import (
-    Delay,
-    DelayWork,
-    Execution,
-    Flow,
-    HomogeneousWork,
-    ParallelTask,
-    ParallelWork,
-    Sequence,
-    SequenceWork,
-    Task,
-    Work,
-)
-from ptaskmodel.workload.tasks_json import load_tasks
+from ptaskmodel.faces import face
 
-__all__ = [
-    "Delay",
-    "DelayWork",
-    "Execution",
-    "Flow",
-    "HomogeneousWork",
-    "ParallelTask",
-    "ParallelWork",
-    "Sequence",
-    "SequenceWork",
-    "Task",
-    "Work",
-    "load_tasks",
-]
+NAMES = {
+    "ptaskmodel.workload.tasks": (
+        "Delay",
+        "Execution",
+        "Flow",
+        "ParallelTask",
+        "Sequence",
+        "Task",
+    ),
+    "ptaskmodel.workload.tasks_json": ("load_tasks",),
+    "ptaskmodel.workload.works": (
+        "DelayWork",
+        "HomogeneousWork",
+        "ParallelWork",
+        "SequenceWork",
+        "Work",
+    ),
+}
+
+__all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -20,10 +20,9 @@ import math
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.names import PATTERNS
 from ptaskmodel.workload.profiles import work_delay_s
 from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork, Work
-
-PATTERNS = ("alltoall", "ring", "stencil", "master")
 
 
 def ptask_profiles(

@@ -65,7 +65,7 @@ def test_pictures_are_drawn_on_demand(capsys, workload, tmp_path):
     assert (out / "gantt.png").stat().st_size > 5_000
     assert (out / "load.png").stat().st_size > 5_000
     assert main(["batch", GRAPHENE, workload(), "--plots"]) == 2
-    assert "say where to" in capsys.readouterr().err
+    assert "--plots writes files" in capsys.readouterr().err
 
 
 def test_the_table_is_for_readers(capsys, workload):
@@ -150,7 +150,7 @@ def test_bad_options_are_refused_in_one_line(capsys, workload, tmp_path, case):
 @pytest.mark.parametrize("option", ["--trace=csv", "--attribution", "--neighbours", "--plots"])
 def test_files_need_a_directory(capsys, workload, option):
     assert main(["batch", GRAPHENE, workload(), option]) == 2
-    assert "say where to, with --output DIR" in capsys.readouterr().err
+    assert "writes files; give --output DIR" in capsys.readouterr().err
 
 
 @pytest.fixture

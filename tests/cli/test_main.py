@@ -126,3 +126,25 @@ def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numba", "numpy", "pandas", "scipy", "networkx", "matplotlib", "lxml", "rich"}
     assert not heavy & set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "a", "b", "--solver", "bmff"], "solver 'bmff' is unknown: use one of bmf"),
+        (["batch", "a", "b", "--policy", "esay"], "did you mean 'easy'?"),
+        (["batch", "a", "b", "--allocation", "contigous"], "did you mean 'contiguous'?"),
+        (["plot", "a", "gant", "-o", "x.png"], "did you mean 'gantt'?"),
+        (["simulate", "a", "b", "--trace", "tsv"], "did you mean 'csv'?"),
+    ],
+)
+def test_a_wrong_name_is_told_in_one_line_with_the_nearest(arguments, message, capsys):
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_policy_may_be_a_class_in_a_file(capsys):
+    assert cli.main(["batch", "a.xml", "b.json", "--policy", "mine.py:Mine"]) == 2
+    assert "--policy" not in capsys.readouterr().err

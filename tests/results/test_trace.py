@@ -20,7 +20,8 @@ from ptaskmodel.recording import intervals
 from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.results.paje import PajeTrace
 from ptaskmodel.results.perfetto import PerfettoTrace
-from ptaskmodel.results.trace import CsvTrace, ParquetTrace, trace_file
+from ptaskmodel.results.trace_files import trace_file
+from ptaskmodel.results.trace_tables import CsvTrace, ParquetTrace
 
 SEEDS = range(40)
 

@@ -16,6 +16,9 @@ from ptaskmodel.platform.model import PlatformWarning
 
 CROSS_TRAFFIC = 0.05
 
+# Who counts as one competitor on a shared link.
+COUNTS = ("task", "flow", "pair")
+
 
 @dataclass(frozen=True, slots=True)
 class NetworkModel:

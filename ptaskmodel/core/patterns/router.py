@@ -23,7 +23,7 @@ from ptaskmodel.core.patterns.laying import (
     clear,
     lay_stages,
 )
-from ptaskmodel.core.patterns.network_models import CROSS_TRAFFIC, NetworkModel
+from ptaskmodel.core.patterns.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
 from ptaskmodel.core.patterns.placement import Demands, Placement
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform import Platform
@@ -37,7 +37,6 @@ IntArray = NDArray[np.int64]
 # resource, usage, share, largest: see `Row`
 Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 
-COUNTS = ("task", "flow", "pair")
 ROUTES_REMEMBERED = 200_000
 WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHARED link"
 

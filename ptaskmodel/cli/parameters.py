@@ -1,0 +1,145 @@
+"""Kinds of options and arguments that the commands share: names, finite numbers, files."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
+from ptaskmodel.results.names import TRACE_FORMATS
+from ptaskmodel.sharing.names import SOLVERS
+
+PATH = click.Path(path_type=Path)
+
+
+class Choice(click.Choice):
+    """One of some names; a wrong one is answered with the nearest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in self.choices:
+            near = difflib.get_close_matches(str(value), self.choices, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            known = ", ".join(self.choices)
+            self.fail(f"{_name(param)} '{value}' is unknown: use one of {known}{hint}", param, ctx)
+        return value
+
+
+class FileOrChoice(Choice):
+    """One of some names, or FILE.py:CLASS."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if ".py:" in str(value) else super().convert(value, param, ctx)
+
+
+class Real(click.FloatRange):
+    """A finite number within limits (nan and inf are refused)."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
+
+
+class Count(click.IntRange):
+    """A whole number from 1 on."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{value}: give 1 or more", param, ctx)
+
+
+FINITE = Real()
+POSITIVE = Real(min=0.0, min_open=True)
+NOT_NEGATIVE = Real(min=0.0)
+COUNT = Count()
+
+
+def _name(param: click.Parameter | None) -> str:
+    return (param.name or "name").replace("_", " ") if param is not None else "name"
+
+
+def platform_argument(command: Any) -> Any:
+    """The argument PLATFORM, passed on as platform_file."""
+    return click.argument("platform_file", metavar="PLATFORM", type=PATH)(command)
+
+
+def output_option(what: str, **options: Any) -> Any:
+    """``-o`` or ``--output``: the file that a command writes."""
+    return click.option("-o", "--output", metavar="FILE", type=PATH, help=what, **options)
+
+
+def directory_option(what: str) -> Any:
+    """``-o`` or ``--output``: the directory of results that a command writes, looked at early."""
+    return click.option(
+        "-o", "--output", metavar="DIR", type=PATH, help=what, callback=_results_directory
+    )
+
+
+def _results_directory(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> Path | None:
+    from ptaskmodel.results.output import check_output_directory
+
+    if value is not None:
+        check_output_directory(value)
+    return value
+
+
+def model_options(command: Any) -> Any:
+    """The options that say how the platform is shared."""
+    for option in (
+        click.option(
+            "--count",
+            type=Choice(COUNTS),
+            default="task",
+            show_default=True,
+            help="Who counts as one competitor on a shared link.",
+        ),
+        click.option(
+            "--network-model",
+            type=Choice(NETWORK_MODELS),
+            help="L07: parallel tasks; the others: flows  [default: as the platform says, else "
+            "L07]",
+        ),
+        click.option("--solver", type=Choice(SOLVERS), help="Who gets how much  [default: bmf]"),
+    ):
+        command = option(command)
+    return command
+
+
+def recording_options(what: str) -> Any:
+    """The options that say what to record of a run of tasks or jobs."""
+
+    def add(command: Any) -> Any:
+        for option in (
+            click.option(
+                "--attribution",
+                is_flag=True,
+                help=f"Also write what limited each {what}, its slowdown, and the utilisation "
+                "(needs --output).",
+            ),
+            click.option(
+                "--trace",
+                "traces",
+                multiple=True,
+                type=Choice(TRACE_FORMATS),
+                help="Also write who used what and when (may be given several times; needs "
+                "--output).",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add

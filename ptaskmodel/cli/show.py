@@ -1,0 +1,176 @@
+"""What commands print of results: tables of tasks and jobs, and what is below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.cli.table import text_table
+from ptaskmodel.results.records import record_as_json
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.batches import BatchRun
+    from ptaskmodel.results.comparison import Comparison
+    from ptaskmodel.results.runs import SimulationRun
+    from ptaskmodel.simulation.refs import TaskRecord
+
+SHOWN_ALL = 12
+SHOWN_EACH = 5
+SHOWN_CHANGES = 10
+
+METRICS = (
+    ("waiting (s)", "waiting_s"),
+    ("turnaround (s)", "turnaround_s"),
+    ("execution (s)", "execution_s"),
+    ("slowdown", "slowdown"),
+    ("bounded slowdown", "bounded_slowdown"),
+    ("per processor", "per_processor_bounded_slowdown"),
+    ("contention slowdown", "contention_slowdown"),
+)
+
+
+def run_as_json(run: SimulationRun) -> dict[str, Any]:
+    """The summary of a run and its records as JSON."""
+    return {"summary": run.summary, "records": [record_as_json(r) for r in run.records]}
+
+
+def run_text(run: SimulationRun) -> str:
+    """A run for a reader: tables of the slowest and the latest tasks, and the summary."""
+    records, summary = run.records, run.summary
+    if len(records) <= SHOWN_ALL:
+        parts = [_task_table(records)]
+    else:
+        slowest = _largest(records, "execution_time")
+        latest = _largest(records, "finish_time")
+        parts = [
+            f"The {len(slowest)} slowest tasks\n{_task_table(slowest)}",
+            f"The {len(latest)} latest tasks\n{_task_table(latest)}",
+        ]
+    counts = ", ".join(f"{number} {state}" for state, number in summary["counts"].items())
+    lines = [
+        ("makespan", f"{summary['makespan']:.9g} s"),
+        ("tasks", f"{summary['tasks']}: {counts}"),
+        ("model", f"{summary['network_model']}, solver {summary['solver']}"),
+        ("events", f"{summary['events']} in {wall_times(summary)}"),
+    ]
+    if run.directory is not None:
+        lines.append(("written", written(run.directory, run.files)))
+    parts.append("\n".join(f"{name:<10}{value}" for name, value in lines))
+    return "\n\n".join(parts)
+
+
+def wall_times(summary: dict[str, Any]) -> str:
+    """How long the simulation took, and its kernels before."""
+    text = f"{summary['simulation_wall_time_s']:.3g} s"
+    kernels_s = summary["kernels_wall_time_s"]
+    return text if kernels_s is None else f"{text}, after {kernels_s:.2g} s to load the kernels"
+
+
+def written(directory: Path, names: Iterable[str]) -> str:
+    """The files that were written, in their directory."""
+    return f"{directory}/: {', '.join(sorted(names))}"
+
+
+def _largest(records: Sequence[TaskRecord], field: str) -> list[TaskRecord]:
+    """The records with the largest values of a field, largest first, ties in order."""
+    known = [record for record in records if getattr(record, field) is not None]
+    return sorted(known, key=lambda record: -getattr(record, field))[:SHOWN_EACH]
+
+
+def _task_table(records: Sequence[TaskRecord]) -> str:
+    header = ("task", "profile", "start (s)", "finish (s)", "execution (s)", "state", "hosts")
+    rows = [
+        (
+            record.task_id,
+            record.profile or "",
+            _date(record.start_time),
+            _date(record.finish_time),
+            _date(record.execution_time),
+            record.final_state,
+            _hosts(record.hosts),
+        )
+        for record in records
+    ]
+    return text_table(header, rows, right=(2, 3, 4))
+
+
+def _date(value: float | None) -> str:
+    return "" if value is None else f"{value:.9g}"
+
+
+def _hosts(names: tuple[str, ...]) -> str:
+    return " ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]} ({len(names)})"
+
+
+def batch_text(run: BatchRun) -> str:
+    """A batch for a reader: a table of distributions, then the rest line by line."""
+    summary = run.summary
+    header = ("", "mean", "p50", "p95", "max")
+    rows = [
+        (label, *(number_text(summary[name][key], "-") for key in header[1:]))
+        for label, name in METRICS
+        if name in summary
+    ]
+    counts = ", ".join(
+        f"{number} {name.replace('_', ' ')}" for name, number in summary["jobs"].items()
+    )
+    lines = [
+        ("jobs", counts),
+        ("policy", f"{summary['policy']}, allocation {summary['allocation']}"),
+        ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
+        ("utilisation", number_text(summary["utilisation"], "-")),
+        ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
+        ("simulated in", wall_times(summary)),
+        *(("note", note) for note in summary["notes"]),
+    ]
+    if run.directory is not None:
+        lines.append(("written", written(run.directory, run.files)))
+    table = text_table(header, rows, right=(1, 2, 3, 4))
+    return table + "\n\n" + "\n".join(f"{name:<13}{value}" for name, value in lines)
+
+
+def comparison_text(found: Comparison) -> str:
+    """The comparison for a reader: what differs, totals, the tasks that changed most."""
+    what = found.a.what
+    parts = []
+    if choices := found.choices():
+        parts.append(text_table(("differs", "a", "b"), choices))
+    totals = [
+        (
+            name,
+            number_text(x),
+            number_text(y),
+            number_text(y - x) if x is not None and y is not None else "",
+        )
+        for name, x, y in found.totals()
+    ]
+    parts.append(text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)))
+    counts = ", ".join(f"{n} {name}" for name, n in found.counts().items() if n)
+    parts.append(f"{len(found.pairs)} {what}s in both: {counts}")
+    for name, ids in (("a", found.only_a), ("b", found.only_b)):
+        if ids:
+            shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
+            parts.append(f"only in {name}: {len(ids)} ({shown})")
+    if changed := found.most_changed(SHOWN_CHANGES):
+        rows = [
+            (
+                pair.a.task_id,
+                number_text(pair.a.duration_s),
+                number_text(pair.b.duration_s),
+                number_text(pair.change_s),
+                number_text(pair.ratio),
+                pair.limit_a or "",
+                pair.limit_b or "",
+            )
+            for pair in changed
+        ]
+        header = (what, "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
+        table = text_table(header, rows, right=(1, 2, 3, 4))
+        parts.append(f"The {len(rows)} {what}s whose time changed most\n{table}")
+    return "\n\n".join(parts)
+
+
+def number_text(value: float | None, missing: str = "") -> str:
+    """A number for a reader, to six digits."""
+    return missing if value is None else f"{value:.6g}"

@@ -1,0 +1,167 @@
+"""Batch into a directory: schedule a workload, record what is asked for, write it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel import __version__
+from ptaskmodel.batch.machine import machine_of
+from ptaskmodel.batch.metrics import metrics
+from ptaskmodel.batch.output import write_neighbours, write_schedule
+from ptaskmodel.batch.run import BatchOptions, BatchResult, only_delays, run_batch
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.files import write_json
+from ptaskmodel.results.observing import Observation
+from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.records import choices, provenance
+from ptaskmodel.results.runs import check_nothing_to_write, load_kernels
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.simulator import Progress
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.simulation.simulation import Simulation
+    from ptaskmodel.workload.jobs import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWriting:
+    """What is measured and recorded; the names are those of the options of ``batch``.
+
+    tau: of the bounded slowdown, s. traces: formats (see `names.TRACE_FORMATS`). attribution: also
+    what limited each job, and the use of hosts and links. plots: also gantt.png and load.png.
+    """
+
+    tau: float = 60.0
+    traces: tuple[str, ...] = ()
+    attribution: bool = False
+    plots: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchRun:
+    """A schedule, and the content of its summary.json.
+
+    directory: where it is written, and files: the names there; None and () if nowhere.
+    """
+
+    summary: dict[str, Any]
+    result: BatchResult
+    directory: Path | None = None
+    files: tuple[str, ...] = field(default=())
+
+
+def batch_into(
+    directory: str | Path | None,
+    platform: Platform,
+    workload: Workload,
+    options: BatchOptions | None = None,
+    writing: BatchWriting | None = None,
+    *,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> BatchRun:
+    """Schedule a workload on a platform and write what happened in a directory of results.
+
+    The directory appears once all is written, and replaces earlier results; None: nothing is
+    written. inputs: the files that platform and workload come from, named in the summary with
+    their digests.
+
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
+    or written; then nothing appears.
+    """
+    options, writing = options or BatchOptions(), writing or BatchWriting()
+    if directory is None:
+        check_nothing_to_write(
+            plots=writing.plots,
+            neighbours=options.neighbours,
+            traces=writing.traces,
+            attribution=writing.attribution,
+        )
+    delays = options.profiles == "delay" or (
+        options.profiles == "as-given" and only_delays(workload)
+    )
+    if delays and (writing.traces or writing.attribution):
+        raise SimulationError(
+            f"{'--trace' if writing.traces else '--attribution'}: every job is a delay, which uses "
+            "no host and no link; --profiles ptask makes parallel tasks of delays"
+        )
+    inputs = tuple(inputs)
+    kernels_s = load_kernels() if needs_kernels(workload, options) else None
+    if directory is None:
+        result = run_batch(platform, workload, options, progress)
+        return BatchRun(_summary(result, options, writing, kernels_s, inputs), result)
+    with whole_directory(directory) as place:
+        observed: list[str] = []
+
+        def observation(simulation: Simulation) -> Observation:
+            made = Observation(simulation, place, writing.traces, writing.attribution)
+            observed.extend(made.files)
+            return made
+
+        result = run_batch(platform, workload, options, progress, observation)
+        summary = _summary(result, options, writing, kernels_s, inputs)
+        files = (*_write(place, result, writing), *observed, SUMMARY)
+        write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
+    return BatchRun(summary, result, Path(directory), files)
+
+
+def needs_kernels(workload: Workload, options: BatchOptions) -> bool:
+    """Whether such a batch simulates anything but delays."""
+    return options.profiles == "ptask" or not only_delays(workload)
+
+
+def without_larger(
+    workload: Workload, platform: Platform, options: BatchOptions | None = None
+) -> Workload:
+    """The workload without the jobs that are larger than the platform, and a note of how many."""
+    limit = machine_of(platform, (options or BatchOptions()).storages).num_hosts
+    kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
+    gone = len(workload.jobs) - len(kept)
+    note = f"left out {gone} jobs of more than {limit} hosts"
+    return workload.with_jobs(kept, note) if gone else workload
+
+
+def _summary(
+    result: BatchResult,
+    options: BatchOptions,
+    writing: BatchWriting,
+    kernels_s: float | None,
+    inputs: tuple[str | Path, ...],
+) -> dict[str, Any]:
+    named = dict(zip(("platform", "workload"), map(str, inputs), strict=False))
+    return {
+        "command": "batch",
+        **named,
+        "hosts": result.machine.num_hosts,
+        "policy": options.policy,
+        "allocation": options.allocation,
+        "notes": list(result.notes),
+        "simulation_wall_time_s": result.simulation_s,
+        "kernels_wall_time_s": kernels_s,
+        **({} if result.simulation is None else choices(result.simulation)),
+        **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
+        **provenance(inputs),
+    }
+
+
+def _write(place: Path, result: BatchResult, writing: BatchWriting) -> list[str]:
+    """Write the schedule in an existing directory; returns the names of the files."""
+    files = write_schedule(
+        place,
+        result.schedule,
+        workload_name=result.workload.name,
+        host_names=result.machine.names,
+        version=__version__,
+        simulation_s=result.simulation_s,
+        alone_s=result.alone_s,
+    )
+    if result.neighbours is not None:
+        files.append(write_neighbours(place, result.neighbours))
+    if writing.plots:
+        from ptaskmodel.batch.plots import draw_schedule
+
+        files += draw_schedule(result.schedule, place)
+    return files

@@ -1,0 +1,117 @@
+"""What all pictures of results have in common: figures, colours, units of time, order of names."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import whole_path
+from ptaskmodel.results.loading import Results, ShownTask
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which colour-blind people tell apart.
+BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999"
+)  # fmt: skip
+TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
+NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure. Raises PTaskModelError if matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PTaskModelError(
+            "pictures need matplotlib; run: pip install 'ptaskmodel[plot]'"
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def check_picture(path: str | Path) -> None:
+    """A picture can be of this name. Raises PTaskModelError for another suffix."""
+    if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise PTaskModelError(f"{path}: pictures are .png, .svg or .pdf; choose one of them")
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure (.png, .svg or .pdf), whole and without a date inside.
+
+    Raises PTaskModelError for another suffix or if the file cannot be written.
+    """
+    check_picture(path)
+    path = Path(path)
+    suffix = path.suffix.lower()
+    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    import matplotlib as mpl
+
+    with whole_path(path) as partial, mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
+        figure.savefig(partial, format=suffix[1:], dpi=150, metadata=metadata, facecolor="white")
+
+
+def time_unit(span_s: float) -> tuple[float, str]:
+    """(seconds, name) of the unit in which a span of time reads well."""
+    for seconds, name in ((86400.0, "d"), (3600.0, "h")):
+        if span_s > 4 * seconds:
+            return seconds, name
+    for seconds, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if span_s >= seconds:
+            return seconds, name
+    return 1.0, "s"
+
+
+def ran(results: Results) -> list[tuple[ShownTask, float, float]]:
+    """(task, start, end) of those that began; the end of those still running is the run's."""
+    end_s = results.end_s
+    return [
+        (task, task.start_s, end_s if task.finish_s is None else task.finish_s)
+        for task in results.tasks
+        if task.start_s is not None
+    ]
+
+
+def host_order(results: Results) -> list[str]:
+    """Names of the hosts that are used, numbers in them in their natural order."""
+    names = {host for task in results.tasks for host in task.hosts}
+    return sorted(names, key=natural)
+
+
+def natural(name: str) -> list[tuple[int, int | str]]:
+    """Sort key that puts n2 before n10."""
+    parts: list[tuple[int, int | str]] = []
+    text, digits = "", ""
+    for c in name + "\0":
+        if c.isascii() and c.isdigit():
+            if text:
+                parts.append((1, text))
+                text = ""
+            digits += c
+        else:
+            if digits:
+                parts.append((0, int(digits)))
+                digits = ""
+            text += c
+    return parts
+
+
+def colour_of(k: int) -> str:
+    return TASK_COLOURS[k % len(TASK_COLOURS)]
+
+
+def host_ticks(axes: Any, names: list[str], most: int = 40) -> None:
+    step = max(1, math.ceil(len(names) / most))
+    axes.set_yticks(range(0, len(names), step))
+    axes.set_yticklabels([short_name(name) for name in names[::step]], fontsize=8)
+
+
+def short_name(name: str, most: int = 24) -> str:
+    return name if len(name) <= most else f"{name[: most - 11]}...{name[-8:]}"
+
+
+def top_of_scale(percent: float) -> float:
+    """The end of a scale of percents: 100, or the round number that little used things need."""
+    return next(top for top in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0) if top >= min(percent, 100))

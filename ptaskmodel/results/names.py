@@ -1,0 +1,21 @@
+"""Names of what results can hold and how they are drawn, for the choices of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TRACE_FORMATS: Mapping[str, str] = {
+    "csv": "a table for any tool",
+    "parquet": "the same table, compact, for data frames",
+    "paje": "for the tools that read Paje traces",
+    "perfetto": "for the Perfetto UI",
+}
+
+PICTURES: Mapping[str, str] = {
+    "gantt": "tasks on hosts over time",
+    "progress": "part done of each task over time",
+    "links": "what part of each link is used over time",
+    "hosts": "what part of each host is used over time",
+    "topology": "the platform coloured by use",
+    "slowdowns": "their distribution",
+}

@@ -1,0 +1,130 @@
+"""Simulate into a directory: run tasks, record what is asked for, write the results whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel import jit, simulation
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.recording.alone import times_alone
+from ptaskmodel.results.observing import Observation
+from ptaskmodel.results.output import whole_directory
+from ptaskmodel.results.records import records_frame, summarise, write_results
+from ptaskmodel.simulation.simulation import Simulation
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.workload.tasks import Task
+
+# Told now and then of the date, the number of tasks that ended, and their number in all.
+Progress = Callable[[float, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """What to simulate and to record; the names are those of the options of ``simulate``.
+
+    until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`).
+    attribution: also what limited each task, its slowdown, and the use of hosts and links.
+    """
+
+    solver: str | None = None
+    network_model: str | None = None
+    count: str = "task"
+    until: float | None = None
+    traces: tuple[str, ...] = ()
+    attribution: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulationRun:
+    """What became of the tasks: the content of summary.json, and a record for each task.
+
+    directory: where it is written, and files: the names there; None and () if nowhere.
+    """
+
+    summary: dict[str, Any]
+    records: tuple[TaskRecord, ...]
+    directory: Path | None = None
+    files: tuple[str, ...] = ()
+
+    def frame(self) -> pandas.DataFrame:
+        """The records as a table, one row a task."""
+        return records_frame(self.records)
+
+
+def simulate_into(
+    directory: str | Path | None,
+    platform: Platform,
+    tasks: Iterable[Task],
+    options: SimulationOptions | None = None,
+    *,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> SimulationRun:
+    """Run tasks on a platform and write what became of them in a directory of results.
+
+    The directory appears once all is written, and replaces earlier results; None: nothing is
+    written. inputs: the files that platform and tasks come from, named in the summary with their
+    digests (`compare` and ``plot topology`` use them).
+
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
+    or written; then nothing appears.
+    """
+    options = options or SimulationOptions()
+    if options.until is not None and not 0 <= options.until < float("inf"):
+        raise PTaskModelError(
+            f"until: {options.until!r} is not a date; give a number of seconds from 0"
+        )
+    if directory is None:
+        check_nothing_to_write(traces=options.traces, attribution=options.attribution)
+    kernels_s = load_kernels()
+    made = Simulation(
+        platform,
+        solver=options.solver,
+        network_model=options.network_model,
+        count=options.count,
+    )
+    made.add_all(tasks)
+
+    def run() -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
+        began = time.perf_counter()
+        made.run(options.until, progress=progress)
+        took_s = time.perf_counter() - began
+        records = tuple(made.records())
+        return summarise(made, records, took_s, kernels_s, inputs), records
+
+    if directory is None:
+        return SimulationRun(*run())
+    with whole_directory(directory) as place:
+        with Observation(made, place, options.traces, options.attribution) as observation:
+            summary, records = run()
+        alone_s = times_alone(made) if options.attribution else None
+        files = write_results(place, summary, records, alone_s=alone_s, files=observation.files)
+    return SimulationRun(summary, records, Path(directory), files)
+
+
+def check_nothing_to_write(**wanted: object) -> None:
+    """Without a directory nothing is wanted in it. Raises PTaskModelError otherwise."""
+    for name in (name for name, value in wanted.items() if value):
+        option = {"traces": "trace"}.get(name, name)
+        raise PTaskModelError(f"--{option} writes files; give --output DIR")
+
+
+def load_kernels() -> float | None:
+    """Have the kernels in memory, compiled now if need be; the wall time of that, s.
+
+    None where they cannot be kept: then each is compiled when it is first used.
+    """
+    if not jit.cached() and jit.cache_directory() is None:
+        return None
+    began = time.perf_counter()
+    simulation.warmup(everything=False)
+    return time.perf_counter() - began
