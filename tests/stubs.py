@@ -12,13 +12,18 @@ def path_of(package: str) -> Path:
     return Path(str(importlib.import_module(package).__file__)).with_suffix(".pyi")
 
 
+def _place(name: str) -> tuple[int, str]:
+    """Constants, classes, functions."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name.lower()
+
+
 def stub(package: str) -> str:
     """What type checkers and editors are told of a package: its table `NAMES`, spelt out."""
     module = importlib.import_module(package)
     lines = [
         f"from {home} import {name} as {name}"
         for home, names in sorted(module.NAMES.items())
-        for name in sorted(names, key=lambda name: (name[0].islower(), name.lower()))
+        for name in sorted(names, key=_place)
     ]
     others = set(module.__all__) - {name for names in module.NAMES.values() for name in names}
     lines += ["", *(f"{name}: {type(getattr(module, name)).__name__}" for name in sorted(others))]
