@@ -69,7 +69,8 @@ def wall_times(summary: dict[str, Any]) -> str:
 
 def written(directory: Path, names: Iterable[str]) -> str:
     """The files that were written, in their directory."""
-    return f"{directory}/: {', '.join(sorted(names))}"
+    listed = sorted(names)
+    return f"{len(listed)} files in {directory}: {', '.join(listed)}"
 
 
 def _largest(records: Sequence[TaskRecord], field: str) -> list[TaskRecord]:

@@ -66,9 +66,9 @@ def test_names_that_we_never_write_are_not_ours_whatever_the_summary_says(tmp_pa
 
 
 def test_every_file_of_results_is_known():
-    from ptaskmodel.results import attribution, loading, records, trace, utilisation
+    from ptaskmodel.results import attribution, loading, records, trace_files, utilisation
 
-    traces = {name for name, _ in trace.FILES.values()}
+    traces = {name for name, _ in trace_files.FILES.values()}
     tables = {records.TASKS, loading.JOBS, loading.MACHINES, utilisation.UTILISATION}
     spells = {attribution.BOTTLENECKS, attribution.ATTRIBUTION}
     assert traces | tables | spells <= NAMES
