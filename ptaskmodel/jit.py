@@ -33,6 +33,7 @@ KERNEL_SOURCES = (
     "core/*.py",
     "core/patterns/*.py",
     "platform/routing/*.py",
+    "platform/topologies/*.py",
 )
 
 

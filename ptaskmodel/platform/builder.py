@@ -8,9 +8,12 @@ from typing import Any
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.elements import Element, Source, short
+from ptaskmodel.platform.elements import Element, Source
 from ptaskmodel.platform.model import FATPIPE, NO_PROPERTIES, SHARED, AvailabilityTrace, Host, Link
-from ptaskmodel.platform.routing.cluster_tables import star_table
+from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.topologies.families import kind_of
+from ptaskmodel.platform.topologies.star import Star, star_table
+from ptaskmodel.platform.topologies.topology import WalkTable
 from ptaskmodel.platform.zones import (
     LOOPBACK,
     ROOT,
@@ -46,9 +49,7 @@ class Builder:
         self.host_lines: list[tuple[int, int]] = []
         self.link_lines: list[tuple[int, int]] = []
         self.traces: dict[str, AvailabilityTrace] = {}
-        self.fat_tree_links = 0
-        self.fat_tree_hosts = 0
-        self.dragonfly_links = 0
+        self.counts: dict[str, int] = {}
 
     def open_zone(self, element: Element, name: str, kind: str) -> Zone:
         """Add a zone, and a point for it in its parent, and make it the current one."""
@@ -227,9 +228,10 @@ class Builder:
     def _finish_star(self, zone: Zone) -> None:
         nothing = StarPaths((), ())
         rows = [zone.star.get(position, nothing) for position in range(len(zone.points))]
-        zone.walk = star_table(
+        table = star_table(
             [row.up for row in rows], [row.down for row in rows], [row.loopback for row in rows]
         )
+        zone.walk = WalkTable(kind_of(Star), table)
 
     def _finish_wifi(self, zone: Zone) -> None:
         name = zone.properties.get("access_point")

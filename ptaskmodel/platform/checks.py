@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ptaskmodel import units
 from ptaskmodel.errors import RouteError
-from ptaskmodel.platform.elements import Note, short
 from ptaskmodel.platform.model import RouteParts
+from ptaskmodel.platform.notes import Note, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.zones import NONE
 

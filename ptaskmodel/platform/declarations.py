@@ -6,8 +6,9 @@ import difflib
 from pathlib import Path
 
 from ptaskmodel.platform.builder import Builder, properties_of
-from ptaskmodel.platform.elements import Element, Note, read_bounded, short
+from ptaskmodel.platform.elements import Element, read_bounded
 from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Disk
+from ptaskmodel.platform.notes import Note, short
 from ptaskmodel.platform.radicals import expand_radical
 from ptaskmodel.platform.traces import TraceError, parse_trace
 from ptaskmodel.platform.zones import CLUSTER, VIVALDI, WIFI_ZONE

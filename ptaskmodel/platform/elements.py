@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
+from ptaskmodel.platform.notes import Note, short
 
 # Rates of real networks in Gbit/s: the same figure in gigabytes is suspect, except near a host.
 _NETWORK_GBIT = frozenset({10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0})
@@ -46,19 +46,6 @@ class Element:
     def of(self, tag: str) -> Iterator[Element]:
         """Its children of one tag."""
         return (child for child in self.children if child.tag == tag)
-
-
-class Note(NamedTuple):
-    """Something odd in a file, that does not stop its reading."""
-
-    line: int
-    kind: str
-    text: str
-
-
-def short(text: str) -> str:
-    """Quoted, on one line and never long."""
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
 def read_bounded(path: Path, most: int) -> bytes | None:

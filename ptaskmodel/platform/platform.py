@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PlatformError, RouteError
-from ptaskmodel.platform.elements import Note, short
 from ptaskmodel.platform.model import Host, Link, Route, RouteParts
-from ptaskmodel.platform.routing.cluster_tables import WalkTable
+from ptaskmodel.platform.notes import Note, short
 from ptaskmodel.platform.routing.local import (
     MAX_ROUTE_LINKS,
     FullRouting,
@@ -27,6 +26,7 @@ from ptaskmodel.platform.routing.local import (
     ZoneRouting,
 )
 from ptaskmodel.platform.routing.shortest_path import DijkstraRouting, FloydRouting
+from ptaskmodel.platform.topologies.topology import WalkTable
 from ptaskmodel.platform.zones import (
     DIJKSTRA,
     FLOYD,
@@ -139,8 +139,8 @@ class Platform:
 
     @functools.cached_property
     def graph(self) -> Any:
-        """A ``networkx.Graph`` of hosts, routers, switches and links; see ``topology.py``."""
-        from ptaskmodel.platform.topology import build_graph
+        """A ``networkx.Graph`` of hosts, routers, switches and links; see ``graph.py``."""
+        from ptaskmodel.platform.graph import build_graph
 
         return build_graph(self)
 

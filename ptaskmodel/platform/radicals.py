@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptaskmodel import units
 from ptaskmodel.platform.builder import MAX_HOSTS
-from ptaskmodel.platform.elements import Element, Source, short
+from ptaskmodel.platform.elements import Element, Source
+from ptaskmodel.platform.notes import short
 
 
 def expand_radical(source: Source, element: Element) -> list[int]:

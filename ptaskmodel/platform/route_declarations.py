@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ptaskmodel.platform.builder import LOOPBACK_NAME, Builder
-from ptaskmodel.platform.elements import Element, short
+from ptaskmodel.platform.elements import Element
+from ptaskmodel.platform.notes import short
 from ptaskmodel.platform.zones import CLUSTER, LOOPBACK, ROOT, ROUTED_KINDS, LocalRoute, Zone
 
 

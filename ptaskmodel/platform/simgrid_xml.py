@@ -18,8 +18,9 @@ from ptaskmodel.platform import dtd
 from ptaskmodel.platform.builder import Builder
 from ptaskmodel.platform.clusters import make_cluster
 from ptaskmodel.platform.declarations import Declarations
-from ptaskmodel.platform.elements import Element, Note, Source, read_bounded, short
+from ptaskmodel.platform.elements import Element, Source, read_bounded
 from ptaskmodel.platform.model import PlatformWarning
+from ptaskmodel.platform.notes import Note, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.route_declarations import declare_bypass, declare_route
 from ptaskmodel.platform.zones import CLUSTER, ZONE_KINDS

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ptaskmodel.platform.routing.cluster_tables import WalkTable
+from ptaskmodel.platform.topologies.topology import WalkTable
 
 ROOT = -1
 LOOPBACK = -1

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.platform.routing.cluster_tables import (
-    LinkBlock,
-    fat_tree_table,
-    flat_cluster_table,
-    star_rows,
-    star_table,
-    torus_table,
-)
 from ptaskmodel.platform.routing.walks import walk
+from ptaskmodel.platform.topologies.families import kind_of
+from ptaskmodel.platform.topologies.fat_tree import FatTree, fat_tree_table
+from ptaskmodel.platform.topologies.star import Star, flat_table, star_rows, star_table
+from ptaskmodel.platform.topologies.topology import LinkBlock, WalkTable
+from ptaskmodel.platform.topologies.torus import Torus, torus_table
 
 PLAIN = LinkBlock(True, 0, -1, -1)
 
@@ -28,10 +25,14 @@ def route(table, a, b):
     return out[:count].tolist()
 
 
+def star(*paths):
+    return WalkTable(kind_of(Star), star_table(*paths))
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=3), st.data())
 def test_a_torus_route_has_the_least_number_of_hops(sizes, data):
-    table = torus_table(sizes, PLAIN)
+    table = WalkTable(kind_of(Torus), torus_table(sizes, PLAIN))
     nodes = math.prod(sizes)
     a, b = (data.draw(st.integers(0, nodes - 1)) for _ in range(2))
     hops = 0
@@ -49,7 +50,9 @@ def test_a_fat_tree_route_goes_up_to_the_nearest_common_switch(data):
     children, parents, cables = (
         data.draw(st.lists(st.integers(1, 4), min_size=levels, max_size=levels)) for _ in range(3)
     )
-    table = fat_tree_table(children, parents, cables, data.draw(st.integers(0, 50)), PLAIN)
+    tree = FatTree(tuple(children), tuple(parents), tuple(cables))
+    flat = fat_tree_table(tree, data.draw(st.integers(0, 50)), PLAIN)
+    table = WalkTable(kind_of(FatTree), flat)
     nodes = math.prod(children)
     a, b = (data.draw(st.integers(0, nodes - 1)) for _ in range(2))
     up = next(
@@ -63,14 +66,14 @@ def test_a_fat_tree_route_goes_up_to_the_nearest_common_switch(data):
 
 
 def test_a_star_crosses_each_link_once():
-    table = star_table([(1, 2), (3, 2)], [(2, 4), (2, 5)], [(), (7, 7)])
+    table = star([(1, 2), (3, 2)], [(2, 4), (2, 5)], [(), (7, 7)])
     assert route(table, 0, 1) == [1, 2, 5]
     assert route(table, 0, 0) == [1, 2, 4]
     assert route(table, 1, 1) == [7]
 
 
 def test_undefined_paths_of_a_star_are_told_apart_from_empty_ones():
-    table = star_table([None, ()], [None, ()], [(7,), ()])
+    table = star([None, ()], [None, ()], [(7,), ()])
     out = np.empty(table.table[0], np.int64)
     assert walk(table.kind, table.table, 0, 0, out) == 1
     assert walk(table.kind, table.table, 0, 1, out) == -1
@@ -78,8 +81,8 @@ def test_undefined_paths_of_a_star_are_told_apart_from_empty_ones():
 
 
 def test_a_flat_cluster_is_a_star():
-    table = flat_cluster_table(2, 10, (20, 1), 30, 40)
-    assert star_rows(table) == [
+    table = WalkTable(kind_of(Star), flat_table(2, 10, (20, 1), 30, 40))
+    assert star_rows(table.table) == [
         ((10, 20, 30), (30, 21, 10)),
         ((11, 22, 30), (30, 23, 11)),
         ((), ()),

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ptaskmodel.core.patterns.clusters import Clusters
 from ptaskmodel.core.patterns.laying import (
-    Tally,
     add_crossings,
     add_routes,
     add_walks,
@@ -28,7 +27,8 @@ from ptaskmodel.core.patterns.placement import Demands, Placement
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
-from ptaskmodel.platform.routing.walks import LONGEST
+from ptaskmodel.platform.routing.tally import Tally, Ways
+from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
 FloatArray = NDArray[np.float64]
@@ -105,6 +105,11 @@ class Layout:
         twin.latency_s, twin.bandwidth_Bps = resources["latency"], resources["capacity"]
         twin._tally = _new_tally(len(self._tally.place), len(self._tally.resource))
         return twin
+
+    @property
+    def _over(self) -> Ways:
+        """What kernels read of the links."""
+        return Ways(self.fatpipe, self.latency_s, self.clusters.common, self.n_hosts)
 
     def lay(
         self, work: ParallelWork | HomogeneousWork, hosts: Sequence[int], competitors: float | None
@@ -201,8 +206,8 @@ class Layout:
             route = np.empty(int(cluster.table[LONGEST]), dtype=np.int64)
             self._make_room(len(sources) * len(route))
             if add_walks(
-                self._tally, self.fatpipe, self.latency_s, cluster.kind, cluster.table,
-                self.n_hosts, route, number[sources], number[targets], amount, largest, flows,
+                self._tally, self._over, cluster.kind, cluster.table, route,
+                number[sources], number[targets], amount, largest, flows,
             ):  # fmt: skip
                 return
             clear(self._tally)
@@ -213,9 +218,7 @@ class Layout:
         links = np.concatenate([links for links, _ in routes])
         extra = np.array([extra for _, extra in routes], dtype=np.float64)
         self._make_room(len(links))
-        add_routes(
-            self._tally, self.fatpipe, self.latency_s, start, links, extra, amount, largest, flows
-        )
+        add_routes(self._tally, self._over, start, links, extra, amount, largest, flows)
 
     def _all_to_all(self, where: IntArray, size: float) -> None:
         """Add ``size`` bytes between each two ranks to the tally."""
@@ -250,11 +253,10 @@ class Layout:
             self._make_room(len(hosts) ** 2 * longest)
             route = np.empty(longest, dtype=np.int64)
             scratch = np.empty((4, len(hosts)), dtype=np.int64)
-            counts = np.zeros((2, cluster.ways), dtype=np.int64)
+            counts = np.zeros((2, cluster.survey.ways), dtype=np.int64)
             if not add_zone_all_to_all(
-                self._tally, self.fatpipe, self.latency_s, cluster.kind,
-                cluster.plain and shortcut, cluster.table, self.clusters.common, self.n_hosts,
-                nodes, size, route, scratch, counts,
+                self._tally, self._over, cluster.kind, cluster.survey.plain and shortcut,
+                cluster.table, nodes, size, route, scratch, counts,
             ):  # fmt: skip
                 return False
         return len(by_zone) == 1 or self._across_zones(by_zone, size)
@@ -287,8 +289,7 @@ class Layout:
         self._make_room(len(links))
         add_crossings(
             self._tally,
-            self.fatpipe,
-            self.latency_s,
+            self._over,
             start,
             np.array(links, dtype=np.int64) + self.n_hosts,
             np.array(crossings, dtype=np.int64),
@@ -343,13 +344,10 @@ class Layout:
                 elements,
                 first,
                 self._tally,
-                self.fatpipe,
-                self.latency_s,
+                self._over,
                 cluster.kind,
-                cluster.plain,
+                cluster.survey.plain,
                 cluster.table,
-                self.clusters.common,
-                self.n_hosts,
                 self.platform.local_numbers,
                 placement.start,
                 placement.hosts,
@@ -365,7 +363,7 @@ class Layout:
                 self.count == "pair",
                 np.empty(longest, dtype=np.int64),
                 np.empty((4, most_ranks), dtype=np.int64),
-                np.zeros((2, cluster.ways), dtype=np.int64),
+                np.zeros((2, cluster.survey.ways), dtype=np.int64),
             )
         )
         clear(self._tally)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ptaskmodel.platform.routing.cluster_tables import WalkTable
+from ptaskmodel.platform.topologies.topology import LONGEST, WalkTable
 from ptaskmodel.platform.zones import LocalRoute
 
 MAX_ROUTE_LINKS = 1_000_000
@@ -72,7 +72,7 @@ class WalkRouting:
 
         self._walk = walk
         self._table = table
-        self._out = np.empty(int(table.table[0]), np.int64)
+        self._out = np.empty(int(table.table[LONGEST]), np.int64)
 
     def route(self, a: int, b: int) -> LocalRoute:
         count = self._walk(self._table.kind, self._table.table, a, b, self._out)

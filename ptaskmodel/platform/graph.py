@@ -10,23 +10,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.platform.routing.cluster_tables import (
-    DRAGONFLY,
-    FAT_TREE,
-    STAR,
-    TORUS,
-    star_rows,
-)
+from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.topologies.topology import LIMITER, WalkTable
 from ptaskmodel.platform.zones import ROUTED_KINDS, WIFI_ZONE, Zone
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
-
-# Positions in the tables of the topologies, see routing/walks.py.
-_DUPLEX, _FIRST, _LIMITER, _PARAMS = 2, 3, 4, 6
 
 
 def build_graph(platform: Platform) -> Any:
@@ -94,15 +86,15 @@ class _GraphBuilder:
         elif zone.kind == WIFI_ZONE and zone.wifi_link >= 0:
             for point in zone.points:
                 self._chain(self.keys[point], [zone.wifi_link], None, zone)
-        elif zone.walk is not None and zone.walk.kind == STAR:
-            self._add_star(zone)
         elif zone.walk is not None:
-            self._add_topology(zone)
+            spokes = FAMILIES[zone.walk.kind].spokes(zone.walk.table)
+            if spokes is None:
+                self._add_topology(zone, zone.walk)
+            else:
+                self._add_star(zone, spokes)
 
-    def _add_star(self, zone: Zone) -> None:
+    def _add_star(self, zone: Zone, paths: list[tuple[int, ...]]) -> None:
         """Every point linked with the middle: the only point without links, else a switch."""
-        assert zone.walk is not None
-        paths = [up or down[::-1] for up, down in star_rows(zone.walk)]
         bare = [point for point, path in zip(zone.points, paths, strict=True) if not path]
         if len(bare) == 1 and bare[0] not in self.platform.points.host:
             middle = self.keys[bare[0]]
@@ -112,22 +104,20 @@ class _GraphBuilder:
             if self.keys[point] != middle:
                 self._chain(self.keys[point], path, middle, zone)
 
-    def _add_topology(self, zone: Zone) -> None:
-        assert zone.walk is not None
-        table = zone.walk.table.tolist()
-        edges = {TORUS: torus_edges, FAT_TREE: fat_tree_edges, DRAGONFLY: dragonfly_edges}
+    def _add_topology(self, zone: Zone, walk: WalkTable) -> None:
+        table = walk.table.tolist()
         nodes: dict[int, str] = {i: self.keys[point] for i, point in enumerate(zone.points)}
-        for a, b, link, level in edges[zone.walk.kind](table):
+        for a, b, link, level in FAMILIES[walk.kind].edges(table):
             for number in (a, b):
                 if number not in nodes:
                     nodes[number] = self._switch(zone, f"switch {number - len(zone.points)}")
-            if zone.walk.kind == FAT_TREE:
+            if level is not None:
                 self.graph.nodes[nodes[a]]["level"] = level
                 self.graph.nodes[nodes[b]]["level"] = level + 1
             self._cable(nodes[a], nodes[b], link)
-        if table[_LIMITER] >= 0:
+        if table[LIMITER] >= 0:
             for number, key in nodes.items():
-                limiter = self.platform.links[table[_LIMITER] + number]
+                limiter = self.platform.links[table[LIMITER] + number]
                 self.graph.nodes[key]["limiter_Bps"] = limiter.bandwidth_Bps
 
     def _switch(self, zone: Zone, what: str) -> str:
@@ -209,58 +199,3 @@ class _GraphBuilder:
                 index = graph.nodes[key]["index"]
                 graph.remove_node(key)
                 self._edge(a, b, (*before, index, *after))
-
-
-Edges = Iterator[tuple[int, int, int, int]]
-
-
-def torus_edges(table: Sequence[int]) -> Edges:
-    """(node, next node, link, 0) of a torus."""
-    sizes = table[_PARAMS + 1 :]
-    for node in range(math.prod(sizes)):
-        for j, size in enumerate(sizes):
-            stride = math.prod(sizes[:j])
-            last = (node // stride) % size == size - 1
-            after = node - (size - 1) * stride if last else node + stride
-            number = node * len(sizes) + j
-            yield node, after, table[_FIRST] + number * (1 + table[_DUPLEX]), 0
-
-
-def fat_tree_edges(table: Sequence[int]) -> Edges:
-    """(child, parent, link, level of the child) of a fat tree; switches come after the hosts."""
-    levels, nodes = table[_PARAMS], table[1]
-    groups = [table[_PARAMS + 2 + 6 * k : _PARAMS + 8 + 6 * k] for k in range(levels)]
-    first_switch = table[_PARAMS + 2 + 6 * levels :]
-    for level, (c, p, k, below, _, first) in enumerate(groups):
-        width = below * math.prod(group[0] for group in groups[level:])
-        child_first = 0 if level == 0 else nodes + first_switch[level - 1]
-        parent_first = nodes + first_switch[level]
-        for child in range(width):
-            rest = child % below + below * p * (child // (below * c))
-            for digit in range(p):
-                for cable in range(k):
-                    number = first + (child * p + digit) * k + cable
-                    link = table[_FIRST] + number * (1 + table[_DUPLEX])
-                    parent = parent_first + rest + below * digit
-                    yield child_first + child, parent, link, level
-
-
-def dragonfly_edges(table: Sequence[int]) -> Edges:
-    """(node or router, router, link, 0) of a dragonfly; routers come after the nodes."""
-    groups, chassis, blades, per = table[_PARAMS : _PARAMS + 4]
-    nodes = table[1]
-    per_group = chassis * blades
-    pairs = [(nodes + node // per, node) for node in range(nodes)]
-    for c in range(groups * chassis):
-        routers = range(nodes + c * blades, nodes + (c + 1) * blades)
-        pairs += [(a, b) for a in routers for b in routers if a < b]
-    for group in range(groups):
-        base = nodes + group * per_group
-        for j in range(chassis):
-            for k in range(j + 1, chassis):
-                pairs += [(base + j * blades + b, base + k * blades + b) for b in range(blades)]
-    for i in range(groups):
-        for j in range(i + 1, groups):
-            pairs.append((nodes + i * per_group + j, nodes + j * per_group + i))
-    for number, (a, b) in enumerate(pairs):
-        yield a, b, table[_FIRST] + number * (1 + table[_DUPLEX]), 0

@@ -1,0 +1,69 @@
+"""What the flows of a work ask of each link, added up by kernels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.platform.routing.kernel import kernel
+
+
+class Tally(NamedTuple):
+    """Links met (resource numbers) and what they carry; ``size[0]`` of each array is in use.
+
+    place: one per resource, where it stands in the tally, -1 if it does not. worst: the largest
+    latency of a route and the largest latency * bytes of a flow.
+
+    A link met twice by a route counts twice; a FATPIPE link is asked the largest flow, not the sum.
+    """
+
+    size: np.ndarray
+    resource: np.ndarray
+    usage: np.ndarray
+    largest: np.ndarray
+    flows: np.ndarray
+    pairs: np.ndarray
+    place: np.ndarray
+    worst: np.ndarray
+
+
+class Ways(NamedTuple):
+    """What kernels that fill a tally read: per resource, and where links begin among resources.
+
+    common: links that every node of its star crosses both ways.
+    """
+
+    fatpipe: np.ndarray
+    latency_s: np.ndarray
+    common: np.ndarray
+    offset: int
+
+
+@kernel
+def add(tally, fatpipe, link, amount, largest, flows, pairs):
+    """Let a link carry ``amount`` bytes more, in so many flows between so many pairs of hosts."""
+    i = tally.place[link]
+    if i < 0:
+        i = tally.size[0]
+        tally.size[0] += 1
+        tally.place[link] = i
+        tally.resource[i] = link
+        tally.usage[i] = 0.0
+        tally.largest[i] = 0.0
+        tally.flows[i] = 0.0
+        tally.pairs[i] = 0.0
+    if fatpipe[link]:
+        tally.usage[i] = max(tally.usage[i], largest)
+    else:
+        tally.usage[i] += amount
+    tally.largest[i] = max(tally.largest[i], largest)
+    tally.flows[i] += flows
+    tally.pairs[i] += pairs
+
+
+@kernel
+def note_latency(tally, latency, largest):
+    """Of a route with a latency, by which a flow of ``largest`` bytes goes."""
+    tally.worst[0] = max(tally.worst[0], latency)
+    tally.worst[1] = max(tally.worst[1], latency * largest)

@@ -1,0 +1,1 @@
+"""Families of clusters: one file owns all that is known of one; ``families.py`` lists them."""

@@ -1,0 +1,217 @@
+"""What a family of clusters has to tell, and what its tables of routes have in common.
+
+Each cluster zone has one flat int64 table, from which compiled code walks its routes. All begin
+
+    LONGEST  an upper bound of the number of links of a route
+    NODES    the number of nodes n
+
+and those written by ``block_table`` (all but the stars) go on with
+
+    DUPLEX   1 if links have two halves (UP at index i, DOWN at i + 1), else 0
+    FIRST    index of the first link of the topology
+    LIMITER  index of the first limiter (nodes, then switches), or -1
+    LOOPBACK index of the first loopback (one per node), or -1
+    PARAMS   parameters of the topology
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel import units
+from ptaskmodel.errors import PlatformError
+from ptaskmodel.platform.notes import short
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+LONGEST, NODES, DUPLEX, FIRST, LIMITER, LOOPBACK, PARAMS = 0, 1, 2, 3, 4, 5, 6
+MAX_PARAMETER = 10**9
+
+
+class ParameterError(PlatformError):
+    """The parameters of a topology are wrong; the text says which and what would be right."""
+
+
+class WalkTable(NamedTuple):
+    """One zone for ``routing.walks.walk``: the number of its family and its flat table."""
+
+    kind: int
+    table: IntArray
+
+
+class LinkBlock(NamedTuple):
+    """Where the links of a topology start: ``-1`` for limiters or loopbacks that do not exist."""
+
+    duplex: bool
+    first: int
+    limiter: int
+    loopback: int
+
+
+class Edge(NamedTuple):
+    """A link between two nodes of the graph, hosts first; ``level`` of the lower one, if any."""
+
+    node: int
+    other: int
+    link: int
+    level: int | None = None
+
+
+class Survey(NamedTuple):
+    """What simulations know of a zone beforehand.
+
+    plain: ``Topology.all_to_all`` serves this zone. ways: how many counters that needs.
+    """
+
+    plain: bool = False
+    ways: int = 0
+
+
+class Site(Protocol):
+    """The cluster being declared, as ``Topology.lay`` sees it: names, and where links are added.
+
+    numbers: of its hosts, in their names. counts: of what is numbered through all clusters of a
+    platform.
+    """
+
+    id: str
+    numbers: Sequence[int]
+    duplex: bool
+    counts: dict[str, int]
+
+    def add_loopbacks(self) -> int:
+        """One loopback a host if asked for; the index of the first, or -1."""
+        ...
+
+    def add_limiters(self, numbers: Sequence[int]) -> int:
+        """One limiter a node, by their numbers, if asked for; the index of the first, or -1."""
+        ...
+
+    def add_cables(self, ids: Sequence[str], factor: float = 1.0) -> int:
+        """Cables of ``factor`` times the bandwidth; the index of the first."""
+        ...
+
+    def add_backbone(self) -> int:
+        """One link that all share if asked for; its index, or -1."""
+        ...
+
+    def add_router(self) -> None:
+        """The node by which the cluster is left and entered, after all hosts."""
+        ...
+
+
+class Topology(abc.ABC):
+    """A family of clusters; an instance is one with its parameters.
+
+    What belongs to an instance serves to declare a cluster; what belongs to the class works on the
+    table of any zone of the family.
+    """
+
+    name: ClassVar[str]
+    """The attribute ``topology`` of a cluster."""
+
+    walk: ClassVar[Any]
+    """Kernel (table, a, b, out): writes the links of the route from node a to b in ``out`` (of
+    ``table[LONGEST]`` values) and returns their number, -1 if the route is undefined."""
+
+    all_to_all: ClassVar[Any] = None
+    """Kernel (tally, ways, table, nodes, amount, scratch, counts): adds a flow of ``amount`` bytes
+    between each two of distinct nodes (in increasing order) to a ``routing.tally.Tally``, in a time
+    that does not grow with their pairs. False, with the tally spoilt, where it cannot; None: routes
+    are walked. scratch: four values for each node; counts: twice ``Survey.ways`` zeros, to be left
+    so."""
+
+    @classmethod
+    @abc.abstractmethod
+    def parse(cls, text: str, hosts: int) -> Self:
+        """From ``topo_parameters`` and the number of hosts given. Raises ParameterError."""
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> str:
+        """As written in ``topo_parameters``."""
+
+    @property
+    @abc.abstractmethod
+    def hosts(self) -> int:
+        """Number of hosts."""
+
+    @property
+    @abc.abstractmethod
+    def links(self) -> int:
+        """Number of links, about: a bound is put on it before anything is made."""
+
+    @abc.abstractmethod
+    def lay(self, site: Site) -> IntArray:
+        """Add the links of a cluster whose hosts are there; returns its table."""
+
+    @classmethod
+    def edges(cls, table: Sequence[int]) -> Iterator[Edge]:
+        """The graph of a zone: hosts, then switches."""
+        raise NotImplementedError
+
+    @classmethod
+    def spokes(cls, table: IntArray) -> list[tuple[int, ...]] | None:
+        """Where all nodes hang on one middle: the links from each to there; else None."""
+        return None
+
+    @classmethod
+    @abc.abstractmethod
+    def survey(
+        cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
+    ) -> Survey:
+        """Look at a zone that has ``hosts`` at ``nodes``.
+
+        Notes in ``owner``, by link, the host that alone uses it, and in ``common`` the links that
+        every node crosses both ways.
+        """
+
+
+def own_loops(table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray) -> None:
+    """Let hosts own their limiters and loopbacks."""
+    for first in (int(table[LIMITER]), int(table[LOOPBACK])):
+        if first >= 0:
+            owner[first + nodes] = hosts
+
+
+def own_ports(
+    table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, ports: int
+) -> None:
+    """Let hosts own their first ``ports`` cables, the first of the topology."""
+    width = ports * (1 + int(table[DUPLEX]))
+    for k in range(width):
+        owner[int(table[FIRST]) + nodes * width + k] = hosts
+
+
+def block_table(hops: int, nodes: int, links: LinkBlock, parameters: Sequence[int]) -> IntArray:
+    """A table with the common head; ``hops``: the largest number of cables of a route."""
+    longest = max(1, hops if links.limiter < 0 else 2 * hops + 2)
+    head = [longest, nodes, int(links.duplex), links.first, links.limiter, links.loopback]
+    return np.array([*head, *parameters], np.int64)
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """Integers separated by commas. Raises ParameterError."""
+    try:
+        return tuple(units.parse_integer(item) for item in text.split(","))
+    except units.UnitError as error:
+        raise ParameterError(f"topo_parameters: {error}") from None
+
+
+def check_positive(*numbers: int) -> None:
+    """Raises ParameterError unless all are counts."""
+    if not all(isinstance(number, int) and 0 < number <= MAX_PARAMETER for number in numbers):
+        text = short(",".join(map(str, numbers)))
+        what = f"topo_parameters: {text}; every number must be in 1 ... {MAX_PARAMETER}"
+        raise ParameterError(what)
+
+
+def joined(numbers: Sequence[int]) -> str:
+    """As ``integers`` reads them."""
+    return ",".join(map(str, numbers))

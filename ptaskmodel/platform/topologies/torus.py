@@ -1,0 +1,131 @@
+"""Tori: hosts in a grid of any number of dimensions, each linked with the next, round and round.
+
+Parameters in the table: number of dimensions k, then their sizes. Link j of node i (to its next
+node in dimension j) has number i k + j.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ptaskmodel.platform.routing.kernel import kernel
+from ptaskmodel.platform.topologies.topology import (
+    DUPLEX,
+    FIRST,
+    LIMITER,
+    LOOPBACK,
+    PARAMS,
+    BoolArray,
+    Edge,
+    IntArray,
+    LinkBlock,
+    Site,
+    Survey,
+    Topology,
+    block_table,
+    check_positive,
+    integers,
+    joined,
+    own_loops,
+)
+
+
+@kernel
+def _walk(table, a, b, out):
+    """Dimension by dimension; the way round each is chosen once, from the coordinates of a and b.
+
+    The rules, odd ones included, are those of SimGrid.
+    """
+    if a == b and table[LOOPBACK] >= 0:
+        out[0] = table[LOOPBACK] + a
+        return 1
+    dimensions, duplex, limiter = table[PARAMS], table[DUPLEX], table[LIMITER]
+    count, node, stride = 0, a, 1
+    for j in range(dimensions):
+        size = table[PARAMS + 1 + j]
+        here, there, half = (a // stride) % size, (b // stride) % size, size // 2
+        upwards = (there > here and there <= here + half) or (
+            here > half and (here + half) % size >= there
+        )
+        while here != there:
+            if limiter >= 0:
+                out[count] = limiter + node
+                count += 1
+            step = 1 if upwards else -1
+            after = (here + step + size) % size
+            neighbour = node + (after - here) * stride
+            owner = node if upwards else neighbour
+            link = table[FIRST] + (owner * dimensions + j) * (1 + duplex)
+            out[count] = link if upwards else link + duplex
+            count += 1
+            node, here = neighbour, after
+        stride *= size
+    if limiter >= 0:
+        out[count] = limiter + b
+        count += 1
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Torus(Topology):
+    """A torus of ``sizes``, one for each dimension."""
+
+    sizes: tuple[int, ...]
+
+    name = "TORUS"
+    walk = _walk
+
+    def __post_init__(self) -> None:
+        check_positive(*self.sizes)
+
+    @classmethod
+    def parse(cls, text: str, hosts: int) -> Torus:
+        return cls(integers(text))
+
+    @property
+    def parameters(self) -> str:
+        return joined(self.sizes)
+
+    @property
+    def hosts(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def links(self) -> int:
+        return len(self.sizes) * self.hosts
+
+    def lay(self, site: Site) -> IntArray:
+        loopback = site.add_loopbacks()
+        limiter = site.add_limiters(range(self.hosts))
+        names = [f"{site.id}_link_from_{i}_to_{after}" for i, after in _neighbours(self.sizes)]
+        links = LinkBlock(site.duplex, site.add_cables(names), limiter, loopback)
+        return torus_table(self.sizes, links)
+
+    @classmethod
+    def edges(cls, table: Sequence[int]) -> Iterator[Edge]:
+        for number, (node, after) in enumerate(_neighbours(table[PARAMS + 1 :])):
+            yield Edge(node, after, table[FIRST] + number * (1 + table[DUPLEX]))
+
+    @classmethod
+    def survey(
+        cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
+    ) -> Survey:
+        own_loops(table, nodes, hosts, owner)
+        return Survey()
+
+
+def _neighbours(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(node, its next node), dimension by dimension, node by node: in the order of the links."""
+    strides = [math.prod(sizes[:j]) for j in range(len(sizes))]
+    for i in range(math.prod(sizes)):
+        for size, stride in zip(sizes, strides, strict=True):
+            last = (i // stride) % size == size - 1
+            yield i, i - (size - 1) * stride if last else i + stride
+
+
+def torus_table(sizes: Sequence[int], links: LinkBlock) -> IntArray:
+    """The table of a torus."""
+    hops = sum(size // 2 + 1 for size in sizes)
+    return block_table(hops, math.prod(sizes), links, [len(sizes), *sizes])
