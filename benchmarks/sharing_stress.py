@@ -16,8 +16,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ptaskmodel.sharing import bmf, fairbottleneck_corrected, maxmin
-from ptaskmodel.sharing.bmf import arguments, scratch, solve_bmf
+from ptaskmodel.sharing.arrays import Answer, Settings, System
+from ptaskmodel.sharing.bmf_core import solve_bmf
 from ptaskmodel.sharing.problem import SharingProblem
+from ptaskmodel.sharing.rules import RULES
+from ptaskmodel.sharing.solvers import new_scratch
 
 Random = np.random.Generator
 
@@ -195,9 +198,8 @@ def random_system(random: Random) -> tuple[str, SharingProblem]:
 
 def is_hard(problem: SharingProblem) -> bool:
     """Whether the quick kernel leaves the system to the slow rungs."""
-    rates, limits = np.empty(problem.n), np.empty(problem.n, np.int64)
-    levels = np.full(problem.m, np.inf)
-    return solve_bmf(*arguments(problem), levels, False, rates, limits, *scratch(problem)) != 0
+    scratch = new_scratch(problem, RULES["bmf"])
+    return solve_bmf(System.of(problem), Settings(), Answer.room(problem), *scratch) != 0
 
 
 def main() -> int:

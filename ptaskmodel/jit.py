@@ -177,10 +177,11 @@ def jit(function: Callable, *, allocates: bool = False) -> Any:
     return kernel
 
 
-def inlined(function: Callable) -> Any:
-    """Copy a small function that returns arrays into the kernels that call it."""
-    kernel = _njit(function, _nrt=False, inline="always")
+def views(function: Callable) -> Any:
+    """A part that returns views of its arguments; called from Python it is the plain function."""
+    kernel = _njit(function, _nrt=False, pipeline_class=_PartCompiler)
     if kernel is not function:
+        kernel._insert = lambda *_: None
         kernel._compile_for_args = lambda *_, **__: function
     return kernel
 

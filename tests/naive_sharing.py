@@ -76,13 +76,16 @@ def fairbottleneck(problem, corrected=False, max_rounds=20_000):
     return None
 
 
-def maxmin(problem, ignore_zero_capacity=False):
-    """Progressive filling in fractions: raise all, stop who is at a full resource or a bound."""
+def maxmin(problem, flows=False):
+    """Progressive filling in fractions: raise all, stop who is at a full resource or a bound.
+
+    flows: a FATPIPE stops all its users when the largest use fills it, capacities of 0 are ignored.
+    """
     rows = rows_of(problem)
     capacity = [Fraction(c) for c in problem.capacity.tolist()]
     weight = [Fraction(w) for w in problem.weight.tolist()]
     bound = [None if math.isinf(b) else Fraction(b) for b in problem.bound.tolist()]
-    ignored = {r for r in range(problem.m) if ignore_zero_capacity and capacity[r] == 0}
+    ignored = {r for r in range(problem.m) if flows and capacity[r] == 0}
     uses = [[(r, Fraction(a)) for r, a, _ in row if r not in ignored] for row in rows]
     x = {}
     for i, row in enumerate(uses):
@@ -95,6 +98,9 @@ def maxmin(problem, ignore_zero_capacity=False):
         for r in range(problem.m):
             users = [(i, a) for i in rising for s, a in uses[i] if s == r]
             if not users:
+                continue
+            if problem.fatpipe[r] and not flows:
+                dates += [(capacity[r] / (a * weight[i]), {i}) for i, a in users]
                 continue
             if problem.fatpipe[r]:
                 theta = capacity[r] / max(a * weight[i] for i, a in users)

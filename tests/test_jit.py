@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from ptaskmodel.jit import entry, inlined, jit
+from ptaskmodel.jit import entry, jit, views
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -24,7 +24,7 @@ def largest(values):
     return best
 
 
-@inlined
+@views
 def halves(values):
     middle = values.size // 2
     return values[:middle], values[middle:]

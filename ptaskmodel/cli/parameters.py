@@ -11,7 +11,7 @@ import click
 
 from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.results.names import TRACE_FORMATS
-from ptaskmodel.sharing.names import SOLVERS
+from ptaskmodel.sharing.rules import SOLVERS
 
 PATH = click.Path(path_type=Path)
 

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ptaskmodel.core.life import log_rate
 from ptaskmodel.core.queues import set_end
 from ptaskmodel.core.state import LOG_FULL, OK, UNSOLVED, numbers
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, sub_system
 from ptaskmodel.jit import jit
-from ptaskmodel.sharing.bmf import solve_bmf
-from ptaskmodel.sharing.fairbottleneck import solve_fairbottleneck
-from ptaskmodel.sharing.maxmin import solve_maxmin
+from ptaskmodel.sharing.arrays import Answer, Settings, System
+from ptaskmodel.sharing.limits import LIMIT_BOUND
+from ptaskmodel.sharing.rules import RULES
+from ptaskmodel.sharing.solvers import kernel
 
-BMF, FAIRBOTTLENECK, FAIRBOTTLENECK_CORRECTED, MAXMIN, FLOW_MAXMIN = numbers(5)
+
+def code(rule: str) -> int:
+    """The number by which kernels know a rule."""
+    return numbers(len(RULES))[list(RULES).index(rule)]
+
+
+BMF, FLOW_MAXMIN = code("bmf"), code("flow-maxmin")
+TOLERANCES = Settings()
+AIM, ACCEPT, NOTHING_LEFT = TOLERANCES.aim, TOLERANCES.accept, TOLERANCES.nothing_left
 INFINITY = float("inf")
+
+
+def _kernel_of(rule: str, otherwise: Any) -> Any:
+    """Calls the kernel of a rule if its code is asked for, else the function given."""
+    number, solve_by, variant = code(rule), kernel(RULES[rule]), RULES[rule].variant
+
+    @jit
+    def choose(solver, system, warm, answer, reals, integers):
+        if solver == number:
+            settings = Settings(variant, warm, AIM, ACCEPT, NOTHING_LEFT)
+            return solve_by(system, settings, answer, reals, integers)
+        return otherwise(solver, system, warm, answer, reals, integers)
+
+    return choose
+
+
+@jit
+def no_kernel(solver, system, warm, answer, reals, integers):
+    """There is no such rule."""
+    return 1
+
+
+# (solver, system, warm, answer, scratch) -> status, by the kernel of that rule.
+solve_by_rule = no_kernel
+for _rule in reversed(RULES):
+    solve_by_rule = _kernel_of(_rule, solve_by_rule)
 
 
 @jit
@@ -20,28 +57,12 @@ def solve(s, n, m, solver):
     """Rates of the sub-system laid out, by the rule asked for; 0 or the solver's complaint."""
     v = sub_system(s)
     z = v.start[n]
-    start = v.start[: n + 1]
-    resource = v.resource[:z]
-    usage = v.usage[:z]
-    capacity = v.capacity[:m]
-    fatpipe = s.flags[:m]
-    bound = v.bound[:n]
-    rate = v.rate[:n]
-    limit = v.limit[:n]
-    if solver == BMF:
-        return solve_bmf(
-            start, resource, usage, v.share[:z], capacity, fatpipe, bound, v.weight[:n],
-            v.level[:m], m > 0, rate, limit, v.reals, v.integers,
-        )  # fmt: skip
-    if solver in (MAXMIN, FLOW_MAXMIN):
-        return solve_maxmin(
-            start, resource, usage, capacity, fatpipe, bound, v.penalty[:n], solver == FLOW_MAXMIN,
-            rate, limit, v.reals, v.integers,
-        )  # fmt: skip
-    return solve_fairbottleneck(
-        start, resource, usage, capacity, fatpipe, bound, v.weight[:n],
-        solver == FAIRBOTTLENECK_CORRECTED, rate, limit, v.reals, v.integers,
+    system = System(
+        v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m], s.flags[:m],
+        v.bound[:n], v.weight[:n], v.penalty[:n],
     )  # fmt: skip
+    answer = Answer(v.rate[:n], v.limit[:n], v.level[:m])
+    return solve_by_rule(solver, system, m > 0, answer, v.reals, v.integers)
 
 
 @jit
@@ -49,7 +70,7 @@ def solve_alone(s, solver):
     """Rate of an activity that shares with nobody: its bound or its tightest resource."""
     t = s.activities[s.activities[0].slot_sub]
     rate = t.bound
-    limit = -1
+    limit = LIMIT_BOUND
     for k in range(t.nodes, t.nodes + t.n_kept):
         element = s.kept[k]
         r = s.resources[element.resource]

@@ -6,6 +6,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from ptaskmodel.sharing.limits import LIMIT_BOUND as LIMIT_BOUND
+from ptaskmodel.sharing.limits import LIMIT_NOTHING as LIMIT_NOTHING
+
 INT, REAL, FLAG = "i8", "f8", "?"
 
 
@@ -50,14 +53,8 @@ NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
 
 # What limits an activity when no resource does: its own bound, nothing, its latency, its delay, that it
 # is suspended; the last one says that its rate has yet to be found.
-(
-    LIMIT_BOUND,
-    LIMIT_NOTHING,
-    LIMIT_LATENCY,
-    LIMIT_DELAY,
-    LIMIT_SUSPENDED,
-    LIMIT_UNKNOWN,
-) = -np.arange(1, 7)
+# The first two are the solvers'.
+LIMIT_LATENCY, LIMIT_DELAY, LIMIT_SUSPENDED, LIMIT_UNKNOWN = LIMIT_NOTHING - np.arange(1, 5)
 
 # What one call of the event loop is to do: go on, process one date, or only share anew.
 RUN, STEP, SETTLE = numbers(3)

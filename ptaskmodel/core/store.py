@@ -15,6 +15,7 @@ from ptaskmodel.core.state import (
     END,
     FOLLOWER,
     LATENCY,
+    LIMIT_NOTHING,
     LOG,
     NO_CHANGE,
     NODE,
@@ -28,11 +29,10 @@ from ptaskmodel.core.state import (
     TIMER,
     State,
 )
+from ptaskmodel.core.sub_system import sub_system_sizes
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, AvailabilityTrace
-from ptaskmodel.sharing.bmf import scratch_sizes as bmf_scratch
-from ptaskmodel.sharing.fairbottleneck import scratch_sizes as fairbottleneck_scratch
-from ptaskmodel.sharing.maxmin import scratch_sizes as maxmin_scratch
+from ptaskmodel.sharing.solvers import scratch_sizes
 
 INFINITY = float("inf")
 SIZE_CLASSES = 48
@@ -63,7 +63,7 @@ def activity_template() -> np.ndarray:
     for name in ("followers", "previous", "next", "heap", "tightest"):
         template[name] = -1
     template["weight"] = 1.0
-    template["limit"] = -2
+    template["limit"] = LIMIT_NOTHING
     return template
 
 
@@ -182,12 +182,9 @@ def room_for_nodes(state: State, count: int) -> State:
 def _with_scratch(state: State) -> State:
     """The state with room for a sub-system of everything at once (see `sub_system`)."""
     n, m, z = len(state.activities), len(state.resources), len(state.nodes)
-    sizes = (bmf_scratch(n, m, z), fairbottleneck_scratch(n, m, z), maxmin_scratch(n, m, z))
-    reals, integers = (max(all_) for all_ in zip(*sizes, strict=True))
-    return state._replace(
-        reals=np.empty(reals + 2 * z + 2 * m + 4 * n),
-        integers=np.empty(integers + z + 2 * n + 1, dtype=np.int64),
-    )
+    sizes = zip(scratch_sizes(n, m, z), sub_system_sizes(n, m, z), strict=True)
+    reals, integers = (sum(parts) for parts in sizes)
+    return state._replace(reals=np.empty(reals), integers=np.empty(integers, dtype=np.int64))
 
 
 def room_for_timers(state: State, count: int) -> State:

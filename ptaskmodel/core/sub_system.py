@@ -8,9 +8,10 @@ import numpy as np
 
 from ptaskmodel.core.sharing_graph import can_limit
 from ptaskmodel.core.state import RUNNING
-from ptaskmodel.jit import inlined, jit
+from ptaskmodel.jit import jit, views
+from ptaskmodel.sharing.arrays import carve
 
-# Searching for components that turn out to hold most activities is a waste: it is then skipped a while.
+# Searching for components that turn out to hold most activities is a waste: it is skipped a while.
 GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
 
 
@@ -109,7 +110,7 @@ def sort_oldest_first(s, n):
 
 @jit
 def find_sub_system(s, incremental):
-    """Choose the activities to solve, oldest first, with their kept elements; returns their number."""
+    """Choose the activities to solve, oldest first, with their kept elements; their number."""
     clock = s.clock[0]
     for i in range(clock.n_todo):
         t = s.activities[s.activities[i].slot_todo]
@@ -155,32 +156,37 @@ class SubSystem(NamedTuple):
     integers: np.ndarray
 
 
-@inlined
+def sub_system_sizes(n: int, m: int, z: int) -> tuple[int, int]:
+    """What `sub_system` takes of ``reals`` and ``integers``; the rest is the solvers' scratch."""
+    return 2 * z + 2 * m + 4 * n, z + 2 * n + 1
+
+
+@views
 def sub_system(s):
-    """The parts of ``reals`` and ``integers``, for n activities, m resources and z elements at most."""
+    """The parts of ``reals`` and ``integers``, for as many as the state has room for."""
     n = s.activities.size
     m = s.resources.size
     z = s.nodes.size
+    usage, reals = carve(s.reals, z)
+    share, reals = carve(reals, z)
+    capacity, reals = carve(reals, m)
+    level, reals = carve(reals, m)
+    bound, reals = carve(reals, n)
+    weight, reals = carve(reals, n)
+    rate, reals = carve(reals, n)
+    penalty, reals = carve(reals, n)
+    start, integers = carve(s.integers, n + 1)
+    limit, integers = carve(integers, n)
+    resource, integers = carve(integers, z)
     return SubSystem(
-        s.integers[: n + 1],
-        s.integers[2 * n + 1 : 2 * n + 1 + z],
-        s.reals[:z],
-        s.reals[z : 2 * z],
-        s.reals[2 * z : 2 * z + m],
-        s.reals[2 * z + 2 * m : 2 * z + 2 * m + n],
-        s.reals[2 * z + 2 * m + n : 2 * z + 2 * m + 2 * n],
-        s.reals[2 * z + 2 * m + 3 * n : 2 * z + 2 * m + 4 * n],
-        s.reals[2 * z + m : 2 * z + 2 * m],
-        s.reals[2 * z + 2 * m + 2 * n : 2 * z + 2 * m + 3 * n],
-        s.integers[n + 1 : 2 * n + 1],
-        s.reals[2 * z + 2 * m + 4 * n :],
-        s.integers[2 * n + 1 + z :],
-    )
+        start, resource, usage, share, capacity, bound, weight, penalty, level, rate, limit, reals,
+        integers,
+    )  # fmt: skip
 
 
 @jit
 def lay_sub_system(s, n):
-    """Write the sub-system of the first ``n`` activities chosen; returns its number of resources."""
+    """Write the sub-system of the first ``n`` activities chosen; its number of resources."""
     clock = s.clock[0]
     clock.mark += 1
     mark = clock.mark

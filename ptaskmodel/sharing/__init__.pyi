@@ -1,11 +1,14 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
-from ptaskmodel.sharing.bmf import bmf as bmf
+from ptaskmodel.sharing.allocation import Allocation as Allocation
+from ptaskmodel.sharing.certificate import Certificate as Certificate
 from ptaskmodel.sharing.certificate import verify as verify
-from ptaskmodel.sharing.fairbottleneck import fairbottleneck as fairbottleneck
-from ptaskmodel.sharing.fairbottleneck import fairbottleneck_corrected as fairbottleneck_corrected
-from ptaskmodel.sharing.maxmin import maxmin as maxmin
-from ptaskmodel.sharing.problem import BOUND_LIMIT as BOUND_LIMIT
-from ptaskmodel.sharing.problem import FREE_LIMIT as FREE_LIMIT
-from ptaskmodel.sharing.problem import Allocation as Allocation
-from ptaskmodel.sharing.problem import Certificate as Certificate
+from ptaskmodel.sharing.limits import LIMIT_BOUND as LIMIT_BOUND
+from ptaskmodel.sharing.limits import LIMIT_NOTHING as LIMIT_NOTHING
 from ptaskmodel.sharing.problem import SharingProblem as SharingProblem
+from ptaskmodel.sharing.rules import RULES as RULES
+from ptaskmodel.sharing.solvers import bmf as bmf
+from ptaskmodel.sharing.solvers import fairbottleneck as fairbottleneck
+from ptaskmodel.sharing.solvers import fairbottleneck_corrected as fairbottleneck_corrected
+from ptaskmodel.sharing.solvers import flow_maxmin as flow_maxmin
+from ptaskmodel.sharing.solvers import maxmin as maxmin
+from ptaskmodel.sharing.solvers import solve as solve

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs
-"""Bottleneck max fairness where the quick kernel gives up; see ``bmf`` for the problem.
+"""Bottleneck max fairness where the quick kernel gives up; see ``bmf_core`` for the problem.
 
 The rungs of the ladder, on the presolved and scaled core (C = 1, bound = 1), each checked by the
 residual of its levels before the next is tried:
@@ -24,20 +24,22 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.jit import jit
-from ptaskmodel.sharing.bmf import (
-    ACCEPT,
-    DENSE,
-    arguments,
+from ptaskmodel.sharing.allocation import Allocation
+from ptaskmodel.sharing.arrays import Answer, Settings, System
+from ptaskmodel.sharing.bmf_core import (
+    FILL_NEVER,
+    carve_seats,
     climb,
     fill,
     list_seats,
+    scratch_sizes,
     sit,
     solve_levels,
 )
 from ptaskmodel.sharing.bmf_exact import exact_levels
-from ptaskmodel.sharing.bmf_path import follow
-from ptaskmodel.sharing.bmf_presolve import gather, presolve, scale
-from ptaskmodel.sharing.problem import Allocation, FloatArray, IntArray, SharingProblem
+from ptaskmodel.sharing.bmf_path import FAILED, Road, follow
+from ptaskmodel.sharing.bmf_presolve import carve_core, gather, presolve, scale
+from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
 
 DAMPING = (0.5, 0.25, 0.1, 0.04)
 # Relative perturbations of the data of successive paths.
@@ -63,124 +65,83 @@ class _Core:
 
     def __init__(self, problem: SharingProblem) -> None:
         n, m, z = problem.n, problem.m, problem.usage.size
-        self.rates = np.empty(n)
-        self.limits = np.empty(n, np.int64)
-        self.task, self.reason = np.empty(n, np.int64), np.empty(n, np.int64)
-        self.origin = np.empty(m, np.int64)
-        self.ub = np.empty(n)
-        row, used = np.empty(n + 1, np.int64), np.empty(z, np.int64)
-        a, t = np.empty(z), np.empty(z)
-        place = np.empty(m, np.int64)
-        left = np.empty(m)
-        start, resource, usage, share, capacity, fatpipe, bound, weight = arguments(problem)
-        live = gather(
-            start, resource, usage, share, capacity, fatpipe, bound, self.rates, self.limits, place,
-            row, self.task, self.ub, self.reason, used, a, t,
+        system = System.of(problem)
+        answer = Answer.room(problem)
+        self.rates, self.limits = answer.rate, answer.limit
+        reals, integers = scratch_sizes(n, m, z)
+        c, rest, others = carve_core(n, m, z, np.empty(reals), np.empty(integers, np.int64))
+        self.lists = carve_seats(n, m, z, rest, others)
+        live = presolve(gather(system, answer, c), system, answer, c)
+        self.n, self.m = live, scale(live, system.weight, c)
+        z = c.row[live]
+        c = c._replace(
+            row=c.row[: live + 1], used=c.used[:z], a=c.a[:z], t=c.t[:z],
+            first_user=c.first_user[: self.m + 1], user=c.user[:z], element=c.element[:z],
+            levels=c.levels[: self.m], load=c.load[: self.m], slope=c.slope[: self.m],
+            seats=c.seats[: self.m], y=c.y[:live], seat=c.seat[:live],
         )  # fmt: skip
-        live = presolve(
-            live, capacity, weight, self.rates, self.limits, left, np.empty(m), np.empty(m),
-            np.empty(m, np.int64), row, self.task, self.ub, self.reason, used, a, t,
-        )  # fmt: skip
-        first_user = np.empty(m + 1, np.int64)
-        user, element = np.empty(z, np.int64), np.empty(z, np.int64)
-        self.m = scale(
-            live, weight, left, place, self.origin, first_user, row, self.task, self.ub, used, a, t,
-            user, element,
-        )  # fmt: skip
-        self.n = live
-        z = row[live]
-        self.row, self.used, self.a = row[: live + 1], used[:z], a[:z]
-        self.first_user, self.user, self.element = first_user[: self.m + 1], user[:z], element[:z]
         # Levels in units such that 1 limits nobody, for well scaled linear systems.
         least = np.full(self.m, np.inf)
-        np.minimum.at(least, self.used, t[:z])
-        self.t = t[:z] / least[self.used]
-        self.levels = np.full(self.m, np.inf)
-        self.y, self.seat = np.empty(live), np.empty(live, np.int64)
-        self.load, self.seats = np.empty(self.m), np.empty(self.m, np.int64)
-        self.lists = (
-            np.empty(self.m + 1, np.int64),
-            np.empty(self.m + 1, np.int64),
-            np.empty(z, np.int64),
-            np.empty(z),
-            np.empty(live, np.int64),
-            np.empty(live),
-        )
-        self.slope = np.empty(self.m)
-        self.matrix = np.empty(DENSE * (DENSE + 1))
+        np.minimum.at(least, c.used, c.t)
+        c.t[:] /= least[c.used]
+        c.levels[:] = np.inf
+        self.core = c
+        self.settings = Settings()
         self.best = np.inf
-        self.best_levels = self.levels.copy()
+        self.best_levels = c.levels.copy()
 
     def check(self) -> bool:
         """Whether the levels solve the system; the best are kept."""
-        residual = sit(
-            self.n, self.m, self.levels, self.load, self.y, self.a, self.t, self.row, self.seat,
-            self.used, self.seats,
-        )  # fmt: skip
+        residual = sit(self.n, self.m, self.core)
         if residual < self.best:
             self.best = residual
-            self.best_levels = self.levels.copy()
-        return residual <= ACCEPT
+            self.best_levels = self.core.levels.copy()
+        return residual <= self.settings.accept
 
-    def newton(self, filling: int) -> bool:
+    def newton(self) -> bool:
         """Newton steps from the levels; whether these then solve the system."""
-        first_other, first_sitter, other, other_a, sitter, seat_t = self.lists
-        climb(
-            self.n, self.m, filling, self.levels, self.load, self.slope, self.y, self.a, self.t,
-            self.row, self.seat, self.used, self.first_user, self.user, self.element, self.seats,
-            first_other, first_sitter, other, other_a, sitter, seat_t, self.matrix,
-        )  # fmt: skip
+        climb(self.n, self.m, FILL_NEVER, self.settings.aim, self.core, self.lists)
         return self.check()
 
     def solve_seats(self) -> bool:
         """The levels of the present seats, from close by; whether these solve the system."""
-        first_other, first_sitter, other, other_a, sitter, seat_t = self.lists
-        k = list_seats(
-            self.n, self.m, self.slope, self.a, self.t, self.seat, self.used, self.first_user,
-            self.user, self.element, self.seats, first_other, first_sitter, other, other_a, sitter,
-            seat_t,
-        )  # fmt: skip
-        self.levels[self.seats < 0] = np.inf
-        solve_levels(
-            k, self.m, self.n, self.levels, self.a, self.t, self.row, self.seat, self.used,
-            self.seats, self.matrix,
-        )  # fmt: skip
+        k = list_seats(self.n, self.m, self.core, self.lists)
+        self.core.levels[self.core.seats < 0] = np.inf
+        solve_levels(k, self.m, self.n, self.core, self.lists.matrix)
         return self.check()
 
     def make_feasible(self) -> None:
         """Lower the best levels until no capacity is exceeded."""
-        self.levels[:] = self.best_levels
+        self.core.levels[:] = self.best_levels
         self.check()
-        self.y /= max(1.0, float(np.max(self.load)))
+        self.core.y[:] /= max(1.0, float(np.max(self.core.load)))
 
     def answer(self) -> tuple[FloatArray, IntArray]:
         """Rates and limits of all tasks of the problem."""
+        c = self.core
         for j in range(self.n):
-            i = self.task[j]
-            self.rates[i] = self.y[j] * self.ub[j]
-            seat = self.seat[j]
-            self.limits[i] = self.reason[j] if seat < 0 else self.origin[self.used[seat]]
+            i = c.task[j]
+            self.rates[i] = c.y[j] * c.ub[j]
+            seat = c.seat[j]
+            self.limits[i] = c.reason[j] if seat < 0 else c.origin[c.used[seat]]
         return self.rates, self.limits
 
 
 def _damped(core: _Core) -> bool:
     """Damped water filling, then Newton steps."""
-    core.levels[:] = 1.0 / np.bincount(core.used, core.a * core.t, minlength=core.m)
+    c = core.core
+    c.levels[:] = 1.0 / np.bincount(c.used, c.a * c.t, minlength=core.m)
     for number, omega in enumerate(DAMPING, 1):
-        levels = core.levels.copy()
+        levels = c.levels.copy()
         core.check()
-        core.levels[:] = levels
+        c.levels[:] = levels
         for _ in range(30 * number):
-            change = damp(
-                omega, core.levels, core.y, core.a, core.t, core.row, core.seat, core.used,
-                core.first_user, core.user, core.element,
-            )  # fmt: skip
-            if change < 1e-9:
+            if damp(omega, c) < 1e-9:
                 break
-        levels = core.levels.copy()
-        if core.newton(0):
+        levels = c.levels.copy()
+        if core.newton():
             return True
-        core.levels[:] = levels
+        c.levels[:] = levels
     return False
 
 
@@ -199,50 +160,53 @@ def _long_paths(core: _Core) -> bool:
 def _path(core: _Core, perturbation: float, seed: int, patience: int) -> bool:
     """Follow one path, then solve its seats with the true data."""
     random = np.random.default_rng(seed)
+    c = core.core
 
     def disturbed(values: FloatArray) -> FloatArray:
         return values * (1.0 + perturbation * random.random(values.size))
 
-    pivots = follow(
-        core.row, core.used, disturbed(core.a), disturbed(core.t), core.first_user, core.user,
-        core.element, disturbed(np.ones(core.m)), disturbed(np.ones(core.n)),
-        1.0 + random.random(core.n), core.seat, core.levels, patience,
+    road = Road(
+        c.row, c.used, disturbed(c.a), disturbed(c.t), c.first_user, c.user, c.element,
+        disturbed(np.ones(core.m)), disturbed(np.ones(core.n)), 1.0 + random.random(core.n), c.seat,
+        c.levels,
     )  # fmt: skip
-    if pivots < 0:
+    if follow(road, patience) == FAILED:
         return False
-    levels = core.levels.copy()
+    levels = c.levels.copy()
     if core.solve_seats():
         return True
-    core.levels[:] = levels
-    return core.newton(0)
+    c.levels[:] = levels
+    return core.newton()
 
 
 def _exact(core: _Core) -> bool:
     """The path in rational arithmetic."""
-    if core.a.size > MAX_EXACT:
+    c = core.core
+    if c.a.size > MAX_EXACT:
         return False
-    levels = exact_levels(core.row, core.used, core.a, core.t, core.m)
+    levels = exact_levels(c.row, c.used, c.a, c.t, core.m)
     if levels is None:
         return False
-    core.levels[:] = levels
+    c.levels[:] = levels
     return core.check()
 
 
 @jit
-def damp(omega, levels, y, a, t, row, seat, used, first_user, user, element):
+def damp(omega, c):
     """One sweep of damped water filling; returns the largest relative change of a level."""
+    levels, y, first_user, user, element = c.levels, c.y, c.first_user, c.user, c.element
     change = 0.0
     for r in range(levels.size):
         old = levels[r]
-        fill(r, levels, y, a, t, row, seat, used, first_user, user, element)
+        fill(r, c)
         new = levels[r]
         if new == np.inf:
             # Not filled: the level that its users reach, raised by what is left.
             load = 0.0
             new = 0.0
             for h in range(first_user[r], first_user[r + 1]):
-                load += a[element[h]] * y[user[h]]
-                new = max(new, y[user[h]] / t[element[h]])
+                load += c.a[element[h]] * y[user[h]]
+                new = max(new, y[user[h]] / c.t[element[h]])
             new /= max(load, 0.25)
         new = old ** (1.0 - omega) * new**omega
         change = max(change, abs(new - old) / old)
@@ -250,10 +214,10 @@ def damp(omega, levels, y, a, t, row, seat, used, first_user, user, element):
         for h in range(first_user[r], first_user[r + 1]):
             j = user[h]
             y[j] = 1.0
-            seat[j] = -1
-            for k in range(row[j], row[j + 1]):
-                x = levels[used[k]] * t[k]
+            c.seat[j] = -1
+            for k in range(c.row[j], c.row[j + 1]):
+                x = levels[c.used[k]] * c.t[k]
                 if x < y[j]:
                     y[j] = x
-                    seat[j] = k
+                    c.seat[j] = k
     return change

@@ -4,37 +4,66 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.sharing.bmf import eliminate
+from ptaskmodel.sharing.bmf_core import eliminate
 
 # What holds a task on the path, where it is not the element of the resource where it sits.
 HELD, BOUNDED = -1, -2
+# Instead of a number of pivots: out of patience or stuck. Instead of a resource or a task: none.
+FAILED, NONE = -1, -1
+
+
+class Road(NamedTuple):
+    """A scaled core with slightly disturbed data, the pace d of each task, and who sits where."""
+
+    row: np.ndarray
+    used: np.ndarray
+    a: np.ndarray
+    t: np.ndarray
+    first_user: np.ndarray
+    user: np.ndarray
+    element: np.ndarray
+    capacity: np.ndarray
+    ub: np.ndarray
+    pace: np.ndarray
+    seat: np.ndarray
+    levels: np.ndarray
+
+
+class Line(NamedTuple):
+    """A line of the path, from where it was drawn on."""
+
+    number: np.ndarray  # of a resource among those with sitters, NONE: not one of them
+    filled: np.ndarray  # the resources with sitters
+    system: np.ndarray
+    drift: np.ndarray  # change of the levels with time
+    y: np.ndarray
+    speed: np.ndarray  # change of y with time
 
 
 @partial(entry, allocates=True)
-def follow(
-    row, used, a, t, first_user, user, element, capacity, ub, d, seat, levels, patience
-):  # fmt: skip
+def follow(p, patience):
     """Follow the path y_i <= time d_i from time 0; fills ``seat`` and ``levels``.
 
-    Returns the number of pivots, or -1: out of patience or stuck (data not generic). A pivot is the
-    first event on a line: a task meets another constraint of its own and changes seat, a resource
-    fills up (the user that is the largest on it sits there), or it loses its last sitter and opens.
-    Which way to go after it: the slack of the constraint just left must grow.
+    Returns the number of pivots, or FAILED (data not generic). A pivot is the first event on a
+    line: a task meets another constraint of its own and changes seat, a resource fills up (the user
+    that is the largest on it sits there), or it loses its last sitter and opens. Which way to go
+    after it: the slack of the constraint just left must grow.
     """
+    row, used, t, seat, levels = p.row, p.used, p.t, p.seat, p.levels
     n = row.size - 1
-    m = first_user.size - 1
+    m = p.first_user.size - 1
     size = min(n, m) + 1
-    system = np.empty(size * (size + 2))
-    number = np.full(m, -1, np.int64)
-    filled = np.empty(size, np.int64)
+    line = Line(
+        np.full(m, NONE, np.int64), np.empty(size, np.int64), np.empty(size * (size + 2)),
+        np.zeros(m), np.empty(n), np.empty(n),
+    )  # fmt: skip
+    number, filled, y, speed = line.number, line.filled, line.y, line.speed
     sitters = np.zeros(m, np.int64)
-    drift = np.zeros(m)
-    y = np.empty(n)
-    speed = np.empty(n)
     for j in range(n):
         seat[j] = HELD
     for r in range(m):
@@ -42,54 +71,50 @@ def follow(
     k = 0
     held = n
     time = 0.0
-    left_task, left_seat, left_resource = -1, -1, -1
+    left_task, left_seat, left_resource = NONE, NONE, NONE
     for pivot in range(patience):
         if held == 0:
             for j in range(n):
                 seat[j] = max(seat[j], -1)
             return pivot
-        if not draw_line(
-            k, time, row, used, a, t, capacity, ub, d, seat, number, filled, system, levels, drift,
-            y, speed,
-        ):  # fmt: skip
-            return -1
+        if not draw_line(k, time, p, line):
+            return FAILED
         way = 1.0
         if left_task >= 0:
-            _, moves = constraint(left_task, left_seat, time, used, t, ub, d, levels, drift)
+            _, moves = constraint(left_task, left_seat, time, p, line.drift)
             if moves < speed[left_task]:
                 way = -1.0
         elif left_resource >= 0:
             grows = 0.0
-            for h in range(first_user[left_resource], first_user[left_resource + 1]):
-                grows -= a[element[h]] * speed[user[h]]
+            for h in range(p.first_user[left_resource], p.first_user[left_resource + 1]):
+                grows -= p.a[p.element[h]] * speed[p.user[h]]
             if grows < 0.0:
                 way = -1.0
         distance, task, new_seat, resource = first_event(
-            way, time, row, used, a, t, first_user, user, element, capacity, ub, d, seat, number,
-            levels, drift, y, speed, left_task, left_seat, left_resource,
-        )  # fmt: skip
+            way, time, p, line, left_task, left_seat, left_resource
+        )
         time += way * distance
         if distance == np.inf or time < 0.0:
-            return -1
+            return FAILED
         for c in range(k):
             r = filled[c]
-            levels[r] = system[c * (k + 2) + k] + time * drift[r]
+            levels[r] = line.system[c * (k + 2) + k] + time * line.drift[r]
         if resource >= 0:
             reached = -1.0
-            for h in range(first_user[resource], first_user[resource + 1]):
-                j = user[h]
-                x = (y[j] + way * distance * speed[j]) / t[element[h]]
+            for h in range(p.first_user[resource], p.first_user[resource + 1]):
+                j = p.user[h]
+                x = (y[j] + way * distance * speed[j]) / t[p.element[h]]
                 if x > reached:
                     reached = x
                     task = j
-                    new_seat = element[h]
+                    new_seat = p.element[h]
             if k == size:
-                return -1
+                return FAILED
             number[resource] = k
             filled[k] = resource
             levels[resource] = reached
             k += 1
-        left_task, left_seat, left_resource = task, seat[task], -1
+        left_task, left_seat, left_resource = task, seat[task], NONE
         if left_seat == HELD:
             held -= 1
         if new_seat == HELD:
@@ -104,73 +129,72 @@ def follow(
                 k -= 1
                 number[filled[k]] = number[r]
                 filled[number[r]] = filled[k]
-                number[r] = -1
+                number[r] = NONE
                 levels[r] = np.inf
-                left_task, left_resource = -1, r
-    return -1
+                left_task, left_resource = NONE, r
+    return FAILED
 
 
 @jit
-def constraint(j, where, time, used, t, ub, d, levels, drift):
+def constraint(j, where, time, p, drift):
     """The value of a constraint on a task, and its change with time."""
     if where == HELD:
-        return time * d[j], d[j]
+        return time * p.pace[j], p.pace[j]
     if where == BOUNDED:
-        return ub[j], 0.0
-    return levels[used[where]] * t[where], drift[used[where]] * t[where]
+        return p.ub[j], 0.0
+    r = p.used[where]
+    return p.levels[r] * p.t[where], drift[r] * p.t[where]
 
 
 @jit
-def draw_line(
-    k, time, row, used, a, t, capacity, ub, d, seat, number, filled, system, levels, drift, y, speed
-):
+def draw_line(k, time, p, line):
     """Levels and rates, and their change with time, while nobody moves; False: not determined."""
+    row, used, a, number, system = p.row, p.used, p.a, line.number, line.system
     width = k + 2
     for c in range(k * width):
         system[c] = 0.0
     for c in range(k):
-        system[c * width + k] = capacity[filled[c]]
+        system[c * width + k] = p.capacity[line.filled[c]]
     for j in range(row.size - 1):
-        e = seat[j]
+        e = p.seat[j]
         for h in range(row[j], row[j + 1]):
             c = number[used[h]]
             if c >= 0:
                 if e == HELD:
-                    system[c * width + k + 1] -= a[h] * d[j]
+                    system[c * width + k + 1] -= a[h] * p.pace[j]
                 elif e == BOUNDED:
-                    system[c * width + k] -= a[h] * ub[j]
+                    system[c * width + k] -= a[h] * p.ub[j]
                 else:
-                    system[c * width + number[used[e]]] += a[h] * t[e]
+                    system[c * width + number[used[e]]] += a[h] * p.t[e]
     if not eliminate(system, k, width):
         return False
     for c in range(k):
-        r = filled[c]
-        drift[r] = system[c * width + k + 1]
-        levels[r] = system[c * width + k] + time * drift[r]
+        r = line.filled[c]
+        line.drift[r] = system[c * width + k + 1]
+        p.levels[r] = system[c * width + k] + time * line.drift[r]
     for j in range(row.size - 1):
-        y[j], speed[j] = constraint(j, seat[j], time, used, t, ub, d, levels, drift)
+        line.y[j], line.speed[j] = constraint(j, p.seat[j], time, p, line.drift)
     return True
 
 
 @jit
-def first_event(
-    way, time, row, used, a, t, first_user, user, element, capacity, ub, d, seat, number, levels,
-    drift, y, speed, left_task, left_seat, left_resource,
-):  # fmt: skip
-    """The first event on the line: (distance, task, its new seat, -1) or (distance, -1, -1, r)."""
+def first_event(way, time, p, line, left_task, left_seat, left_resource):
+    """The first event: (distance, task, its new seat, NONE) or (distance, NONE, NONE, resource)."""
+    row, used, a, seat = p.row, p.used, p.a, p.seat
+    number, y, speed = line.number, line.y, line.speed
     best = np.inf
-    task = -1
-    new_seat = -1
-    resource = -1
+    task = NONE
+    new_seat = NONE
+    resource = NONE
     for j in range(row.size - 1):
-        # The constraint held is -1, the bound -2: they come before the elements of the row.
+        # HELD is -1, BOUNDED -2: they come before the elements of the row.
         for q in range(row[j] - 2, row[j + 1]):
             where = q if q >= row[j] else q - row[j]
             if where == seat[j] or (where >= 0 and number[used[where]] < 0):
                 continue
             if j == left_task and where == left_seat:
                 continue
-            at, moves = constraint(j, where, time, used, t, ub, d, levels, drift)
+            at, moves = constraint(j, where, time, p, line.drift)
             closing = way * (speed[j] - moves)
             if closing > 0.0 and max(at - y[j], 0.0) < best * closing:
                 best = max(at - y[j], 0.0) / closing
@@ -178,14 +202,14 @@ def first_event(
                 new_seat = where
     for r in range(number.size):
         if number[r] < 0 and r != left_resource:
-            room = capacity[r]
+            room = p.capacity[r]
             closing = 0.0
-            for h in range(first_user[r], first_user[r + 1]):
-                room -= a[element[h]] * y[user[h]]
-                closing += way * a[element[h]] * speed[user[h]]
+            for h in range(p.first_user[r], p.first_user[r + 1]):
+                room -= a[p.element[h]] * y[p.user[h]]
+                closing += way * a[p.element[h]] * speed[p.user[h]]
             if closing > 0.0 and max(room, 0.0) < best * closing:
                 best = max(room, 0.0) / closing
-                task = -1
-                new_seat = -1
+                task = NONE
+                new_seat = NONE
                 resource = r
     return best, task, new_seat, resource

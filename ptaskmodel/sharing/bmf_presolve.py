@@ -1,47 +1,110 @@
 # mypy: allow-untyped-defs
 """What is certain about a bottleneck max fair allocation, and the scaled core that is left.
 
-See ``bmf`` for the problem and the reasons. Everything works in place on compressed rows: task j of
-the core, number ``task[j]`` of the problem, has the elements ``row[j]:row[j + 1]``.
+See ``bmf_core`` for the problem and the reasons. Everything works in place on compressed rows: task
+j of the core, number ``task[j]`` of the problem, has the elements ``row[j]:row[j + 1]``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import jit, views
+from ptaskmodel.sharing.arrays import carve
+from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 
 MAX_PASSES = 12
 # The part of the elements that a pass must remove for another one.
 WORTH_A_PASS = 0.05
 
 
+class Core(NamedTuple):
+    """The tasks that have a choice; after `scale` every capacity and every bound is 1.
+
+    What belongs to a resource has its number in the problem until `scale` gives it another.
+    """
+
+    row: np.ndarray  # elements of a task: resource `used`, usage `a`, share coefficient `t`
+    used: np.ndarray
+    a: np.ndarray
+    t: np.ndarray  # after `scale`: rate for a unit of level
+    first_user: np.ndarray  # elements of a resource: task `user`, number `element`
+    user: np.ndarray
+    element: np.ndarray
+    task: np.ndarray  # its number in the problem
+    ub: np.ndarray  # largest rate alone, because of `reason`
+    reason: np.ndarray
+    origin: np.ndarray  # number of a resource in the problem
+    place: np.ndarray  # what it is here
+    left: np.ndarray  # capacity that those whose rate is known leave
+    levels: np.ndarray  # lambda_r, inf where nobody sits
+    load: np.ndarray
+    slope: np.ndarray  # load per unit of the level
+    seats: np.ndarray  # how many sit on a resource, or its number among those with sitters
+    y: np.ndarray  # rate as a part of `ub`
+    seat: np.ndarray  # element where a task sits, -1: its bound
+
+
+def core_sizes(n: int, m: int, z: int) -> tuple[int, int]:
+    """Lengths of the float64 and int64 arrays that `carve_core` divides."""
+    return 4 * m + 2 * n + 2 * z, 4 * m + 4 * n + 3 * z + 2
+
+
+@views
+def carve_core(n, m, z, reals, integers):
+    """(a `Core` for n tasks, m resources, z elements, what is left of both arrays)."""
+    left, reals = carve(reals, m)
+    levels, reals = carve(reals, m)
+    load, reals = carve(reals, m)
+    slope, reals = carve(reals, m)
+    ub, reals = carve(reals, n)
+    y, reals = carve(reals, n)
+    a, reals = carve(reals, z)
+    t, reals = carve(reals, z)
+    place, integers = carve(integers, m)
+    origin, integers = carve(integers, m)
+    seats, integers = carve(integers, m)
+    first_user, integers = carve(integers, m + 1)
+    row, integers = carve(integers, n + 1)
+    task, integers = carve(integers, n)
+    reason, integers = carve(integers, n)
+    seat, integers = carve(integers, n)
+    used, integers = carve(integers, z)
+    user, integers = carve(integers, z)
+    element, integers = carve(integers, z)
+    core = Core(
+        row, used, a, t, first_user, user, element, task, ub, reason, origin, place, left, levels,
+        load, slope, seats, y, seat,
+    )  # fmt: skip
+    return core, reals, integers
+
+
 @jit
-def gather(
-    start, resource, usage, share, capacity, fatpipe, bound, rate, limit, place, row, task, ub,
-    reason, used, a, t,
-):  # fmt: skip
+def gather(system, answer, c):
     """Lay out the tasks that have a choice, FATPIPEs folded into bounds, repeated elements merged.
 
-    ``a`` is the usage and ``t`` the share coefficient of an element; ``ub`` the largest rate that a
-    task can have alone, because of ``reason``. Returns the number of tasks.
+    Answers for the others. Returns the number of tasks.
     """
+    start, resource, capacity = system.start, system.resource, system.capacity
+    place, used, a, t = c.place, c.used, c.a, c.t
     for r in range(capacity.size):
         place[r] = -1
     live = 0
     q = 0
     for i in range(start.size - 1):
         first = q
-        top = bound[i]
-        why = -1
+        top = system.bound[i]
+        why = LIMIT_BOUND
         idle = True
         for k in range(start[i], start[i + 1]):
-            x = usage[k]
+            x = system.usage[k]
             if x > 0.0:
                 idle = False
                 r = resource[k]
-                s = share[k] if share[k] > 0.0 else x
-                if not fatpipe[r]:
+                s = system.share[k] if system.share[k] > 0.0 else x
+                if not system.fatpipe[r]:
                     if place[r] >= first:
                         x += a[place[r]]
                         a[place[r]] = x
@@ -55,37 +118,40 @@ def gather(
                 if capacity[r] < top * x:
                     top = capacity[r] / x
                     why = r
-        limit[i] = why
-        rate[i] = top
+        answer.limit[i] = why
+        answer.rate[i] = top
         if idle:
             if top == np.inf:
-                rate[i] = 1.0
-                limit[i] = -2
+                answer.rate[i] = 1.0
+                answer.limit[i] = LIMIT_NOTHING
         elif top > 0.0 and q > first:
-            row[live] = first
-            task[live] = i
-            ub[live] = top
-            reason[live] = why
+            c.row[live] = first
+            c.task[live] = i
+            c.ub[live] = top
+            c.reason[live] = why
             live += 1
         else:
             for k in range(first, q):
                 place[used[k]] = -1
             q = first
-    row[live] = q
+    c.row[live] = q
     return live
 
 
 @jit
-def presolve(
-    live, capacity, weight, rate, limit, left, fair, load, users, row, task, ub, reason, used, a, t
-):
+def presolve(live, system, answer, c):
     """Fix tasks and drop resources whose part is certain; returns how many tasks remain."""
-    for r in range(capacity.size):
-        left[r] = capacity[r]
+    m = system.capacity.size
+    row, used, a, t, task, ub = c.row, c.used, c.a, c.t, c.task, c.ub
+    # Before anybody sits: the users of a resource, and the level that it reaches in any case,
+    # infinite where it limits nobody.
+    users, fair, load, left = c.seats, c.slope, c.load, c.left
+    for r in range(m):
+        left[r] = system.capacity[r]
     for _ in range(MAX_PASSES):
         if live == 0:
             break
-        for r in range(capacity.size):
+        for r in range(m):
             users[r] = 0
             fair[r] = 0.0
             load[r] = 0.0
@@ -94,16 +160,15 @@ def presolve(
             for k in range(row[j], row[j + 1]):
                 if left[used[k]] < x * a[k]:
                     x = max(left[used[k]], 0.0) / a[k]
-                    reason[j] = used[k]
+                    c.reason[j] = used[k]
             ub[j] = x
-            p = weight[task[j]]
+            p = system.weight[task[j]]
             for k in range(row[j], row[j + 1]):
                 r = used[k]
                 users[r] += 1
                 load[r] += a[k] * x
                 fair[r] += p if t[k] == a[k] else a[k] * p / t[k]
-        # The level that a resource reaches in any case; infinite where it limits nobody.
-        for r in range(capacity.size):
+        for r in range(m):
             if users[r] < 2 or load[r] <= left[r]:
                 fair[r] = np.inf
             else:
@@ -114,7 +179,7 @@ def presolve(
         for j in range(live):
             i = task[j]
             first = q
-            scaled = ub[j] / weight[i]
+            scaled = ub[j] / system.weight[i]
             sure = True
             for k in range(row[j], row[j + 1]):
                 r = used[k]
@@ -125,15 +190,15 @@ def presolve(
                     t[q] = t[k]
                     q += 1
             if sure:
-                rate[i] = ub[j]
-                limit[i] = reason[j]
+                answer.rate[i] = ub[j]
+                answer.limit[i] = c.reason[j]
                 for k in range(first, q):
                     left[used[k]] -= a[k] * ub[j]
                 q = first
             else:
                 task[kept] = i
                 ub[kept] = ub[j]
-                reason[kept] = reason[j]
+                c.reason[kept] = c.reason[j]
                 row[kept] = first
                 kept += 1
         row[kept] = q
@@ -144,11 +209,13 @@ def presolve(
 
 
 @jit
-def scale(live, weight, left, place, origin, first_user, row, task, ub, used, a, t, user, element):
+def scale(live, weight, c):
     """Scale to C = 1, bound = 1, number the resources left, list their users; returns how many.
 
     After this y_i = x_i / ub_i = min(1, min_r lambda_r t_ri) and load_r = sum of a_ri y_i <= 1.
     """
+    row, used, a, t = c.row, c.used, c.a, c.t
+    place, left, first_user = c.place, c.left, c.first_user
     for k in range(row[live]):
         place[used[k]] = -1
     cores = 0
@@ -157,7 +224,7 @@ def scale(live, weight, left, place, origin, first_user, row, task, ub, used, a,
             r = used[k]
             if place[r] < 0:
                 place[r] = cores
-                origin[cores] = r
+                c.origin[cores] = r
                 first_user[cores] = 0
                 left[r] = 1.0 / left[r]
                 cores += 1
@@ -168,14 +235,14 @@ def scale(live, weight, left, place, origin, first_user, row, task, ub, used, a,
         first_user[r] = total
     first_user[cores] = total
     for j in range(live - 1, -1, -1):
-        x = ub[j]
-        inverse = weight[task[j]] / x
+        x = c.ub[j]
+        inverse = weight[c.task[j]] / x
         for k in range(row[j + 1] - 1, row[j] - 1, -1):
             a[k] *= x * left[used[k]]
             t[k] = inverse / t[k]
             r = place[used[k]]
             used[k] = r
             first_user[r] -= 1
-            user[first_user[r]] = j
-            element[first_user[r]] = k
+            c.user[first_user[r]] = j
+            c.element[first_user[r]] = k
     return cores

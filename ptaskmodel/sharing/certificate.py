@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import SharingError
-from ptaskmodel.sharing.problem import Certificate, FloatArray, SharingProblem
+from ptaskmodel.sharing.problem import FloatArray, SharingProblem
+from ptaskmodel.sharing.rules import NOTHING_LEFT, RULES
 
-RULES = ("bmf", "maxmin", "fairbottleneck", "fairbottleneck-corrected")
-# The fair-bottleneck rules take what is left of a capacity below this for nothing.
-NOTHING_LEFT = 1e-5
+# Instead of a task or a resource to blame: there is none, or it is a task's own bound.
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """How far rates are from what a rule asks for; see ``verify``. Residuals are relative.
+
+    ``capacity_excess``: the most by which a capacity or a bound is exceeded, -> ``worst_resource``
+    (NOBODY: a bound). ``deficiency``: the most by which a task misses the rule's condition, ->
+    ``worst_task``. Both NOBODY when there is nothing to blame.
+    """
+
+    rule: str
+    capacity_excess: float
+    deficiency: float
+    worst_resource: int
+    worst_task: int
+    tolerance: float
+
+    @property
+    def residual(self) -> float:
+        """The larger of the two residuals."""
+        return max(self.capacity_excess, self.deficiency)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether no capacity and no bound is exceeded, up to the tolerance."""
+        return self.capacity_excess <= self.tolerance
+
+    @property
+    def ok(self) -> bool:
+        """Whether the rates are feasible and meet the condition, up to the tolerance."""
+        return self.residual <= self.tolerance
 
 
 def verify(
@@ -19,7 +53,6 @@ def verify(
     rule: str,
     *,
     tolerance: float = 1e-9,
-    ignore_zero_capacity: bool = False,
 ) -> Certificate:
     """Check rates against the definition of a rule, on the data as given.
 
@@ -29,13 +62,15 @@ def verify(
 
     * ``bmf``: its bound; a FATPIPE that it fills; a resource of capacity 0; a SHARED resource that
       is full and on which its m x / p is the largest;
-    * ``maxmin``: its bound; a resource that is full and on which its x / p is the largest (a
-      FATPIPE is full when its largest use is); a resource of capacity 0, unless
-      ``ignore_zero_capacity``;
+    * ``maxmin``: its bound; a FATPIPE that it fills; a resource of capacity 0; a SHARED resource
+      that is full and on which its x / p is the largest;
+    * ``flow-maxmin``: the same, but a FATPIPE is full when its largest use is, and a capacity of 0
+      is a reason only for those who use nothing else;
     * ``fairbottleneck``: at least min(bound, C_r / (uses of r * a)), what the first round gives.
       That is all it guarantees: capacity may be wasted, and a FATPIPE may be exceeded;
     * ``fairbottleneck-corrected``: its bound; a FATPIPE that it fills; a SHARED resource that is
-      full up to 1e-5 units.
+      full up to 1e-5 units;
+    * a rule without a condition in the table: nothing.
 
     Raises SharingError for an unknown rule or rates of another length.
     """
@@ -46,22 +81,26 @@ def verify(
         raise SharingError(f"rates have shape {x.shape}: give {problem.n} rates")
     impossible = np.flatnonzero(~((x >= 0) & np.isfinite(x)))
     if impossible.size:
-        return Certificate(rule, np.inf, np.inf, -1, int(impossible[0]), tolerance)
-    view = _View(problem, x, drop_zero=ignore_zero_capacity and rule == "maxmin")
+        return Certificate(rule, np.inf, np.inf, NOBODY, int(impossible[0]), tolerance)
+    condition = RULES[rule].condition
+    view = _View(problem, x, drop_zero=condition == "flow-maxmin")
     excess, resource = view.capacity_excess()
-    if rule == "fairbottleneck":
+    if not condition:
+        gap = np.zeros(problem.n)
+    elif condition == "equal-share":
         gap = view.equal_share_gap()
     else:
-        gap = np.minimum(view.bound_gap, view.least(view.gaps(rule)))
-    gap = np.where(view.uses_nothing, view.idle_gap(rule), gap)
-    worst = int(np.argmax(gap)) if problem.n else -1
+        gap = np.minimum(view.bound_gap, view.least(view.gaps(condition)))
+    if condition:
+        gap = np.where(view.uses_nothing, view.idle_gap(condition), gap)
+    worst = int(np.argmax(gap)) if problem.n else NOBODY
     deficiency = max(float(gap[worst]), 0.0) if problem.n else 0.0
     return Certificate(
         rule=rule,
         capacity_excess=excess,
         deficiency=deficiency,
         worst_resource=resource,
-        worst_task=worst if deficiency > 0 else -1,
+        worst_task=worst if deficiency > 0 else NOBODY,
         tolerance=tolerance,
     )
 
@@ -102,30 +141,30 @@ class _View:
         self.bound_gap = np.where(self.uses_nothing, 0.0, 1.0 - _ratio(x, problem.bound))
 
     def capacity_excess(self) -> tuple[float, int]:
-        """The largest relative excess and the resource (-1: a bound, or none)."""
+        """The largest relative excess and the resource (NOBODY: a bound, or none)."""
         over_bound = max(float(np.max(-self.bound_gap, initial=0.0)), 0.0)
         over = _ratio(self.load, self.problem.capacity) - 1.0
         if over.size and np.max(over) > over_bound:
             return float(np.max(over)), int(np.argmax(over))
-        return over_bound, -1
+        return over_bound, NOBODY
 
-    def gaps(self, rule: str) -> FloatArray:
+    def gaps(self, condition: str) -> FloatArray:
         """Of each element, how far it is from being the reason for its task's rate."""
         room = 1.0 - _ratio(self.load, self.problem.capacity)[self.resource]
         own_room = 1.0 - _ratio(self.use, self.capacity)
-        if rule == "fairbottleneck-corrected":
+        if condition == "corrected":
             left = self.problem.capacity - self.load - NOTHING_LEFT
             room = _ratio(left, self.problem.capacity)[self.resource]
             gap = np.where(self.fatpipe, own_room, np.maximum(room, 0.0))
         else:
-            fair = (self.share if rule == "bmf" else 1.0) * (self.x / self.problem.weight)[
+            fair = (self.share if condition == "bmf" else 1.0) * (self.x / self.problem.weight)[
                 self.task
             ]
             top = np.zeros(self.problem.m)
             np.maximum.at(top, self.resource, fair)
             behind = 1.0 - _ratio(fair, top[self.resource])
             gap = np.maximum(room, behind)
-            if rule == "bmf":
+            if condition != "flow-maxmin":
                 gap = np.where(self.fatpipe, own_room, gap)
         return np.where(self.capacity == 0, 0.0, gap)
 
@@ -136,10 +175,10 @@ class _View:
         np.minimum.at(wanted, self.task, self.capacity / (sharers * self.largest_element))
         return 1.0 - _ratio(self.x, wanted)
 
-    def idle_gap(self, rule: str) -> FloatArray:
+    def idle_gap(self, condition: str) -> FloatArray:
         """The gap of a task that uses nothing."""
         bound = self.problem.bound
-        fair_bottleneck = rule.startswith("fairbottleneck")
+        fair_bottleneck = condition in ("equal-share", "corrected")
         wanted = 1.0 if fair_bottleneck else np.where(np.isfinite(bound), bound, 1.0)
         return np.abs(self.x - np.where(self.dropped, 0.0, wanted))
 

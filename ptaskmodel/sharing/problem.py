@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,6 @@ from ptaskmodel.errors import SharingError
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-BOUND_LIMIT = -1
-FREE_LIMIT = -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,62 +165,6 @@ class SharingProblem:
             bound=bound,
             weight=weight,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """The answer to a problem by one rule.
-
-    ``rates``: n, 1/s. ``limits``: n, the resource that limits each task, BOUND_LIMIT for its own
-    bound, FREE_LIMIT for nothing.
-    """
-
-    problem: SharingProblem
-    rule: str
-    rates: FloatArray
-    limits: IntArray
-    ignore_zero_capacity: bool = False
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """What an independent check of the rates says (computed when first asked for)."""
-        from ptaskmodel.sharing.certificate import verify
-
-        return verify(
-            self.problem, self.rates, self.rule, ignore_zero_capacity=self.ignore_zero_capacity
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """How far rates are from what a rule asks for; see ``verify``. Residuals are relative.
-
-    ``capacity_excess``: the most by which a capacity or a bound is exceeded, -> ``worst_resource``
-    (-1: a bound). ``deficiency``: the most by which a task misses the rule's condition, ->
-    ``worst_task``. Both -1 when there is nothing to blame.
-    """
-
-    rule: str
-    capacity_excess: float
-    deficiency: float
-    worst_resource: int
-    worst_task: int
-    tolerance: float
-
-    @property
-    def residual(self) -> float:
-        """The larger of the two residuals."""
-        return max(self.capacity_excess, self.deficiency)
-
-    @property
-    def feasible(self) -> bool:
-        """Whether no capacity and no bound is exceeded, up to the tolerance."""
-        return self.capacity_excess <= self.tolerance
-
-    @property
-    def ok(self) -> bool:
-        """Whether the rates are feasible and meet the condition, up to the tolerance."""
-        return self.residual <= self.tolerance
 
 
 def _array(values: ArrayLike, name: str, dtype: Any) -> NDArray:

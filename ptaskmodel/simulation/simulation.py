@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from ptaskmodel.core import solving
 from ptaskmodel.core.changes import (
     END,
     FAIL,
@@ -27,6 +26,7 @@ from ptaskmodel.core.loop import run, upcoming
 from ptaskmodel.core.patterns.network_models import config_number
 from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.core.patterns.router import Layout, Row
+from ptaskmodel.core.solving import code
 from ptaskmodel.core.state import (
     CANCELLED,
     COMPLETED,
@@ -74,8 +74,8 @@ from ptaskmodel.core.sub_system import sub_system
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
-from ptaskmodel.sharing.names import SOLVERS
 from ptaskmodel.sharing.problem import SharingProblem
+from ptaskmodel.sharing.rules import RULES, SOLVERS
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.simulation.refs import Observer, TaskRecord, TaskRef, date_or_none
 from ptaskmodel.workload.tasks import Task
@@ -84,14 +84,6 @@ if TYPE_CHECKING:
     import pandas
 
 INFINITY = float("inf")
-
-# The codes of `sharing.names.SOLVERS`.
-CODES = {
-    "bmf": solving.BMF,
-    "fairbottleneck": solving.FAIRBOTTLENECK,
-    "fairbottleneck-corrected": solving.FAIRBOTTLENECK_CORRECTED,
-    "maxmin": solving.MAXMIN,
-}
 
 STATE_NAMES = {
     WAITING: "waiting",
@@ -140,10 +132,10 @@ class Simulation:
         parallel = self.network_model.parallel
         self.solver = solver or ("bmf" if parallel else "maxmin")
         self.count = count
-        self._code = _solver_code(self.solver, parallel)
+        rule = _rule(self.solver, parallel)
         self._s = new_state(platform)
-        slack = self._code in (solving.BMF, solving.MAXMIN)
-        self._s.clock[0]["drops_slack"] = slack
+        self._s.clock[0]["drops_slack"] = RULES[rule].skips_slack
+        self._repeats = RULES[rule].counts_repeats
         self._layout = self._new_layout()
         self._s.resources["group"][len(platform.hosts) :] = self._layout.clusters.owner
         self._programs = Programs()
@@ -160,7 +152,7 @@ class Simulation:
         self._sinks: list[Callable[[np.ndarray], None]] = []
         config = platform.config
         self._options = Options(
-            solver=self._code,
+            solver=code(rule),
             flows=not parallel,
             gamma=self.network_model.tcp_gamma,
             work_precision=config_number(config, "precision/work-amount", 1e-5),
@@ -177,7 +169,7 @@ class Simulation:
             self.platform,
             self.network_model,
             self.count,
-            repeats=self._code in (solving.FAIRBOTTLENECK, solving.FAIRBOTTLENECK_CORRECTED),
+            repeats=self._repeats,
             resources=self._s.resources,
         )
 
@@ -780,12 +772,12 @@ def as_compiled() -> AbstractContextManager[None]:
     return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 
 
-def _solver_code(solver: str, parallel: bool) -> int:
+def _rule(solver: str, parallel: bool) -> str:
     if solver not in SOLVERS:
         raise SimulationError(f"solver {solver!r} is not known; choose one of {', '.join(SOLVERS)}")
     if not parallel and solver == "maxmin":
-        return solving.FLOW_MAXMIN
-    return CODES[solver]
+        return "flow-maxmin"
+    return solver
 
 
 def _checked(name: str, value: float) -> float:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numba
 from numba import typeof, types
@@ -21,11 +20,11 @@ from ptaskmodel.core.store import records
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system
 from ptaskmodel.jit import cache_directory, cached, mark_cached
 from ptaskmodel.platform import Platform, load_platform
-from ptaskmodel.sharing.bmf import solve_bmf
+from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.bmf_hard import bmf_hard
-from ptaskmodel.sharing.fairbottleneck import solve_fairbottleneck
-from ptaskmodel.sharing.maxmin import solve_maxmin
 from ptaskmodel.sharing.problem import SharingProblem
+from ptaskmodel.sharing.rules import RULES
+from ptaskmodel.sharing.solvers import kernel
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Delay, Flow, HomogeneousWork, ParallelTask, Sequence, Task
 from ptaskmodel.workload.works import ParallelWork
@@ -56,18 +55,20 @@ PLATFORM = """<?xml version="1.0"?>
 
 EXCHANGE = HomogeneousWork(1e9, 1e6)
 
-REALS, INTEGERS, FLAGS = types.float64[::1], types.int64[::1], types.boolean[::1]
-FOUND = (types.boolean, REALS, INTEGERS, REALS, INTEGERS)
-SIGNATURES = {
-    solve_bmf: (INTEGERS, INTEGERS, REALS, REALS, REALS, FLAGS, REALS, REALS, REALS, *FOUND),
-    solve_fairbottleneck: (INTEGERS, INTEGERS, REALS, REALS, FLAGS, REALS, REALS, *FOUND),
-    solve_maxmin: (INTEGERS, INTEGERS, REALS, REALS, FLAGS, REALS, REALS, *FOUND),
-}
+# What every solver's kernel is given: system, settings, answer, scratch.
+SMALL = SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0])
+SIGNATURE = (
+    typeof(System.of(SMALL)),
+    typeof(Settings()),
+    typeof(Answer.room(SMALL)),
+    types.float64[::1],
+    types.int64[::1],
+)
 
 # What a second process compiles; the line says that the event loop can be compiled with them.
 HELPER = """
 from ptaskmodel.simulation import warming
-warming.compile_solvers(warming.solve_bmf, warming.solve_fairbottleneck)
+warming.compile_solvers("bmf", "fairbottleneck")
 print("solvers", flush=True)
 warming.compile_laying()
 """
@@ -89,7 +90,7 @@ def compile_kernels(everything: bool) -> None:
             stderr=subprocess.DEVNULL,
         ) as helper:
             _compile_parts(platform)
-            compile_solvers(solve_maxmin)
+            compile_solvers("maxmin")
             assert helper.stdout is not None
             helper.stdout.readline()
             Simulation(platform).run()
@@ -107,10 +108,10 @@ def _platform() -> Platform:
         return load_platform(path)
 
 
-def compile_solvers(*solvers: Any) -> None:
-    """Compile solvers for the arguments that `solving.solve` gives them."""
-    for solver in solvers:
-        solver.compile(SIGNATURES[solver])
+def compile_solvers(*rules: str) -> None:
+    """Compile the kernels of rules for the arguments that `solving.solve` gives them."""
+    for rule in rules:
+        kernel(RULES[rule]).compile(SIGNATURE)
 
 
 def compile_laying() -> None:
@@ -137,7 +138,7 @@ def _compile_parts(platform: Platform) -> None:
     simulation = Simulation(platform)
     state, options = typeof(simulation._s), typeof(simulation._options)
     number, real, flag = types.int64, types.float64, types.boolean
-    for kernel, arguments in (
+    for part, arguments in (
         (begin_ready, (real,)),
         (process, (real, options)),
         (apply_profiles, (real, options)),
@@ -148,7 +149,7 @@ def _compile_parts(platform: Platform) -> None:
         (find_sub_system, (flag,)),
         (lay_sub_system, (number,)),
     ):
-        kernel.compile((state, *arguments))
+        part.compile((state, *arguments))
 
 
 def _simulate(platform: Platform) -> None:
@@ -183,4 +184,4 @@ def _change(platform: Platform) -> None:
 
 def _solve_hard() -> None:
     """The first of the slow rungs of bmf, with which it solves what its kernel does not."""
-    bmf_hard(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0]))
+    bmf_hard(SMALL)

@@ -21,16 +21,20 @@ from sharing.systems import (
 
 from ptaskmodel.sharing import SharingProblem, bmf, verify
 from ptaskmodel.sharing import bmf_hard as hard
-from ptaskmodel.sharing.bmf import arguments, scratch, solve_bmf
+from ptaskmodel.sharing.arrays import Answer, Settings, System
+from ptaskmodel.sharing.bmf_core import solve_bmf
+from ptaskmodel.sharing.rules import RULES
+from ptaskmodel.sharing.solvers import new_scratch
 
 
 def solve(problem, levels=None):
     """(status, rates, levels) of the kernel; warm if levels are given."""
-    rates, limits = np.empty(problem.n), np.empty(problem.n, np.int64)
-    warm = levels is not None
-    levels = levels.copy() if warm else np.full(problem.m, np.inf)
-    status = solve_bmf(*arguments(problem), levels, warm, rates, limits, *scratch(problem))
-    return status, rates, levels
+    answer, warm = Answer.room(problem), levels is not None
+    if warm:
+        answer.level[:] = levels
+    scratch = new_scratch(problem, RULES["bmf"])
+    status = solve_bmf(System.of(problem), Settings(warm=warm), answer, *scratch)
+    return status, answer.rate, answer.level
 
 
 def circulant(line, **options):

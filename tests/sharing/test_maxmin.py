@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharing.systems import changed, many, permuted, problems, random_problem
 
-from ptaskmodel.sharing import SharingProblem, maxmin
+from ptaskmodel.sharing import SharingProblem, flow_maxmin, maxmin
 
 
 def test_three_flows_on_two_links():
@@ -42,15 +42,33 @@ def test_bounded_tasks_leave_the_rest_to_others():
     assert allocation.limits.tolist() == [-1, 0, 0]
 
 
-def test_a_fatpipe_stops_all_its_users_at_its_largest_use():
+def test_a_fatpipe_limits_each_use_alone():
     problem = SharingProblem.build([[(0, 1.0)], [(0, 4.0)]], [8.0], fatpipe=True)
-    assert maxmin(problem).rates.tolist() == [2.0, 2.0]
+    allocation = maxmin(problem)
+    assert allocation.rates.tolist() == [8.0, 2.0]
+    assert allocation.limits.tolist() == [0, 0]
+    assert allocation.certificate.ok
 
 
-def test_a_capacity_of_zero_stops_unless_it_is_ignored():
+def test_users_of_a_fatpipe_do_not_hold_each_other_back_elsewhere():
+    # The first is stopped at 2 by the FATPIPE; the second gets the rest of the link, 9 - 2.
+    problem = SharingProblem.build(
+        [[(0, 4.0), (1, 1.0)], [(0, 1.0), (1, 1.0)]], [8.0, 9.0], fatpipe=[True, False]
+    )
+    allocation = maxmin(problem)
+    assert allocation.rates.tolist() == [2.0, 7.0]
+    assert allocation.limits.tolist() == [0, 1]
+
+
+def test_in_flow_models_a_fatpipe_stops_all_its_users_at_its_largest_use():
+    problem = SharingProblem.build([[(0, 1.0)], [(0, 4.0)]], [8.0], fatpipe=True)
+    assert flow_maxmin(problem).rates.tolist() == [2.0, 2.0]
+
+
+def test_a_capacity_of_zero_stops_but_in_flow_models():
     problem = SharingProblem.build([[(0, 1.0), (1, 1.0)], [(0, 1.0)]], [0.0, 100.0])
     assert maxmin(problem).rates.tolist() == [0.0, 0.0]
-    allocation = maxmin(problem, ignore_zero_capacity=True)
+    allocation = flow_maxmin(problem)
     assert allocation.rates.tolist() == [100.0, 0.0]
     assert allocation.certificate.ok
 
@@ -60,15 +78,15 @@ def test_tasks_without_uses_have_their_bound_or_one():
     assert maxmin(problem).rates.tolist() == [1.0, 3.0]
 
 
-@pytest.mark.parametrize("ignore", [False, True])
-def test_rates_equal_filling_in_fractions(ignore):
+@pytest.mark.parametrize("flows", [False, True])
+def test_rates_equal_filling_in_fractions(flows):
     random = np.random.default_rng(3)
     for number in range(many(300)):
         problem = random_problem(
             random, fatpipes=0.2 * (number % 2), repeated=True, zeros=0.1, weights=True
         )
-        expected = naive_sharing.maxmin(problem, ignore)
-        allocation = maxmin(problem, ignore_zero_capacity=ignore)
+        expected = naive_sharing.maxmin(problem, flows)
+        allocation = flow_maxmin(problem) if flows else maxmin(problem)
         assert allocation.rates == pytest.approx(expected, rel=1e-11, abs=0.0)
 
 
@@ -76,7 +94,7 @@ def test_rates_equal_filling_in_fractions(ignore):
 @given(problems(fatpipes=0.2, repeated=True, zeros=0.1, weights=True, scale=(-3.0, 15.0)))
 def test_certified_at_all_scales(problem):
     assert maxmin(problem).certificate.ok
-    assert maxmin(problem, ignore_zero_capacity=True).certificate.ok
+    assert flow_maxmin(problem).certificate.ok
 
 
 @settings(max_examples=many(100), deadline=None)

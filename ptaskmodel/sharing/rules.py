@@ -1,0 +1,73 @@
+"""The one table of sharing rules: a new one is a file with its kernel and an entry here.
+
+Nothing is compiled to read it: kernels are named, and imported by those who solve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# What is left of a capacity below this is nothing: SimGrid's precision/work-amount, absolute.
+NOTHING_LEFT = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of sharing; see docs/guides/extend.md for what its kernel is given and returns.
+
+    summary: what it gives, in a few words for the command line.
+    kernel: ``module.function`` in this package; the module also has its ``scratch_sizes``.
+    variant: what `Settings.variant` is to be, for a kernel that knows two rules.
+    condition: what `verify` asks for besides feasible rates: that each task has a reason not to be
+    faster ("bmf", "maxmin", "flow-maxmin", "corrected"), the equal share ("equal-share"), nothing
+    ("").
+    rescue: ``module.function`` that solves a problem where the kernel's status is not 0.
+    for_tasks: whether one may ask for it by name; else a network model chooses it.
+    skips_slack: a resource that its users cannot fill, each at its largest rate, limits nobody.
+    counts_repeats: a task that names a resource twice counts as two users of it.
+    """
+
+    summary: str
+    kernel: str
+    variant: bool = False
+    condition: str = ""
+    rescue: str = ""
+    for_tasks: bool = True
+    skips_slack: bool = False
+    counts_repeats: bool = False
+
+
+RULES = {
+    "bmf": Rule(
+        "bottleneck max fairness",
+        "bmf_core.solve_bmf",
+        condition="bmf",
+        rescue="bmf_hard.bmf_hard",
+        skips_slack=True,
+    ),
+    "fairbottleneck": Rule(
+        "SimGrid's numbers, quirks included",
+        "fairbottleneck_core.solve_fairbottleneck",
+        condition="equal-share",
+        counts_repeats=True,
+    ),
+    "fairbottleneck-corrected": Rule(
+        "the same without its double charging",
+        "fairbottleneck_core.solve_fairbottleneck",
+        variant=True,
+        condition="corrected",
+        counts_repeats=True,
+    ),
+    "maxmin": Rule(
+        "weighted max-min", "maxmin_core.solve_maxmin", condition="maxmin", skips_slack=True
+    ),
+    "flow-maxmin": Rule(
+        "weighted max-min as SimGrid's flow models have it",
+        "maxmin_core.solve_maxmin",
+        variant=True,
+        condition="flow-maxmin",
+        for_tasks=False,
+    ),
+}
+# What one may ask for by name, and what it gives.
+SOLVERS = {name: rule.summary for name, rule in RULES.items() if rule.for_tasks}
