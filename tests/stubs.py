@@ -5,7 +5,13 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-PACKAGES = ("ptaskmodel", "ptaskmodel.platform", "ptaskmodel.sharing", "ptaskmodel.workload")
+PACKAGES = (
+    "ptaskmodel",
+    "ptaskmodel.calibration",
+    "ptaskmodel.platform",
+    "ptaskmodel.sharing",
+    "ptaskmodel.workload",
+)
 
 
 def path_of(package: str) -> Path:

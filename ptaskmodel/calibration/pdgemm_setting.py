@@ -1,4 +1,4 @@
-"""PDGEMM in the two-group set-up, ready to be simulated: the setting of the measured runs."""
+"""PDGEMM in the two-group set-up, ready to be simulated: what is calibrated where no other is given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ptaskmodel.apps.pdgemm import Pdgemm, place
 from ptaskmodel.apps.two_groups import TwoGroups
-from ptaskmodel.calibration.apply import scale_work
+from ptaskmodel.calibration.applying import scale_work
 from ptaskmodel.calibration.ptask import Setting
 from ptaskmodel.platform import Platform, load_platform
 
@@ -18,10 +18,6 @@ ORDER = 80_000
 PROCESSES = 256
 # A placement whose undisturbed runtime is that of the published table, 311.5 s.
 REFERENCE_SEED = 70
-# The follow-up's runs were stopped after 4 of the 16 iterations.
-FOLLOW_UP_PART = 0.25
-# tcpkali's connections on Grisou in the first experiment: not published; see docs/validation.md.
-FIRST_CONNECTIONS = 100.0
 
 
 @functools.cache

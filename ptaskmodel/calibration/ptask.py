@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ptaskmodel.apps.interference import OnOff, interference_tasks
-from ptaskmodel.calibration.apply import scale_work
+from ptaskmodel.calibration.applying import scale_work
 from ptaskmodel.calibration.measurements import Measurement, MeasurementError
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform, load_platform

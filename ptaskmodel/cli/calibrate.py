@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ptaskmodel.calibration import (
-    MeasurementError,
-    calibrate,
-    leave_one_pattern_out,
-    rates_fitter,
-    read_measurements,
-    report,
-    write_calibration,
-)
-from ptaskmodel.calibration.results import Fitter
+from ptaskmodel.cli.parameters import PATH, Choice, Real, output_option
+from ptaskmodel.errors import PTaskModelError
 
 
 @click.command("calibrate")
-@click.argument("measurements", type=click.Path(path_type=Path))
-@click.option("--model", type=click.Choice(["rates", "ptask"]), default="rates", show_default=True)
+@click.argument("measurements", type=PATH)
+@click.option("--model", type=Choice(["rates", "ptask"]), default="rates", show_default=True)
 @click.option(
     "--fit-on",
-    type=click.Choice(["endpoints", "all"]),
+    type=Choice(["endpoints", "all"]),
     default="all",
     show_default=True,
     help="Fit on the runs with no and with constant interference only, or on all runs.",
 )
-@click.option("--output", type=click.Path(path_type=Path), help="Write the calibration as JSON.")
+@output_option("Write the calibration as JSON.")
 @click.option(
     "--competitors",
     metavar="COLUMN",
@@ -36,7 +29,7 @@ from ptaskmodel.calibration.results import Fitter
 )
 @click.option(
     "--model-error",
-    type=click.FloatRange(0.0, 1.0),
+    type=Real(0.0, 1.0),
     default=0.0,
     show_default=True,
     help="Relative error of the model itself, added to the measured standard errors.",
@@ -49,12 +42,12 @@ from ptaskmodel.calibration.results import Fitter
 )
 @click.option(
     "--platform",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="ptask: platform file (default: PDGEMM's two groups of nodes).",
 )
 @click.option(
     "--tasks",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="ptask: task file whose first task is the application (default: PDGEMM, n = 80,000).",
 )
 @click.option(
@@ -64,23 +57,13 @@ from ptaskmodel.calibration.results import Fitter
 )
 @click.option(
     "--part",
-    type=click.FloatRange(0.0, 1.0, min_open=True),
+    type=Real(0.0, 1.0, min_open=True),
     default=1.0,
     show_default=True,
     help="ptask: the part of PDGEMM that was run (0.25 in the follow-up experiment).",
 )
 def command(
-    measurements: Path,
-    model: str,
-    fit_on: str,
-    output: Path | None,
-    competitors: str | None,
-    model_error: float,
-    fix: tuple[str, ...],
-    platform: Path | None,
-    tasks: Path | None,
-    pair: str | None,
-    part: float,
+    measurements: Path, output: Path | None, fix: tuple[str, ...], pair: str | None, **options: Any
 ) -> None:
     """Fit a model of interference to the runtimes in MEASUREMENTS, a CSV file.
 
@@ -88,41 +71,22 @@ def command(
     inf, 0: constant), optionally stddev_s, runs and a number of competitors; all others describe,
     and each combination of them is a group with its own parameters.
     """
-    groups = read_measurements(measurements, competitors)
-    if model == "rates":
-        if fix or platform or tasks or pair:
-            raise MeasurementError("--fix, --platform, --tasks and --pair need --model ptask")
-        fitter = rates_fitter(model_error)
-    else:
-        fitter = _ptask_fitter(fix, (platform, tasks, pair), part, model_error)
-    calibration = calibrate(groups, fitter, model, fit_on, str(measurements))
-    left_out = leave_one_pattern_out(groups, fitter) if fit_on == "all" else ()
-    click.echo(report(calibration, left_out), nl=False)
-    if output is not None:
-        write_calibration(calibration, output)
-
-
-def _ptask_fitter(
-    fix: tuple[str, ...],
-    given: tuple[Path | None, Path | None, str | None],
-    part: float,
-    model_error: float,
-) -> Fitter:
-    from ptaskmodel.calibration.fit_ptask import DEFAULT_FIXED, ptask_fitter
-    from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels
-    from ptaskmodel.calibration.ptask import setting_from_files
+    from ptaskmodel.calibration import report, write_calibration
+    from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
     from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.files import check_file_to_write
 
-    fixed = dict(_fixed(text) for text in fix) if fix else DEFAULT_FIXED
-    platform, tasks, pair = given
-    if any(given) and not all(given):
-        raise MeasurementError("--platform, --tasks and --pair go together; give all three")
-    if part != 1.0 and any(given):
-        raise MeasurementError("--part is of PDGEMM; leave it out with --platform and --tasks")
-    ready_kernels()
-    if platform is None or tasks is None or pair is None:
-        return ptask_fitter(lambda labels: bundle_of_labels(labels, part), fixed, model_error)
-    return ptask_fitter(setting_from_files(platform, tasks, pair.split(",")), fixed, model_error)
+    if output is not None:
+        check_file_to_write(output)
+    chosen = CalibrationOptions(
+        fix=dict(_fixed(text) for text in fix),
+        pair=None if pair is None else tuple(pair.split(",")),
+        **options,
+    )
+    found = calibrate_file(measurements, chosen, before_fit=ready_kernels)
+    click.echo(report(found.calibration, found.left_out), nl=False)
+    if output is not None:
+        write_calibration(found.calibration, output)
 
 
 def _fixed(text: str) -> tuple[str, float]:
@@ -132,5 +96,5 @@ def _fixed(text: str) -> tuple[str, float]:
     except ValueError:
         number = 0.0
     if not 0.0 < number < float("inf"):
-        raise MeasurementError(f"--fix {text!r}: give NAME=VALUE with a value > 0")
+        raise PTaskModelError(f"--fix {text!r}: give NAME=VALUE with a value > 0")
     return name, number

@@ -1,11 +1,17 @@
-"""ptaskmodel experiment: remake a whole experiment, tables and figures."""
+"""``ptaskmodel experiment``: remake a whole experiment of a clone, tables and figures."""
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.parameters import PATH
+from ptaskmodel.errors import PTaskModelError
+
+STUDY = Path("experiments") / "pdgemm"
 MEASUREMENTS = Path("calibration") / "measurements"
 
 
@@ -17,13 +23,15 @@ def command() -> None:
 @command.command("pdgemm")
 @click.option(
     "--measurements",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Directory of the measured tables (default: calibration/measurements, here or in the "
     "clone that this program runs from).",
 )
 @click.option(
+    "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
+    metavar="DIR",
     default=Path("results"),
     show_default=True,
     help="Directory for tables and figures.",
@@ -36,14 +44,23 @@ def command() -> None:
     help="Number of random placements.",
 )
 def pdgemm(measurements: Path | None, output: Path, placements: int) -> None:
-    """PDGEMM under interference on two clusters: published, simulated, measured."""
-    from ptaskmodel.calibration.experiment_run import run_experiment
+    """PDGEMM under interference on two clusters: published, simulated, measured.
+
+    The same as `python experiments/pdgemm/run.py` in a clone.
+    """
     from ptaskmodel.cli.kernels import ready_kernels
 
+    sys.path.insert(0, str(_in_clone(STUDY)))
+    study = importlib.import_module("pdgemm_study.remake")
     ready_kernels()
-
-    if measurements is None:
-        clone = Path(__file__).resolve().parents[2]
-        measurements = MEASUREMENTS if MEASUREMENTS.is_dir() else clone / MEASUREMENTS
-    run_experiment(measurements, output, placements, say=lambda text: click.echo(f"{text} ..."))
+    place = measurements or _in_clone(MEASUREMENTS)
+    study.run_experiment(place, output, placements, say=lambda text: click.echo(f"{text} ..."))
     click.echo(f"written to {output}")
+
+
+def _in_clone(path: Path) -> Path:
+    """A directory of the repository: here, or in the clone that this program runs from."""
+    for root in (Path.cwd(), Path(__file__).resolve().parents[2]):
+        if (root / path).is_dir():
+            return root / path
+    raise PTaskModelError(f"{path}: no such directory; run this in a clone of the repository")

@@ -4,6 +4,13 @@ import math
 from pathlib import Path
 
 import pytest
+from pdgemm_study.follow_up import follow_up
+from pdgemm_study.tables import (
+    PATTERNS,
+    phase_wise,
+    read_published,
+    with_competitors,
+)
 
 from ptaskmodel.apps import OnOff, Pdgemm, TwoGroups, bytes_between, interference_tasks
 from ptaskmodel.calibration import (
@@ -15,14 +22,7 @@ from ptaskmodel.calibration import (
     read_measurements,
     summarise,
 )
-from ptaskmodel.calibration.experiment import (
-    PATTERNS,
-    phase_wise,
-    read_published,
-    with_competitors,
-)
 from ptaskmodel.calibration.fit_ptask import ptask_fitter
-from ptaskmodel.calibration.follow_up import follow_up
 from ptaskmodel.calibration.pdgemm_setting import (
     REFERENCE_SEED,
     bundle_of_labels,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
-
-from ptaskmodel.calibration import figures, read_measurements
-from ptaskmodel.calibration.experiment import (
+from pdgemm_study import figures
+from pdgemm_study.follow_up import follow_up
+from pdgemm_study.tables import (
     PATTERNS,
     calibrations,
     comparison_table,
@@ -19,7 +19,8 @@ from ptaskmodel.calibration.experiment import (
     time_scale_table,
     with_competitors,
 )
-from ptaskmodel.calibration.follow_up import follow_up
+
+from ptaskmodel.calibration import read_measurements
 from ptaskmodel.calibration.measurements import Measurement
 from ptaskmodel.calibration.pdgemm_setting import pdgemm_setting
 from ptaskmodel.calibration.ptask import NOMINAL

@@ -16,7 +16,6 @@ from ptaskmodel.calibration.fit_ptask import ptask_fitter
 from ptaskmodel.calibration.fit_rates import rates_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
 from ptaskmodel.calibration.pdgemm_setting import (
-    FIRST_CONNECTIONS,
     REFERENCE_SEED,
     bundle_of_labels,
     pdgemm_setting,
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 NONE, CONSTANT = OnOff(0.0, 0.0), OnOff(math.inf, 0.0)
 PATTERNS = (NONE, OnOff(15, 45), OnOff(15, 15), OnOff(30, 30), OnOff(45, 15), CONSTANT)
 ITERATIONS = 16
+# tcpkali's connections on Grisou in the first experiment: not published; see docs/validation.md.
+FIRST_CONNECTIONS = 100.0
 # Relative error of the models themselves, beside which the scatter of the runs is small.
 MODEL_ERROR = 0.01
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.calibration import figures
-from ptaskmodel.calibration.experiment import (
+from pdgemm_study import figures
+from pdgemm_study.follow_up import COMPETITORS_OF_FOLLOW_UP, follow_up
+from pdgemm_study.tables import (
     calibrations,
     comparison_table,
     error_table,
@@ -20,7 +21,6 @@ from ptaskmodel.calibration.experiment import (
     time_scale_table,
     with_competitors,
 )
-from ptaskmodel.calibration.follow_up import COMPETITORS_OF_FOLLOW_UP, follow_up
 from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
 from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-    from ptaskmodel.calibration.follow_up import FollowUp
+    from pdgemm_study.follow_up import FollowUp
 
 FILES = (
     "pdgemm_runtimes.csv",

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.calibration.fit_ptask import ptask_fitter
 from ptaskmodel.calibration.measurements import read_measurements
-from ptaskmodel.calibration.pdgemm_setting import FOLLOW_UP_PART, pdgemm_setting
+from ptaskmodel.calibration.pdgemm_setting import pdgemm_setting
 from ptaskmodel.calibration.results import Calibration, GroupCalibration, Prediction, summarise
 
 if TYPE_CHECKING:
     import pandas
 
+# The runs were stopped after 4 of the 16 iterations.
+FOLLOW_UP_PART = 0.25
 # What the switches of a cluster share by.
 COMPETITORS_OF_FOLLOW_UP = {"grisou": "n_tcp_connections", "paravance": "n_host_pairs"}
 

@@ -1,0 +1,1 @@
+"""PDGEMM under interference on two clusters: published, simulated, measured."""
