@@ -1,4 +1,4 @@
-"""PDGEMM in the two-group set-up, ready to be simulated: what is calibrated where no other is given."""
+"""PDGEMM in the two-group set-up: what is calibrated where no other application is given."""
 
 from __future__ import annotations
 
