@@ -7,6 +7,7 @@ costs next to nothing. `NAMES` is the one table of them (see `ptaskmodel.faces`)
 from ptaskmodel.faces import face
 
 NAMES = {
+    "ptaskmodel.batch.run": ("BatchOptions",),
     "ptaskmodel.errors": (
         "PTaskModelError",
         "PlatformError",
@@ -17,8 +18,15 @@ NAMES = {
     ),
     "ptaskmodel.platform.platform": ("Platform",),
     "ptaskmodel.platform.simgrid_xml": ("load_platform",),
+    "ptaskmodel.results.batches": ("BatchRun", "BatchWriting", "batch_into"),
+    "ptaskmodel.results.comparison": ("Comparison", "compare"),
+    "ptaskmodel.results.loading": ("Results", "load_results"),
+    "ptaskmodel.results.plots": ("draw_results",),
+    "ptaskmodel.results.report": ("write_report",),
+    "ptaskmodel.results.runs": ("SimulationOptions", "SimulationRun", "simulate_into"),
     "ptaskmodel.simulation.refs": ("Observer", "TaskRecord", "TaskRef"),
     "ptaskmodel.simulation.simulation": ("Simulation",),
+    "ptaskmodel.workload.reading": ("read_workload",),
     "ptaskmodel.workload.tasks": (
         "Delay",
         "Execution",

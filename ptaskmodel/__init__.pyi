@@ -1,4 +1,5 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
+from ptaskmodel.batch.run import BatchOptions as BatchOptions
 from ptaskmodel.errors import PlatformError as PlatformError
 from ptaskmodel.errors import PTaskModelError as PTaskModelError
 from ptaskmodel.errors import RouteError as RouteError
@@ -7,10 +8,23 @@ from ptaskmodel.errors import SimulationError as SimulationError
 from ptaskmodel.errors import WorkloadError as WorkloadError
 from ptaskmodel.platform.platform import Platform as Platform
 from ptaskmodel.platform.simgrid_xml import load_platform as load_platform
+from ptaskmodel.results.batches import BatchRun as BatchRun
+from ptaskmodel.results.batches import BatchWriting as BatchWriting
+from ptaskmodel.results.batches import batch_into as batch_into
+from ptaskmodel.results.comparison import Comparison as Comparison
+from ptaskmodel.results.comparison import compare as compare
+from ptaskmodel.results.loading import Results as Results
+from ptaskmodel.results.loading import load_results as load_results
+from ptaskmodel.results.plots import draw_results as draw_results
+from ptaskmodel.results.report import write_report as write_report
+from ptaskmodel.results.runs import SimulationOptions as SimulationOptions
+from ptaskmodel.results.runs import SimulationRun as SimulationRun
+from ptaskmodel.results.runs import simulate_into as simulate_into
 from ptaskmodel.simulation.refs import Observer as Observer
 from ptaskmodel.simulation.refs import TaskRecord as TaskRecord
 from ptaskmodel.simulation.refs import TaskRef as TaskRef
 from ptaskmodel.simulation.simulation import Simulation as Simulation
+from ptaskmodel.workload.reading import read_workload as read_workload
 from ptaskmodel.workload.tasks import Delay as Delay
 from ptaskmodel.workload.tasks import Execution as Execution
 from ptaskmodel.workload.tasks import Flow as Flow

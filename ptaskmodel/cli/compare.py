@@ -25,9 +25,9 @@ def compare(a: Path, b: Path, output: Path | None, picture: Path | None) -> None
     Tasks are matched by id. What limited a task is known for runs with --attribution.
     """
     from ptaskmodel.cli.show import comparison_text
-    from ptaskmodel.results.comparison import compare_into
+    from ptaskmodel.results.comparison import compare as compare_results
 
-    found = compare_into(a, b, table=output, picture=picture)
+    found = compare_results(a, b, table=output, picture=picture)
     click.echo(comparison_text(found))
     for path in (output, picture):
         if path is not None:

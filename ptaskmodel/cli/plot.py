@@ -21,7 +21,7 @@ def plot(results: Path, kind: str, output: Path) -> None:
     each is used over time; topology: the platform coloured by use; slowdowns: their distribution.
     All but gantt need a run with --attribution.
     """
-    from ptaskmodel.results.plots import draw
+    from ptaskmodel.results.plots import draw_results
 
-    draw(results, kind, output)
+    draw_results(results, kind, output)
     click.echo(f"written   {output}")

@@ -22,7 +22,7 @@ from ptaskmodel.results.drawing import (
     save,
     time_unit,
 )
-from ptaskmodel.results.loading import Results, ShownTask, load_results
+from ptaskmodel.results.loading import Results, ShownTask, results_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,17 +132,22 @@ class Comparison:
         writer.writerows(pair.row() for pair in self.pairs)
 
 
-def compare_into(
-    a: str | Path, b: str | Path, *, table: Path | None = None, picture: Path | None = None
+def compare(
+    a: Results | str | Path,
+    b: Results | str | Path,
+    *,
+    table: str | Path | None = None,
+    picture: str | Path | None = None,
 ) -> Comparison:
-    """Compare the runs in two directories, and write what is asked for.
+    """Compare two runs, or those in two directories, task by task: tasks are matched by id.
 
-    table: a CSV file, a line for every task; picture: a .png, .svg or .pdf file. Raises
-    PTaskModelError if results cannot be read, have no task in common, or a file cannot be written.
+    table: also write a CSV file, a line for every task; picture: also draw times against each other
+    (.png, .svg or .pdf). Raises PTaskModelError if results cannot be read, have no task in common,
+    or a file cannot be written.
     """
     if picture is not None:
         check_picture(picture)
-    found = compare(load_results(a), load_results(b))
+    found = _compared(results_of(a), results_of(b))
     if table is not None:
         with whole_file(table) as stream:
             found.write(stream)
@@ -151,8 +156,7 @@ def compare_into(
     return found
 
 
-def compare(a: Results, b: Results) -> Comparison:
-    """Compare runs, their tasks by id. Raises PTaskModelError if they have no task in common."""
+def _compared(a: Results, b: Results) -> Comparison:
     others = {task.task_id: task for task in b.tasks}
     limits = _main_limits(a), _main_limits(b)
     pairs = [

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.output import SUMMARY
+
+if TYPE_CHECKING:
+    import pandas
 
 TASKS, JOBS, MACHINES = "tasks.csv", "jobs.csv", "machines.csv"
 
@@ -65,6 +68,15 @@ class Results:
         default_factory=dict
     )
 
+    def frame(self) -> pandas.DataFrame:
+        """The tasks as a table, one row each: dates in s (nan for what did not happen)."""
+        import pandas
+
+        names = [each.name for each in fields(ShownTask)]
+        rows = [[getattr(task, name) for name in names] for task in self.tasks]
+        dates = dict.fromkeys(("start_s", "finish_s", "slowdown"), "float64")
+        return pandas.DataFrame(rows, columns=names).astype(dates)
+
     @property
     def end_s(self) -> float:
         """The last date that is known, s."""
@@ -72,6 +84,11 @@ class Results:
         dates += [t.start_s for t in self.tasks if t.start_s is not None]
         dates += [float(self.summary[key]) for key in ("end_date",) if key in self.summary]
         return max(dates, default=0.0)
+
+
+def results_of(results: Results | str | Path) -> Results:
+    """Results, or those in a directory. Raises PTaskModelError as `load_results` does."""
+    return results if isinstance(results, Results) else load_results(results)
 
 
 def load_results(directory: str | Path) -> Results:

@@ -29,7 +29,7 @@ from ptaskmodel.results.drawing import (
     top_of_scale,
 )
 from ptaskmodel.results.gantt import gantt
-from ptaskmodel.results.loading import Results, load_results
+from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.names import PICTURES
 from ptaskmodel.results.topology import topology
 from ptaskmodel.units import format_time
@@ -179,7 +179,7 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
 }
 
 
-def draw(results: Results | str | Path, kind: str, output: str | Path) -> None:
+def draw_results(results: Results | str | Path, kind: str, output: str | Path) -> None:
     """Write a picture (one of `names.PICTURES`) of results, or of those in a directory.
 
     output: a .png, .svg or .pdf file. Raises PTaskModelError if the results cannot be read, have
@@ -188,5 +188,4 @@ def draw(results: Results | str | Path, kind: str, output: str | Path) -> None:
     check_picture(output)
     if kind not in FUNCTIONS:
         raise PTaskModelError(f"picture {kind!r} is not known; choose one of {', '.join(PICTURES)}")
-    found = results if isinstance(results, Results) else load_results(results)
-    save(FUNCTIONS[kind](found), output)
+    save(FUNCTIONS[kind](results_of(results)), output)

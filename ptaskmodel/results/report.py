@@ -12,7 +12,7 @@ from typing import Any
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.drawing import host_order, natural
-from ptaskmodel.results.loading import Results, ShownSpell, load_results
+from ptaskmodel.results.loading import Results, ShownSpell, results_of
 from ptaskmodel.units import format_time
 
 MAX_USES = 400
@@ -25,7 +25,7 @@ def write_report(results: Results | str | Path, path: str | Path) -> None:
 
     Raises PTaskModelError if they cannot be read or the page cannot be written.
     """
-    results = results if isinstance(results, Results) else load_results(results)
+    results = results_of(results)
     page = files("ptaskmodel.results").joinpath("templates")
     text = page.joinpath("report.html").read_text(encoding="utf-8")
     data = json.dumps(page_data(results), separators=(",", ":"), allow_nan=False)
