@@ -17,7 +17,7 @@ NAMES = {
         "WorkloadError",
     ),
     "ptaskmodel.platform.platform": ("Platform",),
-    "ptaskmodel.platform.simgrid_xml": ("load_platform",),
+    "ptaskmodel.platform.reader.loading": ("load_platform",),
     "ptaskmodel.results.batches": ("BatchRun", "BatchWriting", "batch_into"),
     "ptaskmodel.results.comparison": ("Comparison", "compare"),
     "ptaskmodel.results.loading": ("Results", "load_results"),

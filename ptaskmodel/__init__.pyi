@@ -7,7 +7,7 @@ from ptaskmodel.errors import SharingError as SharingError
 from ptaskmodel.errors import SimulationError as SimulationError
 from ptaskmodel.errors import WorkloadError as WorkloadError
 from ptaskmodel.platform.platform import Platform as Platform
-from ptaskmodel.platform.simgrid_xml import load_platform as load_platform
+from ptaskmodel.platform.reader.loading import load_platform as load_platform
 from ptaskmodel.results.batches import BatchRun as BatchRun
 from ptaskmodel.results.batches import BatchWriting as BatchWriting
 from ptaskmodel.results.batches import batch_into as batch_into

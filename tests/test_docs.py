@@ -57,7 +57,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
 
 
 def test_the_reference_names_every_element_and_attribute_of_platform_files():
-    from ptaskmodel.platform.dtd import TAGS
+    from ptaskmodel.platform.reader.dtd import TAGS
 
     page = (DOCS / "reference" / "platform_file.md").read_text(encoding="utf-8")
     rows = "\n".join(line for line in page.splitlines() if line.startswith("| `"))

@@ -106,7 +106,7 @@ def _progress(
 def validate(platform_file: Path) -> None:
     """Read PLATFORM and list what is legal but surely not meant."""
     from ptaskmodel.platform.checks import check_platform
-    from ptaskmodel.platform.simgrid_xml import read_platform
+    from ptaskmodel.platform.reader.loading import read_platform
 
     loaded = read_platform(platform_file)
     findings = check_platform(loaded)

@@ -13,7 +13,7 @@ NAMES = {
         "RouteParts",
     ),
     "ptaskmodel.platform.platform": ("Platform",),
-    "ptaskmodel.platform.simgrid_xml": ("load_platform",),
+    "ptaskmodel.platform.reader.loading": ("load_platform",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

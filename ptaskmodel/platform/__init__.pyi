@@ -7,4 +7,4 @@ from ptaskmodel.platform.model import PlatformWarning as PlatformWarning
 from ptaskmodel.platform.model import Route as Route
 from ptaskmodel.platform.model import RouteParts as RouteParts
 from ptaskmodel.platform.platform import Platform as Platform
-from ptaskmodel.platform.simgrid_xml import load_platform as load_platform
+from ptaskmodel.platform.reader.loading import load_platform as load_platform

@@ -11,17 +11,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ptaskmodel.platform.facts import Facts
 from ptaskmodel.platform.topologies.families import FAMILIES
 from ptaskmodel.platform.topologies.topology import LIMITER, WalkTable
 from ptaskmodel.platform.zones import ROUTED_KINDS, WIFI_ZONE, Zone
 
-if TYPE_CHECKING:
-    from ptaskmodel.platform.platform import Platform
 
-
-def build_graph(platform: Platform) -> Any:
+def build_graph(platform: Facts) -> Any:
     """A ``networkx.Graph``.
 
     Nodes, keyed by name ("link:" and the name for links): ``kind`` "host", "router", "switch" or
@@ -40,7 +38,7 @@ def build_graph(platform: Platform) -> Any:
 class _GraphBuilder:
     """Collects nodes and chains, then turns simple link nodes into edges."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, platform: Facts) -> None:
         import networkx
 
         self.platform = platform

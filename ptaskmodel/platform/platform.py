@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import bisect
 import difflib
 import functools
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PlatformError, RouteError
+from ptaskmodel.platform.facts import Facts
 from ptaskmodel.platform.model import Host, Link, Route, RouteParts
-from ptaskmodel.platform.notes import Note, short
+from ptaskmodel.platform.notes import short
 from ptaskmodel.platform.routing.local import (
     MAX_ROUTE_LINKS,
     FullRouting,
@@ -39,9 +38,6 @@ from ptaskmodel.platform.zones import (
     Zone,
 )
 
-if TYPE_CHECKING:
-    from ptaskmodel.platform.builder import Builder
-
 CACHED_ROUTES = 2**16
 
 Path_ = tuple[tuple[int, ...], float, bool]
@@ -56,40 +52,40 @@ class Platform:
     root first.
     """
 
-    def __init__(self, builder: Builder, path: Path) -> None:
-        self.path = path
-        self.hosts: Sequence[Host] = tuple(builder.hosts)
-        self.links: Sequence[Link] = tuple(builder.links)
-        self.config: dict[str, str] = builder.config
-        self.notes: tuple[Note, ...] = tuple(builder.source.notes)
-        self.hints: tuple[Note, ...] = tuple(builder.source.hints)
-        self.zones: Sequence[Zone] = tuple(builder.zones)
-        self.points = builder.points
-        self.duplex = builder.duplex
-        self._host_index = builder.host_index
-        self._link_index = builder.link_index
-        self._host_lines = builder.host_lines
-        self._link_lines = builder.link_lines
-        self._host_points = list(builder.points.host)
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.path = facts.path
+        self.hosts: Sequence[Host] = facts.hosts
+        self.links: Sequence[Link] = facts.links
+        self.config = facts.config
+        self.notes = facts.notes
+        self.hints = facts.hints
+        self.zones: Sequence[Zone] = facts.zones
+        self.points = facts.points
+        self._host_points = list(facts.points.host)
         self._routings: dict[int, ZoneRouting] = {}
         self._cached_path = functools.lru_cache(CACHED_ROUTES)(self._path)
         self._cached_local = functools.lru_cache(CACHED_ROUTES)(self._between_zones)
+
+    def __reduce__(self) -> tuple[type[Platform], tuple[Facts]]:
+        """Pickled as its facts: what routing remembers is found again."""
+        return type(self), (self.facts,)
 
     def __repr__(self) -> str:
         return f"<Platform {self.path}: {len(self.hosts)} hosts, {len(self.links)} links>"
 
     def host(self, name: str) -> Host:
         """The host of a name. Raises PlatformError, with names that come close."""
-        index = self._host_index.get(name)
+        index = self.facts.host_index.get(name)
         if index is None:
-            raise PlatformError(self._unknown("host", name, self._host_index))
+            raise PlatformError(self._unknown("host", name, self.facts.host_index))
         return self.hosts[index]
 
     def link(self, name: str) -> Link:
         """The link of a name. Raises PlatformError, with names that come close."""
-        index = self._link_index.get(name)
+        index = self.facts.link_index.get(name)
         if index is None:
-            raise PlatformError(self._unknown("link", name, self._link_index))
+            raise PlatformError(self._unknown("link", name, self.facts.link_index))
         return self.links[index]
 
     def _unknown(self, what: str, name: str, known: dict[str, int]) -> str:
@@ -117,11 +113,11 @@ class Platform:
 
     def host_line(self, index: int) -> int:
         """Line of the file that declares a host."""
-        return _line(self._host_lines, index)
+        return self.facts.host_line(index)
 
     def link_line(self, index: int) -> int:
         """Line of the file that declares a link; 1 for the built-in loopback."""
-        return 1 if index == len(self.links) - 1 else _line(self._link_lines, index)
+        return self.facts.link_line(index)
 
     @functools.cached_property
     def local_numbers(self) -> NDArray[np.int64]:
@@ -142,7 +138,7 @@ class Platform:
         """A ``networkx.Graph`` of hosts, routers, switches and links; see ``graph.py``."""
         from ptaskmodel.platform.graph import build_graph
 
-        return build_graph(self)
+        return build_graph(self.facts)
 
     def _parts(self, source: int, destination: int) -> RouteParts:
         """The route between two points."""
@@ -261,11 +257,6 @@ class Platform:
         if zone.kind == NONE:
             return NoRouting()
         raise NoLocalRoute("zones of this kind cannot hold zones; use routing='Full'")
-
-
-def _line(lines: list[tuple[int, int]], index: int) -> int:
-    """The line of the last declaration that starts at or before an index."""
-    return lines[bisect.bisect_right(lines, index, key=lambda item: item[0]) - 1][1]
 
 
 def _find_bypass(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 import warnings
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from platform_text import DOCTYPE, HEADER
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import PlatformWarning, load_platform
-from ptaskmodel.platform.simgrid_xml import parse_platform
+from ptaskmodel.platform.reader.loading import parse_platform
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "platforms"
 
@@ -56,7 +58,7 @@ BAD_CONTENT = {
     "old attribute power": (full('<host id="a" power="1f"/>'), "write speed"),
     "missing attribute": (full('<host id="a"/>'), "speed is missing"),
     "empty id": (full('<host id="" speed="1f"/>'), "id is empty"),
-    "duplicate attribute": (full('<host id="a" id="b" speed="1f"/>'), "duplicate attribute"),
+    "duplicate attribute": (full('<host id="a" id="b" speed="1f"/>'), "Attribute id redefined"),
     "wrong enumeration": (full(HOSTS + LINK.replace("/>", ' sharing_policy="shared"/>')), "SHARED"),
     "symmetrical Yes": (
         full(HOSTS + LINK + ROUTE.replace("<route", '<route symmetrical="Yes"')),
@@ -154,7 +156,7 @@ BAD_CONTENT = {
         "access_point 'z'",
     ),
     "unknown host_link": (full(LINK + '<host_link id="a" up="l" down="l"/>', "Cluster"), "'a'"),
-    "missing trace file": (full('<host id="a" speed="1f" speed_file="none.txt"/>'), "No such file"),
+    "missing trace file": (full('<host id="a" speed="1f" speed_file="none.txt"/>'), "no such file"),
     "unknown trace": (full(HOSTS) + '<trace_connect trace="t" element="a"/>', "unknown trace"),
     "trace of an unknown host": (
         '<trace id="t" periodicity="0">0 1</trace>'
@@ -174,8 +176,15 @@ BAD_CONTENT = {
     "text between elements": (full(HOSTS + "hello"), "text 'hello'"),
     "CDATA": (full(HOSTS + "<![CDATA[x]]>"), "CDATA"),
     "unclosed tag": ("<zone", "not well-formed"),
-    "crossed tags": ("<zone id='w' routing='Full'></platform></zone>", "mismatched"),
+    "crossed tags": ("<zone id='w' routing='Full'></platform></zone>", "mismatch: zone"),
     "unknown entity": (full("&foo;"), "foo"),
+    "entity in an attribute": (full('<host id="a&foo;" speed="1f"/>'), "unknown entity 'foo'"),
+    "entity after the last tag": (full(HOSTS) + "&foo;", "unknown entity 'foo'"),
+    "CDATA in a trace": ('<trace id="t" periodicity="0"><![CDATA[0 1]]></trace>', "CDATA"),
+    "namespace": ('<zone xmlns="urn:x" id="w" routing="Full"/>', "xmlns is not supported"),
+    "prefix of no namespace": (full('<host x:id="a" speed="1f"/>'), "prefix x"),
+    "attribute of a namespace": (full('<host xml:lang="a" id="a" speed="1f"/>'), "unknown attr"),
+    "less-than in an attribute": (full('<host id="a<b" speed="1f"/>'), "not well-formed"),
     "a name over two lines": (full(HOSTS + '<router id="x\ny"/><router id="x y"/>'), "taken"),
 }
 
@@ -184,7 +193,10 @@ BAD_FILES = {
     "empty file": (b"", "no element found"),
     "only blanks": (b" \n\n", "no element found"),
     "binary": (bytes(range(256)) * 10, "not well-formed"),
-    "not UTF-8": (HEADER.encode() + b"<zone id='\xff\xfe' routing='Full'/></platform>", "token"),
+    "not UTF-8": (
+        HEADER.encode() + b"<zone id='\xff\xfe' routing='Full'/></platform>",
+        "not UTF-8",
+    ),
     "unknown encoding": (b"<?xml version='1.0' encoding='klingon'?><platform/>", "encoding"),
     "truncated": ((HEADER + full(HOSTS))[:-20].encode(), "not well-formed"),
     "another document": (b"<html></html>", "html"),
@@ -201,6 +213,22 @@ BAD_FILES = {
         b'<!DOCTYPE platform [<!ENTITY x SYSTEM "file:///etc/passwd">]><p>&x;</p>',
         "internal subset",
     ),
+    "entity bomb in the DTD's name": (
+        b'<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd" [<!ENTITY a "b">]><p/>',
+        "internal subset",
+    ),
+    "parameter entity": (
+        b'<!DOCTYPE platform [<!ENTITY % x SYSTEM "http://127.0.0.1:9/x"> %x;]><p/>',
+        "internal subset",
+    ),
+    "doctype after a comment": (
+        b'<!-- <a> --><?x <b> ?>\n<!DOCTYPE platform [<!ENTITY a "b">]><p/>',
+        "bad.xml:2: the DOCTYPE has an internal subset",
+    ),
+    "UTF-16 of half a character": ("<platform".encode("utf-16") + b"x", "UTF-16"),
+    "encoding that packs": (b"<?xml version='1.0' encoding='zlib_codec'?><p/>", "encoding"),
+    "NUL": (HEADER.encode() + b"<zone id='a\0b' routing='Full'/></platform>", "not well-formed"),
+    "two roots": (HEADER.encode() + b"</platform><platform/>", "not well-formed"),
     "a million levels": (
         HEADER.encode() + b"<zone id='z' routing='Full'>" * 10**6,
         "is taken",
@@ -246,8 +274,92 @@ def test_the_line_is_that_of_the_element():
     assert refusal(content.encode()).startswith("bad.xml:9: link 'l': ")
 
 
+MANY = '<router id="r{}"\n  />\n'
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines_on", "part"),
+    [
+        ('<host id="a"\n\n speed="x"\n/>', 0, "speed: 'x' does not start"),
+        ("<host id='a' speed='1f'></zone>", 0, "not well-formed"),
+        ("\n\nhello", 2, "the text 'hello'"),
+        ("<!-- <host> \n --><?x <host>\n ?>\n&what;", 3, "unknown entity"),
+    ],
+)
+def test_lines_are_exact_however_many_there_are(fault, lines_on, part):
+    """Beyond 65,535 too, where libxml2 once stopped to count."""
+    routers = "".join(MANY.format(k) for k in range(36_000))
+    content = f'{HEADER}<zone id="w" routing="Full">\n{routers}{fault}\n</zone></platform>'
+    line = (HEADER + routers).count("\n") + 2 + lines_on
+    assert line > 70_000
+    assert refusal(content.encode()).startswith(f"bad.xml:{line}: ")
+    assert part in refusal(content.encode())
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_lines_may_end_as_they_did_on_other_machines(end):
+    content = f"{HEADER}{full(HOSTS + LINK + LINK)}</platform>".replace("\n", end)
+    assert refusal(content.encode()).startswith("bad.xml:7: link 'l': ")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_encodings(encoding):
+    declared = {"latin-1": "iso-8859-1"}.get(encoding, encoding.removesuffix("-sig"))
+    start = f"<?xml version='1.0' encoding='{declared}'?>\n{HEADER}"
+    content = f'{start}<zone id="é" routing="Full">{HOSTS}</zone></platform>'.encode(encoding)
+    assert parse_platform(content, Path("p.xml")).zones[0].name == "é"
+
+
+def test_a_dtd_is_never_fetched(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("something was opened")
+
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr("builtins.open", refuse)
+    content = f"{HEADER}{full(HOSTS)}</platform>".encode()
+    assert len(parse_platform(content, Path("p.xml")).hosts) == 2
+
+
+def test_a_trace_of_many_megabytes_may_stand_in_the_file():
+    text = "".join(f"{k} 0.5\n" for k in range(1_200_000))
+    content = f'{HEADER}<trace id="t" periodicity="0">{text}</trace>{full(HOSTS)}'
+    content += '<trace_connect kind="SPEED" trace="t" element="a"/></platform>'
+    platform = parse_platform(content.encode(), Path("p.xml"))
+    assert len(platform.host("a").speed_trace.values) == 1_200_000
+
+
+def test_a_platform_may_be_packed_or_piped(tmp_path, monkeypatch):
+    content = f"{HEADER}{full(HOSTS)}</platform>".encode()
+    packed = tmp_path / "p.xml.gz"
+    packed.write_bytes(gzip.compress(content))
+    assert len(load_platform(packed).hosts) == 2
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert len(load_platform("-").hosts) == 2
+
+
+@pytest.mark.parametrize("place", ["loop", "x" * 300, "closed/p.xml", ".", "nul"])
+def test_a_file_that_cannot_be_opened_is_a_user_error(place, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "closed").mkdir(mode=0)
+    (tmp_path / "nul").write_bytes(b"0 1\n5 \0\n")
+    message = ""
+    with pytest.raises(PlatformError) as caught:
+        load_platform(tmp_path / place)
+    message = str(caught.value)
+    assert "\n" not in message
+    file = tmp_path / "p.xml"
+    host = f'<host id="a" speed="1f" speed_file="{place}"/>'
+    file.write_text(f"{HEADER}{full(host)}</platform>")
+    with pytest.raises(PlatformError) as caught:
+        load_platform(file)
+    message = str(caught.value)
+    assert message.startswith(f"{file}:4: host 'a': ")
+    assert "\n" not in message
+    assert "\0" not in message
+
+
 def test_a_missing_file_is_a_user_error(tmp_path):
-    with pytest.raises(PlatformError, match="cannot be read: No such file"):
+    with pytest.raises(PlatformError, match=r"none\.xml: no such file"):
         load_platform(tmp_path / "none.xml")
 
 

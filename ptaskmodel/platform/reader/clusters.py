@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptaskmodel.platform.builder import MAX_LINKS, Builder, properties_of
-from ptaskmodel.platform.elements import Element
 from ptaskmodel.platform.model import FATPIPE
-from ptaskmodel.platform.radicals import expand_radical
+from ptaskmodel.platform.reader.builder import MAX_LINKS, Builder, properties_of
+from ptaskmodel.platform.reader.elements import Element
+from ptaskmodel.platform.reader.radicals import expand_radical
 from ptaskmodel.platform.topologies.families import BY_NAME, kind_of
 from ptaskmodel.platform.topologies.star import Star
 from ptaskmodel.platform.topologies.topology import ParameterError, Topology, WalkTable

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ptaskmodel import units
-from ptaskmodel.platform.builder import MAX_HOSTS
-from ptaskmodel.platform.elements import Element, Source
 from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.reader.builder import MAX_HOSTS
+from ptaskmodel.platform.reader.elements import Element, Source
 
 
 def expand_radical(source: Source, element: Element) -> list[int]:

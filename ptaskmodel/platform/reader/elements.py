@@ -17,7 +17,6 @@ _EIGHTHS_GBIT = frozenset({0.125, 1.25, 12.5})
 _LOCAL_RATES = frozenset({"loopback_bw", "limiter_link", "read_bw", "write_bw"})
 
 MAX_NOTES = 1000
-_PIECE = 1024**2
 
 
 class Element:
@@ -46,18 +45,6 @@ class Element:
     def of(self, tag: str) -> Iterator[Element]:
         """Its children of one tag."""
         return (child for child in self.children if child.tag == tag)
-
-
-def read_bounded(path: Path, most: int) -> bytes | None:
-    """The content of a file, or None if it is longer than ``most`` bytes. Raises OSError."""
-    pieces, size = [], 0
-    with path.open("rb") as stream:
-        while piece := stream.read(_PIECE):
-            pieces.append(piece)
-            size += len(piece)
-            if size > most:
-                return None
-    return b"".join(pieces)
 
 
 class Source:

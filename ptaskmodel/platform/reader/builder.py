@@ -8,9 +8,10 @@ from typing import Any
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.elements import Element, Source
+from ptaskmodel.platform.facts import Facts
 from ptaskmodel.platform.model import FATPIPE, NO_PROPERTIES, SHARED, AvailabilityTrace, Host, Link
 from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.reader.elements import Element, Source
 from ptaskmodel.platform.topologies.families import kind_of
 from ptaskmodel.platform.topologies.star import Star, star_table
 from ptaskmodel.platform.topologies.topology import WalkTable
@@ -207,7 +208,7 @@ class Builder:
         """Paths of a point of the current star zone, to be filled in."""
         return self.current().star.setdefault(self.points.position[point], StarPaths())
 
-    def finish(self) -> None:
+    def finish(self) -> Facts:
         """Add the built-in loopback as last link, and make the tables of the star zones."""
         if not self.zones:
             raise self.source.error_at(1, "platform: it holds no zone; add a zone or a cluster")
@@ -224,6 +225,21 @@ class Builder:
                 self._finish_star(zone)
             if zone.kind == WIFI_ZONE:
                 self._finish_wifi(zone)
+        return Facts(
+            self.source.path,
+            tuple(self.hosts),
+            tuple(self.links),
+            self.config,
+            tuple(self.source.notes),
+            tuple(self.source.hints),
+            tuple(self.zones),
+            self.points,
+            self.duplex,
+            self.host_index,
+            self.link_index,
+            self.host_lines,
+            self.link_lines,
+        )
 
     def _finish_star(self, zone: Zone) -> None:
         nothing = StarPaths((), ())

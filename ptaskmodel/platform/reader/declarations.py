@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from ptaskmodel.platform.builder import Builder, properties_of
-from ptaskmodel.platform.elements import Element, read_bounded
+from ptaskmodel.errors import PlatformError
+from ptaskmodel.files import read_text
 from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Disk
 from ptaskmodel.platform.notes import Note, short
-from ptaskmodel.platform.radicals import expand_radical
-from ptaskmodel.platform.traces import TraceError, parse_trace
+from ptaskmodel.platform.reader.builder import Builder, properties_of
+from ptaskmodel.platform.reader.elements import Element
+from ptaskmodel.platform.reader.radicals import expand_radical
+from ptaskmodel.platform.reader.traces import TraceError, parse_trace
 from ptaskmodel.platform.zones import CLUSTER, VIVALDI, WIFI_ZONE
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
@@ -259,14 +261,9 @@ class Declarations:
         if path in self.trace_files:
             return self.trace_files[path]
         try:
-            content = read_bounded(path, MAX_TRACE_BYTES)
-            text = None if content is None else content.decode()
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            what = f"the trace {short(name)} cannot be read: {reason}"
-            raise self.source.error(element, what) from None
-        if text is None:
-            raise self.source.error(element, f"the trace {short(name)} is too large")
+            text = read_text(path, most=MAX_TRACE_BYTES, error=PlatformError)
+        except PlatformError as error:
+            raise self.source.error(element, f"the trace file {error}") from None
         self.trace_files[path] = self._parse_trace(element, name, text, None)
         return self.trace_files[path]
 

@@ -1,0 +1,1 @@
+"""Platforms from SimGrid's XML: elements checked in their order, each declared to a builder."""

@@ -1,0 +1,202 @@
+"""The elements of a platform, one after the other: checks their nesting, has each one declared.
+
+Elements are handled as they end; only the open ones and the facts are in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptaskmodel.errors import PlatformError
+from ptaskmodel.platform.facts import Facts
+from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.reader import dtd
+from ptaskmodel.platform.reader.builder import Builder
+from ptaskmodel.platform.reader.clusters import make_cluster
+from ptaskmodel.platform.reader.declarations import Declarations
+from ptaskmodel.platform.reader.elements import Element
+from ptaskmodel.platform.reader.route_declarations import declare_bypass, declare_route
+from ptaskmodel.platform.zones import CLUSTER, ZONE_KINDS
+
+MAX_DEPTH = 60
+MAX_TEXT = 256 * 1024**2
+
+
+class _Open:
+    """An element being read; ``stage`` and ``stages`` order the content of platform and zones."""
+
+    __slots__ = ("element", "stage", "stages")
+
+    def __init__(self, element: Element) -> None:
+        self.element = element
+        self.stage = 0
+        self.stages: tuple[frozenset[str], ...] | None = None
+
+
+class Document:
+    """A stack of open elements; each complete one is given to its declaration."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.source = builder.source
+        self._declarations = Declarations(builder)
+        self._stack: list[_Open] = []
+        self._text: list[str] = []
+        self._text_size = 0
+        self._line = 1
+        declare = self._declarations
+        self._handlers: dict[str, Callable[[Element], None]] = {
+            tag: getattr(declare, tag) for tag in _DECLARED_TAGS
+        }
+        for tag in ("route", "zoneRoute"):
+            self._handlers[tag] = lambda element: declare_route(builder, element)
+        for tag in ("bypassRoute", "bypassZoneRoute"):
+            self._handlers[tag] = lambda element: declare_bypass(builder, element)
+        self._handlers["cluster"] = lambda element: make_cluster(builder, element)
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether the innermost open element may hold text."""
+        return bool(self._stack) and self._stack[-1].element.tag == "trace"
+
+    def start(self, name: str, attributes: dict[str, str], line: int) -> None:
+        """An element begins. Raises PlatformError if it may not, or not there."""
+        tag = dtd.OLD_TAGS.get(name, name)
+        self._line = line
+        element = Element(tag, attributes, line)
+        if len(self._stack) >= MAX_DEPTH:
+            raise self._error(f"elements are nested more than {MAX_DEPTH} deep; flatten the file")
+        self._check_tag(element, name)
+        self._check_attributes(element)
+        self._check_place(element)
+        if name != tag:
+            self.source.note(element, "old", f"{name} is an old name of {tag}")
+        self._stack.append(_Open(element))
+        if tag == "platform":
+            self._check_version(element)
+            self._stack[-1].stages = dtd.PLATFORM_STAGES
+        elif tag == "zone":
+            kind = ZONE_KINDS.get(element["routing"].lower())
+            if kind is None:
+                known = "Full, Floyd, Dijkstra, DijkstraCache, Cluster, Vivaldi, Wifi, None"
+                what = f"unknown routing {short(element['routing'])}; write one of {known}"
+                raise self.source.error(element, what)
+            self.builder.open_zone(element, element["id"], kind)
+
+    def characters(self, text: str, line: int) -> None:
+        """Text inside the innermost open element. Raises PlatformError if it has no place there."""
+        self._line = line
+        if self.takes_text:
+            self._text.append(text)
+            self._text_size += len(text)
+            if self._text_size > MAX_TEXT:
+                raise self._error("trace: the text is too large; put it in a file")
+        elif not text.isspace():
+            parent = self._stack[-1].element.tag if self._stack else ""
+            what = f"{parent}: the text {short(text.strip())} is not expected; remove it"
+            raise self._error(what)
+
+    def end(self) -> None:
+        """The innermost open element ends, and is declared."""
+        element = self._stack.pop().element
+        if element.tag == "trace":
+            element.text, self._text, self._text_size = "".join(self._text), [], 0
+        if element.tag == "zone":
+            if self.builder.current().kind == CLUSTER:
+                self._declarations.close_star()
+            self.builder.close_zone()
+        elif self._stack:
+            parent = self._stack[-1].element
+            if parent.tag in ("platform", "zone"):
+                self._handlers[element.tag](element)
+            else:
+                parent.children.append(element)
+
+    def finish(self) -> Facts:
+        """All that was declared, once every element has ended. Raises PlatformError."""
+        self._declarations.connect_traces()
+        return self.builder.finish()
+
+    def _error(self, what: str) -> PlatformError:
+        return self.source.error_at(self._line, what)
+
+    def _check_tag(self, element: Element, name: str) -> None:
+        if name in dtd.REFUSED_TAGS:
+            raise self._error(f"{name}: not supported; {dtd.REFUSED_TAGS[name]}")
+        if element.tag not in dtd.TAGS:
+            known = [tag for tag in (*dtd.TAGS, *dtd.OLD_TAGS) if tag.lower() == name.lower()]
+            hint = f"write {known[0]}" if known else "remove it"
+            raise self._error(f"unknown element {short(name)}; {hint}")
+
+    def _check_attributes(self, element: Element) -> None:
+        known, given = dtd.TAGS[element.tag], element.attributes
+        for name in sorted(given.keys() - known.attributes.keys()):
+            hint = dtd.REFUSED_ATTRIBUTES.get((element.tag, name))
+            hint = hint or f"known ones: {', '.join(known.attributes) or 'none'}"
+            raise self.source.error(element, f"unknown attribute {short(name)}; {hint}")
+        for name in known.required:
+            if not given.get(name) and (name not in given or name not in dtd.MAY_BE_EMPTY):
+                state = "empty" if name in given else "missing"
+                raise self.source.error(element, f"the attribute {name} is {state}; give it")
+        for name, choices in known.choices.items():
+            if name in given and given[name] not in choices:
+                what = f"{name}={short(given[name])}; write one of {', '.join(choices)}"
+                raise self.source.error(element, what)
+        element.attributes = known.defaults | given
+
+    def _check_place(self, element: Element) -> None:
+        tag = element.tag
+        if not self._stack:
+            if tag != "platform":
+                raise self.source.error(element, "the first element must be platform")
+            return
+        parent = self._stack[-1]
+        allowed = tag in dtd.CHILDREN.get(parent.element.tag, ())
+        if parent.element.tag in ("platform", "zone"):
+            allowed = self._advance(parent, tag)
+        if not allowed:
+            what = f"it cannot stand here, inside {parent.element}"
+            raise self.source.error(element, f"{what}; {_place_hint(parent, tag)}")
+
+    def _advance(self, parent: _Open, tag: str) -> bool:
+        """Move the parent to the stage that holds a tag; False if it is too late or elsewhere."""
+        stages = parent.stages
+        if stages is None:
+            if tag == "prop":
+                return True
+            if tag not in dtd.ZONE_CHILDREN:
+                return False
+            internal = tag in dtd.INTERNAL_FIRST
+            stages = parent.stages = dtd.INTERNAL_STAGES if internal else dtd.LEAF_STAGES
+            parent.stage = 1
+        for stage in range(parent.stage, len(stages)):
+            if tag in stages[stage]:
+                parent.stage = stage
+                return True
+        return False
+
+    def _check_version(self, element: Element) -> None:
+        version = self.source.number(element, "version")
+        if not 400 <= round(100 * version) <= 410:
+            what = f"version {element['version']}; write version='4.1' and the names of that DTD"
+            raise self.source.error(element, what)
+
+
+_DECLARED_TAGS = (
+    *("config", "random", "host", "link", "router", "peer", "backbone", "host_link", "cabinet"),
+    *("prop", "trace", "trace_connect", "actor"),
+)
+
+
+def _place_hint(parent: _Open, tag: str) -> str:
+    if parent.element.tag == "zone" and parent.stages is not None:
+        if tag == "prop":
+            return "put the props first"
+        if any(tag in stage for stage in parent.stages):
+            return "put it before the routes"
+        if parent.stages is dtd.LEAF_STAGES:
+            return "this zone holds hosts, routers or begins with a link: put zones first or apart"
+        return "this zone holds zones: put hosts, routers and their routes in a zone of their own"
+    if parent.element.tag == "platform":
+        return "platform holds config, then one zone or cluster, then actors"
+    return "move or remove it"

@@ -1,0 +1,213 @@
+"""The XML of platform files, by lxml: fetches nothing, expands nothing, keeps no tree.
+
+lxml tells elements without their lines (and of a tag over several lines only where it ends), so a
+scan of the text, in step with it, says where each tag begins. The same scan refuses what platforms
+have no use for, before lxml acts on it: declarations inside the file, entities, CDATA.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping
+
+from lxml import etree
+
+from ptaskmodel.errors import PlatformError
+from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.reader.document import Document
+from ptaskmodel.platform.reader.elements import Source
+
+_PIECE = 2**16
+_DECLARATION = re.compile(
+    r"""\s*<\?xml\s+version\s*=\s*(?:"1\.\d+"|'1\.\d+')"""
+    r"""(?:\s+encoding\s*=\s*(?:"([^"]*)"|'([^']*)'))?"""
+    r"""(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>"""
+)
+_ENCODINGS = re.compile(r"utf-?8|utf-?16|us-ascii|ascii|latin-?1|iso-8859-\d+|windows-125\d", re.I)
+_COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
+# Comments and instructions; CDATA and declarations; entities; names of tags that begin.
+_TOKEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|(?P<other><!(?:\[CDATA\[)?)"
+    r"|&(?!(?:amp|lt|gt|apos|quot|#[0-9]+|#x[0-9a-fA-F]+);)(?P<entity>[^\s;<&]{0,99})"
+    r"|<(?P<tag>[^\s/>!?<&\"'=]+)",
+    re.DOTALL,
+)
+_DOCTYPE = re.compile(r"<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*')*\[")
+_DOCTYPES = frozenset(
+    {"https://simgrid.org/simgrid.dtd", "http://simgrid.gforge.inria.fr/simgrid/simgrid.dtd"}
+)
+
+
+def read_xml(content: bytes, document: Document) -> None:
+    """Tell a document its elements. Raises PlatformError with the line."""
+    source = document.source
+    text = _without_declaration(_decoded(content, source))
+    if not text or text.isspace():
+        raise source.error_at(1, "not well-formed XML: no element found; mend the file")
+    # SimGrid takes "--" in a comment, XML does not.
+    text = _COMMENT.sub(_without_double_dash, text)
+    target = _Target(document, text)
+    parser = etree.XMLParser(
+        target=target,
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        huge_tree=False,
+    )
+    try:
+        for start in range(0, len(text), _PIECE):
+            parser.feed(text[start : start + _PIECE].encode())
+        parser.close()
+    except etree.XMLSyntaxError as error:
+        raise _not_well_formed(source, error.msg, *error.position) from None
+    target.tags.check_rest()
+    for fault in parser.feed_error_log:
+        raise _not_well_formed(source, fault.message, fault.line, fault.column)
+
+
+def _not_well_formed(source: Source, reason: str | None, line: int, column: int) -> PlatformError:
+    reason = re.sub(r", line \d+, column \d+$", "", str(reason)).strip()
+    if len(reason) > 120:
+        reason = f"{reason[:117]}..."
+    reason = " ".join(reason.split())
+    what = f"not well-formed XML: {reason} at column {column}; mend the file"
+    return source.error_at(max(line, 1), what)
+
+
+def _decoded(content: bytes, source: Source) -> str:
+    """The text of a file, lines ended by \\n."""
+    encoding = "utf-8"
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    else:
+        content = content.removeprefix(codecs.BOM_UTF8)
+        declared = _DECLARATION.match(content[:1000].decode("latin-1"))
+        encoding = (declared and (declared[1] or declared[2])) or encoding
+        if not _ENCODINGS.fullmatch(encoding):
+            what = f"unknown encoding: {short(encoding)}; save as UTF-8"
+            raise source.error_at(1, what)
+    try:
+        text = content.decode(encoding)
+    except LookupError:
+        what = f"unknown encoding: {short(encoding)}; save as UTF-8"
+        raise source.error_at(1, what) from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        what = f"not well-formed XML: this is not {encoding.upper()} text; save it as UTF-8"
+        raise source.error_at(line, what) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def _without_declaration(text: str) -> str:
+    """The text with blank lines for its XML declaration, which may come after blanks."""
+    declaration = _DECLARATION.match(text)
+    if declaration is None:
+        return text
+    return "\n" * declaration[0].count("\n") + text[declaration.end() :]
+
+
+def _without_double_dash(match: re.Match[str]) -> str:
+    inside = match[1]
+    if "--" not in inside:
+        return match[0]
+    blank = re.sub(r"[^\n]", " ", inside)
+    return f"<!-- {blank} -->"
+
+
+class _Tags:
+    """Where tags begin, one after the other. Raises PlatformError on what is refused."""
+
+    def __init__(self, text: str, source: Source) -> None:
+        self._text = text
+        self._source = source
+        self._tokens = _TOKEN.finditer(text)
+        self._counted = 0
+        self.line = 1
+
+    def check_doctype(self) -> None:
+        """To be called first: nothing is declared in the file."""
+        found = next((t for t in _TOKEN.finditer(self._text) if t["other"] or t["tag"]), None)
+        if found is None or found["tag"]:
+            return
+        if _DOCTYPE.match(self._text, found.start()):
+            self._move(found.start())
+            what = "the DOCTYPE has an internal subset; remove the part in brackets"
+            raise self.error(what)
+
+    def next(self) -> str:
+        """Go to the next tag that begins: its name."""
+        for token in self._tokens:
+            if token["tag"]:
+                self._move(token.start())
+                return token["tag"]
+            self._refuse(token)
+        return ""
+
+    def check_rest(self) -> None:
+        """To be called last: what comes after the last tag that begins."""
+        self.next()
+
+    def find(self, text: str) -> None:
+        """Go on to a text that has no place there, if it is written so."""
+        place = self._text.find(text, self._counted)
+        if place >= 0:
+            section = "<![CDATA[" in self._text[self._counted : place]
+            self._move(place)
+            if section:
+                raise self._no_section()
+
+    def error(self, what: str) -> PlatformError:
+        return self._source.error_at(self.line, what)
+
+    def _refuse(self, token: re.Match[str]) -> None:
+        if token["entity"] is not None:
+            self._move(token.start())
+            raise self.error(f"unknown entity {short(token['entity'])}; write the character itself")
+        if token["other"] and token["other"] != "<!":
+            self._move(token.start())
+            raise self._no_section()
+
+    def _no_section(self) -> PlatformError:
+        return self.error("a CDATA section; write the text as it is")
+
+    def _move(self, place: int) -> None:
+        self.line += self._text.count("\n", self._counted, place)
+        self._counted = place
+
+
+class _Target:
+    """What lxml calls."""
+
+    def __init__(self, document: Document, text: str) -> None:
+        self._document = document
+        self.tags = _Tags(text, document.source)
+        self.tags.check_doctype()
+
+    def doctype(self, name: str, public: str | None, system: str | None) -> None:
+        if name != "platform":
+            what = f"DOCTYPE {short(name)}: not a SimGrid platform; write 'platform'"
+            raise self.tags.error(what)
+        if public is not None or system not in _DOCTYPES:
+            known = "https://simgrid.org/simgrid.dtd"
+            raise self.tags.error(f'DOCTYPE SYSTEM {short(str(system))}; write SYSTEM "{known}"')
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        name = self.tags.next()
+        if tag.startswith("{"):
+            raise self.tags.error(f"{short(name)}: xmlns is not supported; remove it")
+        self._document.start(name, dict(attributes), self.tags.line)
+
+    def end(self, _: str) -> None:
+        self._document.end()
+
+    def data(self, text: str) -> None:
+        if not self._document.takes_text and not text.isspace():
+            self.tags.find(text.split()[0])
+        self._document.characters(text, self.tags.line)
+
+    def close(self) -> None:
+        """lxml wants it."""
