@@ -24,7 +24,8 @@ NAMES = {
     "ptaskmodel.results.plots": ("draw_results",),
     "ptaskmodel.results.report": ("write_report",),
     "ptaskmodel.results.runs": ("SimulationOptions", "SimulationRun", "simulate_into"),
-    "ptaskmodel.simulation.refs": ("Observer", "TaskRecord", "TaskRef"),
+    "ptaskmodel.simulation.observers": ("Observer",),
+    "ptaskmodel.simulation.refs": ("TaskRecord", "TaskRef"),
     "ptaskmodel.simulation.simulation": ("Simulation",),
     "ptaskmodel.workload.reading": ("read_workload",),
     "ptaskmodel.workload.tasks": (

@@ -32,6 +32,7 @@ KERNEL_SOURCES = (
     "sharing/*.py",
     "core/*.py",
     "core/patterns/*.py",
+    "simulation/*.py",
     "platform/routing/*.py",
     "platform/topologies/*.py",
 )

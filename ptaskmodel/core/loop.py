@@ -1,178 +1,234 @@
-"""The compiled event loop: the life of an activity, one date after the other.
+"""The parts of an event loop: a front end links them, `advance` serves those written in Python.
 
 At a date T, in this order (what "simultaneous" means here; see docs/background/events.md):
 
-1. profile events dated <= T change capacities, latencies and states;
-2. timers within ``time_precision`` of T: latencies and delays end, starts are queued;
-3. activities whose work is done (up to ``work_precision``) end their stage;
+1. changes by availability traces dated <= T;
+2. dates of the queue within ``time_precision`` of T: waits end, front ends are woken;
+3. activities whose work is done (up to ``work_precision``) end;
 4. activities that use something that is off fail, unless step 3 ended them;
-5. walltimes kill;
-6. followers are released, queued stages begin (in the order in which they became ready);
-7. what changed is shared anew.
+5. the front end starts what is to start now;
+6. what changed is shared anew.
 """
 
 from __future__ import annotations
 
-from ptaskmodel.core.changes import MAX_IDLE_PROFILES, apply_profiles
-from ptaskmodel.core.life import (
-    begin_ready,
-    end_stage,
-    end_task,
-    fail_doomed,
-    queue,
-    share,
-    timer_is_valid,
-)
-from ptaskmodel.core.queues import pop_timer, push_timer
+from ptaskmodel.core.availability import apply_traces, follow_live, pass_unused
+from ptaskmodel.core.life import end, share, succeeds
+from ptaskmodel.core.queues import free_wake, push_date, remove_date
 from ptaskmodel.core.solving import reshare
 from ptaskmodel.core.state import (
-    DELAY_END,
+    DONE,
+    DOOMED,
     ENDED,
+    EVENTS_FULL,
+    FAILED,
     IDLE,
-    LATENCY_CHANGED,
-    LATENCY_END,
-    LOG_FULL,
     NO_CHANGE,
+    NOTHING,
     OK,
     PAUSED,
+    ROUTES_CHANGED,
     SETTLE,
     SOME_ENDED,
-    START,
     STEP,
     STEPPED,
+    TRACE,
     UNTIL,
-    WAITING,
-    WALLTIME,
+    WAKE,
+    WOKE,
 )
+from ptaskmodel.core.stream import has_room_for_events, tell
 from ptaskmodel.jit import entry, jit
 
 INFINITY = float("inf")
+# Changes by traces in a row, while no activity progresses, after which nothing is expected of them.
+MAX_IDLE_TRACES = 100_000
 
 
 @jit
-def admit(s):
-    """Let new activities wait for their date or begin (there is room for their timers)."""
+def counts(s, i):
+    """Whether something happens at place i of the queue: a trace nobody uses passes unnoticed."""
+    entry = s.queue[i]
+    return entry.kind != TRACE or s.resources[s.traces[entry.number].resource].users > 0
+
+
+@jit
+def is_certain(s):
+    """Whether anything will happen that is more than a change by a trace."""
     clock = s.clock[0]
-    while clock.n_admitted < clock.n_tasks:
-        t = s.activities[clock.n_admitted]
-        if t.state == WAITING and t.waits_for == 0:
-            if t.start > clock.now:
-                push_timer(s, t.start, START, clock.n_admitted, 0)
-            else:
-                queue(s, clock.n_admitted)
-        clock.n_admitted += 1
+    return clock.n_heap > 0 or clock.n_queue > clock.n_traces
 
 
 @jit
 def next_date(s):
-    """Date of the next timer or end of stage (inf: none)."""
+    """Date of the next event; inf: none. Without any activity in progress, traces are no events."""
     clock = s.clock[0]
-    while clock.n_timers > 0 and not timer_is_valid(s, s.timers[0]):
-        pop_timer(s)
+    if not is_certain(s) and clock.n_enabled == 0:
+        return INFINITY
     date = INFINITY
-    if clock.n_timers > 0:
-        date = s.timers[0].time
     if clock.n_heap > 0:
-        date = min(date, s.heap[0].date)
+        date = s.heap[0].date
+    if clock.n_queue > 0:
+        if counts(s, 0):
+            date = min(date, s.queue[0].date)
+        else:
+            for i in range(1, clock.n_queue):
+                if s.queue[i].date < date and counts(s, i):
+                    date = s.queue[i].date
     return max(date, clock.now)
 
 
 @jit
-def fire_timers(s, date, gamma, time_precision):
-    """Fire the timers within ``time_precision`` of the date; kills are put aside, their number."""
+def settle(s, o):
+    """Share anew what changed; OK, or why to come back to Python."""
     clock = s.clock[0]
-    n_kills = 0
-    while clock.n_timers > 0:
-        timer = s.timers[0]
-        if timer.time > date and timer.time - date >= time_precision:
-            break
-        slot = timer.slot
-        kind = timer.kind
-        valid = timer_is_valid(s, timer)
-        pop_timer(s)
-        if not valid:
-            continue
-        if kind == LATENCY_END:
-            share(s, slot, gamma)
-        elif kind == DELAY_END:
-            end_stage(s, slot)
-        elif kind == START:
-            queue(s, slot)
-        else:
-            s.activities[n_kills].slot_sub = slot
-            n_kills += 1
-    return n_kills
+    if clock.changed != NO_CHANGE:
+        return ROUTES_CHANGED
+    status = reshare(s, o)
+    if status != OK:
+        return status
+    if not has_room_for_events(s, 2 * clock.n_active):
+        return EVENTS_FULL
+    if clock.stepping == 1 or o.mode == SETTLE:
+        clock.stepping = 0
+        return STEPPED
+    if clock.events >= o.pause_at:
+        return PAUSED
+    return OK
 
 
 @jit
-def process(s, date, o):
-    """Everything that happens at a date, up to the queueing of what begins."""
+def go_on(s, o):
+    """Go to the next date at which something happens and let traces change what they change.
+
+    OK if there is one, IDLE if nothing will ever happen, UNTIL if that date was reached before.
+    """
     clock = s.clock[0]
+    if is_certain(s) or o.until < INFINITY:
+        date = o.until
+        if clock.n_heap > 0:
+            date = min(date, max(s.heap[0].date, clock.now))
+        pass_unused(s, date, o)
+        clock.idle_traces = 0
+    else:
+        clock.idle_traces += 1
+        if clock.idle_traces > MAX_IDLE_TRACES:
+            return IDLE
+    date = next_date(s)
+    if date == INFINITY and o.until == INFINITY:
+        return IDLE
+    if date > o.until:
+        clock.now = max(clock.now, o.until)
+        return UNTIL
     clock.now = date
     clock.events += 1
-    n_kills = fire_timers(s, date, o.gamma, o.time_precision)
-    snap = o.work_precision * o.time_precision
-    while clock.n_heap > 0:
-        end = s.heap[0]
-        if end.date > date and s.activities[end.slot].rate * (end.date - date) >= snap:
+    apply_traces(s, date, o)
+    return OK
+
+
+@jit
+def due(s, precision):
+    """Take the next date that is due out of the queue.
+
+    WAIT: the wait of activity ``clock.argument`` is over. WAKE: of token ``clock.argument``.
+    NOTHING: none is due any more.
+    """
+    clock = s.clock[0]
+    while clock.n_queue > 0:
+        top = s.queue[0]
+        if top.date > clock.now and top.date - clock.now >= precision:
             break
-        end_stage(s, end.slot)
-    fail_doomed(s)
-    for i in range(n_kills):
-        if s.activities[s.activities[i].slot_sub].state < ENDED:
-            end_task(s, s.activities[i].slot_sub, WALLTIME)
+        kind = top.kind
+        number = top.number
+        remove_date(s, 0)
+        if kind == TRACE:  # a moment too early: it applies from its very date on
+            s.traces[number].aside = clock.aside
+            clock.aside = number
+            continue
+        clock.argument = number
+        if kind == WAKE:
+            clock.argument = free_wake(s, number)
+        return kind
+    while clock.aside >= 0:
+        number = clock.aside
+        clock.aside = s.traces[number].aside
+        push_date(s, s.traces[number].next_date, TRACE, number)
+    return NOTHING
+
+
+@jit
+def finished(s, o):
+    """An activity whose work is done at this date, -1 if there is none any more."""
+    clock = s.clock[0]
+    if clock.n_heap == 0:
+        return NOTHING
+    end = s.heap[0]
+    date = clock.now
+    if end.date > date and (
+        s.activities[end.slot].rate * (end.date - date) >= o.work_precision * o.time_precision
+    ):
+        return NOTHING
+    return end.slot
+
+
+@jit
+def listed_as_doomed(s, i):
+    """The i-th of the doomed if it still is, else -1; it is off the list then."""
+    slot = s.activities[i].slot_doomed
+    doomed = s.activities[slot].doomed == DOOMED
+    s.activities[slot].doomed = 0
+    return slot if doomed else NOTHING
 
 
 @entry
-def run(s, o):
-    """Advance until something needs Python or ``until`` is reached; returns why.
+def advance(s, o):
+    """Go on until something needs Python, something ended or woke, or ``until``; returns why.
 
     Everything that it leaves undone is in the state: calling it again goes on where it was.
     """
     clock = s.clock[0]
-    admit(s)
     if clock.begun == 0:
         clock.begun = 1
-        apply_profiles(s, 0.0, o)
+        follow_live(s, o)
     while True:
-        if clock.changed != NO_CHANGE:
-            return LATENCY_CHANGED
-        status = begin_ready(s, o.gamma)
+        status = settle(s, o)
         if status != OK:
             return status
-        if o.stop_on_end and clock.n_ended > clock.n_told:
-            return SOME_ENDED
-        status = reshare(s, o)
+        if not has_room_for_events(s, clock.n_queue + 2 * clock.n_active):
+            return EVENTS_FULL
+        status = go_on(s, o)
         if status != OK:
             return status
-        if s.log.size > 0 and clock.n_log + clock.n_enabled + 16 > s.log.size:
-            return LOG_FULL
-        if clock.stepping == 1 or o.mode == SETTLE:
-            clock.stepping = 0
-            return STEPPED
-        if clock.events >= o.pause_at:
-            return PAUSED
-        happens = next_date(s)
-        if happens == INFINITY and clock.n_enabled == 0 and o.until == INFINITY:
-            return IDLE
-        clock.cut = 0
-        date = apply_profiles(s, min(happens, o.until), o)
-        clock.idle_profiles = 0 if happens < INFINITY else clock.idle_profiles + 1
-        if date == INFINITY or clock.idle_profiles > MAX_IDLE_PROFILES:
-            return IDLE
-        if happens > o.until and clock.cut == 0:
-            clock.now = max(clock.now, o.until)
-            return UNTIL
-        process(s, date, o)
+        before = clock.n_events
+        while True:
+            kind = due(s, o.time_precision)
+            if kind == NOTHING:
+                break
+            if kind == WAKE:
+                tell(s, WOKE, clock.argument, 0.0)
+            else:
+                slot = clock.argument
+                share(s, slot, o.gamma)
+                if s.activities[slot].state == DONE:
+                    end(s, slot, ENDED if succeeds(s, slot) else FAILED)
+        while True:
+            slot = finished(s, o)
+            if slot < 0:
+                break
+            end(s, slot, ENDED if succeeds(s, slot) else FAILED)
+        n = clock.n_doomed
+        clock.n_doomed = 0
+        for i in range(n):
+            slot = listed_as_doomed(s, i)
+            if slot >= 0:
+                end(s, slot, FAILED)
         if o.mode == STEP:
             clock.stepping = 1
+        elif clock.n_events > before:
+            return SOME_ENDED
 
 
 @entry
 def upcoming(s):
-    """Date of the next event, timers, ends and profiles on resources in use; inf: none."""
-    date = next_date(s)
-    for i in range(s.profiles.size):
-        if s.resources[s.profiles[i].resource].users > 0:
-            date = min(date, s.profiles[i].next_date)
-    return date
+    """Date of the next event; inf: nothing will ever happen."""
+    return next_date(s)

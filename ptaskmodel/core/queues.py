@@ -1,71 +1,143 @@
-"""The two heaps of the event loop: timers by (time, order), enabled activities by date of end."""
+"""The two heaps of the core: the queue of dates, and enabled activities by date of end.
+
+Who stands in a heap knows its position there, so that it can be taken out.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.core.state import TRACE, WAIT, WAKE
 from ptaskmodel.jit import jit
 
-
-@jit
-def timer_before(a, b):
-    """Whether timer record a comes first: earlier, or as early and pushed before."""
-    return a.time < b.time or (a.time == b.time and a.order < b.order)
+# Order of the first trace among entries of one date: before everything that is pushed.
+TRACES_FIRST = -(2**60)
 
 
 @jit
-def set_timer(target, source):
-    target.time = source.time
-    target.order = source.order
-    target.kind = source.kind
-    target.slot = source.slot
-    target.stamp = source.stamp
+def put_date(s, i, date, order, kind, number):
+    """Write a place of the queue of dates."""
+    entry = s.queue[i]
+    entry.date = date
+    entry.order = order
+    entry.kind = kind
+    entry.number = number
+    if kind == WAIT:
+        s.activities[number].queued = i
+    elif kind == WAKE:
+        s.wakes[number].queued = i
+    else:
+        s.traces[number].queued = i
 
 
 @jit
-def push_timer(s, time, kind, slot, stamp):
-    """Add a timer; the caller has made sure that there is room (one spare place is scratch)."""
-    timers = s.timers
-    clock = s.clock[0]
-    clock.order += 1
-    spare = timers[timers.size - 1]
-    spare.time = time
-    spare.order = clock.order
-    spare.kind = kind
-    spare.slot = slot
-    spare.stamp = stamp
-    i = clock.n_timers
-    clock.n_timers += 1
+def raise_date(s, i, date, order, kind, number):
+    """Put a date in place i, which is free, or nearer to the top."""
     while i > 0:
-        parent = (i - 1) >> 1
-        if not timer_before(spare, timers[parent]):
+        above = s.queue[(i - 1) >> 1]
+        if above.date < date or (above.date == date and above.order < order):
             break
-        set_timer(timers[i], timers[parent])
-        i = parent
-    set_timer(timers[i], spare)
+        put_date(s, i, above.date, above.order, above.kind, above.number)
+        i = (i - 1) >> 1
+    put_date(s, i, date, order, kind, number)
 
 
 @jit
-def pop_timer(s):
-    """Remove the first timer."""
-    timers = s.timers
-    clock = s.clock[0]
-    clock.n_timers -= 1
-    n = clock.n_timers
-    last = timers[n]
-    i = 0
+def lower_date(s, i, date, order, kind, number):
+    """Put a date in place i, which is free, or farther from the top."""
+    n = s.clock[0].n_queue
     while True:
         child = 2 * i + 1
         if child >= n:
             break
-        if child + 1 < n and timer_before(timers[child + 1], timers[child]):
-            child += 1
-        if not timer_before(timers[child], last):
+        c = s.queue[child]
+        if child + 1 < n:
+            other = s.queue[child + 1]
+            if other.date < c.date or (other.date == c.date and other.order < c.order):
+                child += 1
+                c = other
+        if date < c.date or (date == c.date and order < c.order):
             break
-        set_timer(timers[i], timers[child])
+        put_date(s, i, c.date, c.order, c.kind, c.number)
         i = child
-    if i != n:
-        set_timer(timers[i], last)
+    put_date(s, i, date, order, kind, number)
+
+
+@jit
+def push_date(s, date, kind, number):
+    """Add a date to the queue; there is always room: one place for each who may stand there."""
+    clock = s.clock[0]
+    order = TRACES_FIRST + number
+    if kind == TRACE:
+        clock.n_traces += 1
+    else:
+        clock.order += 1
+        order = clock.order
+    clock.n_queue += 1
+    raise_date(s, clock.n_queue - 1, date, order, kind, number)
+
+
+@jit
+def remove_date(s, i):
+    """Take a place out of the queue."""
+    clock = s.clock[0]
+    gone = s.queue[i]
+    if gone.kind == WAIT:
+        s.activities[gone.number].queued = -1
+    elif gone.kind == WAKE:
+        s.wakes[gone.number].queued = -1
+    else:
+        s.traces[gone.number].queued = -1
+        clock.n_traces -= 1
+    clock.n_queue -= 1
+    n = clock.n_queue
+    if i == n:
+        return
+    last = s.queue[n]
+    date, order = last.date, last.order
+    if i > 0:
+        above = s.queue[(i - 1) >> 1]
+        if date < above.date or (date == above.date and order < above.order):
+            raise_date(s, i, date, order, last.kind, last.number)
+            return
+    lower_date(s, i, date, order, last.kind, last.number)
+
+
+@jit
+def push_wake(s, date, token):
+    """Ask for an event at a date; returns its number. The caller has made sure of room."""
+    clock = s.clock[0]
+    number = clock.free_wakes
+    if number >= 0:
+        clock.free_wakes = s.wakes[number].token
+    else:
+        number = clock.n_wakes
+        clock.n_wakes += 1
+    s.wakes[number].token = token
+    push_date(s, date, WAKE, number)
+    return number
+
+
+@jit
+def has_room_for_wake(s):
+    """Whether a wake-up can be asked for."""
+    return s.clock[0].free_wakes >= 0 or s.clock[0].n_wakes < s.wakes.size
+
+
+@jit
+def free_wake(s, number):
+    """Give back the number of a wake-up that is over; returns its token."""
+    token = s.wakes[number].token
+    s.wakes[number].token = s.clock[0].free_wakes
+    s.clock[0].free_wakes = number
+    return token
+
+
+@jit
+def cancel_wake(s, number):
+    """Forget a wake-up that has not come yet."""
+    remove_date(s, s.wakes[number].queued)
+    free_wake(s, number)
 
 
 @jit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptaskmodel.core.life import log_rate
 from ptaskmodel.core.queues import set_end
-from ptaskmodel.core.state import LOG_FULL, OK, UNSOLVED, numbers
+from ptaskmodel.core.state import EVENTS_FULL, OK, UNSOLVED, numbers
+from ptaskmodel.core.stream import has_room_for_events, tell_rate
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, sub_system
 from ptaskmodel.jit import jit
 from ptaskmodel.sharing.arrays import Answer, Settings, System
@@ -111,13 +111,13 @@ def apply_rates(s, n):
             t.remaining -= t.rate * (clock.now - t.updated)
             t.updated = clock.now
             t.rate = rate
-            log_rate(s, slot, rate, limit)
+            tell_rate(s, slot, rate, limit)
             if rate > 0.0:
                 set_end(s.heap, s.activities, clock, slot, clock.now + max(t.remaining, 0.0) / rate)
             else:
                 set_end(s.heap, s.activities, clock, slot, INFINITY)
         elif limit != t.limit:
-            log_rate(s, slot, rate, limit)
+            tell_rate(s, slot, rate, limit)
         t.limit = limit
 
 
@@ -143,8 +143,8 @@ def reshare(s, o):
         clock.unsolved = 1
         if status != 0:
             return UNSOLVED
-    if s.log.size > 0 and clock.n_log + clock.n_sub + clock.n_enabled + 16 > s.log.size:
-        return LOG_FULL
+    if clock.tells_rates == 1 and not has_room_for_events(s, clock.n_sub + 2 * clock.n_active):
+        return EVENTS_FULL
     clock.unsolved = 0
     if o.solver == BMF:
         levels = sub_system(s).level

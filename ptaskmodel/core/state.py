@@ -1,4 +1,4 @@
-"""The state of a running simulation: a handful of record arrays, copied whole by a snapshot."""
+"""The state of the core: a handful of record arrays, copied whole by a snapshot."""
 
 from __future__ import annotations
 
@@ -20,44 +20,53 @@ def numbers(*bounds: int) -> list[int]:
 # The names below are numpy integers: for each plain one passed to a kernel, numba would compile the
 # kernel anew.
 
-# States of an activity. Those from ENDED on are final.
-WAITING, READY, DELAYED, LATENT, RUNNING, SUSPENDED = numbers(6)
-COMPLETED, FAILED, WALLTIME, CANCELLED, DEPENDENCY_FAILED = numbers(6, 11)
-ENDED = COMPLETED
+# States of an activity: its place is free; it waits for the end of its latency or delay; it shares
+# resources; it is frozen; it has nothing left to do, or began on something off, and is to be ended
+# by who started it.
+FREE, WAITING, RUNNING, SUSPENDED, DONE, LOST = numbers(6)
 
-# Kinds of timers.
-START, LATENCY_END, DELAY_END, KILL = numbers(4)
+# What stands in the queue of dates: the end of a wait of an activity, a date that a front end asked
+# for, the next change of an availability trace.
+WAIT, WAKE, TRACE = numbers(3)
+NOTHING = np.int64(-1)
 
-# Kinds of profiles.
+# Kinds of availability traces.
 SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
 
-# Why the event loop came back to Python.
+# Why the loop of a front end came back to Python. The core serves the first ones itself.
 (
+    GROW_ACTIVITIES,
+    GROW_NODES,
+    GROW_WAKES,
+    UNSOLVED,
+    ROUTES_CHANGED,
+    EVENTS_FULL,
     IDLE,
     UNTIL,
-    LAYOUT,
-    GROW_NODES,
-    GROW_TIMERS,
-    UNSOLVED,
-    SOME_ENDED,
-    LATENCY_CHANGED,
     STEPPED,
     PAUSED,
-    LOG_FULL,
-) = numbers(11)
+    SOME_ENDED,
+    UNROUTED,
+) = numbers(12)
 # It did not: nothing is missing.
 OK = np.int64(-1)
 
 # Instead of the link that changed: none did, several may have.
 NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
 
-# What limits an activity when no resource does: its own bound, nothing, its latency, its delay, that it
-# is suspended; the last one says that its rate has yet to be found.
-# The first two are the solvers'.
+# What limits an activity when no resource does: its own bound, nothing (these two are the solvers'),
+# its latency, its delay, that it is suspended; the last one says that its rate has yet to be found.
 LIMIT_LATENCY, LIMIT_DELAY, LIMIT_SUSPENDED, LIMIT_UNKNOWN = LIMIT_NOTHING - np.arange(1, 5)
 
-# What one call of the event loop is to do: go on, process one date, or only share anew.
+# Kinds of events. STARTED, ENDED, FAILED: of what the front end runs; RATE: an activity progresses
+# at another rate; CAPACITY: set by hand (what traces do follows from the platform); WOKE.
+STARTED, ENDED, FAILED, RATE, CAPACITY, WOKE = numbers(6)
+
+# What one call of a loop is to do: go on, process one date, only begin what is due and share anew.
 RUN, STEP, SETTLE = numbers(3)
+
+# Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
+DOOMED, LISTED = numbers(1, 3)
 
 ACTIVITY = np.dtype(
     [
@@ -66,48 +75,40 @@ ACTIVITY = np.dtype(
         ("mark", INT),
         ("nodes", INT),  # first of its nodes
         ("n_kept", INT),
-        ("next", INT),  # neighbours among the enabled activities, oldest first
-        ("rate", REAL),  # of the stage since `updated`, 1/s
-        ("remaining", REAL),  # of the stage, at date `updated`
+        ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
+        ("rate", REAL),  # since `updated`, 1/s
+        ("remaining", REAL),  # at date `updated`
         ("updated", REAL),
-        ("bound", REAL),  # largest rate of the stage, 1/s
-        ("penalty", REAL),  # of the stage: what its flow costs, over the activity's weight
-        ("limit", INT),  # resource that sets the rate, -1: own bound, -2: nothing
+        ("bound", REAL),  # largest rate, 1/s
+        ("penalty", REAL),  # what its flow costs, over its weight
+        ("limit", INT),  # resource that sets the rate, or one of LIMIT_...
         ("heap", INT),  # position in the heap of ends, -1: not there
         ("order", INT),  # sequence number of the last time it was enabled
         ("n_nodes", INT),
-        ("top", REAL),  # a rate that the stage cannot exceed, whatever the others do
+        ("top", REAL),  # a rate that it cannot exceed, whatever the others do
         ("tightest", INT),  # resource on which its use is the largest part of the capacity
         ("todo", INT),
         ("previous", INT),
-        ("start", REAL),  # earliest date, s
-        ("walltime", REAL),  # inf: none
+        ("owner", INT),  # what the front end knows it by
+        ("pattern", INT),
+        ("amount", REAL),  # what `remaining` starts from
         ("weight", REAL),
-        ("rate_bound", REAL),  # 1/s, inf: none
-        ("waits_for", INT),  # activities that must complete first
-        ("followers", INT),  # head of the list of those that wait for this one, -1: none
-        ("program", INT),
-        ("stage", INT),  # position in the program
-        ("rounds", INT),  # rounds of the program already begun
-        ("started", REAL),
-        ("finished", REAL),
-        ("latency_bytes", REAL),  # largest latency * bytes of the stage's flows
-        ("stage_bound", REAL),  # rate_bound in units of the stage's amount
-        ("timer", INT),  # stamp of the only valid timer of the stage
-        ("pending", REAL),  # what was left of the latency or the delay when suspended
+        ("latency_bytes", REAL),  # largest latency * bytes of its flows, per unit
+        ("own_bound", REAL),  # the part of `bound` that no window and no core sets
+        ("queued", INT),  # position of the end of its wait in the queue of dates, -1: not there
+        ("pending", REAL),  # what was left of its wait when it was suspended
+        ("waits_as", INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
         ("suspended_in", INT),  # the state to resume
-        ("doomed", INT),  # see life.doom
-        # Lists of activity numbers, one place in each record: place k is in record k.
+        ("doomed", INT),  # 0, DOOMED or LISTED
+        # Lists of activities, one place in each record: place k is in record k.
         ("slot_sub", INT),  # of the sub-system to solve
-        ("slot_ready", INT),  # ring: stages to begin now
-        ("slot_ended", INT),  # in the order they ended
         ("slot_todo", INT),
         ("slot_doomed", INT),
     ],
     align=True,
 )
 
-# Enabled activities by (date at which the stage ends at this rate, order).
+# Enabled activities by (date at which they end at this rate, order).
 END = np.dtype([("date", REAL), ("order", INT), ("slot", INT)], align=True)
 
 RESOURCE = np.dtype(
@@ -139,7 +140,7 @@ RESOURCE = np.dtype(
         # Lists of resource numbers, one place in each record.
         ("slot_touched", INT),
         ("slot_sub", INT),
-        ("spare", INT),  # to make three cache lines
+        ("traces", INT),  # head of the list of its availability traces, -1: none
     ],
     align=True,
 )
@@ -163,12 +164,14 @@ ELEMENT = np.dtype(
     [("resource", INT), ("usage", REAL), ("share", REAL), ("largest", REAL)], align=True
 )
 
-STAGE = np.dtype(
+# A work on hosts, laid on its routes: what a unit of it asks of each resource. `users` counts who
+# holds it; one that nobody holds is freed when room is needed.
+PATTERN = np.dtype(
     [
-        ("delay", REAL),  # s; nan: a parallel activity
-        ("first", INT),  # of its elements, -1: not laid out
+        ("first", INT),  # of its elements, -1: not routed
         ("count", INT),
-        ("amount", REAL),  # what `remaining` starts from; 0: no work
+        ("users", INT),
+        ("amount", REAL),  # units of one work: 1, 0 if nothing is asked; flows have their own
         ("latency", REAL),
         ("latency_bytes", REAL),
         ("penalty", REAL),
@@ -177,51 +180,61 @@ STAGE = np.dtype(
     align=True,
 )
 
-PROGRAM = np.dtype([("first", INT), ("count", INT), ("rounds", INT), ("users", INT)], align=True)
+# By (date, order): traces first, by number, then what was pushed earlier.
+DATE = np.dtype([("date", REAL), ("order", INT), ("kind", INT), ("number", INT)], align=True)
 
-FOLLOWER = np.dtype([("slot", INT), ("next", INT)], align=True)
+WAKE_UP = np.dtype([("token", INT), ("queued", INT)], align=True)
 
-TIMER = np.dtype(
-    [("time", REAL), ("order", INT), ("kind", INT), ("slot", INT), ("stamp", INT)], align=True
-)
-
-PROFILE = np.dtype(
+TRACE_RECORD = np.dtype(
     [
         ("resource", INT),
         ("kind", INT),
+        ("next", INT),  # of the same resource
         ("first", INT),
         ("count", INT),
         ("period", REAL),  # inf: once
         ("position", INT),
         ("rounds", INT),
         ("next_date", REAL),
+        ("queued", INT),  # position in the queue of dates, -1: not there
+        ("live", INT),  # 1: followed even while nobody uses the resource
+        ("aside", INT),  # the next of those taken out of the queue for a moment
     ],
     align=True,
 )
 
-PROFILE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
+TRACE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
-# From `time` on, this stage of this activity progresses at `rate`, limited by resource `limit` or by
-# one of LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped). With activity -1: someone set
-# the capacity of resource `stage` to `rate` by hand (what profiles do is not logged).
-LOG = np.dtype(
-    [("task", INT), ("stage", INT), ("time", REAL), ("rate", REAL), ("limit", INT)], align=True
+# What anybody learns of a run. subject: the owner of the activity, for CAPACITY the resource, for
+# WOKE the token. value: the rate from this date on, the capacity. For RATE: the activity's pattern
+# and amount, and what limits it, a resource or one of LIMIT_... (with a rate of 0, LIMIT_NOTHING
+# says that it stopped).
+EVENT = np.dtype(
+    [
+        ("date", REAL),
+        ("kind", INT),
+        ("subject", INT),
+        ("value", REAL),
+        ("pattern", INT),
+        ("amount", REAL),
+        ("limit", INT),
+    ],
+    align=True,
 )
 
 CLOCK = np.dtype(
     [
         ("now", REAL),
-        ("begun", INT),  # 1: the profile events of date 0 have been applied
+        ("begun", INT),  # 1: the traces followed all along have been applied at date 0
         ("events", INT),
         ("solves", INT),
-        ("n_tasks", INT),
-        ("n_admitted", INT),  # activities that the event loop has seen
-        ("n_ended", INT),
-        ("n_told", INT),  # ended activities already reported to the caller
-        ("n_released", INT),  # ended activities whose followers have been told
-        ("ready_first", INT),  # the ring of stages to begin now
-        ("n_ready", INT),
-        ("n_timers", INT),
+        ("n_slots", INT),  # activities ever given out at one time
+        ("free_slots", INT),
+        ("n_active", INT),
+        ("n_queue", INT),
+        ("n_traces", INT),  # of them, in the queue
+        ("free_wakes", INT),
+        ("n_wakes", INT),
         ("n_heap", INT),
         ("n_nodes", INT),  # nodes ever given out
         ("oldest", INT),  # ends of the list of enabled activities
@@ -236,12 +249,13 @@ CLOCK = np.dtype(
         ("n_doomed", INT),
         ("stepping", INT),
         ("argument", INT),  # of the status returned
-        ("n_log", INT),
+        ("n_events", INT),  # in the stream, not handed over yet
+        ("tells_rates", INT),  # 1: somebody listens to RATE
         ("n_sub", INT),
         ("m_sub", INT),
-        ("idle_profiles", INT),  # profile events in a row while no activity progresses
-        ("changed", INT),  # link whose latency or bandwidth needs stages laid out again, or:
-        ("cut", INT),  # 1: a profile event cut the step
+        ("idle_traces", INT),  # changes by traces in a row while no activity progresses
+        ("aside", INT),  # traces taken out of the queue for a moment
+        ("changed", INT),  # link whose latency or bandwidth needs works routed again, or:
         ("unsolved", INT),  # 1: the sub-system waits for its rates
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
     ],
@@ -250,10 +264,10 @@ CLOCK = np.dtype(
 
 
 class State(NamedTuple):
-    """Every array that the event loop reads and writes (see the record types of this module).
+    """Every array that the core reads and writes (see the record types of this module).
 
-    Few arrays, because each makes every kernel longer to compile: lists of activities and resources are
-    columns (``slot_...``) of their records, and the sub-system to solve lies in ``reals``,
+    Few arrays, because each makes every kernel longer to compile: lists of activities and resources
+    are columns (``slot_...``) of their records, and the sub-system to solve lies in ``reals``,
     ``integers`` and ``flags`` (see `sub_system.sub_system`).
     """
 
@@ -263,21 +277,20 @@ class State(NamedTuple):
     resources: np.ndarray
     nodes: np.ndarray
     kept: np.ndarray  # ELEMENT: those of an activity's nodes that can limit it, same places
-    programs: np.ndarray
-    stages: np.ndarray
+    patterns: np.ndarray
     elements: np.ndarray
-    followers: np.ndarray
-    timers: np.ndarray
-    profiles: np.ndarray
-    profile_events: np.ndarray
+    queue: np.ndarray
+    wakes: np.ndarray
+    traces: np.ndarray
+    trace_events: np.ndarray
     reals: np.ndarray
     integers: np.ndarray
     flags: np.ndarray
-    log: np.ndarray
+    events: np.ndarray
 
 
 class Options(NamedTuple):
-    """What the event loop is asked for, fixed for one call."""
+    """What a loop is asked for, fixed for one call."""
 
     solver: int
     flows: bool  # a flow-level network model: bandwidths set bounds and weights
@@ -285,6 +298,7 @@ class Options(NamedTuple):
     work_precision: float
     time_precision: float
     incremental: bool  # off: every solve is on the whole system, nothing pruned
+    fails_late: bool  # what begins on something off fails at the next event, as in SimGrid
     mode: int
     stop_on_end: bool
     until: float

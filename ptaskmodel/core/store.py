@@ -1,8 +1,6 @@
-"""Allocates and grows the arrays of a simulation's state."""
+"""Allocates and grows the arrays of the core's state."""
 
 from __future__ import annotations
-
-import functools
 
 import numba
 import numpy as np
@@ -11,22 +9,20 @@ from ptaskmodel.core.state import (
     ACTIVITY,
     BANDWIDTH,
     CLOCK,
+    DATE,
     ELEMENT,
     END,
-    FOLLOWER,
+    EVENT,
     LATENCY,
-    LIMIT_NOTHING,
-    LOG,
     NO_CHANGE,
     NODE,
-    PROFILE,
-    PROFILE_EVENT,
-    PROGRAM,
+    PATTERN,
     RESOURCE,
     SPEED,
-    STAGE,
     STATE,
-    TIMER,
+    TRACE_EVENT,
+    TRACE_RECORD,
+    WAKE_UP,
     State,
 )
 from ptaskmodel.core.sub_system import sub_system_sizes
@@ -37,6 +33,7 @@ from ptaskmodel.sharing.solvers import scratch_sizes
 INFINITY = float("inf")
 SIZE_CLASSES = 48
 CACHE_LINE = 64  # bytes
+EVENTS = 1 << 15  # in the stream before they are handed over
 
 
 def records(size: int, dtype: np.dtype) -> np.ndarray:
@@ -52,50 +49,39 @@ def as_records(array: np.ndarray) -> np.ndarray:
     return array.view(np.recarray) if numba.config.DISABLE_JIT else array  # type: ignore[attr-defined]
 
 
-@functools.cache
-def activity_template() -> np.ndarray:
-    """One activity record with the values that a new activity has, not to be written to."""
-    template = records(1, ACTIVITY)
-    for name in ("walltime", "rate_bound", "bound"):
-        template[name] = INFINITY
-    for name in ("started", "finished"):
-        template[name] = np.nan
-    for name in ("followers", "previous", "next", "heap", "tightest"):
-        template[name] = -1
-    template["weight"] = 1.0
-    template["limit"] = LIMIT_NOTHING
-    return template
+def new_state(platform: Platform, live_bandwidths: bool) -> State:
+    """The state of a core in which nothing has begun.
 
-
-def new_state(platform: Platform) -> State:
-    """The state of a simulation in which nothing has been added yet."""
+    live_bandwidths: routes depend on bandwidths, as in flow models.
+    """
     resources = _resources(platform)
     clock = records(SIZE_CLASSES, CLOCK)
-    for name in ("oldest", "newest"):
+    for name in ("oldest", "newest", "free_nodes", "free_slots", "free_wakes", "aside"):
         clock[name] = -1
-    clock["free_nodes"] = -1
     clock["changed"] = NO_CHANGE
-    profiles, events = _traces(platform)
+    traces, events = _traces(platform, live_bandwidths)
+    for k in range(len(traces) - 1, -1, -1):
+        traces["next"][k] = resources["traces"][traces["resource"][k]]
+        resources["traces"][traces["resource"][k]] = k
     state = State(
         clock=clock,
-        activities=records(1, ACTIVITY),
-        heap=records(1, END),
+        activities=records(0, ACTIVITY),
+        heap=records(0, END),
         resources=resources,
         nodes=records(0, NODE),
         kept=records(0, ELEMENT),
-        programs=records(1, PROGRAM),
-        stages=records(1, STAGE),
+        patterns=records(0, PATTERN),
         elements=records(0, ELEMENT),
-        followers=records(1, FOLLOWER),
-        timers=records(8, TIMER),
-        profiles=profiles,
-        profile_events=events,
+        queue=records(0, DATE),
+        wakes=records(0, WAKE_UP),
+        traces=traces,
+        trace_events=events,
         reals=np.zeros(0),
         integers=np.zeros(0, dtype=np.int64),
         flags=np.zeros(len(resources), dtype=np.bool_),
-        log=records(0, LOG),
+        events=records(EVENTS, EVENT),
     )
-    return _with_scratch(state)
+    return room_for_wakes(room_for_activities(state, 64), 8)
 
 
 def _resources(platform: Platform) -> np.ndarray:
@@ -104,6 +90,7 @@ def _resources(platform: Platform) -> np.ndarray:
     r["on"] = True
     r["first"] = -1
     r["partner"] = -1
+    r["traces"] = -1
     r["level"] = INFINITY
     r["group"] = -1
     r["group"][:n] = np.arange(n)
@@ -118,7 +105,7 @@ def _resources(platform: Platform) -> np.ndarray:
     return r
 
 
-def _traces(platform: Platform) -> tuple[np.ndarray, np.ndarray]:
+def _traces(platform: Platform, live_bandwidths: bool) -> tuple[np.ndarray, np.ndarray]:
     """Every availability trace of the platform, connected to its resource."""
     found: list[tuple[int, int, AvailabilityTrace]] = []
     for host in platform.hosts:
@@ -133,14 +120,18 @@ def _traces(platform: Platform) -> tuple[np.ndarray, np.ndarray]:
         ):
             if trace is not None and trace.dates_s:
                 found.append((len(platform.hosts) + link.index, kind, trace))
-    table = records(len(found), PROFILE)
+    table = records(len(found), TRACE_RECORD)
     events: list[tuple[float, float]] = []
     for k, (resource, kind, trace) in enumerate(found):
-        period = INFINITY if trace.period_s is None else trace.period_s
-        first = len(events)
-        table[k] = (resource, kind, first, len(trace.dates_s), period, 0, 0, trace.dates_s[0])
+        record = table[k]
+        record["resource"], record["kind"] = resource, kind
+        record["first"], record["count"] = len(events), len(trace.dates_s)
+        record["period"] = INFINITY if trace.period_s is None else trace.period_s
+        record["next_date"] = trace.dates_s[0]
+        record["queued"] = -1
+        record["live"] = kind == LATENCY or (live_bandwidths and kind == BANDWIDTH)
         events.extend(zip(trace.dates_s, trace.values, strict=True))
-    return table, as_records(np.array(events, dtype=PROFILE_EVENT))
+    return table, as_records(np.array(events, dtype=TRACE_EVENT))
 
 
 def enlarged(array: np.ndarray, size: int) -> np.ndarray:
@@ -152,55 +143,46 @@ def enlarged(array: np.ndarray, size: int) -> np.ndarray:
     return larger
 
 
-def room_for_activities(state: State, activities: int) -> State:
-    """A state with room for so many activities."""
-    if len(state.activities) >= activities:
+def room_for_activities(state: State, count: int) -> State:
+    """A state with room for so many activities at a time."""
+    if len(state.activities) >= count:
         return state
-    _unroll(state)
-    return _with_scratch(
+    return with_scratch(
         state._replace(
-            activities=enlarged(state.activities, activities), heap=enlarged(state.heap, activities)
+            activities=enlarged(state.activities, count), heap=enlarged(state.heap, count)
         )
     )
-
-
-def _unroll(state: State) -> None:
-    """Turn the ring of ready activities so that it starts at place 0: it can then grow."""
-    clock, ring = state.clock[0], state.activities["slot_ready"]
-    ring[:] = np.roll(ring, -int(clock["ready_first"]))
-    clock["ready_first"] = 0
 
 
 def room_for_nodes(state: State, count: int) -> State:
     """A state with room for a block of ``count`` more nodes."""
     size = max(int(state.clock[0]["n_nodes"]) + 2 * count, 2 * len(state.nodes), 1024)
-    return _with_scratch(
+    return with_scratch(
         state._replace(nodes=enlarged(state.nodes, size), kept=enlarged(state.kept, size))
     )
 
 
-def _with_scratch(state: State) -> State:
+def room_for_wakes(state: State, count: int) -> State:
+    """A state with room for so many wake-ups at a time."""
+    return _with_queue(state._replace(wakes=enlarged(state.wakes, count)))
+
+
+def room_for_events(state: State, count: int) -> State:
+    """A state whose stream, which must be empty, has room for so many events."""
+    return state._replace(events=enlarged(state.events, count))
+
+
+def with_scratch(state: State) -> State:
     """The state with room for a sub-system of everything at once (see `sub_system`)."""
     n, m, z = len(state.activities), len(state.resources), len(state.nodes)
     sizes = zip(scratch_sizes(n, m, z), sub_system_sizes(n, m, z), strict=True)
     reals, integers = (sum(parts) for parts in sizes)
-    return state._replace(reals=np.empty(reals), integers=np.empty(integers, dtype=np.int64))
-
-
-def room_for_timers(state: State, count: int) -> State:
-    """A state with room for so many more timers, beside those of activities still to be admitted."""
-    clock = state.clock[0]
-    coming = int(clock["n_tasks"] - clock["n_admitted"])
-    return state._replace(
-        timers=enlarged(state.timers, int(clock["n_timers"]) + coming + count + 4)
+    return _with_queue(
+        state._replace(reals=np.empty(reals), integers=np.empty(integers, dtype=np.int64))
     )
 
 
-def new_log_size(activities: int) -> int:
-    """Room that the log needs: at one date, every activity may stop and every activity change its rate."""
-    return 4 * activities + 4096
-
-
-def new_log(activities: int) -> np.ndarray:
-    """A log for that many activities."""
-    return records(new_log_size(activities), LOG)
+def _with_queue(state: State) -> State:
+    """The state with a place in the queue of dates for each who may stand there."""
+    places = len(state.activities) + len(state.wakes) + len(state.traces)
+    return state._replace(queue=enlarged(state.queue, places))

@@ -36,7 +36,7 @@ class TaskRecord:
 
 
 class TaskRef:
-    """A task in a simulation: its state now."""
+    """A task in a simulation: its state now. Reading it changes nothing."""
 
     __slots__ = ("index", "simulation")
 
@@ -50,11 +50,11 @@ class TaskRef:
     @property
     def task(self) -> Task:
         """The task as it was added."""
-        return self.simulation._facts[self.index]
+        return self.simulation._intake.facts[self.index]
 
     @property
     def id(self) -> str:
-        return self.simulation._ids[self.index]
+        return self.simulation._intake.ids[self.index]
 
     @property
     def state(self) -> str:
@@ -63,11 +63,11 @@ class TaskRef:
 
     @property
     def start_time(self) -> float | None:
-        return date_or_none(self.simulation._s.activities["started"][self.index])
+        return date_or_none(self.simulation._intake.arrays.tasks["started"][self.index])
 
     @property
     def finish_time(self) -> float | None:
-        return date_or_none(self.simulation._s.activities["finished"][self.index])
+        return date_or_none(self.simulation._intake.arrays.tasks["finished"][self.index])
 
     @property
     def progress(self) -> float:
@@ -78,17 +78,3 @@ class TaskRef:
     def rate(self) -> float:
         """Stages per second at present (0 in the latency phase or when not running)."""
         return self.simulation._rate(self.index)
-
-
-class Observer:
-    """Told of what happens; does nothing. Override what you need.
-
-    `stepped` comes after every date at which something happened, with the new rates in force.
-    At one date, ends are told before starts.
-    """
-
-    def task_started(self, task: TaskRef) -> None: ...
-
-    def task_ended(self, task: TaskRef) -> None: ...
-
-    def stepped(self, simulation: Simulation) -> None: ...

@@ -10,12 +10,10 @@ from pathlib import Path
 import numba
 from numba import typeof, types
 
-from ptaskmodel.core.changes import apply_profiles
-from ptaskmodel.core.life import begin_ready
-from ptaskmodel.core.loop import next_date, process
+from ptaskmodel.core.loop import go_on
 from ptaskmodel.core.patterns.placement import Placement
 from ptaskmodel.core.solving import apply_rates, is_alone, solve_alone
-from ptaskmodel.core.state import ELEMENT, STAGE
+from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system
 from ptaskmodel.jit import cache_directory, cached, mark_cached
@@ -25,6 +23,8 @@ from ptaskmodel.sharing.bmf_hard import bmf_hard
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES
 from ptaskmodel.sharing.solvers import kernel
+from ptaskmodel.simulation.life import begin_ready
+from ptaskmodel.simulation.loop import process
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Delay, Flow, HomogeneousWork, ParallelTask, Sequence, Task
 from ptaskmodel.workload.works import ParallelWork
@@ -117,12 +117,12 @@ def compile_solvers(*rules: str) -> None:
 def compile_laying() -> None:
     """Compile what lays out tasks, by laying out each kind of work."""
     platform = _platform()
-    layout = Simulation(platform)._layout
+    router = Simulation(platform).core.router
     flow = ParallelTask(["c0", "c1"], 1.0, flows=[(0, 1, 1.0)]).work
     assert isinstance(flow, ParallelWork)
-    stages, elements = records(1, STAGE), records(64, ELEMENT)
-    placement = Placement.of([(0, 1)], layout.clusters)
-    layout.lay_together(placement, [EXCHANGE], [None], stages, [0], elements, 0)
+    patterns, elements = records(1, PATTERN), records(64, ELEMENT)
+    placement = Placement.of([(0, 1)], router.clusters)
+    router.route_together(placement, [EXCHANGE], [None], patterns, [0], elements, 0)
     other = platform.host("m0").index
     for work, hosts in (
         (EXCHANGE, [0, 1]),
@@ -130,19 +130,19 @@ def compile_laying() -> None:
         (flow, [0, 1]),
         (flow, [0, other]),
     ):
-        layout.lay(work, hosts, None)
+        router.route(router.shape(work, tuple(hosts), None)[0])
 
 
 def _compile_parts(platform: Platform) -> None:
     """Compile the parts of the event loop that need no solver."""
     simulation = Simulation(platform)
-    state, options = typeof(simulation._s), typeof(simulation._options)
-    number, real, flag = types.int64, types.float64, types.boolean
+    state, options = typeof(simulation.core.state), typeof(simulation.core.options)
+    tasks = typeof(simulation._intake.arrays)
+    number, flag = types.int64, types.boolean
     for part, arguments in (
-        (begin_ready, (real,)),
-        (process, (real, options)),
-        (apply_profiles, (real, options)),
-        (next_date, ()),
+        (begin_ready, (tasks, options)),
+        (process, (tasks, options)),
+        (go_on, (options,)),
         (solve_alone, (number,)),
         (is_alone, (number,)),
         (apply_rates, (number,)),

@@ -1,4 +1,4 @@
-"""A work on hosts, laid on its routes: what it asks of each resource, and its latency.
+"""Routes works on hosts: what they ask of each resource, and their latency.
 
 The only place that knows both tasks and platforms. Resources are numbered: hosts first, then links.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,12 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
 from ptaskmodel.platform.routing.tally import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
-from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+SingleWork = DelayWork | HomogeneousWork | ParallelWork
 
 # resource, usage, share, largest: see `Row`
 Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
@@ -43,10 +45,10 @@ WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHA
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """What a stage asks: resource[k] serves usage[k] per unit of progress, share[k] is compared.
+    """What a work asks: resource[k] serves usage[k] per unit of progress, share[k] is compared.
 
     largest[k]: the largest of the parts of usage[k], which on a host is what one core has to do.
-    amount: units of progress to make; latency_s is waited first; latency_bytes: the largest
+    amount: units of progress to make (of a flow model: 1); latency_s is waited first; latency_bytes: the largest
     latency * bytes of its flows (for the TCP window); penalty: 1 / its weight in the sharing;
     bound: its largest rate.
     """
@@ -62,10 +64,19 @@ class Row:
     bound: float = np.inf
 
 
-class Layout:
+class Shape(NamedTuple):
+    """What a pattern is of: a work on hosts (indices). Equal keys ask the same."""
+
+    key: tuple
+    work: SingleWork  # keeps the id in the key its own
+    hosts: tuple[int, ...]
+    competitors: float | None
+
+
+class Router:
     """Lays works on a platform's routes.
 
-    resources: the records of a simulation, whose current latencies and bandwidths are read.
+    resources: the records of a core, whose current latencies and bandwidths are read.
     count: who counts as one competitor on a link: the task, each flow, or each pair of hosts.
     repeats: keep one element for each entry of a repeated host (fairbottleneck), or merge them.
     """
@@ -99,8 +110,8 @@ class Layout:
         self._routes: dict[int, tuple[IntArray, float]] = {}
         self._ways: dict[tuple[int, int], tuple[int, ...] | None] = {}
 
-    def on(self, resources: np.ndarray) -> Layout:
-        """The same layout reading other records."""
+    def on(self, resources: np.ndarray) -> Router:
+        """The same router reading other records."""
         twin = copy.copy(self)
         twin.latency_s, twin.bandwidth_Bps = resources["latency"], resources["capacity"]
         twin._tally = _new_tally(len(self._tally.place), len(self._tally.resource))
@@ -111,18 +122,44 @@ class Layout:
         """What kernels read of the links."""
         return Ways(self.fatpipe, self.latency_s, self.clusters.common, self.n_hosts)
 
-    def lay(
-        self, work: ParallelWork | HomogeneousWork, hosts: Sequence[int], competitors: float | None
-    ) -> Row:
-        """The row of a work on hosts (indices).
+    def shape(
+        self, work: SingleWork, hosts: tuple[int, ...], competitors: float | None
+    ) -> tuple[Shape, float | None]:
+        """The shape of a work on hosts (indices), and its amount if that lies outside the shape.
 
-        Raises RouteError where bytes have no way to go, SimulationError where the network model
-        cannot express the work.
+        Raises SimulationError where the network model cannot express the work.
         """
+        if isinstance(work, DelayWork):
+            return Shape((None, tuple(sorted(set(hosts)))), work, hosts, None), 0.0
+        if self.model.parallel:
+            return Shape((id(work), hosts, competitors), work, hosts, competitors), None
+        single = expand(work, len(hosts)) if isinstance(work, HomogeneousWork) else work
+        flops = float(single.flops.sum())
+        if not len(single.flow_bytes) and len(hosts) == 1:
+            return Shape(hosts, single, hosts, None), flops
+        if len(single.flow_bytes) != 1 or flops > 0.0:
+            raise SimulationError(
+                f"network model {self.model.name} takes tasks of one execution or one flow; "
+                "use L07 for parallel tasks"
+            )
+        ends = hosts[int(single.flow_from[0])], hosts[int(single.flow_to[0])]
+        return Shape(ends, single, ends, None), float(
+            single.flow_bytes[0] / self.model.bandwidth_factor
+        )
+
+    def route(self, shape: Shape) -> Row:
+        """What a shape that is no delay asks, per unit of its amount.
+
+        Raises RouteError where bytes have no way to go, SimulationError where a link on the way
+        cannot be simulated.
+        """
+        work, hosts, competitors = shape.work, shape.hosts, shape.competitors
+        assert not isinstance(work, DelayWork)
         if not self.model.parallel:
-            if isinstance(work, HomogeneousWork):
-                work = expand(work, len(hosts))
-            return self._single(work, hosts)
+            if len(hosts) == 1:
+                one = np.ones(1)
+                return Row(np.array(hosts, dtype=np.int64), one, one, one, 1.0, 0.0, 0.0)
+            return self._flow(hosts[0], hosts[1])
         clear(self._tally)
         where = np.array(hosts, dtype=np.int64)
         if isinstance(work, HomogeneousWork):
@@ -316,7 +353,7 @@ class Layout:
         found = self._ways[host, 2 * zone + 1] = self.platform.route_parts(there, host).down
         return found
 
-    def lay_together(
+    def route_together(
         self,
         placement: Placement,
         works: list[HomogeneousWork | ParallelWork],
@@ -400,23 +437,7 @@ class Layout:
             raise SimulationError(WIFI_LINK)
         return resource, usage, share, largest
 
-    def _single(self, work: ParallelWork, hosts: Sequence[int]) -> Row:
-        """One execution or one flow under a flow-level network model."""
-        n_flows = len(work.flow_bytes)
-        flops = float(work.flops.sum())
-        if n_flows == 0 and len(hosts) == 1:
-            host = np.array(hosts, dtype=np.int64)
-            one = np.ones(1)
-            return Row(host, one, one, one, flops, 0.0, 0.0)
-        if n_flows != 1 or flops > 0.0:
-            raise SimulationError(
-                f"network model {self.model.name} takes tasks of one execution or one flow; "
-                "use L07 for parallel tasks"
-            )
-        src, dst = hosts[int(work.flow_from[0])], hosts[int(work.flow_to[0])]
-        return self._flow(src, dst, float(work.flow_bytes[0]))
-
-    def _flow(self, src: int, dst: int, size: float) -> Row:
+    def _flow(self, src: int, dst: int) -> Row:
         model = self.model
         links, extra = self._route(src, dst)
         latency = extra + float(self.latency_s[links].sum())
@@ -449,7 +470,7 @@ class Layout:
             usage,
             usage,
             usage,
-            size / model.bandwidth_factor,
+            1.0,
             latency * model.latency_factor,
             latency,
             penalty,

@@ -1,0 +1,195 @@
+"""What resources offer, changed by hand or by availability traces: capacities, latencies, states.
+
+The trace of a resource that nobody uses stays out of the queue of dates, so that it costs nothing;
+it catches up when somebody comes. Traces of what routes depend on (*live* ones: latencies, and the
+bandwidths of flow models) are followed all along.
+"""
+
+from __future__ import annotations
+
+from ptaskmodel.core.queues import push_date, remove_date
+from ptaskmodel.core.sharing_graph import set_capacity
+from ptaskmodel.core.state import (
+    BANDWIDTH,
+    DOOMED,
+    LATENCY,
+    NO_CHANGE,
+    RUNNING,
+    SEVERAL_CHANGES,
+    SPEED,
+    TRACE,
+)
+from ptaskmodel.jit import jit
+
+INFINITY = float("inf")
+
+
+@jit
+def doom(s, slot):
+    """The activity uses something off: it fails at the next event, unless it completes then."""
+    clock = s.clock[0]
+    a = s.activities[slot]
+    if a.doomed == 0:
+        s.activities[clock.n_doomed].slot_doomed = slot
+        clock.n_doomed += 1
+    a.doomed = DOOMED
+
+
+@jit
+def set_state(s, resource, on):
+    """Turn a host or a link on or off; its users are doomed."""
+    r = s.resources[resource]
+    r.on = on
+    if not on:
+        k = r.first
+        while k >= 0:
+            doom(s, s.nodes[k].slot)
+            k = s.nodes[k].next
+
+
+@jit
+def refresh_bound(s, slot, gamma):
+    """Largest rate of an activity: its own bound, the TCP window, one core for each host entry."""
+    a = s.activities[slot]
+    bound = a.own_bound
+    if gamma > 0.0 and a.latency_bytes > 0.0:
+        bound = min(bound, gamma / (2.0 * a.latency_bytes))
+    for k in range(a.nodes, a.nodes + a.n_nodes):
+        node = s.nodes[k]
+        one_core = s.resources[node.resource].one_core
+        if one_core == INFINITY:  # hosts come first
+            break
+        if node.usage > 0.0:
+            bound = min(bound, one_core / node.largest)
+    a.bound = bound
+
+
+@jit
+def set_speed(s, resource, factor, gamma):
+    """Availability of a host: capacity and single-core bounds follow."""
+    r = s.resources[resource]
+    r.one_core = r.peak * factor
+    # Bounds first: the activities are counted in again with them around the change of capacity.
+    k = r.first
+    while k >= 0:
+        if s.activities[s.nodes[k].slot].state == RUNNING:
+            refresh_bound(s, s.nodes[k].slot, gamma)
+        k = s.nodes[k].next
+    set_capacity(s, resource, r.cores * r.one_core)
+
+
+@jit
+def note_change(s, link):
+    """What is routed over a link holds no longer; see ``clock.changed``."""
+    clock = s.clock[0]
+    clock.changed = link if clock.changed in (NO_CHANGE, link) else SEVERAL_CHANGES
+
+
+@jit
+def apply_trace(s, number, o):
+    """Apply the next change of a trace and move on to the one after."""
+    t = s.traces[number]
+    value = s.trace_events[t.first + t.position].value
+    if t.kind == SPEED:
+        set_speed(s, t.resource, value, o.gamma)
+    elif t.kind == BANDWIDTH:
+        set_capacity(s, t.resource, value)
+        if o.flows:
+            note_change(s, t.resource)
+    elif t.kind == LATENCY:
+        s.resources[t.resource].latency = value
+        note_change(s, t.resource)
+    else:
+        set_state(s, t.resource, value > 0.0)
+    t.position += 1
+    if t.position == t.count:
+        t.position = 0
+        t.rounds += 1
+    set_next_date(s, number)
+
+
+@jit
+def set_next_date(s, number):
+    """Date of the next change of a trace: its position in this round."""
+    t = s.traces[number]
+    if t.rounds > 0 and t.period == INFINITY:
+        t.next_date = INFINITY
+        return
+    t.next_date = s.trace_events[t.first + t.position].date
+    if t.rounds > 0:
+        t.next_date += t.rounds * t.period
+
+
+@jit
+def catch_up(s, resource, o):
+    """Apply what the traces of a resource that nobody used have changed up to now."""
+    now = s.clock[0].now
+    number = s.resources[resource].traces
+    while number >= 0:
+        t = s.traces[number]
+        if t.queued < 0:
+            if t.next_date < now and t.period < INFINITY:
+                # Whole rounds are gone: only the last one can matter.
+                rounds = int((now - t.next_date) / t.period) - 1
+                if rounds > 0:
+                    t.rounds += rounds
+                    set_next_date(s, number)
+            while t.next_date <= now:
+                apply_trace(s, number, o)
+        number = t.next
+
+
+@jit
+def follow(s, first, count, o):
+    """Let the traces of the resources of elements stand in the queue, since they are used now."""
+    for k in range(first, first + count):
+        resource = s.elements[k].resource
+        r = s.resources[resource]
+        if r.users == 0 and r.traces >= 0:
+            catch_up(s, resource, o)
+            number = r.traces
+            while number >= 0:
+                t = s.traces[number]
+                if t.queued < 0 and t.next_date < INFINITY:
+                    push_date(s, t.next_date, TRACE, number)
+                number = t.next
+
+
+@jit
+def follow_live(s, o):
+    """At the beginning: apply what live traces say of date 0 and follow them."""
+    for number in range(s.traces.size):
+        t = s.traces[number]
+        if t.live == 1:
+            while t.next_date <= s.clock[0].now:
+                apply_trace(s, number, o)
+            if t.next_date < INFINITY:
+                push_date(s, t.next_date, TRACE, number)
+
+
+@jit
+def pass_trace(s, o):
+    """Apply the trace at the top of the queue, or leave it if nobody uses its resource."""
+    number = s.queue[0].number
+    t = s.traces[number]
+    remove_date(s, 0)
+    if t.live == 1 or s.resources[t.resource].users > 0:
+        apply_trace(s, number, o)
+        if t.next_date < INFINITY:
+            push_date(s, t.next_date, TRACE, number)
+
+
+@jit
+def pass_unused(s, date, o):
+    """Pass the traces at the top of the queue whose resources nobody uses, up to a date."""
+    while s.clock[0].n_queue > 0 and s.queue[0].kind == TRACE and s.queue[0].date <= date:
+        if s.resources[s.traces[s.queue[0].number].resource].users > 0:
+            break
+        pass_trace(s, o)
+
+
+@jit
+def apply_traces(s, date, o):
+    """Apply every change dated up to a date."""
+    while s.clock[0].n_queue > 0 and s.queue[0].kind == TRACE and s.queue[0].date <= date:
+        pass_trace(s, o)

@@ -1,0 +1,487 @@
+"""The driver of a core: owns its state, gives it what it lacks, hands on what it tells.
+
+It knows nobody above it. A front end either starts activities from Python and calls `advance`, or
+links the parts of the loop into a loop of its own and lets the driver `serve` what it asks for.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.core.changes import (
+    CANCEL_WAKE,
+    CATCH_UP,
+    RESUME,
+    SET_BANDWIDTH,
+    SET_SPEED,
+    STOP,
+    SUSPEND,
+    TURN_OFF,
+    TURN_ON,
+    change,
+    refresh_routed,
+    start_now,
+)
+from ptaskmodel.core.loop import advance, upcoming
+from ptaskmodel.core.patterns.network_models import NetworkModel, config_number
+from ptaskmodel.core.patterns.router import Router, Shape
+from ptaskmodel.core.patterns.table import Patterns
+from ptaskmodel.core.queues import push_wake
+from ptaskmodel.core.solving import code
+from ptaskmodel.core.state import (
+    CAPACITY,
+    DOOMED,
+    ENDED,
+    EVENT,
+    EVENTS_FULL,
+    FAILED,
+    FREE,
+    GROW_ACTIVITIES,
+    GROW_NODES,
+    GROW_WAKES,
+    NO_CHANGE,
+    OK,
+    ROUTES_CHANGED,
+    RUN,
+    SEVERAL_CHANGES,
+    UNROUTED,
+    UNSOLVED,
+    WOKE,
+    Options,
+    State,
+)
+from ptaskmodel.core.store import (
+    EVENTS,
+    new_state,
+    records,
+    room_for_activities,
+    room_for_events,
+    room_for_nodes,
+    room_for_wakes,
+    with_scratch,
+)
+from ptaskmodel.core.sub_system import sub_system
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.platform import Platform
+from ptaskmodel.sharing.problem import SharingProblem
+from ptaskmodel.sharing.rules import RULES, SOLVERS
+
+INFINITY = float("inf")
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+NOTHING_ELSE = nullcontext()
+NO_EVENTS = np.zeros(0, dtype=EVENT)
+NO_REALS, NO_INTEGERS = np.zeros(0), np.zeros(0, dtype=np.int64)
+
+
+class Listener(Protocol):
+    """Takes the stream of events, in order of date, in arrays of `state.EVENT` not to be changed.
+
+    Rates are constant between two RATE events of an owner.
+    """
+
+    def take(self, events: np.ndarray) -> None: ...
+
+    def forget(self, patterns: list[int]) -> None:
+        """These numbers will be given to other patterns; all events on them have been taken."""
+        ...
+
+
+class Core:
+    """Activities on the resources of a platform.
+
+    model: how communications become uses of links. solver: one of `sharing.rules.SOLVERS`. count: who counts as one
+    competitor on a shared link: each task, flow, or pair of hosts. optimise: off, every change
+    re-solves the whole system with nothing left out (for tests).
+
+    Raises SimulationError on an unknown option.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        model: NetworkModel,
+        solver: str,
+        count: str = "task",
+        optimise: bool = True,
+    ) -> None:
+        self.platform = platform
+        self.model = model
+        rule = _rule(solver, model.parallel)
+        self.state = new_state(platform, live_bandwidths=not model.parallel)
+        self.state.clock[0]["drops_slack"] = RULES[rule].skips_slack
+        repeats = RULES[rule].counts_repeats
+        self.router = Router(platform, model, count, repeats, self.state.resources)
+        n_hosts = len(platform.hosts)
+        self.state.resources["group"][n_hosts:] = self.router.clusters.owner
+        self.patterns = Patterns()
+        self.listeners: list[Listener] = []
+        self.options = Options(
+            solver=code(rule),
+            flows=not model.parallel,
+            gamma=model.tcp_gamma,
+            work_precision=config_number(platform.config, "precision/work-amount", 1e-5),
+            time_precision=config_number(platform.config, "precision/timing", 1e-9),
+            incremental=optimise,
+            fails_late=repeats or not model.parallel,
+            mode=RUN,
+            stop_on_end=False,
+            until=INFINITY,
+            pause_at=np.iinfo(np.int64).max,
+        )
+
+    # --- time -------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The current date, s."""
+        return float(self.state.clock[0]["now"])
+
+    @property
+    def events(self) -> int:
+        """Number of dates at which something happened."""
+        return int(self.state.clock[0]["events"])
+
+    def next_date(self) -> float:
+        """Date of the next event, s; inf if nothing will ever happen. Rates must be in force."""
+        with as_compiled():
+            return float(upcoming(self.state))
+
+    def advance(self, until: float = INFINITY) -> np.ndarray:
+        """Go to the first date at which an activity is over or somebody is woken, or to ``until``.
+
+        Returns the events on the way, as `state.EVENT` records. Their last date is that of the
+        core; without any, ``until`` was reached or nothing will ever happen.
+
+        Raises RouteError, SimulationError.
+        """
+        self.expect()
+        options = self.options._replace(until=until)
+        told = [self.hand_over()]
+        status = OK
+        while not _tells_an_end(told[-1]) and (status == OK or self.serve(status)):
+            with as_compiled():
+                status = advance(self.state, options)
+            told.append(self.hand_over())
+        return np.concatenate(told)
+
+    def expect(self) -> None:
+        """A new call of the loop: changes by traces may be expected to help those that starve."""
+        self.state.clock[0]["idle_traces"] = 0
+
+    # --- activities -------------------------------------------------------------------------
+
+    def find(self, shape: Shape) -> int:
+        """The pattern of a shape (see `Router.shape`); nobody holds a new one, nor is it routed."""
+        self.state, number = self.patterns.find(self.state, shape)
+        return number
+
+    def route(self, patterns: list[int]) -> None:
+        """Route those of the patterns that are not.
+
+        Raises RouteError where bytes have no way to go, SimulationError where a link on the way
+        cannot be simulated.
+        """
+        self.state = self.patterns.route(self.state, patterns, self.router)
+
+    def hold(self, pattern: int, by: int = 1) -> None:
+        """Keep a pattern although nothing runs on it, or (by -1) let it go."""
+        self.state.patterns["users"][pattern] += by
+
+    def has_idle_patterns(self) -> bool:
+        """Whether it is time to `reclaim` patterns."""
+        return self.patterns.n_elements > self.patterns.full_at
+
+    def reclaim(self) -> None:
+        """Free the patterns that nobody holds; the stream must have been handed over."""
+        gone = self.patterns.reclaim(self.state)
+        for listener in self.listeners:
+            listener.forget(gone)
+
+    def start(
+        self,
+        pattern: int,
+        amount: float = 1.0,
+        *,
+        weight: float = 1.0,
+        bound: float = INFINITY,
+        delay_s: float | None = None,
+        owner: int = 0,
+    ) -> int:
+        """Start an activity now: ``amount`` units of a pattern; returns its place.
+
+        bound: its largest rate, units/s. delay_s: what it waits for first, instead of the
+        pattern's latency. owner: what events call it. Its place is given to others when it is
+        over. Raises RouteError, SimulationError.
+        """
+        delay = np.nan if delay_s is None else delay_s
+        while True:
+            with as_compiled():
+                slot = start_now(
+                    self.state, pattern, amount, weight, bound, delay, owner, self.options
+                )
+            if slot >= 0:
+                return int(slot)
+            if slot == -2 - UNROUTED:
+                self.route([pattern])
+            else:
+                self.serve(int(-2 - slot))
+
+    def stop(self, slot: int) -> None:
+        """End an activity, whatever it is doing; no event tells it."""
+        self.change(STOP, slot)
+
+    def suspend(self, slot: int) -> None:
+        """Freeze an activity that waits or progresses."""
+        self.change(SUSPEND, slot)
+
+    def resume(self, slot: int) -> None:
+        """Let a suspended activity go on."""
+        self.change(RESUME, slot)
+
+    def wake(self, date_s: float, token: int) -> int:
+        """Ask for an event WOKE with that token at a date; returns the number of the wake-up."""
+        self.state = room_for_wakes(self.state, int(self.state.clock[0]["n_wakes"]) + 1)
+        return int(push_wake(self.state, date_s, token))
+
+    def cancel_wake(self, number: int) -> None:
+        """Forget a wake-up that has not come yet."""
+        self.change(CANCEL_WAKE, number)
+
+    def change(self, what: int, number: int, value: float = 0.0) -> None:
+        """One of the changes of `changes.change`."""
+        self.make_room_for_events(4)
+        with as_compiled():
+            change(self.state, what, number, float(value), self.options)
+
+    def set_capacity(self, resource: int, value: float) -> None:
+        """Change a bandwidth (B/s) or the availability of a host (a factor) from now on."""
+        self.change(
+            SET_SPEED if resource < len(self.platform.hosts) else SET_BANDWIDTH, resource, value
+        )
+        clock, record = self.state.clock[0], self.state.resources[resource]
+        event = self.state.events[clock["n_events"]]
+        event["date"], event["kind"], event["subject"] = clock["now"], CAPACITY, resource
+        event["value"] = record["capacity"]
+        clock["n_events"] += 1
+        if not self.model.parallel:
+            clock["changed"] = SEVERAL_CHANGES
+
+    def set_latency(self, link: int, latency_s: float) -> None:
+        """Change the latency of a link (its resource number) from now on, s."""
+        self.state.resources["latency"][link] = latency_s
+        self.state.clock[0]["changed"] = SEVERAL_CHANGES
+
+    def set_peak(self, host: int, speed_flops: float) -> None:
+        """Change the speed of the cores of a host from now on; its availability factor stays."""
+        self.change(CATCH_UP, host)
+        record = self.state.resources[host]
+        factor = record["one_core"] / record["peak"] if record["peak"] > 0.0 else 1.0
+        record["peak"] = speed_flops
+        self.set_capacity(host, factor)
+
+    def set_on(self, resource: int, on: bool) -> list[int]:
+        """Turn a resource on or off now; returns the owners of activities that this leaves lost.
+
+        They go on until their front end stops them.
+        """
+        self.change(TURN_ON if on else TURN_OFF, resource)
+        clock, activities = self.state.clock[0], self.state.activities
+        slots = activities["slot_doomed"][: clock["n_doomed"]]
+        lost = activities["owner"][slots[activities["doomed"][slots] == DOOMED]].tolist()
+        if not on:
+            activities["doomed"][slots] = 0
+            clock["n_doomed"] = 0
+        return lost if not on else []
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def capacities(self) -> FloatArray:
+        """The present capacity of every resource (flop/s, B/s), shape (hosts + links,)."""
+        traces = self.state.traces
+        if self.state.clock[0]["begun"]:
+            for resource in np.unique(traces["resource"][traces["queued"] < 0]).tolist():
+                self.change(CATCH_UP, resource)
+        return self.state.resources["capacity"].astype(np.float64)
+
+    def is_on(self, resource: int) -> bool:
+        """Whether a resource is on."""
+        self.change(CATCH_UP, resource)
+        return bool(self.state.resources["on"][resource])
+
+    def uses(self, patterns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """What patterns ask of resources: how many elements each has, resource and usage of all."""
+        return self.patterns.uses(self.state, patterns, self.router)
+
+    def resource_name(self, resource: int) -> tuple[str, str]:
+        """("host" or "link", name) of a resource: hosts are numbered first, then links."""
+        n = len(self.platform.hosts)
+        if resource < n:
+            return "host", self.platform.hosts[resource].name
+        return "link", self.platform.links[resource - n].name
+
+    # --- the stream -------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> None:
+        """Hand the stream of events to a listener from now on. No result changes."""
+        self.hand_over()
+        self.listeners.append(listener)
+        self.state.clock[0]["tells_rates"] = 1
+
+    def make_room_for_events(self, count: int) -> None:
+        """Let so many events be told from Python."""
+        self.state = room_for_events(self.state, int(self.state.clock[0]["n_events"]) + count)
+
+    def hand_over(self) -> np.ndarray:
+        """Give the events told since the last time to the listeners; returns them."""
+        n = int(self.state.clock[0]["n_events"])
+        if n == 0:
+            return NO_EVENTS
+        events = np.array(self.state.events[:n])
+        self.state.clock[0]["n_events"] = 0
+        for listener in self.listeners:
+            listener.take(events)
+        return events
+
+    # --- what the loop asks for -------------------------------------------------------------
+
+    def serve(self, status: int) -> bool:
+        """Do what a loop came back for; False if that is not the core's to do.
+
+        EVENTS_FULL: the stream was handed over. Raises as `route`.
+        """
+        state = self.state
+        argument = int(state.clock[0]["argument"])
+        if status == GROW_ACTIVITIES:
+            self.state = room_for_activities(state, len(state.activities) + 1)
+        elif status == GROW_NODES:
+            self.state = room_for_nodes(state, argument)
+        elif status == GROW_WAKES:
+            self.state = room_for_wakes(state, len(state.wakes) + 1)
+        elif status == UNSOLVED:
+            self._solve_hard()
+        elif status == ROUTES_CHANGED:
+            self._refresh_routes()
+        elif status == EVENTS_FULL:
+            self.state = room_for_events(state, int(state.clock[0]["n_events"]) + argument)
+        else:
+            return False
+        return True
+
+    def _solve_hard(self) -> None:
+        """The fast rungs of bmf failed on the sub-system laid out: take the slow, sure ones."""
+        from ptaskmodel.sharing.bmf_hard import bmf_hard
+
+        s = self.state
+        n, m = int(s.clock[0]["n_sub"]), int(s.clock[0]["m_sub"])
+        v = sub_system(s)
+        z = int(v.start[n])
+        problem = SharingProblem(
+            start=v.start[: n + 1].copy(),
+            resource=v.resource[:z].copy(),
+            usage=v.usage[:z].copy(),
+            share=v.share[:z].copy(),
+            capacity=v.capacity[:m].copy(),
+            fatpipe=s.flags[:m].copy(),
+            bound=v.bound[:n].copy(),
+            weight=v.weight[:n].copy(),
+        )
+        allocation = bmf_hard(problem)
+        v.rate[:n] = allocation.rates
+        v.limit[:n] = allocation.limits
+        v.level[:m] = INFINITY
+
+    def _refresh_routes(self) -> None:
+        """A latency or a bandwidth changed: route again, refresh the activities in progress."""
+        s = self.state
+        link = int(s.clock[0]["changed"])
+        s.clock[0]["changed"] = NO_CHANGE
+        self.patterns.forget_routes(s)
+        slots = range(int(s.clock[0]["n_slots"])) if link == SEVERAL_CHANGES else self._users(link)
+        active = np.array(slots, dtype=np.int64)
+        active = active[s.activities["state"][active] != FREE]
+        active = active[np.argsort(s.activities["owner"][active], kind="stable")]
+        self.route(np.unique(s.activities["pattern"][active]).tolist())
+        for slot in active.tolist():
+            refresh_routed(self.state, slot, self.options)
+
+    def _users(self, resource: int) -> list[int]:
+        """The activities on a resource."""
+        found = set()
+        k = int(self.state.resources["first"][resource])
+        while k >= 0:
+            found.add(int(self.state.nodes["slot"][k]))
+            k = int(self.state.nodes["next"][k])
+        return sorted(found)
+
+    # --- copies -----------------------------------------------------------------------------
+
+    def copy(self) -> Core:
+        """An independent core in the same state; listeners do not follow."""
+        twin = copy.copy(self)
+        twin.state = State(*(array.copy() for array in self.state))
+        twin._forget_listeners()
+        twin.router = self.router.on(twin.state.resources)
+        twin.patterns = self.patterns.copy()
+        return twin
+
+    def _forget_listeners(self) -> None:
+        self.listeners = []
+        self.state.clock[0]["tells_rates"] = 0
+        self.state.clock[0]["n_events"] = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what can be made again: routes found, scratch, the stream. No listener follows."""
+        kept = self.__dict__.copy()
+        del kept["router"], kept["listeners"]
+        kept["state"] = {
+            name: np.array(array)
+            for name, array in self.state._asdict().items()
+            if name not in ("reals", "integers", "events")
+        }
+        kept["router"] = self.router.count, self.router.repeats
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        arrays = {name: _as_kernels_take_it(array) for name, array in kept.pop("state").items()}
+        count, repeats = kept.pop("router")
+        self.__dict__.update(kept)
+        self.state = with_scratch(
+            State(reals=NO_REALS, integers=NO_INTEGERS, events=records(EVENTS, EVENT), **arrays)
+        )
+        self.router = Router(self.platform, self.model, count, repeats, self.state.resources)
+        self._forget_listeners()
+
+
+def _as_kernels_take_it(array: np.ndarray) -> np.ndarray:
+    if array.dtype.names is None:
+        return array
+    kept = records(len(array), array.dtype)
+    kept[:] = array
+    return kept
+
+
+def _tells_an_end(events: np.ndarray) -> bool:
+    return bool(np.isin(events["kind"], (ENDED, FAILED, WOKE)).any())
+
+
+def as_compiled() -> AbstractContextManager[None]:
+    """Lets interpreted kernels divide by zero without a word, as compiled ones do."""
+    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return NOTHING_ELSE
+    return np.errstate(divide="ignore", invalid="ignore", over="ignore")
+
+
+def _rule(solver: str, parallel: bool) -> str:
+    if solver not in SOLVERS:
+        raise SimulationError(f"solver {solver!r} is not known; choose one of {', '.join(SOLVERS)}")
+    if not parallel and solver == "maxmin":
+        return "flow-maxmin"
+    return solver

@@ -1,0 +1,187 @@
+"""The patterns of a core: works on hosts, each routed once whoever asks for it, freed by count."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.core.patterns.placement import Placement
+from ptaskmodel.core.patterns.router import Router, Row, Shape
+from ptaskmodel.core.state import State
+from ptaskmodel.core.store import enlarged
+from ptaskmodel.workload.works import DelayWork
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Patterns:
+    """The Python side of ``State.patterns``: shapes, and the places of their elements."""
+
+    shapes: list[Shape | None] = field(default_factory=list)
+    known: dict[tuple, int] = field(default_factory=dict)
+    free: list[int] = field(default_factory=list)
+    routed: list[int] = field(default_factory=list)  # those with elements, in their order
+    n_elements: int = 0
+    full_at: int = 1024  # number of elements at which to look for patterns that nobody holds
+
+    def copy(self) -> Patterns:
+        return Patterns(
+            self.shapes.copy(),
+            self.known.copy(),
+            self.free.copy(),
+            self.routed.copy(),
+            self.n_elements,
+            self.full_at,
+        )
+
+    def find(self, state: State, shape: Shape) -> tuple[State, int]:
+        """The pattern of a shape, new if there is none yet; nobody holds a new one."""
+        number = self.known.get(shape.key)
+        if number is None:
+            if self.free:
+                number = self.free.pop()
+                self.shapes[number] = shape
+            else:
+                number = len(self.shapes)
+                self.shapes.append(shape)
+                state = state._replace(patterns=enlarged(state.patterns, number + 1))
+            self.known[shape.key] = number
+            state.patterns[number] = (-1, 0, 0, 0.0, 0.0, 0.0, 1.0, np.inf)
+        return state, number
+
+    def route(self, state: State, numbers: list[int], router: Router) -> State:
+        """Route patterns: delays together, those inside a cluster together, others one by one.
+
+        Raises RouteError or SimulationError as `Router.route` does.
+        """
+        delays: list[int] = []
+        others: list[int] = []
+        for number in numbers:
+            if state.patterns["first"][number] < 0:
+                delay = isinstance(self._shape(number).work, DelayWork)
+                (delays if delay else others).append(number)
+        if delays:
+            state = self._route_delays(state, delays)
+        if len(others) > 1 and router.model.parallel:
+            placement = Placement.of([self._shape(k).hosts for k in others], router.clusters)
+            for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
+                group = np.flatnonzero(placement.cluster == cluster)
+                together = [others[k] for k in group.tolist()]
+                state = self._route_in_cluster(state, together, placement.part(group), router)
+        for number in others:
+            if state.patterns["first"][number] < 0:
+                row = router.route(self._shape(number))
+                state = self._write(state, number, row)
+        return state
+
+    def _shape(self, number: int) -> Shape:
+        shape = self.shapes[number]
+        assert shape is not None
+        return shape
+
+    def _write(self, state: State, number: int, row: Row) -> State:
+        count = len(row.resource)
+        state = self._with_room(state, count)
+        first = self.n_elements
+        elements = state.elements[first : first + count]
+        elements["resource"] = row.resource
+        elements["usage"] = row.usage
+        elements["share"] = row.share
+        elements["largest"] = row.largest
+        record = state.patterns[number]
+        record["first"], record["count"], record["amount"] = first, count, row.amount
+        record["latency"], record["latency_bytes"] = row.latency_s, row.latency_bytes
+        record["penalty"], record["bound"] = row.penalty, row.bound
+        self.n_elements += count
+        self.routed.append(number)
+        return state
+
+    def _route_delays(self, state: State, numbers: list[int]) -> State:
+        """Delays use nothing, but end if one of their hosts fails."""
+        hosts = [tuple(sorted(set(self._shape(number).hosts))) for number in numbers]
+        counts = np.fromiter(map(len, hosts), np.int64, len(hosts))
+        total = int(counts.sum())
+        state = self._with_room(state, total)
+        first = self.n_elements
+        elements = state.elements[first : first + total]
+        elements[:] = 0
+        elements["resource"] = np.fromiter(itertools.chain.from_iterable(hosts), np.int64, total)
+        state.patterns["first"][numbers] = first + np.cumsum(counts) - counts
+        state.patterns["count"][numbers] = counts
+        self.n_elements += total
+        self.routed += numbers
+        return state
+
+    def _route_in_cluster(
+        self, state: State, numbers: list[int], placement: Placement, router: Router
+    ) -> State:
+        state = self._with_room(state, 8 * len(placement.hosts))
+        self.n_elements = router.route_together(
+            placement,
+            [self._shape(number).work for number in numbers],  # type: ignore[misc]
+            [self._shape(number).competitors for number in numbers],
+            state.patterns,
+            numbers,
+            state.elements,
+            self.n_elements,
+        )
+        first = state.patterns["first"]
+        self.routed += [number for number in numbers if first[number] >= 0]
+        return state
+
+    def _with_room(self, state: State, count: int) -> State:
+        return state._replace(elements=enlarged(state.elements, self.n_elements + count))
+
+    def forget_routes(self, state: State) -> None:
+        """Every pattern must be routed again before somebody starts on it: routes changed."""
+        state.patterns["first"][self.routed] = -1
+        self.routed.clear()
+        self.n_elements = 0
+
+    def reclaim(self, state: State) -> list[int]:
+        """Free the patterns that nobody holds and close the gaps that they leave."""
+        users = state.patterns["users"][: len(self.shapes)]
+        gone = [k for k in np.flatnonzero(users == 0).tolist() if self.shapes[k] is not None]
+        for number in gone:
+            del self.known[self._shape(number).key]
+            self.shapes[number] = None
+        self.free += reversed(gone)
+        routed = np.array(self.routed, dtype=np.int64)
+        routed = routed[users[routed] > 0]
+        state.patterns["first"][gone] = -1
+        place = self._places(state, routed)
+        state.elements[: len(place)] = state.elements[place]
+        counts = state.patterns["count"][routed]
+        state.patterns["first"][routed] = np.cumsum(counts) - counts
+        self.routed = routed.tolist()
+        self.n_elements = len(place)
+        self.full_at = 2 * self.n_elements + 1024
+        return gone
+
+    @staticmethod
+    def _places(state: State, numbers: IntArray) -> IntArray:
+        """Places of the elements of routed patterns, one after the other."""
+        first, counts = state.patterns["first"][numbers], state.patterns["count"][numbers]
+        before = np.cumsum(counts) - counts
+        return np.arange(int(counts.sum())) + np.repeat(first - before, counts)
+
+    def uses(
+        self, state: State, numbers: IntArray, router: Router
+    ) -> tuple[IntArray, IntArray, FloatArray]:
+        """What patterns ask: number of elements of each, then resource and usage of all."""
+        first = state.patterns["first"][numbers]
+        if (first >= 0).all():
+            place = self._places(state, numbers)
+            counts = state.patterns["count"][numbers]
+            return counts, state.elements["resource"][place], state.elements["usage"][place]
+        rows = [router.route(self._shape(number)) for number in numbers.tolist()]
+        return (
+            np.array([len(row.resource) for row in rows], dtype=np.int64),
+            np.concatenate([row.resource for row in rows]),
+            np.concatenate([row.usage for row in rows]),
+        )

@@ -1,0 +1,208 @@
+"""Takes tasks in: checks and names them, hangs each on those it waits for, and keeps them."""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from ptaskmodel.core.driver import Core
+from ptaskmodel.core.store import enlarged
+from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
+from ptaskmodel.simulation.loop import finish
+from ptaskmodel.simulation.programs import Programs
+from ptaskmodel.simulation.state import (
+    COMPLETED,
+    DEPENDENCY_FAILED,
+    READY,
+    WAITING,
+    Tasks,
+    new_tasks,
+    task_template,
+)
+from ptaskmodel.workload.tasks import Task
+
+INFINITY = float("inf")
+# Stages routed ahead when the loop asks for one: fewer returns to Python.
+AHEAD_TASKS = 2048
+
+
+class Intake:
+    """The tasks of a simulation: the arrays that the loop works on, and their Python side."""
+
+    def __init__(self, core: Core) -> None:
+        self.arrays: Tasks = new_tasks()
+        self.programs = Programs()
+        self.facts: list[Task] = []
+        self.ids: list[str] = []
+        self.index: dict[str, int] = {}
+        self.host_index = {host.name: host.index for host in core.platform.hosts}
+        self._routed_to = 0  # tasks whose first stage has been routed ahead
+
+    def copy(self) -> Intake:
+        """An independent copy."""
+        twin = Intake.__new__(Intake)
+        twin.arrays = Tasks(*(array.copy() for array in self.arrays))
+        twin.programs = self.programs.copy()
+        twin.facts = self.facts.copy()
+        twin.ids = self.ids.copy()
+        twin.index = self.index.copy()
+        twin.host_index = self.host_index
+        twin._routed_to = self._routed_to
+        return twin
+
+    def add(self, tasks: list[Task], core: Core) -> range:
+        """Add tasks; returns their numbers.
+
+        Raises PlatformError for an unknown host, WorkloadError for an id that is taken, an
+        ``after`` that is no task, or a circle of them; nothing has been added then.
+        """
+        first = len(self.facts)
+        hosts = [self._host_numbers(task, core) for task in tasks]
+        self._name(tasks)
+        try:
+            waits = self._dependencies(tasks, first)
+        except WorkloadError:
+            self._forget(first)
+            raise
+        self._register(tasks, hosts, first)
+        self._chain(waits, core)
+        return range(first, len(self.facts))
+
+    def _host_numbers(self, task: Task, core: Core) -> tuple[int, ...]:
+        try:
+            return tuple(map(self.host_index.__getitem__, task.hosts))
+        except KeyError as missing:
+            name = "" if task.id is None else f"task {task.id!r}: "
+            try:
+                core.platform.host(missing.args[0])
+            except PlatformError as error:
+                raise PlatformError(f"{name}{error}") from None
+            raise
+
+    def _name(self, tasks: Sequence[Task]) -> None:
+        first = len(self.facts)
+        for k, task in enumerate(tasks, start=first):
+            name = str(k) if task.id is None else task.id
+            if self.index.setdefault(name, k) != k:
+                self.ids.append(name)
+                self._forget(first)
+                raise WorkloadError(f"task {name!r}: the id is taken; give each task its own")
+            self.ids.append(name)
+
+    def _forget(self, first: int) -> None:
+        for k, name in enumerate(self.ids[first:], start=first):
+            if self.index.get(name) == k:
+                del self.index[name]
+        del self.ids[first:]
+
+    def _dependencies(self, tasks: Sequence[Task], first: int) -> list[tuple[int, list[int]]]:
+        """(task, those that it waits for) of the tasks that wait for others."""
+        found = []
+        for k, task in enumerate(tasks, start=first):
+            if task.after:
+                before = []
+                for name in task.after:
+                    if name not in self.index:
+                        raise WorkloadError(
+                            f"task {self.ids[k]!r}: after {name!r}, which is not the id of a task"
+                        )
+                    before.append(self.index[name])
+                found.append((k, before))
+        try:
+            graphlib.TopologicalSorter(dict(found)).prepare()
+        except graphlib.CycleError as error:
+            raise WorkloadError(
+                f"task {self.ids[error.args[1][0]]!r}: waits for itself through its `after` list"
+            ) from None
+        return found
+
+    def _register(
+        self, tasks: Sequence[Task], hosts: Sequence[tuple[int, ...]], first: int
+    ) -> None:
+        last = first + len(tasks)
+        find = self.programs.find
+        programs = [
+            find(task.work, where, task.competitors)
+            for task, where in zip(tasks, hosts, strict=True)
+        ]
+        arrays = self.programs.enter(self.arrays)
+        arrays = arrays._replace(tasks=enlarged(arrays.tasks, last))
+        self.arrays = arrays
+        users = arrays.programs["users"]
+        if len(programs) == 1:
+            users[programs[0]] += 1
+        else:
+            np.add.at(users, programs, 1)
+        records = arrays.tasks[first:last]
+        records[:] = task_template()[0]
+        records["start"] = [task.start_s for task in tasks]
+        records["weight"] = [task.weight for task in tasks]
+        records["walltime"] = [
+            INFINITY if task.walltime_s is None else task.walltime_s for task in tasks
+        ]
+        records["rate_bound"] = [
+            INFINITY if task.rate_bound is None else task.rate_bound for task in tasks
+        ]
+        records["program"] = programs
+        arrays.counts[0]["n_tasks"] = last
+        self.facts.extend(tasks)
+
+    def _chain(self, waits: Sequence[tuple[int, list[int]]], core: Core) -> None:
+        """Hang each task on those that it waits for."""
+        counts = self.arrays.counts[0]
+        size = int(counts["n_followers"]) + sum(len(before) for _, before in waits)
+        self.arrays = self.arrays._replace(followers=enlarged(self.arrays.followers, size + 1))
+        tasks, followers = self.arrays.tasks, self.arrays.followers
+        for task, before in waits:
+            for other in before:
+                if tasks["released"][other]:
+                    if tasks["state"][other] != COMPLETED:
+                        self.finish(task, int(DEPENDENCY_FAILED), core)
+                        break
+                    continue
+                place = int(counts["n_followers"])
+                tasks["waits_for"][task] += 1
+                followers[place] = (task, tasks["followers"][other])
+                tasks["followers"][other] = place
+                counts["n_followers"] += 1
+
+    def finish(self, task: int, state: int, core: Core) -> None:
+        """End a task now, in a final state."""
+        core.make_room_for_events(4)
+        finish(core.state, self.arrays, task, state)
+
+    def route(self, task: int, core: Core) -> None:
+        """Route the stage that a task needs, and the first stages of those added after it.
+
+        Raises RouteError or SimulationError, with the id of the task.
+        """
+        if core.has_idle_patterns():
+            self.programs.release(self.arrays, core)
+            core.reclaim()
+        arrays = self.arrays
+        record = arrays.tasks[task]
+        stage = int(arrays.programs["first"][record["program"]] + record["stage"])
+        try:
+            self.programs.route(arrays, core, [stage])
+        except (PlatformError, SimulationError) as error:
+            raise type(error)(f"task {self.ids[task]!r}: {error}") from None
+        first = max(task + 1, self._routed_to)
+        self._routed_to = min(first + AHEAD_TASKS, len(self.facts))
+        if first >= self._routed_to:
+            return
+        records = arrays.tasks[first : self._routed_to]
+        waiting = np.isin(records["state"], (WAITING, READY)) & np.isnan(records["started"])
+        stages = np.unique(arrays.programs["first"][records["program"][waiting]])
+        try:
+            self.programs.route(arrays, core, stages.tolist())
+        except (PlatformError, SimulationError):
+            # Whoever needs that stage will say so, by name.
+            self._routed_to = first
+
+    def stage_amount(self, task: int) -> float:
+        """Units of the stage that a task is at."""
+        record = self.arrays.tasks[task]
+        stage = self.arrays.programs["first"][record["program"]] + record["stage"]
+        return float(self.arrays.stages["amount"][stage])

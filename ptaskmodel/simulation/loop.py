@@ -1,0 +1,126 @@
+"""The compiled loop of tasks: it links the parts of the core's, with the life of tasks between.
+
+What the core says of a date (see `core.loop`) goes on, for tasks:
+
+2. a start date that has come queues its task; the end of a delay or a latency may end a stage;
+5. walltimes kill; followers are released, queued stages begin (in the order of becoming ready).
+"""
+
+from __future__ import annotations
+
+from ptaskmodel.core.availability import follow_live
+from ptaskmodel.core.life import share
+from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
+from ptaskmodel.core.queues import has_room_for_wake
+from ptaskmodel.core.state import (
+    DONE,
+    GROW_WAKES,
+    NO_CHANGE,
+    NOTHING,
+    OK,
+    ROUTES_CHANGED,
+    SOME_ENDED,
+    STEP,
+    WAKE,
+)
+from ptaskmodel.jit import entry, jit
+from ptaskmodel.simulation.life import (
+    begin_ready,
+    end_stage,
+    end_task,
+    queue_at_start_date,
+    woken,
+)
+from ptaskmodel.simulation.state import ENDED, FAILED, WAITING, WALLTIME
+
+
+@jit
+def admit(s, t):
+    """Let new tasks wait for their date or begin; OK or what is missing."""
+    counts = t.counts[0]
+    while counts.n_admitted < counts.n_tasks:
+        record = t.tasks[counts.n_admitted]
+        if record.state == WAITING and record.waits_for == 0:
+            if not has_room_for_wake(s):
+                return GROW_WAKES
+            queue_at_start_date(s, t, counts.n_admitted)
+        counts.n_admitted += 1
+    return OK
+
+
+@jit
+def process(s, t, o):
+    """Everything that happens at this date, up to the queueing of what begins."""
+    first_killed = NOTHING
+    last_killed = NOTHING
+    while True:
+        kind = due(s, o.time_precision)
+        if kind == NOTHING:
+            break
+        number = s.clock[0].argument
+        if kind == WAKE:
+            if woken(s, t, number):
+                t.tasks[number].next_killed = NOTHING
+                if last_killed >= 0:
+                    t.tasks[last_killed].next_killed = number
+                else:
+                    first_killed = number
+                last_killed = number
+        else:
+            share(s, number, o.gamma)
+            if s.activities[number].state == DONE:
+                end_stage(s, t, s.activities[number].owner)
+    while True:
+        slot = finished(s, o)
+        if slot < 0:
+            break
+        end_stage(s, t, s.activities[slot].owner)
+    clock = s.clock[0]
+    n = clock.n_doomed
+    clock.n_doomed = 0
+    for i in range(n):
+        slot = listed_as_doomed(s, i)
+        if slot >= 0:
+            end_task(s, t, s.activities[slot].owner, FAILED)
+    while first_killed >= 0:
+        if t.tasks[first_killed].state < ENDED:
+            end_task(s, t, first_killed, WALLTIME)
+        first_killed = t.tasks[first_killed].next_killed
+
+
+@entry
+def run(s, t, o):
+    """Advance until something needs Python or ``until`` is reached; returns why.
+
+    Everything that it leaves undone is in the state: calling it again goes on where it was.
+    """
+    clock = s.clock[0]
+    status = admit(s, t)
+    if status != OK:
+        return status
+    if clock.begun == 0:
+        clock.begun = 1
+        follow_live(s, o)
+    while True:
+        if clock.changed != NO_CHANGE:
+            return ROUTES_CHANGED
+        status = begin_ready(s, t, o)
+        if status != OK:
+            return status
+        if o.stop_on_end and t.counts[0].n_ended > t.counts[0].n_told:
+            return SOME_ENDED
+        status = settle(s, o)
+        if status != OK:
+            return status
+        status = go_on(s, o)
+        if status != OK:
+            return status
+        process(s, t, o)
+        if o.mode == STEP:
+            clock.stepping = 1
+
+
+@entry
+def finish(s, t, task, state):
+    """End a task from Python, in a final state (there is room in the stream)."""
+    end_task(s, t, task, state)

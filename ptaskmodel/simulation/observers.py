@@ -1,0 +1,53 @@
+"""Observers: told of tasks that start and end, and of every date."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptaskmodel.core.state import ENDED, STARTED
+from ptaskmodel.simulation.refs import TaskRef
+
+if TYPE_CHECKING:
+    from ptaskmodel.simulation.simulation import Simulation
+
+
+class Observer:
+    """Told of what happens; does nothing. Override what you need.
+
+    `stepped` comes after every date at which something happened, with the new rates in force.
+    At one date, ends are told before starts.
+    """
+
+    def task_started(self, task: TaskRef) -> None: ...
+
+    def task_ended(self, task: TaskRef) -> None: ...
+
+    def stepped(self, simulation: Simulation) -> None: ...
+
+
+class Watch:
+    """The observers of a simulation, and what they have not been told yet."""
+
+    def __init__(self) -> None:
+        self.observers: list[Observer] = []
+        self._started: list[int] = []
+        self._ended: list[int] = []
+
+    def take(self, events: np.ndarray) -> None:
+        """Note which tasks started and ended."""
+        kinds, subjects = events["kind"], events["subject"]
+        self._started += subjects[kinds == STARTED].tolist()
+        self._ended += subjects[kinds == ENDED].tolist()
+
+    def tell(self, simulation: Simulation) -> None:
+        """Tell the observers what ended, then what started, since the last time."""
+        started, ended = sorted(self._started), self._ended
+        self._started, self._ended = [], []
+        for observer in tuple(self.observers):
+            for k in ended:
+                observer.task_ended(TaskRef(simulation, k))
+            for k in started:
+                observer.task_started(TaskRef(simulation, k))
+            observer.stepped(simulation)
