@@ -16,6 +16,7 @@ import numpy as np
 from ptaskmodel.batch.metrics import ran
 from ptaskmodel.batch.simulator import Schedule
 from ptaskmodel.batch.state import KILLED, WALLTIME
+from ptaskmodel.core.state import RATE
 from ptaskmodel.platform.model import FATPIPE
 
 if TYPE_CHECKING:
@@ -49,19 +50,25 @@ class Neighbours:
         hosts = len(simulation.platform.hosts)
         links = simulation.platform.links
         self._private = {hosts + link.index for link in links if link.policy == FATPIPE}
-        simulation.log_rates(self._take)
+        simulation.listen(self)
 
-    def _take(self, records: np.ndarray) -> None:
+    def take(self, events: np.ndarray) -> None:
         """Changes of rates in order of date; those of one date happen together."""
-        records = records[records["task"] >= 0]
-        if not len(records):
+        rates = events[events["kind"] == RATE]
+        if not len(rates):
             return
-        cuts = np.flatnonzero(np.diff(records["time"])) + 1
-        for group in np.split(records, cuts):
-            self._change(float(group["time"][0]), group.tolist())
+        cuts = np.flatnonzero(np.diff(rates["date"])) + 1
+        for group in np.split(rates, cuts):
+            fields = (group[name].tolist() for name in ("subject", "pattern", "value", "limit"))
+            self._change(float(group["date"][0]), list(zip(*fields, strict=True)))
+
+    def forget(self, patterns: list[int]) -> None:
+        """These numbers will be given to other patterns."""
+        for pattern in patterns:
+            self._rows.pop(pattern, None)
 
     def _change(self, date: float, records: Sequence[tuple]) -> None:
-        rows = [self._row(stage, rate) for _, stage, _, rate, _ in records]
+        rows = [self._row(pattern, rate) for _, pattern, rate, _ in records]
         changed = {record[0] for record in records}
         touched = [self._running[task].row for task in changed if task in self._running] + rows
         limits = {phase.limit for phase in self._running.values()}
@@ -69,7 +76,7 @@ class Neighbours:
         for task, phase in self._running.items():
             if task in changed or phase.limit in affected:
                 self._charge(task, phase, date)
-        for (task, _, _, rate, limit), row in zip(records, rows, strict=True):
+        for (task, _, rate, limit), row in zip(records, rows, strict=True):
             if rate > 0:
                 self._running[task] = _Phase(row, rate, limit, date)
             else:
@@ -92,19 +99,18 @@ class Neighbours:
                 key = task, other
                 self.charges[key] = self.charges.get(key, 0.0) + passed * use / total
 
-    def _row(self, stage: int, rate: float) -> dict[int, float]:
-        """What a stage asks of each resource."""
+    def _row(self, pattern: int, rate: float) -> dict[int, float]:
+        """What a pattern asks of each resource."""
         if rate <= 0:
             return {}
-        if stage not in self._rows:
-            row = self._simulation.stage_row(stage)
+        if pattern not in self._rows:
+            _, resources, usages = self._simulation.core.uses(np.array([pattern]))
             merged: dict[int, float] = {}
-            pairs = zip(row.resource.tolist(), row.usage.tolist(), strict=True)
-            for resource, usage in pairs:
+            for resource, usage in zip(resources.tolist(), usages.tolist(), strict=True):
                 if usage > 0:
                     merged[resource] = merged.get(resource, 0.0) + usage
-            self._rows[stage] = merged
-        return self._rows[stage]
+            self._rows[pattern] = merged
+        return self._rows[pattern]
 
 
 def lost_seconds(

@@ -149,6 +149,11 @@ class Core:
         """Number of dates at which something happened."""
         return int(self.state.clock[0]["events"])
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything has been simulated: what traces say of date 0 applies then."""
+        return bool(self.state.clock[0]["begun"])
+
     def next_date(self) -> float:
         """Date of the next event, s; inf if nothing will ever happen. Rates must be in force."""
         with as_compiled():
@@ -269,7 +274,7 @@ class Core:
         clock, record = self.state.clock[0], self.state.resources[resource]
         event = self.state.events[clock["n_events"]]
         event["date"], event["kind"], event["subject"] = clock["now"], CAPACITY, resource
-        event["value"] = record["capacity"]
+        event["value"], event["amount"] = record["capacity"], record["peak"]
         clock["n_events"] += 1
         if not self.model.parallel:
             clock["changed"] = SEVERAL_CHANGES

@@ -47,7 +47,10 @@ def _lasted(ref: TaskRef) -> float:
 
 
 def _changes_by_itself(simulation: Simulation) -> bool:
-    return bool(len(simulation._s.profiles))
+    hosts, links = simulation.platform.hosts, simulation.platform.links
+    return any(host.speed_trace or host.state_trace for host in hosts) or any(
+        link.bandwidth_trace or link.latency_trace or link.state_trace for link in links
+    )
 
 
 def _empty(simulation: Simulation) -> Simulation:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.state import LIMIT_NOTHING
+from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.simulation import Simulation
@@ -29,45 +29,48 @@ class Capacities:
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+        core = simulation.core
         self._n_hosts = len(simulation.platform.hosts)
-        self.now: FloatArray = simulation._s.resources["capacity"].astype(np.float64)
+        self.now: FloatArray = core.capacities()
+        resources = core.state.resources
+        self._cores: FloatArray = resources["cores"].astype(np.float64)
+        self._peak: FloatArray = resources["peak"].astype(np.float64)
         # By resource that changes: dates and the capacities from then on.
         self._history: dict[int, tuple[list[float], list[float]]] = {}
         self._changing = np.zeros(len(self.now), dtype=np.bool_)
-        self._coming = list(self._traces())
+        self._begun = core.has_begun
+        self._coming = list(self._traces(simulation))
         heapq.heapify(self._coming)
 
-    def _traces(self) -> Iterator[Coming]:
+    def _traces(self, simulation: Simulation) -> Iterator[Coming]:
         """The next change of each resource that has a trace."""
-        platform = self._simulation.platform
+        platform = simulation.platform
         found = [(host.index, host.speed_trace) for host in platform.hosts]
         found += [(self._n_hosts + link.index, link.bandwidth_trace) for link in platform.links]
-        begun, now = bool(self._simulation._s.clock[0]["begun"]), self._simulation.now
+        begun, now = self._begun, simulation.now
         for resource, trace in found:
             if trace is not None:
                 events = trace.events(now if begun else 0.0)
                 yield from _next(resource, (e for e in events if not begun or e[0] > now))
 
-    def advance(self, date: float) -> list[tuple[int, int, float, float, int]]:
-        """Apply the events of traces up to a date, s; returns them as `state.LOG` records."""
+    def advance(self, date: float) -> np.ndarray:
+        """Apply the events of traces up to a date, s; returns them as `core.state.EVENT` records."""
         changes = []
         while self._coming and self._coming[0][0] <= date:
             when, resource, value, events = heapq.heappop(self._coming)
             if resource < self._n_hosts:
-                record = self._simulation._s.resources[resource]
-                value = float(record["cores"]) * (float(record["peak"]) * value)
+                value = float(self._cores[resource] * (self._peak[resource] * value))
             self._note(resource, when, value)
-            changes.append((-1, resource, when, value, int(LIMIT_NOTHING)))
+            changes.append((when, CAPACITY, resource, value, -1, 0.0, LIMIT_NOTHING))
             for coming in _next(resource, events):
                 heapq.heappush(self._coming, coming)
-        return changes
+        return np.array(changes, dtype=EVENT)
 
-    def set(self, resource: int, date: float) -> None:
-        """The capacity of a resource was just set by hand."""
-        if self._simulation._s.clock[0]["begun"]:
-            self.advance(date)
-        self._note(resource, date, float(self._simulation._s.resources["capacity"][resource]))
+    def set(self, event: np.void) -> None:
+        """A capacity was set by hand, as a CAPACITY event says."""
+        resource = int(event["subject"])
+        self._peak[resource] = event["amount"]
+        self._note(resource, float(event["date"]), float(event["value"]))
 
     def _note(self, resource: int, date: float, value: float) -> None:
         if not self._changing[resource]:

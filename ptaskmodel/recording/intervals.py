@@ -1,4 +1,4 @@
-"""Turns the changes of rates that a simulation logs into intervals of use, in bounded memory.
+"""Turns the stream of events of a simulation into intervals of use, in bounded memory.
 
 Between two changes everything is constant, so these intervals are exact: nothing is sampled.
 """
@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.state import LIMIT_BOUND, LIMIT_DELAY, LIMIT_NOTHING, LOG
+from ptaskmodel.core.state import (
+    CAPACITY,
+    ENDED,
+    EVENT,
+    LIMIT_BOUND,
+    LIMIT_DELAY,
+    LIMIT_NOTHING,
+    RATE,
+)
 from ptaskmodel.recording.capacities import Capacities
 
 if TYPE_CHECKING:
@@ -66,9 +74,9 @@ class Listener(Protocol):
     def begin(self, recorder: Recorder) -> None:
         """Called once, before anything is recorded."""
 
-    def changes(self, records: np.ndarray) -> None:
-        """`state.LOG` records, in order of time, with the changes of capacities by profiles and
-        a last record for every task that ended.
+    def changes(self, events: np.ndarray) -> None:
+        """`core.state.EVENT` records in order of date: RATE, CAPACITY (by hand or by traces), ENDED
+        (the rate of the task is 0 from then on; no RATE says so).
         """
 
     def phases(self, phases: Phases) -> None: ...
@@ -94,10 +102,11 @@ class Recorder:
         self.capacities = Capacities(simulation)
         self._gathered: list[np.ndarray] = []
         self._n_gathered = 0
-        self._open = np.zeros(0, dtype=LOG)
+        # By task: the last RATE, as long as it lasts.
+        self._open = np.zeros(0, dtype=EVENT)
         for listener in self.listeners:
             listener.begin(self)
-        simulation.log_rates(self._take)
+        simulation.listen(self)
 
     def __enter__(self) -> Recorder:
         return self
@@ -113,97 +122,109 @@ class Recorder:
 
     def close(self) -> None:
         """Hand over what is left, up to the current date."""
-        self._look()
+        self._look(self.simulation.now)
         left = self._open[self._open["limit"] != LIMIT_NOTHING]
-        left = left[left["stage"] >= 0]
+        left = left[left["pattern"] >= 0]
         self._hand_over(left, np.full(len(left), self.simulation.now))
         for listener in self.listeners:
             listener.end()
 
-    def finished(self, tasks: IntArray) -> FloatArray:
-        """Dates at which tasks ended, s; nan for those that have not."""
-        return self.simulation._s.activities["finished"][tasks]
+    def take(self, events: np.ndarray) -> None:
+        """Take a part of the stream (see `core.driver.Listener`)."""
+        by_hand = np.flatnonzero(events["kind"] == CAPACITY).tolist()
+        for first, last in zip([-1, *by_hand], [*by_hand, len(events)], strict=True):
+            self._gather(events[first + 1 : last])
+            if last < len(events):
+                event = events[last]
+                self._look(float(event["date"]))
+                self.capacities.set(event)
+                for listener in self.listeners:
+                    listener.changes(events[last : last + 1])
 
-    def _take(self, records: np.ndarray) -> None:
-        if records["task"][0] < 0:
-            self._look()
-            self.capacities.set(int(records["stage"][0]), float(records["time"][0]))
-            for listener in self.listeners:
-                listener.changes(records)
-            return
-        self._gathered.append(records)
-        self._n_gathered += len(records)
+    def forget(self, patterns: list[int]) -> None:
+        """These numbers will be given to other patterns."""
+        self._look(self.simulation.now)
+        self.rows.forget(patterns)
+
+    def _gather(self, events: np.ndarray) -> None:
+        self._gathered.append(events[np.isin(events["kind"], (RATE, ENDED))])
+        self._n_gathered += len(events)
         if self._n_gathered >= GATHERED:
-            self._look()
+            self._look(self.simulation.now)
 
-    def _look(self) -> None:
-        """Make intervals of the changes gathered."""
-        records = np.concatenate([np.zeros(0, dtype=LOG), *self._gathered])
+    def _look(self, date: float) -> None:
+        """Make intervals of the changes gathered, none of them after a date, s."""
+        records = self._known(np.concatenate([np.zeros(0, dtype=EVENT), *self._gathered]))
         self._gathered, self._n_gathered = [], 0
-        self.rows.find(np.unique(records["stage"][records["rate"] > 0.0]))
-        if len(records):
-            self._enlarge(int(records["task"].max()) + 1)
-        changed = self.capacities.advance(self.simulation.now)
+        self.rows.find(np.unique(records["pattern"][records["value"] > 0.0]))
+        changed = self.capacities.advance(date)
         self._blame_hosts(records)
-        records = np.concatenate([records, self._ends(records)])
-        everything = np.concatenate([np.array(changed, dtype=LOG), records])
-        everything = everything[np.argsort(everything["time"], kind="stable")]
+        everything = np.concatenate([changed, records])
+        everything = everything[np.argsort(everything["date"], kind="stable")]
         for listener in self.listeners if len(everything) else ():
             listener.changes(everything)
-        tasks = np.unique(records["task"])
+        tasks = np.unique(records["subject"])
         before = self._open[tasks]
-        both = np.concatenate([before[before["stage"] >= 0], records])
-        both = both[np.argsort(both["task"], kind="stable")]
-        last = np.append(both["task"][1:] != both["task"][:-1], True)[: len(both)]
+        both = np.concatenate([before[before["pattern"] >= 0], records])
+        both = both[np.argsort(both["subject"], kind="stable")]
+        last = np.append(both["subject"][1:] != both["subject"][:-1], True)[: len(both)]
         self._open[tasks] = both[last]
         starts = np.flatnonzero(~last)
-        self._hand_over(both[starts], both["time"][starts + 1])
+        self._hand_over(both[starts], both["date"][starts + 1])
         self.capacities.forget(self._oldest_open())
+
+    def _known(self, events: np.ndarray) -> np.ndarray:
+        """The events without ends of tasks that never had a rate, nor stops of those that end."""
+        if not len(events):
+            return events
+        self._enlarge(int(events["subject"].max()) + 1)
+        rates, ends = events["kind"] == RATE, events["kind"] == ENDED
+        subject = events["subject"]
+        known = self._open["pattern"] >= 0
+        known[subject[rates]] = True
+        over = np.full(len(self._open), np.nan)
+        over[subject[ends]] = events["date"][ends]
+        stops = (events["limit"] == LIMIT_NOTHING) & (events["value"] == 0.0)
+        kept = np.where(rates, ~(stops & (over[subject] == events["date"])), known[subject])
+        events = events[kept]
+        ends = events["kind"] == ENDED
+        events["value"][ends] = 0.0
+        events["pattern"][ends], events["limit"][ends] = NONE, LIMIT_NOTHING
+        return events
 
     def _blame_hosts(self, records: np.ndarray) -> None:
         """Where a task's own bound is all that a host has, let the host be what limits it."""
-        own = np.flatnonzero((records["limit"] == LIMIT_BOUND) & (records["rate"] > 0.0))
-        place, resource, usage = self.rows.expand(records["stage"][own])
+        own = np.flatnonzero((records["limit"] == LIMIT_BOUND) & (records["value"] > 0.0))
+        place, resource, usage = self.rows.expand(records["pattern"][own])
         hosts = np.flatnonzero(resource < self.names.n_hosts)
         which, resource, usage = own[place[hosts]], resource[hosts], usage[hosts]
-        capacity = self.capacities.at(resource, records["time"][which])
-        full = usage * records["rate"][which] >= capacity * (1.0 - 1e-9)
+        capacity = self.capacities.at(resource, records["date"][which])
+        full = usage * records["value"][which] >= capacity * (1.0 - 1e-9)
         # In reverse, so that the first host is the one that stays.
         records["limit"][which[full][::-1]] = resource[full][::-1]
 
-    def _ends(self, records: np.ndarray) -> np.ndarray:
-        """Records for the tasks that ended without one, because they were not progressing."""
-        now = self._open.copy()
-        now[records["task"]] = records  # the last of each task stays
-        tasks = np.flatnonzero((now["stage"] >= 0) & (now["limit"] != LIMIT_NOTHING))
-        tasks = tasks[~np.isnan(self.finished(tasks))]
-        ends = now[tasks]
-        ends["time"] = self.finished(tasks)
-        ends["rate"], ends["limit"] = 0.0, LIMIT_NOTHING
-        return ends
-
     def _enlarge(self, tasks: int) -> None:
         if tasks > len(self._open):
-            larger = np.zeros(max(tasks, 2 * len(self._open)), dtype=LOG)
-            larger["stage"] = NONE
+            larger = np.zeros(max(tasks, 2 * len(self._open)), dtype=EVENT)
+            larger["pattern"] = NONE
             larger[: len(self._open)] = self._open
             self._open = larger
 
     def _oldest_open(self) -> float:
-        times = self._open["time"][(self._open["stage"] >= 0) & (self._open["rate"] > 0.0)]
+        times = self._open["date"][(self._open["pattern"] >= 0) & (self._open["value"] > 0.0)]
         return float(times.min()) if len(times) else np.inf
 
     def _hand_over(self, records: np.ndarray, end: FloatArray) -> None:
-        lasts = end > records["time"]
+        lasts = end > records["date"]
         records, end = records[lasts], end[lasts]
         if not len(records):
             return
-        start, rate, stage = records["time"], records["rate"], records["stage"]
+        start, rate = records["date"], records["value"]
         done = rate * (end - start)
         progress = rate > 0.0
-        done[progress] /= self.rows.amount[stage[progress]]
+        done[progress] /= records["amount"][progress]
         done[records["limit"] == LIMIT_DELAY] = 1.0
-        phases = Phases(records["task"], start, end, rate, records["limit"], done)
+        phases = Phases(records["subject"], start, end, rate, records["limit"], done)
         for listener in self.listeners:
             listener.phases(phases)
         for uses in self._uses(records[progress], end[progress]):
@@ -211,20 +232,20 @@ class Recorder:
                 listener.uses(uses)
 
     def _uses(self, records: np.ndarray, end: FloatArray) -> Iterator[Uses]:
-        """The uses of progressing stages, in batches."""
-        total = np.cumsum(self.rows.count[records["stage"]])
+        """The uses of tasks in progress, in batches."""
+        total = np.cumsum(self.rows.count[records["pattern"]])
         first = 0
         while first < len(records):
             before = int(total[first - 1]) if first else 0
             last = max(int(np.searchsorted(total, before + HANDED_OVER, side="right")), first + 1)
-            interval, resource, usage = self.rows.expand(records["stage"][first:last])
+            interval, resource, usage = self.rows.expand(records["pattern"][first:last])
             part = records[first:last]
             uses = Uses(
                 resource,
-                part["task"][interval],
-                part["time"][interval],
+                part["subject"][interval],
+                part["date"][interval],
                 end[first:last][interval],
-                part["rate"][interval] * usage,
+                part["value"][interval] * usage,
                 np.zeros(0),
             )
             first = last
@@ -233,65 +254,48 @@ class Recorder:
 
 
 class Rows:
-    """What stages ask of resources, resources merged and without those of which nothing is asked.
+    """What patterns ask of resources, resources merged and without those of which nothing is asked.
 
-    amount, count: of each stage that was found; 0 elsewhere.
+    count: of each pattern that was found; 0 elsewhere.
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self.amount = np.zeros(0)
+        self._core = simulation.core
         self.count = np.zeros(0, dtype=np.int64)
         self._first = np.full(0, NONE)
         self._resource = np.zeros(0, dtype=np.int64)
         self._usage = np.zeros(0)
         self._size = 0
 
-    def find(self, stages: IntArray) -> None:
-        """Look up stages that may be new."""
-        if len(stages) and int(stages[-1]) >= len(self.count):
-            room = max(int(stages[-1]) + 1, 2 * len(self.count)) - len(self.count)
-            self.amount = np.concatenate([self.amount, np.zeros(room)])
+    def find(self, patterns: IntArray) -> None:
+        """Look up patterns that may be new."""
+        if len(patterns) and int(patterns[-1]) >= len(self.count):
+            room = max(int(patterns[-1]) + 1, 2 * len(self.count)) - len(self.count)
             self.count = np.concatenate([self.count, np.zeros(room, dtype=np.int64)])
             self._first = np.concatenate([self._first, np.full(room, NONE)])
-        stages = stages[self._first[stages] == NONE]
-        if not self._simulation._layout.repeats:
-            stages = self._copy(stages)
-        for stage in stages.tolist():
-            row = self._simulation.stage_row(stage)
-            used = row.usage > 0.0
-            resource, usage = row.resource[used], row.usage[used]
-            if len(set(resource.tolist())) < len(resource):
-                resource, inverse = np.unique(resource, return_inverse=True)
-                usage = np.bincount(inverse, weights=usage).astype(np.float64)
-            self._add(stage, resource, usage, row.amount)
-
-    def _copy(self, stages: IntArray) -> IntArray:
-        """Take over the rows that lie ready in the simulation; returns the stages without one."""
-        state = self._simulation._s
-        laid = state.stages["first"][stages] >= 0
-        ready = stages[laid]
-        first, count = state.stages["first"][ready], state.stages["count"][ready]
-        ends = np.cumsum(count)
-        owner = np.repeat(np.arange(len(ready)), count)
-        # Stages laid out one after the other, as most are, need no gathering.
-        together = len(ready) > 0 and bool((first - first[0] == ends - count).all())
-        place: slice | IntArray = np.arange(len(owner)) + (first - ends + count)[owner]
-        if together:
-            place = slice(first[0], first[0] + len(owner))
-        resource, usage = state.elements["resource"][place], state.elements["usage"][place]
+        patterns = patterns[self._first[patterns] == NONE]
+        if not len(patterns):
+            return
+        count, resource, usage = self._core.uses(patterns)
         used = usage > 0.0
-        if not used.all():
-            resource, usage = resource[used], usage[used]
-            count = np.bincount(owner[used], minlength=len(ready))
-        start = self._put(resource, usage)
-        self._first[ready] = start + np.cumsum(count) - count
-        self.count[ready], self.amount[ready] = count, state.stages["amount"][ready]
-        return stages[~laid]
+        owner = np.repeat(np.arange(len(patterns)), count)[used]
+        resource, usage = resource[used], usage[used]
+        if self._core.router.repeats:
+            owner, resource, usage = _merged(owner, resource, usage)
+        self.count[patterns] = np.bincount(owner, minlength=len(patterns))
+        counts = self.count[patterns]
+        self._first[patterns] = self._put(resource, usage) + np.cumsum(counts) - counts
 
-    def _add(self, stage: int, resource: IntArray, usage: FloatArray, amount: float) -> None:
-        self._first[stage] = self._put(resource, usage)
-        self.count[stage], self.amount[stage] = len(resource), amount
+    def forget(self, patterns: list[int]) -> None:
+        """Forget patterns; what others ask moves together if most of the room is theirs."""
+        known = np.array([k for k in patterns if k < len(self.count)], dtype=np.int64)
+        self._first[known], self.count[known] = NONE, 0
+        if self._size > 2 * int(self.count.sum()) + 4096:
+            left = np.flatnonzero(self._first != NONE)
+            _, resource, usage = self.expand(left)
+            counts = self.count[left]
+            self._size = 0
+            self._first[left] = self._put(resource, usage) + np.cumsum(counts) - counts
 
     def _put(self, resource: IntArray, usage: FloatArray) -> int:
         """Keep elements; returns the place of the first."""
@@ -304,20 +308,32 @@ class Rows:
         self._size = last
         return first
 
-    def of(self, stage: int) -> tuple[IntArray, FloatArray]:
-        """(resources, usages) of a stage that was found."""
-        first = self._first[stage]
-        part = slice(first, first + self.count[stage])
+    def of(self, pattern: int) -> tuple[IntArray, FloatArray]:
+        """(resources, usages) of a pattern that was found."""
+        first = self._first[pattern]
+        part = slice(first, first + self.count[pattern])
         return self._resource[part], self._usage[part]
 
-    def expand(self, stages: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """The rows of stages end to end: position in ``stages``, resource, usage."""
-        count = self.count[stages]
-        position = np.repeat(np.arange(len(stages)), count)
+    def expand(self, patterns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """The rows of patterns end to end: position in ``patterns``, resource, usage."""
+        count = self.count[patterns]
+        position = np.repeat(np.arange(len(patterns)), count)
         ends = np.cumsum(count)
-        shift = self._first[stages] - (ends - count)
+        shift = self._first[patterns] - (ends - count)
         place = np.arange(len(position)) + shift[position]
         return position, self._resource[place], self._usage[place]
+
+
+def _merged(
+    owner: IntArray, resource: IntArray, usage: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Elements of which each owner has one for each resource, in order of both."""
+    order = np.lexsort((resource, owner))
+    owner, resource, usage = owner[order], resource[order], usage[order]
+    first = np.append(True, (owner[1:] != owner[:-1]) | (resource[1:] != resource[:-1]))[
+        : len(owner)
+    ]
+    return owner[first], resource[first], np.bincount(np.cumsum(first) - 1, weights=usage)
 
 
 class Names:
@@ -336,7 +352,6 @@ class Names:
 
     def tasks(self) -> list[str]:
         """Ids of all tasks added so far."""
-        known = len(self._tasks)
-        if known < self._simulation._s.clock[0]["n_tasks"]:
-            self._tasks += [ref.id for ref in islice(self._simulation.tasks(), known, None)]
+        new = islice(self._simulation.tasks(), len(self._tasks), None)
+        self._tasks += [ref.id for ref in new]
         return self._tasks

@@ -32,7 +32,7 @@ _WORDS = {
 
 
 def limit_name(limit: int, names: Names) -> tuple[str, str]:
-    """(one of KINDS, name of the resource or "") of a limit in a `state.LOG` record."""
+    """(one of KINDS, name of the resource or "") of a limit in a RATE event."""
     if limit >= 0:
         return names.kind(limit), names.resources[limit]
     return _WORDS[limit], ""

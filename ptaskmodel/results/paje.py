@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import LIMIT_NOTHING
+from ptaskmodel.core.state import CAPACITY, ENDED
 from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.recording.limits import limit_name
 from ptaskmodel.results.trace import TextTrace
@@ -88,28 +88,25 @@ class PajeTrace(TextTrace):
     def _put(self, line: str) -> None:
         self._lines.append(line)
 
-    def changes(self, records: np.ndarray) -> None:
-        rows = records.tolist()
-        tasks = sorted({row[0] for row in rows if row[0] >= 0})
+    def changes(self, events: np.ndarray) -> None:
         names = self.recorder.names.tasks()
-        ended = dict(zip(tasks, self.recorder.finished(np.array(tasks)).tolist(), strict=True))
-        for task, stage, time, rate, limit in rows:
-            if task < 0:
-                self._capacity[stage] = rate
-                if stage in self._used:
-                    self._put(f"6 {time!r} {self._kind(stage)}C r{stage} {rate!r}")
+        for date, kind, subject, value, pattern, _, limit in events.tolist():
+            if kind == CAPACITY:
+                self._capacity[subject] = value
+                if subject in self._used:
+                    self._put(f"6 {date!r} {self._kind(subject)}C r{subject} {value!r}")
                 continue
-            if task not in self._places:
-                self._places[task] = {}
-                self._put(f'4 {time!r} t{task} TASK root "{escaped(names[task])}"')
-            self._use(time, task, stage, rate)
-            if limit == LIMIT_NOTHING and ended[task] == time:
-                self._destroy(time, task)
+            if subject not in self._places:
+                self._places[subject] = {}
+                self._put(f'4 {date!r} t{subject} TASK root "{escaped(names[subject])}"')
+            self._use(date, subject, pattern, value)
+            if kind == ENDED:
+                self._destroy(date, subject)
             else:
-                self._limit(time, task, limit)
+                self._limit(date, subject, limit)
             if len(self._lines) > LINES_AT_ONCE:
                 self._write()
-        self._now = max(self._now, rows[-1][2])
+        self._now = max(self._now, float(events["date"][-1]))
         self._write()
 
     def _write(self) -> None:
@@ -128,12 +125,12 @@ class PajeTrace(TextTrace):
             self._put(f'3 v{limit} TL "{text}" "{COLOURS.get(kind, OTHER_COLOUR)}"')
         self._put(f"7 {time!r} TL t{task} v{limit}")
 
-    def _use(self, time: float, task: int, stage: int, rate: float) -> None:
-        """The task now asks what its stage asks at this rate."""
+    def _use(self, time: float, task: int, pattern: int, rate: float) -> None:
+        """The task now asks what its pattern asks at this rate."""
         before = self._rates.pop(task, {})
         now: dict[int, float] = {}
         if rate > 0.0:
-            resources, usages = self.recorder.rows.of(stage)
+            resources, usages = self.recorder.rows.of(pattern)
             now = dict(zip(resources.tolist(), (usages * rate).tolist(), strict=True))
             self._rates[task] = now
         for resource in before.keys() - now.keys():

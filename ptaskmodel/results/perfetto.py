@@ -33,7 +33,7 @@ class PerfettoTrace(TextTrace):
         first = json.dumps(_name("process_name", TASKS_PROCESS, 0, "tasks"))
         self.stream.write('{"displayTimeUnit":"ms","traceEvents":[\n' + first)
 
-    def changes(self, records: np.ndarray) -> None:
+    def changes(self, events: np.ndarray) -> None:
         pass
 
     def phases(self, phases: Phases) -> None:

@@ -22,7 +22,7 @@ class Trace:
     def begin(self, recorder: Recorder) -> None:
         self.recorder = recorder
 
-    def changes(self, records: np.ndarray) -> None:
+    def changes(self, events: np.ndarray) -> None:
         pass
 
     def phases(self, phases: Phases) -> None:
