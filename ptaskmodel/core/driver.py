@@ -97,9 +97,9 @@ class Listener(Protocol):
 class Core:
     """Activities on the resources of a platform.
 
-    model: how communications become uses of links. solver: one of `sharing.rules.SOLVERS`. count: who counts as one
-    competitor on a shared link: each task, flow, or pair of hosts. optimise: off, every change
-    re-solves the whole system with nothing left out (for tests).
+    model: how communications become uses of links. solver: one of `sharing.rules.SOLVERS`.
+    count: who counts as one competitor on a shared link: each task, flow, or pair of hosts.
+    optimise: off, every change re-solves the whole system with nothing left out (for tests).
 
     Raises SimulationError on an unknown option.
     """
@@ -154,6 +154,13 @@ class Core:
         """Whether anything has been simulated: what traces say of date 0 applies then."""
         return bool(self.state.clock[0]["begun"])
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the rates are those in force."""
+        clock = self.state.clock[0]
+        changed = clock["n_todo"] > 0 or clock["n_touched"] > 0 or clock["changed"] != NO_CHANGE
+        return self.has_begun and not changed
+
     def next_date(self) -> float:
         """Date of the next event, s; inf if nothing will ever happen. Rates must be in force."""
         with as_compiled():
@@ -170,10 +177,10 @@ class Core:
         self.expect()
         options = self.options._replace(until=until)
         told = [self.hand_over()]
-        status = OK
+        status = int(OK)
         while not _tells_an_end(told[-1]) and (status == OK or self.serve(status)):
             with as_compiled():
-                status = advance(self.state, options)
+                status = int(advance(self.state, options))
             told.append(self.hand_over())
         return np.concatenate(told)
 
@@ -443,7 +450,7 @@ class Core:
         self.state.clock[0]["n_events"] = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what can be made again: routes found, scratch, the stream. No listener follows."""
+        """All but listeners and what can be made again: routes found, scratch, the stream."""
         kept = self.__dict__.copy()
         del kept["router"], kept["listeners"]
         kept["state"] = {

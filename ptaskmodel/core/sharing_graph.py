@@ -10,9 +10,9 @@ Enabled activities and the resources that they use form a graph. Three facts kee
 * a resource that its users cannot fill up, each at its largest rate alone, never limits anybody
   (under fair bottleneck it does: there ``drops_slack`` is off).
 
-The elements that are left are *kept*: each activity has them in one run of ``State.kept``, rebuilt when
-one of its resources changes side. A change re-solves the connected components, over kept elements,
-of the activities and resources that it touched.
+The elements that are left are *kept*: each activity has them in one run of ``State.kept``, rebuilt
+when one of its resources changes side. A change re-solves the connected components, over kept
+elements, of the activities and resources that it touched.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def violates(resources, nodes, resource, stamp):
 
 @jit
 def can_limit(s, r, demand):
-    """Whether a resource of which several activities ask ``demand`` in all may hold one of them back."""
+    """Whether a resource of which several ask ``demand`` in all may hold one of them back."""
     return s.clock[0].drops_slack == 0 or r.fatpipe or demand > r.capacity * STRICTLY_LESS
 
 
@@ -331,7 +331,7 @@ def disable(s, slot, state):
 
 @jit
 def set_capacity(s, resource, capacity):
-    """Change a capacity while activities use it: they are counted out and in again around the change."""
+    """Change a capacity: its users are counted out and in again around the change."""
     k = s.resources[resource].first
     while k >= 0:
         node = s.nodes[k]

@@ -54,8 +54,8 @@ OK = np.int64(-1)
 # Instead of the link that changed: none did, several may have.
 NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
 
-# What limits an activity when no resource does: its own bound, nothing (these two are the solvers'),
-# its latency, its delay, that it is suspended; the last one says that its rate has yet to be found.
+# What limits an activity when no resource does: its own bound or nothing (both as solvers say), its
+# latency, its delay, that it is suspended; the last one says that its rate has yet to be found.
 LIMIT_LATENCY, LIMIT_DELAY, LIMIT_SUSPENDED, LIMIT_UNKNOWN = LIMIT_NOTHING - np.arange(1, 5)
 
 # Kinds of events. STARTED, ENDED, FAILED: of what the front end runs; RATE: an activity progresses
@@ -207,8 +207,8 @@ TRACE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
 # What anybody learns of a run. subject: the owner of the activity, for CAPACITY the resource, for
 # WOKE the token. value: the rate from this date on, the capacity (and amount: the peak speed of the
-# host's cores). For RATE: the activity's pattern and amount, and what limits it, a resource or one of LIMIT_... (with a rate of 0, LIMIT_NOTHING
-# says that it stopped).
+# host's cores). For RATE: the activity's pattern and amount, and what limits it, a resource or one of
+# LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped).
 EVENT = np.dtype(
     [
         ("date", REAL),

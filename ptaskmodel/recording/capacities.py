@@ -54,7 +54,7 @@ class Capacities:
                 yield from _next(resource, (e for e in events if not begun or e[0] > now))
 
     def advance(self, date: float) -> np.ndarray:
-        """Apply the events of traces up to a date, s; returns them as `core.state.EVENT` records."""
+        """Apply the events of traces up to a date, s; returns them as CAPACITY events."""
         changes = []
         while self._coming and self._coming[0][0] <= date:
             when, resource, value, events = heapq.heappop(self._coming)

@@ -333,7 +333,8 @@ def _merged(
     first = np.append(True, (owner[1:] != owner[:-1]) | (resource[1:] != resource[:-1]))[
         : len(owner)
     ]
-    return owner[first], resource[first], np.bincount(np.cumsum(first) - 1, weights=usage)
+    total = np.bincount(np.cumsum(first) - 1, weights=usage).astype(np.float64)
+    return owner[first], resource[first], total
 
 
 class Names:

@@ -52,6 +52,13 @@ class Intake:
         twin._routed_to = self._routed_to
         return twin
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is due to begin now."""
+        counts = self.arrays.counts[0]
+        waiting = counts["n_admitted"] < counts["n_tasks"]
+        return not waiting and counts["first_ready"] < 0 and counts["first_ended"] < 0
+
     def add(self, tasks: list[Task], core: Core) -> range:
         """Add tasks; returns their numbers.
 

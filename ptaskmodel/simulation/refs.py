@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from ptaskmodel.workload.tasks import Task
 
@@ -33,6 +34,31 @@ class TaskRecord:
     execution_time: float | None
     final_state: str
     hosts: tuple[str, ...]
+
+
+class TaskRefs(Sequence["TaskRef"]):
+    """References to tasks that were added together."""
+
+    __slots__ = ("_numbers", "_simulation")
+
+    def __init__(self, simulation: Simulation, numbers: range) -> None:
+        self._simulation = simulation
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, k: int) -> TaskRef: ...
+    @overload
+    def __getitem__(self, k: slice) -> TaskRefs: ...
+    def __getitem__(self, k: int | slice) -> TaskRef | TaskRefs:
+        if isinstance(k, slice):
+            return TaskRefs(self._simulation, self._numbers[k])
+        return TaskRef(self._simulation, self._numbers[k])
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} tasks>"
 
 
 class TaskRef:

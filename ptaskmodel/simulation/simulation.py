@@ -29,7 +29,7 @@ from ptaskmodel.simulation import state, view
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.observers import Observer, Watch
-from ptaskmodel.simulation.refs import TaskRecord, TaskRef
+from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs
 from ptaskmodel.workload.tasks import Task
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Simulation:
         self.count = count
         self.core = Core(platform, self.network_model, self.solver, count, optimise)
         self._intake = Intake(self.core)
-        self._idle = False
+        self._idle = False  # nothing will ever happen
         self._watch = Watch()
         self._settled: Simulation | None = None  # a twin, to read rates from
         self._ended: list[int] = []  # not reported to the caller yet, in the order they ended
@@ -88,7 +88,7 @@ class Simulation:
         """
         return self.add_all([task])[0]
 
-    def add_all(self, tasks: Iterable[Task]) -> list[TaskRef]:
+    def add_all(self, tasks: Iterable[Task]) -> TaskRefs:
         """Add tasks, which may wait for each other in any order; returns references to them.
 
         Raises as `add`, and WorkloadError if tasks wait for each other in a circle; nothing has
@@ -96,8 +96,8 @@ class Simulation:
         """
         with collector_at_rest():
             added = self._intake.add(list(tasks), self.core)
-            self._idle = False
-            return [TaskRef(self, k) for k in added]
+            self._changed()
+            return TaskRefs(self, added)
 
     # --- advancing --------------------------------------------------------------------------
 
@@ -196,6 +196,7 @@ class Simulation:
         """Run the event loop, doing what it asks for; returns why it stopped."""
         core, intake = self.core, self._intake
         core.expect()
+        self._settled = None
         while True:
             with as_compiled():
                 status = run(core.state, intake.arrays, options)
@@ -246,12 +247,18 @@ class Simulation:
 
     # --- changes while running --------------------------------------------------------------
 
+    def _changed(self) -> None:
+        """Something was changed by hand."""
+        self._idle = False
+        self._settled = None
+
     def cancel(self, task: TaskRef) -> None:
         """End a task now, in state cancelled. Raises SimulationError if it is over."""
         if self._intake.arrays.tasks["state"][task.index] >= state.ENDED:
             raise SimulationError(f"task {task.id!r} is over: {task.state}")
         self._intake.finish(task.index, int(state.CANCELLED), self.core)
         self._hand_over()
+        self._changed()
 
     def suspend(self, task: TaskRef) -> None:
         """Freeze a task until `resume`. Raises SimulationError if it is not running."""
@@ -261,14 +268,15 @@ class Simulation:
                 f"task {task.id!r} is {task.state}; only a running task is suspended"
             )
         self.core.suspend(self._slot(task))
+        self._changed()
 
     def resume(self, task: TaskRef) -> None:
         """Let a suspended task go on. Raises SimulationError if it is not suspended."""
         slot = self._slot(task)
         if slot < 0 or self.core.state.activities["state"][slot] != SUSPENDED:
             raise SimulationError(f"task {task.id!r} is {task.state}, not suspended")
-        self._idle = False
         self.core.resume(slot)
+        self._changed()
 
     def _slot(self, task: TaskRef) -> int:
         return int(self._intake.arrays.tasks["slot"][task.index])
@@ -276,7 +284,7 @@ class Simulation:
     def set_bandwidth(self, link: str, bandwidth_Bps: float) -> None:
         """Change the bandwidth of a link from now on, B/s."""
         self.core.set_capacity(self._link_number(link), _checked("bandwidth", bandwidth_Bps))
-        self._idle = False
+        self._changed()
 
     def set_latency(self, link: str, latency_s: float) -> None:
         """Change the latency of a link from now on, s.
@@ -285,12 +293,13 @@ class Simulation:
         the latency changes at once, also for tasks under way.
         """
         self.core.set_latency(self._link_number(link), _checked("latency", latency_s))
+        self._changed()
 
     def set_speed(self, host: str, factor: float) -> None:
         """Change the availability of a host from now on: a factor of its peak speed."""
         number = self.platform.host(host).index
         self.core.set_capacity(number, _checked("speed factor", factor))
-        self._idle = False
+        self._changed()
 
     def set_pstate(self, host: str, pstate: int) -> None:
         """Change the performance state of a host from now on (its availability factor stays)."""
@@ -300,7 +309,7 @@ class Simulation:
                 f"host {host!r} has pstates 0 to {len(fact.speeds_flops) - 1}, not {pstate}"
             )
         self.core.set_peak(fact.index, fact.speeds_flops[pstate])
-        self._idle = False
+        self._changed()
 
     def fail(self, name: str) -> None:
         """Turn a host or a link off now: the tasks that use it fail. Raises PlatformError."""
@@ -309,10 +318,12 @@ class Simulation:
         for owner in self.core.set_on(number, False):
             self._intake.finish(owner, int(state.FAILED), self.core)
         self._hand_over()
+        self._changed()
 
     def restore(self, name: str) -> None:
         """Turn a host or a link on again. Raises PlatformError if there is none of that name."""
         self.core.set_on(self._resource_number(name), True)
+        self._changed()
 
     def is_on(self, name: str) -> bool:
         """Whether a host or a link is on now. Raises PlatformError if there is none."""
@@ -335,6 +346,7 @@ class Simulation:
         twin._intake = self._intake.copy()
         twin._watch = Watch()
         twin._ended = self._ended.copy()
+        twin._settled = None
         return twin
 
     def snapshot(self) -> Snapshot:
@@ -343,7 +355,7 @@ class Simulation:
 
     def __getstate__(self) -> dict[str, Any]:
         self._hand_over()
-        return self.__dict__ | {"_watch": Watch()}
+        return self.__dict__ | {"_watch": Watch(), "_settled": None}
 
     # --- reading ----------------------------------------------------------------------------
 

@@ -37,17 +37,21 @@ def totals(kept: Kept) -> dict[tuple[int, int], float]:
 
 def expected(simulation: pm.Simulation) -> dict[tuple[int, int], float]:
     """Work that the tasks that completed had to do on each resource."""
-    programs, found = simulation._programs, defaultdict(float)
+    core, found = simulation.core, defaultdict(float)
+    arrays, programs = simulation._intake.arrays, simulation._intake.programs
     for k, record in enumerate(simulation.records()):
         if record.final_state != "completed":
             continue
-        program = simulation._s.programs[simulation._s.activities["program"][k]]
+        program = arrays.programs[arrays.tasks["program"][k]]
+        hosts = programs.hosts[arrays.tasks["program"][k]]
         for stage in range(program["first"], program["first"] + program["count"]):
-            if isinstance(programs.stage_work[stage], pm.DelayWork):
+            work = programs.stage_work[stage]
+            if isinstance(work, pm.DelayWork):
                 continue
-            row = simulation.stage_row(stage)
+            shape, amount = core.router.shape(work, hosts, None)
+            row = core.router.route(shape)
             for r, asked in zip(row.resource.tolist(), row.usage.tolist(), strict=True):
-                found[k, r] += asked * row.amount * int(program["rounds"])
+                found[k, r] += asked * (amount or row.amount) * int(program["rounds"])
     return found
 
 
@@ -97,7 +101,7 @@ def test_intervals_are_in_order_and_capacities_hold(seed):
     for key in set(zip(resource.tolist(), task.tolist(), strict=True)):
         mine = (resource == key[0]) & (task == key[1])
         assert (start[mine][1:] >= end[mine][:-1]).all()
-    fatpipe = simulation._s.resources["fatpipe"][resource]
+    fatpipe = simulation.core.state.resources["fatpipe"][resource]
     for r in np.unique(resource[~fatpipe]).tolist():
         of_r = resource == r
         for date in np.unique(start[of_r]).tolist():

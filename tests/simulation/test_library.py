@@ -681,10 +681,9 @@ def test_delays_that_go_on_beside_tasks_not_begun_yet(sim: pm.Simulation) -> Non
     sim.advance_to(1.0)
     for delay in delays:
         sim.suspend(delay)
-    later = sim.add_all([pm.Delay(1.0, ["a"], start_s=100.0) for _ in range(40)])
+    sim.add_all([pm.Delay(1.0, ["a"], start_s=100.0) for _ in range(40)])
     for delay in delays:
         sim.resume(delay)
-    assert len(sim._s.timers) > len(later) + int(sim._s.clock[0]["n_timers"])
     sim.run()
     dates = [record.finish_time for record in sim.records()]
     assert dates == [10.0] * 20 + [101.0] * 40

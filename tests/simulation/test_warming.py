@@ -18,6 +18,6 @@ def test_solvers_are_compiled_for_what_the_event_loop_gives_them():
     kernels = [kernel(rule) for rule in RULES.values()]
     warming.compile_solvers(*RULES)
     compiled = [set(kernel.signatures) for kernel in kernels]
-    state = numba.typeof(new_state(warming._platform()))
+    state = numba.typeof(new_state(warming._platform(), live_bandwidths=False))
     solving.solve.compile((state, types.int64, types.int64, types.int64))
     assert [set(kernel.signatures) for kernel in kernels] == compiled

@@ -48,9 +48,9 @@ class Row:
     """What a work asks: resource[k] serves usage[k] per unit of progress, share[k] is compared.
 
     largest[k]: the largest of the parts of usage[k], which on a host is what one core has to do.
-    amount: units of progress to make (of a flow model: 1); latency_s is waited first; latency_bytes: the largest
-    latency * bytes of its flows (for the TCP window); penalty: 1 / its weight in the sharing;
-    bound: its largest rate.
+    amount: units of progress to make (of a flow model: 1); latency_s is waited first;
+    latency_bytes: the largest latency * bytes of its flows (for the TCP window); penalty: 1 / its
+    weight in the sharing; bound: its largest rate.
     """
 
     resource: IntArray
