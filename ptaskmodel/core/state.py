@@ -207,7 +207,7 @@ TRACE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
 # What anybody learns of a run. subject: the owner of the activity, for CAPACITY the resource, for
 # WOKE the token. value: the rate from this date on, the capacity (and amount: the peak speed of the
-# host's cores). For RATE: the activity's pattern and amount, and what limits it, a resource or one of
+# host's cores). For RATE: its pattern and amount, and what limits it, a resource or one of
 # LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped).
 EVENT = np.dtype(
     [

@@ -1,4 +1,4 @@
-"""A FATPIPE limits each parallel task alone, under every rule; the loopback is one for all hosts."""
+"""On a FATPIPE each parallel task is limited alone; strangers do not meet on the loopback."""
 
 from __future__ import annotations
 
