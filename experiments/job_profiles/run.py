@@ -28,7 +28,7 @@ from ptaskmodel.batch.run import BatchOptions, run_batch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.generate import JobKind, weibull
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.tasks import HomogeneousWork
+from ptaskmodel.workload.works import HomogeneousWork
 
 HERE = Path(__file__).resolve().parent
 PLATFORM = HERE.parent.parent / "platforms" / "graphene.xml"

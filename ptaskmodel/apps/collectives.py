@@ -10,7 +10,7 @@ import numpy as np
 
 from ptaskmodel.apps.communication import Communication
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.tasks import IntArray
+from ptaskmodel.workload.amounts import IntArray
 
 BROADCAST_TREES = ("flat", "binary", "binomial", "chain")
 EXCHANGES = ("ring", "recursive_doubling")

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.tasks import FloatArray, IntArray, ParallelWork, SequenceWork
+from ptaskmodel.workload.amounts import FloatArray, IntArray
+from ptaskmodel.workload.works import ParallelWork, SequenceWork
 
 
 @dataclass(frozen=True, slots=True, eq=False)

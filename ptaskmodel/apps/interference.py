@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.tasks import ParallelWork, Task
+from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.works import ParallelWork
 
 ENDLESS_BYTES = 1e18
 

@@ -20,14 +20,9 @@ import numpy as np
 from ptaskmodel.apps.collectives import broadcast
 from ptaskmodel.apps.communication import Communication, join, parallel_work
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.tasks import (
-    Common,
-    FloatArray,
-    ParallelWork,
-    SequenceWork,
-    Task,
-    Work,
-)
+from ptaskmodel.workload.amounts import FloatArray
+from ptaskmodel.workload.tasks import Common, Task
+from ptaskmodel.workload.works import ParallelWork, SequenceWork, Work
 
 DOUBLE_BYTES = 8
 

@@ -9,7 +9,6 @@ from typing import Protocol
 from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME, Run
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.profiles import work_delay_s
 
 Ended = list[tuple[Run, str]]
 
@@ -73,7 +72,7 @@ class DelayExecution:
 
 def delay_of(job: Job) -> float:
     """How long a job of delays lasts without its walltime; SimulationError for other jobs."""
-    delay = work_delay_s(job.work)
+    delay = job.work.duration_s
     if delay is None:
         raise SimulationError(
             f"job '{job.id}': how long profile '{job.profile}' lasts depends on the platform: "

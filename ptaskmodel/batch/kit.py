@@ -17,7 +17,7 @@ from ptaskmodel.batch.simulator import BatchSimulation, Schedule
 from ptaskmodel.batch.state import KILLED, REJECTED, Policy, Run, View
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.tasks import DelayWork
+from ptaskmodel.workload.works import DelayWork
 
 PROMISES = ("none", "head", "all")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ptaskmodel.batch.hostset import HostSet, of_hosts
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.workload.profiles import HostFacts
+from ptaskmodel.workload.host_facts import HostFacts
 
 MASTER_NAME = "master_host"
 

@@ -14,8 +14,8 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.simulation.refs import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.profiles import Bound, bind, work_delay_s
-from ptaskmodel.workload.tasks import Task, Work
+from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.works import Bound, Work
 
 
 class _Live:
@@ -48,14 +48,14 @@ class PtaskExecution:
         self._deadlines: list[tuple[float, int]] = []
 
     def start(self, run: Run, now: float) -> None:
-        if work_delay_s(run.job.work) is not None:
+        if run.job.work.duration_s is not None:
             self._delays.start(run, now)
             return
         if self.simulation.now < now:
             self.simulation.advance_to(now)
         names = self.machine.names
-        hosts = [names[k] for k in members(run.hosts)]
-        live = _Live(run, bind(run.job.work, hosts, self.machine.facts))
+        hosts = tuple(names[k] for k in members(run.hosts))
+        live = _Live(run, run.job.work.bound(hosts, self.machine.facts))
         self._live[run.number] = live
         if run.job.walltime_s is not None:
             heapq.heappush(self._deadlines, (now + run.job.walltime_s, run.number))
@@ -164,7 +164,7 @@ class AloneTimes:
 
     def on(self, job: Job, hosts: HostSet) -> float:
         """Seconds that the job takes alone on ``hosts``, its walltime not counted."""
-        delay = work_delay_s(job.work)
+        delay = job.work.duration_s
         if delay is not None:
             return delay
         key = (job.work, hosts)

@@ -17,9 +17,8 @@ from ptaskmodel.batch.simulator import BatchSimulation, Progress, Schedule
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.profiles import work_delay_s
 from ptaskmodel.workload.ptask_rule import ptask_profiles
-from ptaskmodel.workload.tasks import DelayWork
+from ptaskmodel.workload.works import DelayWork
 
 PROFILES = ("as-given", "delay", "ptask")
 Estimate = Callable[[Job], float]
@@ -132,7 +131,7 @@ def _neighbours(
 
 def only_delays(workload: Workload) -> bool:
     """Whether no job depends on the platform."""
-    return all(work_delay_s(work) is not None for work in workload.profiles.values())
+    return all(work.duration_s is not None for work in workload.profiles.values())
 
 
 class _Runner:

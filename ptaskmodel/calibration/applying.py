@@ -5,17 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptaskmodel.calibration.measurements import MeasurementError
 from ptaskmodel.calibration.results import Calibration, read_calibration
-from ptaskmodel.workload.tasks import (
-    HomogeneousWork,
-    ParallelWork,
-    SequenceWork,
-    Task,
-    Work,
-)
+from ptaskmodel.workload.tasks import Task
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
@@ -52,36 +46,7 @@ def apply(
     calibrated = []
     for task in tasks:
         if task.competitors is None:
-            work = scale_work(task.work, network, compute)
-            task = with_fields(task, work=work, competitors=competitors)
+            work = task.work.divided(compute, network)
+            task = dataclasses.replace(task, work=work, competitors=competitors)
         calibrated.append(task)
     return platform, calibrated
-
-
-def with_fields(task: Task, **changes: Any) -> Task:
-    """The same task with some fields changed (its class only says how it was written)."""
-    kept = {field.name: getattr(task, field.name) for field in dataclasses.fields(Task)}
-    return Task(**(kept | changes))
-
-
-def scale_work(work: Work, network_efficiency: float, compute_efficiency: float) -> Work:
-    """A work whose flops and bytes are divided by the efficiencies; delays stay."""
-    if isinstance(work, ParallelWork):
-        return ParallelWork(
-            work.flops / compute_efficiency,
-            work.flow_from,
-            work.flow_to,
-            work.flow_bytes / network_efficiency,
-        )
-    if isinstance(work, HomogeneousWork):
-        return dataclasses.replace(
-            work,
-            flops=work.flops / compute_efficiency,
-            bytes=work.bytes / network_efficiency,
-        )
-    if isinstance(work, SequenceWork):
-        stages = tuple(
-            scale_work(stage, network_efficiency, compute_efficiency) for stage in work.stages
-        )
-        return SequenceWork(stages, work.repeat)
-    return work

@@ -12,7 +12,7 @@ from ptaskmodel.calibration.leastsquares import Parameter, fit, standard_errors
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
 from ptaskmodel.calibration.ptask import NOMINAL, PARAMETERS, Setting
 from ptaskmodel.calibration.results import Fitter, GroupCalibration, Prediction, not_fitted
-from ptaskmodel.workload.tasks import FloatArray
+from ptaskmodel.workload.amounts import FloatArray
 
 DEFAULT_FIXED = {"compute_efficiency": 1.0}
 

@@ -10,7 +10,7 @@ from ptaskmodel.calibration.leastsquares import fit, standard_errors
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
 from ptaskmodel.calibration.rates import predicted_runtime
 from ptaskmodel.calibration.results import Fitter, GroupCalibration, Prediction, not_fitted
-from ptaskmodel.workload.tasks import FloatArray
+from ptaskmodel.workload.amounts import FloatArray
 
 
 def rates_fitter(model_error: float = 0.0) -> Fitter:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.calibration.measurements import Measurement
-from ptaskmodel.workload.tasks import FloatArray
+from ptaskmodel.workload.amounts import FloatArray
 
 UNKNOWN_RELATIVE_ERROR = 0.01
 CONFIDENCE = 0.95

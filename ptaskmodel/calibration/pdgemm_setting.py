@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ptaskmodel.apps.pdgemm import Pdgemm, place
 from ptaskmodel.apps.two_groups import TwoGroups
-from ptaskmodel.calibration.applying import scale_work
 from ptaskmodel.calibration.ptask import Setting
 from ptaskmodel.platform import Platform, load_platform
 
@@ -46,7 +45,7 @@ def pdgemm_setting(
     app = Pdgemm(ORDER, PROCESSES, sub_blocks, blocking)
     work = app.work(phases)
     if part != 1.0:
-        work = scale_work(work, 1.0 / part, 1.0 / part)
+        work = work.divided(1.0 / part, 1.0 / part)
     return Setting(
         two_groups_platform(cluster),
         place(groups.hosts, PROCESSES, "random", seed),

@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from ptaskmodel.apps.interference import OnOff, interference_tasks
-from ptaskmodel.calibration.applying import scale_work
 from ptaskmodel.calibration.measurements import Measurement, MeasurementError
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.workload.tasks import FloatArray, ParallelWork, SequenceWork, Task, Work
+from ptaskmodel.workload.amounts import FloatArray
+from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.tasks_json import load_tasks
+from ptaskmodel.workload.works import Work
 
 PARAMETERS = {"network_efficiency": "1", "compute_efficiency": "1", "competitors": "competitors"}
 NOMINAL = {"network_efficiency": 1.0, "compute_efficiency": 1.0, "competitors": 1.0}
@@ -43,7 +44,7 @@ class Setting:
 
     def task(self, values: Mapping[str, float]) -> Task:
         """The application with these values of ``PARAMETERS``."""
-        work = scale_work(self.work, values["network_efficiency"], values["compute_efficiency"])
+        work = self.work.divided(values["compute_efficiency"], values["network_efficiency"])
         return Task(self.hosts, work, competitors=values["competitors"])
 
     def runtimes(self, values: Mapping[str, float], rows: Sequence[Measurement]) -> FloatArray:
@@ -117,19 +118,8 @@ def merge_flows(work: Work, hosts: Sequence[str]) -> Work:
 
     The loads of hosts and links stay, and so does every runtime where competitors are given.
     """
-    if isinstance(work, SequenceWork):
-        stages = tuple(merge_flows(stage, hosts) for stage in work.stages)
-        return SequenceWork(stages, work.repeat)
-    if not isinstance(work, ParallelWork):
-        return work
     first = {name: rank for rank, name in reversed(list(enumerate(hosts)))}
-    of_rank = np.array([first[name] for name in hosts])
-    ranks = len(hosts)
-    pairs, place = np.unique(
-        of_rank[work.flow_from] * ranks + of_rank[work.flow_to], return_inverse=True
-    )
-    amounts = np.bincount(place, work.flow_bytes, len(pairs)).astype(np.float64)
-    return ParallelWork(work.flops, pairs // ranks, pairs % ranks, amounts)
+    return work.with_merged_flows(np.array([first[name] for name in hosts]))
 
 
 def setting_from_files(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.workload.tasks import FloatArray
+from ptaskmodel.workload.amounts import FloatArray
 
 
 def predicted_runtime(c1: float, c2: float, pattern: OnOff) -> float:

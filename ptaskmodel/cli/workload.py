@@ -87,10 +87,8 @@ def info(file: Path, as_json: bool, **cleaning: Any) -> None:
 def _facts(loaded: Workload) -> dict[str, Any]:
     import numpy as np
 
-    from ptaskmodel.workload.profiles import work_delay_s
-
     jobs = loaded.jobs
-    delays = [work_delay_s(job.work) for job in jobs]
+    delays = [job.work.duration_s for job in jobs]
     known = np.array([d for d in delays if d is not None])
     sizes = np.array([job.num_hosts for job in jobs])
     dates = np.array([job.submit_time_s for job in jobs])

@@ -13,7 +13,7 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.patterns.router import SingleWork
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.simulation.state import Tasks
-from ptaskmodel.workload.tasks import DelayWork, SequenceWork, Work
+from ptaskmodel.workload.works import DelayWork, SequenceWork, Work
 
 Key = tuple[int, tuple[int, ...], float | None]
 

@@ -10,14 +10,8 @@ import numpy as np
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.json_document import token
-from ptaskmodel.workload.tasks import (
-    DelayWork,
-    HomogeneousWork,
-    ParallelWork,
-    SequenceWork,
-    Task,
-    Work,
-)
+from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.works import Work
 
 LONG_S = 10 * 365 * 24 * 3600.0
 SHORT_S = 1e-6
@@ -76,14 +70,15 @@ def _idle_ranks(tasks: Sequence[Task]) -> Iterator[Found]:
         if id(task.work) in checked:
             continue
         checked.add(id(task.work))
-        stages = [work for work in _stages(task.work) if not isinstance(work, DelayWork)]
-        works = [work for work in stages if isinstance(work, ParallelWork)]
-        if not works or len(works) < len(stages):
-            continue  # homogeneous works use every rank
-        computes = np.sum([work.flops for work in works], axis=0) > 0
-        moved = np.zeros(len(task.hosts), bool)
-        for work in works:
-            moved[work.flow_from] = moved[work.flow_to] = True
+        works = [work for work in task.work.parts() if work.duration_s is None]
+        if not works or any(work.ranks is None for work in works):
+            continue  # works for any number of ranks use every rank
+        demands = [work.demand(len(task.hosts)) for work in works]
+        computes = np.zeros(len(task.hosts), bool)
+        moved = computes.copy()
+        for demand in demands:
+            computes |= np.asarray(demand.flops) > 0
+            moved[demand.flow_from] = moved[demand.flow_to] = True
         if (idle := np.flatnonzero(moved & ~computes)).size and computes.any():
             text = f"{_ranks(idle)} no flop but bytes, while others compute; is cpu complete?"
             yield Finding(_place(k, task), "traffic to an idle host", text), task.profile
@@ -122,10 +117,8 @@ def _alone(task: Task, platform: Platform) -> tuple[float, list[tuple[str, str]]
     problems: list[tuple[str, str]] = []
 
     def seconds(work: Work) -> float:
-        if isinstance(work, SequenceWork):
-            return work.repeat * sum(map(seconds, work.stages))
-        if isinstance(work, DelayWork):
-            return work.delay_s
+        if work.duration_s is not None:
+            return work.duration_s
         flops, flows = _amounts(work, len(hosts))
         return max(computing(flops), sending(flows))
 
@@ -149,7 +142,7 @@ def _alone(task: Task, platform: Platform) -> tuple[float, list[tuple[str, str]]
             longest = max(longest, amount / slowest if slowest > 0 else 0.0)
         return longest
 
-    return seconds(task.work), problems[:1]
+    return task.work.summed(seconds), problems[:1]
 
 
 def _slowest_link_Bps(platform: Platform, source: int, destination: int) -> float | None:
@@ -165,21 +158,12 @@ def _slowest_link_Bps(platform: Platform, source: int, destination: int) -> floa
 
 def _amounts(work: Work, ranks: int) -> tuple[list[float], list[tuple[int, int, float]]]:
     """Flop of each rank, and flows; of a homogeneous work those of its first rank stand for all."""
-    if isinstance(work, ParallelWork):
-        ends = work.flow_from.tolist(), work.flow_to.tolist()
-        return work.flops.tolist(), list(zip(*ends, work.flow_bytes.tolist(), strict=True))
-    if isinstance(work, HomogeneousWork):
-        flops, size = work.per_rank(ranks)
-        flows = [(0, rank, size) for rank in range(1, ranks)] if size > 0 else []
-        return [flops] * ranks, flows
-    return [], []
-
-
-def _stages(work: Work) -> list[Work]:
-    """The works that are not sequences; a sequence's repetitions count once."""
-    if not isinstance(work, SequenceWork):
-        return [work]
-    return [part for stage in work.stages for part in _stages(stage)]
+    demand = work.demand(ranks)
+    columns = demand.flow_from, demand.flow_to, demand.flow_bytes
+    flows = list(zip(*(column.tolist() for column in columns), strict=True))
+    if demand.pair_bytes > 0:
+        flows += [(0, rank, demand.pair_bytes) for rank in range(1, ranks)]
+    return np.broadcast_to(demand.flops, ranks).tolist(), flows
 
 
 def _place(k: int, task: Task) -> str:

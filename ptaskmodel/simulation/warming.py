@@ -26,8 +26,8 @@ from ptaskmodel.sharing.solvers import kernel
 from ptaskmodel.simulation.life import begin_ready
 from ptaskmodel.simulation.loop import process
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.workload.tasks import Delay, Flow, HomogeneousWork, ParallelTask, Sequence, Task
-from ptaskmodel.workload.works import ParallelWork
+from ptaskmodel.workload.tasks import Delay, Flow, ParallelTask, Sequence, Task
+from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
 # One zone of each kind whose routes are computed by compiled code.
 PLATFORM = """<?xml version="1.0"?>

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.works import FloatArray
+from ptaskmodel.workload.amounts import FloatArray
 
 MAX_VALUES = 2**28
 

@@ -14,8 +14,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import read_bytes, write_bytes
 from ptaskmodel.workload.batsim_profiles import ProfileReader, profile_fields
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
-from ptaskmodel.workload.profiles import StagingWork
-from ptaskmodel.workload.tasks import Work
+from ptaskmodel.workload.works import Work
 
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret")
@@ -88,7 +87,7 @@ def _check_size(job: Job, spot: str) -> None:
             f"{spot}: job '{job.id}' asks for {job.num_hosts} hosts but its profile "
             f"'{job.profile}' is made for {needed}: make them agree"
         )
-    if job.num_hosts == 0 and not isinstance(job.work, StagingWork):
+    if job.num_hosts == 0 and not job.work.only_storages:
         raise WorkloadError(f"{spot}: job '{job.id}' asks for 0 hosts: ask for 1 or more")
 
 

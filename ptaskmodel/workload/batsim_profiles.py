@@ -25,15 +25,9 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.profiles import SpreadWork, StagingWork, StorageWork, UsageTraceWork
-from ptaskmodel.workload.tasks import (
-    DelayWork,
-    FieldError,
-    HomogeneousWork,
-    ParallelWork,
-    SequenceWork,
-    Work,
-)
+from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Work
 
 Fields = Mapping[str, Any]
 SPREAD = ("DefinedAmountsSpreadUniformly", "defined_amount_spread_uniformly")

@@ -14,7 +14,7 @@ import numpy as np
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.tasks import DelayWork, Work
+from ptaskmodel.workload.works import DelayWork, Work
 
 BUCKETS = 48
 BUCKET_S = 86400 / BUCKETS

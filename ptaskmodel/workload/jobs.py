@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.profiles import work_delay_s
-from ptaskmodel.workload.tasks import DelayWork, Work
+from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
     import pandas
@@ -77,7 +76,7 @@ class Workload:
         import pandas as pd
 
         rows = [
-            (j.id, j.submit_time_s, j.num_hosts, j.walltime_s, j.profile, work_delay_s(j.work))
+            (j.id, j.submit_time_s, j.num_hosts, j.walltime_s, j.profile, j.work.duration_s)
             for j in self.jobs
         ]
         names = ["job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s"]

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.amounts import FieldError, FloatArray
 from ptaskmodel.workload.json_document import SHOWN, shown, token
-from ptaskmodel.workload.works import FieldError, FloatArray
 
 _NUMBERS = {int, float}
 

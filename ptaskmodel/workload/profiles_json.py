@@ -9,23 +9,25 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.amounts import (
+    FieldError,
+    FloatArray,
+    check_amounts,
+    check_number,
+    flops_of,
+    flows_of_list,
+    flows_of_matrix,
+)
 from ptaskmodel.workload.array_files import ArrayFiles
 from ptaskmodel.workload.json_document import shown, token
 from ptaskmodel.workload.json_fields import Fields, close_match
 from ptaskmodel.workload.works import (
     MAX_DEPTH,
     DelayWork,
-    FieldError,
-    FloatArray,
     HomogeneousWork,
     ParallelWork,
     SequenceWork,
     Work,
-    check_amounts,
-    check_number,
-    flops_of,
-    flows_of_list,
-    flows_of_matrix,
 )
 
 AMOUNT_FIELDS = ("cpu", "com", "flows")

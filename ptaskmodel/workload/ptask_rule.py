@@ -21,8 +21,7 @@ import math
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.names import PATTERNS
-from ptaskmodel.workload.profiles import work_delay_s
-from ptaskmodel.workload.tasks import HomogeneousWork, ParallelWork, Work
+from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, Work
 
 
 def ptask_profiles(
@@ -52,7 +51,7 @@ def ptask_profiles(
     works: dict[tuple[float, int], Work] = {}
     jobs = []
     for job in workload.jobs:
-        delay = work_delay_s(job.work)
+        delay = job.work.duration_s
         if delay is None:
             jobs.append(job)
             continue

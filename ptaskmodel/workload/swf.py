@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import read_bytes, write_bytes
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
-from ptaskmodel.workload.profiles import work_delay_s
-from ptaskmodel.workload.tasks import DelayWork
+from ptaskmodel.workload.works import DelayWork
 
 FIELDS = (
     "job_number",
@@ -224,7 +223,7 @@ def swf_from_workload(workload: Workload) -> SwfLog:
         ids
     )
     for k, job in enumerate(workload.jobs):
-        delay = work_delay_s(job.work)
+        delay = job.work.duration_s
         rows[k, COLUMN["job_number"]] = int(job.id) if numbered else k + 1
         rows[k, COLUMN["submit_time_s"]] = job.submit_time_s
         rows[k, COLUMN["run_time_s"]] = -1 if delay is None else delay

@@ -9,42 +9,16 @@ from typing import Any, NoReturn, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
-from ptaskmodel.workload.works import (
-    DelayWork,
-    FieldError,
-    FloatArray,
-    HomogeneousWork,
-    IntArray,
-    ParallelWork,
-    SequenceWork,
-    Work,
-    check_number,
-    only_delays,
-    plural_hosts,
-)
-
-__all__ = [
-    "Delay",
-    "DelayWork",
-    "Execution",
-    "FieldError",
-    "FloatArray",
-    "Flow",
-    "HomogeneousWork",
-    "IntArray",
-    "ParallelTask",
-    "ParallelWork",
-    "Sequence",
-    "SequenceWork",
-    "Task",
-    "Work",
-    "only_delays",
-]
+from ptaskmodel.workload.amounts import FieldError, check_number, plural_hosts
+from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
     """A work on hosts, from a date. Compared by identity.
+
+    Its subclasses are other ways to write one: by their own arguments, or by the fields ``hosts``
+    and ``work``, so that `dataclasses.replace` works on them.
 
     hosts: names; one may appear several times (several ranks on one host). Any number, even none,
     for a delay.
@@ -85,13 +59,16 @@ class Task:
             object.__setattr__(self, "after", _names("after", self.after))
         if not isinstance(self.work, Work):
             raise FieldError("work", f"{self.work!r} is not a work")
+        if not self.work.is_plain:
+            problem = f"a {type(self.work).__name__} is of a job; bind it to the hosts of the job"
+            raise FieldError("work", problem)
         ranks = self.work.ranks
         if ranks is not None and ranks != len(self.hosts):
             problem = (
                 f"{plural_hosts(len(self.hosts))} for a work of {ranks} ranks; give one per rank"
             )
             raise FieldError("hosts", problem)
-        if not self.hosts and not only_delays(self.work):
+        if not self.hosts and self.work.duration_s is None:
             raise FieldError("hosts", "is empty; give at least one host")
         if self.id is not None and (type(self.id) is not str or not self.id):
             raise FieldError("id", f"{self.id!r} is not a non-empty string")
@@ -124,7 +101,7 @@ def _names(field: str, names: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _name(field: str, name: str) -> str:
+def _name(field: str, name: str | None) -> str:
     if not isinstance(name, str) or not name:
         raise FieldError(field, f"{name!r} is not a non-empty string")
     return name
@@ -143,12 +120,21 @@ class Common(TypedDict, total=False):
     competitors: float | None
 
 
+def _check_alone(work: Work | None, **others: Any) -> None:
+    """A work is given instead of the arguments that it would be made of."""
+    besides = next((name for name, value in others.items() if value is not None), None)
+    if besides is not None:
+        given = "is given without a work" if work is None else "is given besides a work"
+        raise FieldError(besides, f"{given}; give both hosts and work, or neither")
+
+
 class ParallelTask(Task):
     """Computations on hosts and communications between them that progress together.
 
     flops: flop of each host entry, shape (n,), or one number for all. bytes: entry (i, j) is what
     host entry i sends to host entry j, shape (n, n) or flat row-major; flows: the same as triples
-    (i, j, bytes). Tasks with equal amounts are lighter when they share one `ParallelWork`.
+    (i, j, bytes). Tasks with equal amounts are lighter when they share one `ParallelWork`, given
+    as ``work`` instead of these.
     """
 
     __slots__ = ()
@@ -159,14 +145,19 @@ class ParallelTask(Task):
         flops: ArrayLike | None = None,
         bytes: ArrayLike | None = None,
         flows: ArrayLike | Iterable[tuple[int, int, float]] | None = None,
+        *,
+        work: Work | None = None,
         **common: Unpack[Common],
     ) -> None:
         try:
-            names = _names("hosts", hosts)
-            work = ParallelWork.of(len(names), flops, bytes, flows)
+            hosts = _names("hosts", hosts)
+            if work is None:
+                work = ParallelWork.of(len(hosts), flops, bytes, flows)
+            else:
+                _check_alone(work, flops=flops, bytes=bytes, flows=flows)
         except FieldError as error:
             _raise_named(common.get("id"), error)
-        super().__init__(names, work, **common)  # type: ignore[arg-type]
+        super().__init__(hosts, work, **common)  # type: ignore[arg-type]
 
 
 class Execution(Task):
@@ -174,13 +165,25 @@ class Execution(Task):
 
     __slots__ = ()
 
-    def __init__(self, host: str, flops: float, **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        host: str | None = None,
+        flops: float | None = None,
+        *,
+        hosts: Iterable[str] | None = None,
+        work: Work | None = None,
+        **common: Unpack[Common],
+    ) -> None:
         try:
-            names = (_name("host", host),)
-            work = ParallelWork.of_execution(flops)
+            if work is None:
+                _check_alone(work, hosts=hosts)
+                hosts = (_name("host", host),)
+                work = ParallelWork.of_execution(flops)
+            else:
+                _check_alone(work, host=host, flops=flops)
         except FieldError as error:
             _raise_named(common.get("id"), error)
-        super().__init__(names, work, **common)  # type: ignore[arg-type]
+        super().__init__(hosts, work, **common)  # type: ignore[arg-type]
 
 
 class Flow(Task):
@@ -188,13 +191,26 @@ class Flow(Task):
 
     __slots__ = ()
 
-    def __init__(self, src: str, dst: str, bytes: float, **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        src: str | None = None,
+        dst: str | None = None,
+        bytes: float | None = None,
+        *,
+        hosts: Iterable[str] | None = None,
+        work: Work | None = None,
+        **common: Unpack[Common],
+    ) -> None:
         try:
-            names = (_name("src", src), _name("dst", dst))
-            work = ParallelWork.of_flow(bytes)
+            if work is None:
+                _check_alone(work, hosts=hosts)
+                hosts = (_name("src", src), _name("dst", dst))
+                work = ParallelWork.of_flow(bytes)
+            else:
+                _check_alone(work, src=src, dst=dst, bytes=bytes)
         except FieldError as error:
             _raise_named(common.get("id"), error)
-        super().__init__(names, work, **common)  # type: ignore[arg-type]
+        super().__init__(hosts, work, **common)  # type: ignore[arg-type]
 
 
 class Delay(Task):
@@ -202,9 +218,19 @@ class Delay(Task):
 
     __slots__ = ()
 
-    def __init__(self, seconds: float, hosts: Iterable[str] = (), **common: Unpack[Common]) -> None:
+    def __init__(
+        self,
+        seconds: float | None = None,
+        hosts: Iterable[str] = (),
+        *,
+        work: Work | None = None,
+        **common: Unpack[Common],
+    ) -> None:
         try:
-            work = DelayWork(seconds)
+            if work is None:
+                work = DelayWork(seconds)  # type: ignore[arg-type]
+            else:
+                _check_alone(work, seconds=seconds)
         except FieldError as error:
             _raise_named(common.get("id"), error)
         super().__init__(hosts, work, **common)  # type: ignore[arg-type]
@@ -218,12 +244,17 @@ class Sequence(Task):
     def __init__(
         self,
         hosts: Iterable[str],
-        stages: Seq[Work],
+        stages: Seq[Work] = (),
         repeat: int = 1,
+        *,
+        work: Work | None = None,
         **common: Unpack[Common],
     ) -> None:
         try:
-            work = SequenceWork(tuple(stages), repeat)
+            if work is None:
+                work = SequenceWork(tuple(stages), repeat)
+            else:
+                _check_alone(work, stages=stages or None)
         except FieldError as error:
             _raise_named(common.get("id"), error)
         super().__init__(hosts, work, **common)  # type: ignore[arg-type]

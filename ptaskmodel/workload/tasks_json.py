@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.memory import collector_at_rest
+from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.array_files import ArrayFiles
 from ptaskmodel.workload.host_names import expand
 from ptaskmodel.workload.json_document import read_json, shown
 from ptaskmodel.workload.json_fields import Fields
+from ptaskmodel.workload.order import in_order
 from ptaskmodel.workload.profiles_json import AMOUNT_FIELDS, Profile, ProfileReader, unknown
-from ptaskmodel.workload.tasks import FieldError, Task
-from ptaskmodel.workload.works import plural_hosts
+from ptaskmodel.workload.tasks import Task
 
 MAX_TOTAL_HOSTS = 10_000_000
 
@@ -194,34 +194,19 @@ class _TasksReader:
             if place.setdefault(task.id, k) != k:
                 problem = f"is {shown(task.id)}, as /tasks/{place[task.id]}/id; give another"
                 fail(f"/tasks/{k}/id", problem)
-        followers: dict[int, list[int]] = {}
-        waits_for = [len(task.after) for task in tasks]
+        before: dict[int, list[int]] = {}
         for k, task in enumerate(tasks):
             for j, name in enumerate(task.after):
                 if name not in place:
                     fail(f"/tasks/{k}/after/{j}", f"is {shown(name)}, which no task has as its id")
-                followers.setdefault(place[name], []).append(k)
-        ready = deque(k for k, count in enumerate(waits_for) if count == 0)
-        while ready:
-            for k in followers.get(ready.popleft(), ()):
-                waits_for[k] -= 1
-                if waits_for[k] == 0:
-                    ready.append(k)
-        stuck = {k for k, count in enumerate(waits_for) if count > 0}
-        if stuck:
-            cycle = _cycle({k: [place[name] for name in tasks[k].after] for k in stuck})
+            if task.after:
+                before[k] = [place[name] for name in task.after]
+        _, circle = in_order(before)
+        if circle:
+            # Each is after the next one; the first of the file is told first.
+            circle.reverse()
+            first = circle.index(min(circle))
+            cycle = circle[first:] + circle[:first]
             names = " after ".join(shown(tasks[k].id) for k in [*cycle[:3], cycle[0]][:4])
             more = "" if len(cycle) <= 3 else f" (through {len(cycle)} tasks)"
             fail(f"/tasks/{cycle[0]}/after", f"is circular: {names}{more}; remove one")
-
-
-def _cycle(before: dict[int, list[int]]) -> list[int]:
-    """A cycle among nodes of which each has a predecessor among them; smallest number first."""
-    node = min(before)
-    seen: dict[int, int] = {}
-    while node not in seen:
-        seen[node] = len(seen)
-        node = next(k for k in before[node] if k in before)
-    cycle = list(seen)[seen[node] :]
-    first = cycle.index(min(cycle))
-    return cycle[first:] + cycle[:first]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.profiles import work_delay_s
 from ptaskmodel.workload.swf import COLUMN, SwfLog, sizes, starts_s
 
 WEEK_S = 7 * 86400.0
@@ -96,7 +95,7 @@ def workload_windows(
     machine = machine_hosts or workload.num_hosts
     if machine is None:
         raise WorkloadError(f"{workload.origin}: nb_res is unknown: say --machine-hosts")
-    delays = [work_delay_s(job.work) for job in workload.jobs]
+    delays = [job.work.duration_s for job in workload.jobs]
     if None in delays:
         job = workload.jobs[delays.index(None)]
         raise WorkloadError(

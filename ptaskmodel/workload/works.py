@@ -2,130 +2,136 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.amounts import (
+    NO_FLOATS,
+    NO_INTS,
+    FieldError,
+    FloatArray,
+    IntArray,
+    check_amounts,
+    check_number,
+    flops_of,
+    flows_of_list,
+    flows_of_matrix,
+    frozen,
+    own,
+)
+from ptaskmodel.workload.host_facts import HostFacts
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-# Amounts, dates, weights and rates are 0 or within these, so that sums and ratios of any of them
-# stay finite and normal in double precision.
-SMALLEST = 1e-100
-LARGEST = 1e100
 MAX_REPEAT = 10**9
 MAX_STAGES = 10**6
 MAX_DEPTH = 100
+# Steps of a work of which some parts go on side by side: they are listed one by one.
+MAX_STEPS = 10**6
+
+_TWO_ZEROS: FloatArray = own(np.zeros(2))
+_ZERO: IntArray = own(np.zeros(1, dtype=np.int64))
+_ONE: IntArray = own(np.ones(1, dtype=np.int64))
 
 
-class FieldError(WorkloadError):
-    """A field of a work or a task is wrong: which one, where in it, what, and the remedy.
+class Demand(NamedTuple):
+    """What a simple work asks of its ranks.
 
-    field: name of the argument; place: indices into it; problem: the rest of the message; task: the
-    id of the task, if it has one. A reader of a file turns these into a place in the file.
+    flops: flop of each rank, shape (n,), or one number for all. pair_bytes: what every rank sends
+    to every other. flow_from, flow_to, flow_bytes: flows besides, as in `ParallelWork`.
     """
 
-    def __init__(
-        self, field: str, problem: str, place: tuple[int, ...] = (), task: object = None
-    ) -> None:
-        super().__init__(field, problem, place, task)
-        self.field, self.problem, self.place, self.task = field, problem, place, task
-
-    def __str__(self) -> str:
-        name = "" if self.task is None else f"task {self.task!r}: "
-        return f"{name}{self.field}{''.join(f'[{k}]' for k in self.place)}: {self.problem}"
-
-
-def check_number(field: str, value: Any, *, positive: bool = False) -> float:
-    """``value`` as a float that is 0 (unless ``positive``) or in [SMALLEST, LARGEST]."""
-    if type(value) is not float:
-        if isinstance(value, bool | str | bytes | complex):
-            raise FieldError(field, f"{value!r} is not a number")
-        try:
-            value = float(value)
-        except OverflowError:
-            raise FieldError(field, f"is larger than {LARGEST:g}") from None
-        except (TypeError, ValueError):
-            raise FieldError(field, f"{value!r} is not a number") from None
-    if SMALLEST <= value <= LARGEST or (value == 0 and not positive):
-        return value
-    raise FieldError(field, _why_bad(value, positive))
-
-
-def _why_bad(value: float, positive: bool) -> str:
-    if not math.isfinite(value):
-        return f"{value} is not a finite number"
-    if value < 0:
-        return f"{value!r} is negative; give a number {'above 0' if positive else 'that is not'}"
-    if value == 0:
-        return "0 is too small; give a number above 0"
-    if value < SMALLEST:
-        return f"{value!r} is below {SMALLEST:g}; give a larger number{'' if positive else ' or 0'}"
-    return f"{value!r} is larger than {LARGEST:g}"
-
-
-def check_amounts(field: str, values: FloatArray) -> None:
-    """Every entry is 0 or in [SMALLEST, LARGEST], else a FieldError with the place of the first."""
-    if values.size == 0:
-        return
-    # Two reductions pass nearly every array; only a suspect one pays for masks.
-    if values.min() >= SMALLEST and values.max() <= LARGEST:
-        return
-    good = ((values >= SMALLEST) & (values <= LARGEST)) | (values == 0)
-    if not good.all():
-        place = tuple(int(k) for k in np.argwhere(~good)[0])
-        raise FieldError(field, _why_bad(float(values[place]), False), place)
-
-
-def _array(field: str, values: ArrayLike) -> FloatArray:
-    """``values`` as a fresh float64 array."""
-    try:
-        array = np.asarray(values)
-    except (TypeError, ValueError, OverflowError):
-        raise FieldError(field, "is not a regular array of numbers") from None
-    if array.dtype.kind not in "fiu" and array.size:
-        raise FieldError(field, f"holds {array.dtype} values; give numbers")
-    return np.array(array, dtype=np.float64)
-
-
-def _frozen(array: NDArray) -> NDArray:
-    """``array``, if nobody can write into it, else a copy into which nobody can."""
-    if array.flags.writeable:
-        array = array.copy()
-        array.flags.writeable = False
-    return array
-
-
-def _own(array: NDArray) -> NDArray:
-    """``array``, made read-only (ours: nobody else holds it)."""
-    array.flags.writeable = False
-    return array
-
-
-NO_FLOATS: FloatArray = _own(np.empty(0))
-NO_INTS: IntArray = _own(np.empty(0, dtype=np.int64))
-_TWO_ZEROS: FloatArray = _own(np.zeros(2))
-_ZERO: IntArray = _own(np.zeros(1, dtype=np.int64))
-_ONE: IntArray = _own(np.ones(1, dtype=np.int64))
+    flops: FloatArray | float
+    pair_bytes: float = 0.0
+    flow_from: IntArray = NO_INTS
+    flow_to: IntArray = NO_INTS
+    flow_bytes: FloatArray = NO_FLOATS
 
 
 class Work:
     """How much is to be done, without saying where or when; shared between tasks.
 
-    ``ranks`` is the number of hosts that it needs, None if any number will do.
+    A simple work is one stage: all of it progresses together. A sequence is made of stages, done
+    in ``rounds``. What is said here holds for simple works; the others say otherwise.
+
+    ranks: the number of hosts that it needs, None if any number will do.
+    rounds: how many times over `one_round` is done.
+    is_plain: it can be a task as it is; other works get that by `bound`, on the hosts of a job.
+    splits: its ranks go on independently of each other, as works of their own.
+    only_storages: it uses storages and none of the hosts.
     """
 
     __slots__ = ()
 
+    rounds = 1
+    is_plain = True
+    splits = False
+    only_storages = False
+
     @property
     def ranks(self) -> int | None:
         return None
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long it lasts whatever the platform, s; None if that depends on the platform."""
+        return None
+
+    def parts(self) -> Iterator[Work]:
+        """The simple works that it is made of, in order, however often they are repeated."""
+        yield self
+
+    def one_round(self) -> list[Work]:
+        """The simple works of a round, one after the other, each as often as it is done there."""
+        return [self]
+
+    def summed(self, value: Callable[[Work], float]) -> float:
+        """The sum of a value of its simple works, each counted as often as it is done."""
+        return value(self)
+
+    def mapped(self, change: Callable[[Work], Work]) -> Work:
+        """The same with each of its simple works changed."""
+        return change(self)
+
+    def demand(self, ranks: int) -> Demand:
+        """What a simple work asks on so many ranks. Raises TypeError for other works."""
+        raise TypeError(f"{type(self).__name__} has no demand of its own; ask its simple works")
+
+    def divided(self, flops: float, bytes: float) -> Work:
+        """The same with its flops and bytes divided by these; delays stay."""
+        return self.mapped(lambda part: part.divided(flops, bytes))
+
+    def with_merged_flows(self, rank: IntArray) -> Work:
+        """The same with the flows of rank k carried by rank ``rank[k]``, those of a pair as one."""
+        return self
+
+    def storages(self) -> Iterator[str]:
+        """The names of the storages that it uses, as often as it names them."""
+        return iter(())
+
+    def beside_storages(self, hosts: int, rank: dict[str, int]) -> Work:
+        """The plain work on ``hosts`` ranks and, after them, those of the storages named."""
+        return self
+
+    def bound(self, hosts: tuple[str, ...], facts: HostFacts) -> Steps:
+        """The steps of a job's work on its hosts: one after the other, each of works side by side.
+
+        Each (hosts, work) is ready to be a task. All is one step, unless ranks that split stand
+        inside a sequence. Raises WorkloadError for an unknown storage or more than MAX_STEPS.
+        """
+        if self.is_plain:
+            return [[(hosts, self)]]
+        names = list(dict.fromkeys(self.storages()))
+        places = tuple(dict.fromkeys(map(facts.storage_host, names)))
+        rank = {name: len(hosts) + places.index(facts.storage_host(name)) for name in names}
+        return [[(hosts + places, self.beside_storages(len(hosts), rank))]]
+
+
+Bound = tuple[tuple[str, ...], Work]
+Steps = list[list[Bound]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +151,9 @@ class ParallelWork(Work):
     flow_to: IntArray
     flow_bytes: FloatArray
 
+    def __reduce__(self) -> tuple[Callable[..., ParallelWork], tuple[np.ndarray, ...]]:
+        return _restored, (self.flops, self.flow_from, self.flow_to, self.flow_bytes)
+
     def __post_init__(self) -> None:
         for name, kind in (
             ("flops", np.float64),
@@ -155,7 +164,7 @@ class ParallelWork(Work):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != kind:
                 raise FieldError(name, f"is not a one-dimensional array of {kind.__name__}")
-            object.__setattr__(self, name, _frozen(array))
+            object.__setattr__(self, name, frozen(array))
         n, count = len(self.flops), len(self.flow_bytes)
         if n == 0:
             raise FieldError("flops", "is empty; a work needs at least one rank")
@@ -206,18 +215,18 @@ class ParallelWork(Work):
         return cls._trusted(flops_array, NO_INTS, NO_INTS, NO_FLOATS)
 
     @classmethod
-    def of_execution(cls, flops: float) -> ParallelWork:
+    def of_execution(cls, flops: float | None) -> ParallelWork:
         """``flops`` flop on one rank; the same as ``of(1, flops)``, much faster."""
-        amount = _own(np.array([check_number("flops", flops)]))
+        amount = own(np.array([check_number("flops", flops)]))
         return cls._trusted(amount, NO_INTS, NO_INTS, NO_FLOATS)
 
     @classmethod
-    def of_flow(cls, bytes: float) -> ParallelWork:
+    def of_flow(cls, bytes: float | None) -> ParallelWork:
         """``bytes`` bytes from rank 0 to rank 1; the same as ``of`` on two ranks, much faster."""
         amount = check_number("bytes", bytes)
         if amount == 0:
             return cls._trusted(_TWO_ZEROS, NO_INTS, NO_INTS, NO_FLOATS)
-        return cls._trusted(_TWO_ZEROS, _ZERO, _ONE, _own(np.array([amount])))
+        return cls._trusted(_TWO_ZEROS, _ZERO, _ONE, own(np.array([amount])))
 
     @classmethod
     def _trusted(
@@ -229,80 +238,33 @@ class ParallelWork(Work):
             object.__setattr__(work, name, array)
         return work
 
+    def demand(self, ranks: int) -> Demand:
+        return Demand(self.flops, 0.0, self.flow_from, self.flow_to, self.flow_bytes)
 
-def flops_of(ranks: int, flops: ArrayLike | None) -> FloatArray:
-    """The flops of each rank of a ParallelWork (see `ParallelWork.of`)."""
-    if ranks < 1:
-        raise FieldError("hosts", "is empty; give at least one host")
-    values = np.zeros(ranks) if flops is None else _array("flops", flops)
-    if values.ndim == 0:
-        values = np.full(ranks, check_number("flops", float(values)))
-    if values.shape != (ranks,):
-        raise FieldError(
-            "flops",
-            f"has {_size(values)} for {plural_hosts(ranks)}; give one per host or a single number",
-        )
-    check_amounts("flops", values)
-    return _own(values)
+    def divided(self, flops: float, bytes: float) -> ParallelWork:
+        volumes = self.flow_bytes / bytes
+        return ParallelWork(self.flops / flops, self.flow_from, self.flow_to, volumes)
 
+    def with_merged_flows(self, rank: IntArray) -> ParallelWork:
+        n = len(self.flops)
+        keys = rank[self.flow_from] * n + rank[self.flow_to]
+        pairs, place = np.unique(keys, return_inverse=True)
+        amounts = np.bincount(place, self.flow_bytes, len(pairs)).astype(np.float64)
+        return ParallelWork(self.flops, pairs // n, pairs % n, amounts)
 
-def plural_hosts(count: int) -> str:
-    return "1 host" if count == 1 else f"{count} hosts"
+    def beside_storages(self, hosts: int, rank: dict[str, int]) -> ParallelWork:
+        flops = np.concatenate((self.flops, np.zeros(ranks_beside(hosts, rank) - hosts)))
+        return ParallelWork(flops, self.flow_from, self.flow_to, self.flow_bytes)
 
 
-def _size(values: NDArray) -> str:
-    if values.ndim == 1:
-        return "1 value" if values.size == 1 else f"{values.size} values"
-    return f"shape {' x '.join(map(str, values.shape))}"
+def _restored(*arrays: np.ndarray) -> ParallelWork:
+    """A parallel work from a pickle, which forgets that arrays are read-only."""
+    return ParallelWork._trusted(*map(own, arrays))
 
 
-def flows_of_matrix(ranks: int, bytes: ArrayLike) -> tuple[IntArray, IntArray, FloatArray]:
-    """The flows of a ParallelWork (from, to, bytes) from a matrix (see `ParallelWork.of`)."""
-    values = _array("bytes", bytes)
-    if values.shape not in ((ranks * ranks,), (ranks, ranks)):
-        raise FieldError(
-            "bytes",
-            f"has {_size(values) if values.ndim else 'a single number'} for {plural_hosts(ranks)}; "
-            f"give {ranks} x {ranks} values, row = sender, flat or nested",
-        )
-    check_amounts("bytes", values)
-    flat = values.reshape(-1)
-    (used,) = np.nonzero(flat)
-    sender, receiver = np.divmod(used.astype(np.int64, copy=False), ranks)
-    return _own(sender), _own(receiver), _own(flat[used])
-
-
-def flows_of_list(
-    ranks: int, flows: ArrayLike | Iterable[tuple[int, int, float]]
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """The flows of a ParallelWork (from, to, bytes) from triples (see `ParallelWork.of`)."""
-    if not isinstance(flows, Iterable):
-        raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each")
-    listed: Any = flows if isinstance(flows, np.ndarray) else list(flows)
-    values = _array("flows", listed)
-    if values.size == 0:
-        return NO_INTS, NO_INTS, NO_FLOATS
-    if values.ndim != 2 or values.shape[1] != 3:
-        raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each flow")
-    check_amounts("flows", values)
-    ends = values[:, :2]
-    wrong = (ends != np.floor(ends)) | (ends >= ranks)
-    if wrong.any():
-        row, column = (int(k) for k in np.argwhere(wrong)[0])
-        problem = f"{ends[row, column]:g} is not one of the {plural_hosts(ranks)}, numbered from 0"
-        raise FieldError("flows", problem, (row, column))
-    pairs = ends[:, 0].astype(np.int64) * ranks + ends[:, 1].astype(np.int64)
-    order = np.argsort(pairs, kind="stable")
-    pairs = pairs[order]
-    (twice,) = np.nonzero(pairs[1:] == pairs[:-1])
-    if len(twice):
-        row = int(order[twice[0] + 1])
-        problem = f"from {ends[row, 0]:g} to {ends[row, 1]:g} again; give each pair once"
-        raise FieldError("flows", problem, (row,))
-    amounts = values[order, 2]
-    used = amounts > 0
-    sender, receiver = np.divmod(pairs[used], ranks)
-    return _own(sender), _own(receiver), _own(amounts[used])
+def ranks_beside(hosts: int, rank: dict[str, int]) -> int:
+    """How many ranks there are in all, the hosts' and those of storages."""
+    return max(rank.values(), default=hosts - 1) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +291,24 @@ class HomogeneousWork(Work):
             return self.flops / ranks, self.bytes / max(1, ranks * (ranks - 1))
         return self.flops, self.bytes
 
+    def demand(self, ranks: int) -> Demand:
+        return Demand(*self.per_rank(ranks))
+
+    def expanded(self, ranks: int) -> ParallelWork:
+        """The same as a parallel work on so many ranks."""
+        flops, size = self.per_rank(ranks)
+        matrix = None
+        if size > 0.0 and ranks > 1:
+            matrix = np.full((ranks, ranks), size)
+            np.fill_diagonal(matrix, 0.0)
+        return ParallelWork.of(ranks, flops, matrix)
+
+    def divided(self, flops: float, bytes: float) -> HomogeneousWork:
+        return HomogeneousWork(self.flops / flops, self.bytes / bytes, self.total)
+
+    def beside_storages(self, hosts: int, rank: dict[str, int]) -> ParallelWork:
+        return self.expanded(hosts).beside_storages(hosts, rank)
+
 
 @dataclass(frozen=True, slots=True)
 class DelayWork(Work):
@@ -338,6 +318,16 @@ class DelayWork(Work):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay_s", check_number("seconds", self.delay_s))
+
+    @property
+    def duration_s(self) -> float:
+        return self.delay_s
+
+    def demand(self, ranks: int) -> Demand:
+        return Demand(0.0)
+
+    def divided(self, flops: float, bytes: float) -> DelayWork:
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +344,7 @@ class SequenceWork(Work):
     stages: tuple[Work, ...]
     repeat: int = 1
     ranks: int | None = field(init=False, repr=False, compare=False)
+    duration_s: float | None = field(init=False, repr=False, compare=False)
     stages_per_round: int = field(init=False, repr=False, compare=False)
     depth: int = field(init=False, repr=False, compare=False)
 
@@ -380,12 +371,65 @@ class SequenceWork(Work):
             raise FieldError("stages", f"make {count} stages a round, more than {MAX_STAGES}")
         object.__setattr__(self, "stages", stages)
         object.__setattr__(self, "ranks", sizes[0] if sizes else None)
+        object.__setattr__(self, "duration_s", _duration_s(stages, self.repeat))
         object.__setattr__(self, "stages_per_round", count)
         object.__setattr__(self, "depth", depth)
 
+    @property
+    def rounds(self) -> int:  # type: ignore[override]
+        return self.repeat
 
-def only_delays(work: Work) -> bool:
-    """True for a delay or a sequence of nothing but delays, which needs no host."""
-    if isinstance(work, SequenceWork):
-        return all(only_delays(stage) for stage in work.stages)
-    return isinstance(work, DelayWork)
+    @property
+    def is_plain(self) -> bool:  # type: ignore[override]
+        return all(stage.is_plain for stage in self.stages)
+
+    @property
+    def splits(self) -> bool:  # type: ignore[override]
+        return any(stage.splits for stage in self.stages)
+
+    @property
+    def only_storages(self) -> bool:  # type: ignore[override]
+        return all(stage.only_storages for stage in self.stages)
+
+    def parts(self) -> Iterator[Work]:
+        for stage in self.stages:
+            yield from stage.parts()
+
+    def one_round(self) -> list[Work]:
+        return [part for stage in self.stages for part in stage.one_round() * stage.rounds]
+
+    def summed(self, value: Callable[[Work], float]) -> float:
+        return self.repeat * sum(stage.summed(value) for stage in self.stages)
+
+    def mapped(self, change: Callable[[Work], Work]) -> SequenceWork:
+        return SequenceWork(tuple(stage.mapped(change) for stage in self.stages), self.repeat)
+
+    def with_merged_flows(self, rank: IntArray) -> SequenceWork:
+        return self.mapped(lambda part: part.with_merged_flows(rank))
+
+    def storages(self) -> Iterator[str]:
+        for stage in self.stages:
+            yield from stage.storages()
+
+    def beside_storages(self, hosts: int, rank: dict[str, int]) -> SequenceWork:
+        return self.mapped(lambda part: part.beside_storages(hosts, rank))
+
+    def bound(self, hosts: tuple[str, ...], facts: HostFacts) -> Steps:
+        if not self.splits:
+            return Work.bound(self, hosts, facts)
+        steps = [step for stage in self.stages for step in stage.bound(hosts, facts)]
+        if len(steps) * self.repeat > MAX_STEPS:
+            raise WorkloadError(
+                f"a sequence of usage traces makes {len(steps) * self.repeat:,} steps, more than "
+                f"{MAX_STEPS:,}: repeat it less"
+            )
+        return steps * self.repeat
+
+
+def _duration_s(stages: Iterable[Work], repeat: int) -> float | None:
+    total = 0.0
+    for stage in stages:
+        if stage.duration_s is None:
+            return None
+        total += stage.duration_s
+    return total * repeat

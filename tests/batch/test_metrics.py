@@ -18,7 +18,7 @@ from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.generate import lublin
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.tasks import DelayWork
+from ptaskmodel.workload.works import DelayWork
 
 
 def job(name, submit, hosts, duration, walltime=None):

@@ -14,7 +14,7 @@ from ptaskmodel.batch.redirection import Redirection
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.batch.state import SUCCESS, WALLTIME, Start
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.tasks import DelayWork
+from ptaskmodel.workload.works import DelayWork
 
 PAIRS = {
     "fcfs": (Fcfs, naive.first_come, "none"),

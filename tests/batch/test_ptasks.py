@@ -18,11 +18,11 @@ from ptaskmodel.batch.run import BatchOptions, run_batch
 from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME
 from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.platform import load_platform
+from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.generate import JobKind, weibull
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.profiles import StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.reading import read_workload
-from ptaskmodel.workload.tasks import DelayWork, HomogeneousWork, SequenceWork
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.jit

@@ -23,15 +23,8 @@ from ptaskmodel.calibration import (
     write_calibration,
 )
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
-from ptaskmodel.workload.tasks import (
-    Delay,
-    DelayWork,
-    Flow,
-    HomogeneousWork,
-    ParallelTask,
-    SequenceWork,
-    Task,
-)
+from ptaskmodel.workload.tasks import Delay, Flow, ParallelTask, Task
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@ import dataclasses
 import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import (
@@ -19,6 +21,7 @@ from ptaskmodel.workload import (
     Sequence,
     Task,
 )
+from ptaskmodel.workload.batch_works import StorageWork
 
 WORK = HomogeneousWork(1.0, 0.0)
 
@@ -104,3 +107,74 @@ def test_bad_tasks_are_told_in_one_line(make, message):
     with pytest.raises(WorkloadError, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+def tasks_of_every_class():
+    common = {
+        "id": "x", "start_s": 2.0, "after": ("y",), "walltime_s": 9.0, "weight": 3.0,
+        "rate_bound": 0.5, "profile": "p", "competitors": 4.0,
+    }  # fmt: skip
+    work = ParallelWork.of(2, [1, 2], [0, 3, 0, 0])
+    return [
+        Task(("a", "b"), work, **common),
+        ParallelTask(["a", "b"], [1, 2], [0, 3, 0, 0], **common),
+        Flow("a", "b", 5, **common),
+        Execution("a", 5, **common),
+        Delay(5, ["a"], **common),
+        Sequence(["a", "b"], [work, DelayWork(1)], 2, **common),
+    ]
+
+
+CHANGES = {
+    "id": "other", "start_s": 5.0, "after": (), "walltime_s": None, "weight": 1.0,
+    "rate_bound": None, "profile": None, "competitors": 1.0, "hosts": ("c", "d"),
+    "work": HomogeneousWork(1, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", tasks_of_every_class(), ids=lambda task: type(task).__name__)
+@given(names=st.sets(st.sampled_from(sorted(CHANGES)), max_size=4))
+def test_any_task_with_other_fields_is_of_its_class_and_keeps_the_rest(task, names):
+    if "hosts" in names and task.work.ranks == 1:
+        names = names | {"work"}
+    changes = {name: CHANGES[name] for name in names}
+    made = dataclasses.replace(task, **changes)
+    assert type(made) is type(task)
+    for field in dataclasses.fields(Task):
+        expected = changes.get(field.name, getattr(task, field.name))
+        assert getattr(made, field.name) is expected or getattr(made, field.name) == expected
+
+
+@pytest.mark.parametrize("task", tasks_of_every_class(), ids=lambda task: type(task).__name__)
+def test_tasks_come_back_from_a_pickle(task):
+    again = pickle.loads(pickle.dumps(task))
+    assert type(again) is type(task)
+    for field in dataclasses.fields(Task):
+        if field.name != "work":
+            assert getattr(again, field.name) == getattr(task, field.name)
+    assert again.work.ranks == task.work.ranks
+
+
+def test_tasks_that_share_a_work_share_it_after_a_pickle():
+    work = ParallelWork.of(1, 5)
+    tasks = pickle.loads(pickle.dumps([Task(("a",), work), Task(("b",), work)]))
+    assert tasks[0].work is tasks[1].work
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda w: Flow("a", work=w, hosts=("a", "b")), "src: is given besides a work"),
+        (lambda w: ParallelTask(["a", "b"], 1, work=w), "flops: is given besides a work"),
+        (lambda w: Delay(1, work=w), "seconds: is given besides a work"),
+        (lambda w: Sequence(["a"], [w], work=w), "stages: is given besides a work"),
+        (lambda w: Execution("a", 1, hosts=("a",)), "hosts: is given without a work"),
+        (lambda w: Flow("a", "b"), "bytes: None is not a number"),
+        (lambda w: Flow(), "src: None is not a non-empty string"),
+        (lambda w: Delay(), "seconds: None is not a number"),
+        (lambda w: Task(("a",), StorageWork(1, 2)), "work: a StorageWork is of a job"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_told(make, message):
+    with pytest.raises(WorkloadError, match=message):
+        make(ParallelWork.of(2, 1))

@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 from tasks_documents import EVERYTHING, WORKED
 
-from ptaskmodel.workload.tasks import (
-    DelayWork,
-    HomogeneousWork,
-    SequenceWork,
-)
 from ptaskmodel.workload.tasks_json import load_tasks, read_tasks_file
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 
 def load(tmp_path, document):

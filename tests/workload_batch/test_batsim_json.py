@@ -9,18 +9,11 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.batsim_json import read_batsim, write_batsim
+from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import workload_from_frame
-from ptaskmodel.workload.profiles import (
-    HostFacts,
-    SpreadWork,
-    StagingWork,
-    StorageWork,
-    UsageTraceWork,
-    bind,
-    work_delay_s,
-)
-from ptaskmodel.workload.tasks import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
 
 OLDEST = {
     "wait": {"type": "delay", "delay": 20.2},
@@ -141,19 +134,19 @@ def test_a_usage_trace_becomes_phases_on_cores(tmp_path):
     work = read_batsim(workload_file(tmp_path, {"use": profile}, jobs)).jobs[0].work
     assert isinstance(work, UsageTraceWork)
     facts = HostFacts({"x": 4, "y": 1}, {})
-    ((hosts_x, one), (hosts_y, other)) = bind(work, ["x", "y"], facts)[0]
+    ((hosts_x, one), (hosts_y, other)) = work.bound(("x", "y"), facts)[0]
     assert hosts_x == ("x",) * 4
     assert [stage.flops.tolist() for stage in one.stages] == [[100, 100, 0, 0], [50, 0, 0, 0]]
     assert hosts_y == ("y",)
     assert [stage.flops.tolist() for stage in other.stages] == [[100]]
-    repeated = bind(SequenceWork((work, DelayWork(1.0)), 2), ["x", "y"], facts)
+    repeated = SequenceWork((work, DelayWork(1.0)), 2).bound(("x", "y"), facts)
     assert [len(step) for step in repeated] == [2, 1, 2, 1]
 
 
 def test_storage_and_staging_are_bound_to_hosts():
     facts = HostFacts({"a": 1, "b": 1, "s": 1, "t": 1}, {"pfs": "s", "burst": "t"})
     sequence = SequenceWork((StorageWork(8, 6, "pfs", total=True), HomogeneousWork(5, 3)))
-    (((hosts, work),),) = bind(sequence, ["a", "b"], facts)
+    (((hosts, work),),) = sequence.bound(("a", "b"), facts)
     assert hosts == ("a", "b", "s")
     flows = [
         list(zip(s.flow_from.tolist(), s.flow_to.tolist(), s.flow_bytes.tolist(), strict=True))
@@ -161,17 +154,17 @@ def test_storage_and_staging_are_bound_to_hosts():
     ]
     assert flows == [[(0, 2, 3), (1, 2, 3), (2, 0, 4), (2, 1, 4)], [(0, 1, 3), (1, 0, 3)]]
     assert work.stages[1].flops.tolist() == [5, 5, 0]
-    (((hosts, work),),) = bind(StagingWork(9, "pfs", "burst"), [], facts)
+    (((hosts, work),),) = StagingWork(9, "pfs", "burst").bound((), facts)
     assert hosts == ("s", "t")
     assert work.flow_bytes.tolist() == [9]
     with pytest.raises(WorkloadError, match="no storage 'tape'"):
-        bind(StorageWork(1, 1, "tape"), ["a"], facts)
+        StorageWork(1, 1, "tape").bound(("a",), facts)
 
 
 def test_nested_sequences_of_delays_have_a_duration():
     inner = SequenceWork((DelayWork(10.0), DelayWork(3.0)), 7)
-    assert work_delay_s(SequenceWork((inner, DelayWork(1.0)), 2)) == 184
-    assert work_delay_s(SequenceWork((inner, HomogeneousWork(1, 1)))) is None
+    assert SequenceWork((inner, DelayWork(1.0)), 2).duration_s == 184
+    assert SequenceWork((inner, HomogeneousWork(1, 1))).duration_s is None
 
 
 GOOD_JOB = {"id": 1, "subtime": 0, "res": 2, "profile": "p"}
@@ -276,7 +269,7 @@ def test_a_table_of_jobs_is_a_workload():
         }
     )
     workload = workload_from_frame(frame)
-    assert [(j.id, j.walltime_s, work_delay_s(j.work)) for j in workload.jobs] == [
+    assert [(j.id, j.walltime_s, j.work.duration_s) for j in workload.jobs] == [
         ("a", 9.0, 5.0),
         ("b", None, 4.0),
     ]

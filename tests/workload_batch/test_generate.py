@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.generate import BATCH, JobKind, lublin, weibull
-from ptaskmodel.workload.profiles import work_delay_s
 from ptaskmodel.workload.ptask_rule import PATTERNS, ptask_profiles
 from ptaskmodel.workload.swf import read_swf, workload_from_swf
-from ptaskmodel.workload.tasks import DelayWork, HomogeneousWork
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork
 
 
 def columns(workload):
     dates = np.array([j.submit_time_s for j in workload.jobs])
     sizes = np.array([j.num_hosts for j in workload.jobs])
-    return dates, sizes, np.array([work_delay_s(j.work) for j in workload.jobs])
+    return dates, sizes, np.array([j.work.duration_s for j in workload.jobs])
 
 
 def test_lublin_has_the_proportions_of_the_model():
@@ -56,7 +55,7 @@ def test_a_seed_gives_one_workload_and_pace_only_moves_dates():
     assert not one.frame().equals(lublin(50, 64, 6).frame())
     assert columns(fast)[0] == pytest.approx(columns(one)[0] / 2)
     assert [j.walltime_s for j in lublin(5, 8, 1, model=BATCH, walltime_factor=2).jobs] == [
-        2 * work_delay_s(j.work) for j in lublin(5, 8, 1, model=BATCH).jobs
+        2 * j.work.duration_s for j in lublin(5, 8, 1, model=BATCH).jobs
     ]
 
 
@@ -86,7 +85,7 @@ def test_impossible_parameters_are_refused(arguments):
     hosts=st.integers(1, 40),
     delay=st.floats(1, 1e5),
     ratio=st.one_of(st.just(0.0), st.floats(1e-6, 1)),
-    pattern=st.sampled_from(PATTERNS),
+    pattern=st.sampled_from(list(PATTERNS)),
 )
 def test_the_busiest_card_carries_what_the_rule_says(hosts, delay, ratio, pattern):
     kinds = [JobKind("d", DelayWork(delay), hosts)]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.profiles import work_delay_s
 from ptaskmodel.workload.reading import Cleaning, is_swf, read_workload
 from ptaskmodel.workload.swf import (
     FIELDS,
@@ -76,8 +75,7 @@ def test_cleaning_says_what_it_does(log_file):
 def test_a_log_becomes_a_workload_of_delays(log_file):
     workload = workload_from_swf(read_swf(log_file), processors_per_host=2)
     found = [
-        (j.id, j.submit_time_s, j.num_hosts, work_delay_s(j.work), j.walltime_s)
-        for j in workload.jobs
+        (j.id, j.submit_time_s, j.num_hosts, j.work.duration_s, j.walltime_s) for j in workload.jobs
     ]
     assert found == [
         ("1", 0, 2, 100, 120),

@@ -22,7 +22,7 @@ from ptaskmodel.calibration.figures import (
     styled,
     subplots,
 )
-from ptaskmodel.workload.tasks import FloatArray
+from ptaskmodel.workload.amounts import FloatArray
 
 if TYPE_CHECKING:
     import pandas

@@ -30,7 +30,9 @@ from ptaskmodel.calibration.results import (
     summarise,
 )
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.workload.tasks import FloatArray, ParallelWork, SequenceWork, Task
+from ptaskmodel.workload.amounts import FloatArray
+from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.works import ParallelWork, SequenceWork
 
 if TYPE_CHECKING:
     import pandas

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.core.patterns.clusters import Clusters
-from ptaskmodel.workload.works import NO_FLOATS, NO_INTS, HomogeneousWork, ParallelWork
+from ptaskmodel.workload.amounts import NO_FLOATS, NO_INTS
+from ptaskmodel.workload.works import Work
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -71,28 +73,21 @@ class Demands:
     most_flows: int
 
     @classmethod
-    def of(cls, works: list[HomogeneousWork | ParallelWork], start: IntArray) -> Demands:
+    def of(cls, works: Sequence[Work], start: IntArray) -> Demands:
         """Those of works of which work k is on entries ``start[k]:start[k + 1]``."""
-        same = np.zeros(len(works))  # flops of the ranks of a homogeneous work
-        all_to_all = np.zeros(len(works))
-        flow_counts = np.zeros(len(works), dtype=np.int64)
-        parallel: list[tuple[int, ParallelWork]] = []
-        counts = np.diff(start)
-        for k, (work, n) in enumerate(zip(works, counts.tolist(), strict=True)):
-            if isinstance(work, HomogeneousWork):
-                same[k], all_to_all[k] = work.per_rank(n)
-            else:
-                parallel.append((k, work))
-                flow_counts[k] = len(work.flow_bytes)
-        flops = np.repeat(same, counts)
-        for k, work in parallel:
-            flops[start[k] : start[k + 1]] = work.flops
+        counts = np.diff(start).tolist()
+        demands = [work.demand(n) for work, n in zip(works, counts, strict=True)]
+        flow_counts = np.array([len(demand.flow_bytes) for demand in demands])
+        flops = np.empty(start[-1])
+        for k, demand in enumerate(demands):
+            flops[start[k] : start[k + 1]] = demand.flops
+        flowing = [demand for demand in demands if len(demand.flow_bytes)]
         return cls(
             flops,
-            all_to_all,
+            np.array([demand.pair_bytes for demand in demands]),
             np.concatenate(([0], np.cumsum(flow_counts))),
-            np.concatenate([NO_INTS, *(work.flow_from for _, work in parallel)]),
-            np.concatenate([NO_INTS, *(work.flow_to for _, work in parallel)]),
-            np.concatenate([NO_FLOATS, *(work.flow_bytes for _, work in parallel)]),
+            np.concatenate([NO_INTS, *(demand.flow_from for demand in flowing)]),
+            np.concatenate([NO_INTS, *(demand.flow_to for demand in flowing)]),
+            np.concatenate([NO_FLOATS, *(demand.flow_bytes for demand in flowing)]),
             int(flow_counts.max()),
         )
