@@ -13,12 +13,16 @@ def announce_kernels() -> bool:
     """Say on stderr that kernels will be compiled, if they will; whether they can be kept then."""
     with collector_at_rest():
         import ptaskmodel.simulation.simulation  # noqa: F401  (the slow import)
-        from ptaskmodel import jit
+        from ptaskmodel import kernel_cache
 
-    if jit.cached():
+    if kernel_cache.cached():
         return False
-    if jit.cache_directory() is None:
-        click.echo("compiling the simulation kernels (no cache directory can be written)", err=True)
+    if kernel_cache.cache_directory() is None:
+        click.echo(
+            "compiling the simulation kernels, at every run: no cache directory can be written; "
+            + kernel_cache.REMEDY,
+            err=True,
+        )
         return False
     click.echo(
         f"compiling the simulation kernels (once, about {TYPICAL_S} s; "

@@ -10,13 +10,16 @@ import click
 @click.command()
 def warmup() -> None:
     """Compile the simulation kernels, so that the first simulation need not."""
-    from ptaskmodel import jit, simulation
+    from ptaskmodel import kernel_cache, simulation
 
     began = time.perf_counter()
     simulation.warmup()
-    where = jit.cache_directory()
+    where = kernel_cache.cache_directory()
     took = f"ready in {time.perf_counter() - began:.1f} s"
     if where is None:
-        click.echo(f"{took}; no directory to keep them in can be written: every run compiles")
+        click.echo(
+            f"{took}; no directory to keep them in can be written, every run compiles: "
+            + kernel_cache.REMEDY
+        )
     else:
         click.echo(f"{took}, kept in {where}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel import jit, simulation
+from ptaskmodel import kernel_cache, simulation
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.alone import times_alone
 from ptaskmodel.results.observing import Observation
@@ -123,7 +123,7 @@ def load_kernels() -> float | None:
 
     None where they cannot be kept: then each is compiled when it is first used.
     """
-    if not jit.cached() and jit.cache_directory() is None:
+    if not kernel_cache.cached() and kernel_cache.cache_directory() is None:
         return None
     began = time.perf_counter()
     simulation.warmup(everything=False)

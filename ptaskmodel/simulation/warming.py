@@ -16,7 +16,7 @@ from ptaskmodel.core.solving import apply_rates, is_alone, solve_alone
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system
-from ptaskmodel.jit import cache_directory, cached, mark_cached
+from ptaskmodel.kernel_cache import cache_directory, cached, mark_cached
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.bmf_hard import bmf_hard

@@ -162,7 +162,7 @@ def test_a_simulation_imports_no_library_that_it_does_not_need():
 
 def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
     warmed = []
-    monkeypatch.setattr("ptaskmodel.jit.cached", lambda: False)
+    monkeypatch.setattr("ptaskmodel.kernel_cache.cached", lambda: False)
     monkeypatch.setattr(
         "ptaskmodel.simulation.warmup", lambda everything: warmed.append(everything)
     )
@@ -174,7 +174,8 @@ def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
 
 
 def test_without_a_place_for_the_cache_it_compiles_each_time(monkeypatch, capsys):
-    monkeypatch.setattr("ptaskmodel.jit.cached", lambda: False)
-    monkeypatch.setattr("ptaskmodel.jit.cache_directory", lambda: None)
+    monkeypatch.setattr("ptaskmodel.kernel_cache.cached", lambda: False)
+    monkeypatch.setattr("ptaskmodel.kernel_cache.cache_directory", lambda: None)
     assert main(["simulate", PLATFORM, TASKS]) == 0
-    assert "no cache directory can be written" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no cache directory can be written; set PTASKMODEL_CACHE_DIR to a directory" in said
