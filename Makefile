@@ -23,7 +23,7 @@ docs: .venv/installed-for-tests
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean:
-	rm -rf .venv demo-results site
+	rm -rf .venv .venv-oldest demo-results site
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
@@ -32,6 +32,15 @@ clean:
 
 .venv/installed: pyproject.toml | .venv/bin/python
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+# The oldest numba of pyproject.toml, for a part of the tests; it knows Python up to 3.12.
+.venv-oldest/installed: pyproject.toml
+	$(PYTHON) -c 'import sys; assert sys.version_info < (3, 13), "numba 0.60 needs Python 3.12 at most"'
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
+	PYTHONWARNINGS=ignore .venv-oldest/bin/python -m pip install --quiet --editable . \
+	    'numba==0.60.*' pytest hypothesis
 	touch $@
 
 .venv/installed-for-tests: pyproject.toml | .venv/bin/python
