@@ -36,7 +36,7 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.tasks_json": ("load_tasks",),
+    "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.works": ("DelayWork", "HomogeneousWork", "ParallelWork", "SequenceWork"),
 }
 

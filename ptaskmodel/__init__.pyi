@@ -24,6 +24,7 @@ from ptaskmodel.simulation.observers import Observer as Observer
 from ptaskmodel.simulation.refs import TaskRecord as TaskRecord
 from ptaskmodel.simulation.refs import TaskRef as TaskRef
 from ptaskmodel.simulation.simulation import Simulation as Simulation
+from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
 from ptaskmodel.workload.reading import read_workload as read_workload
 from ptaskmodel.workload.tasks import Delay as Delay
 from ptaskmodel.workload.tasks import Execution as Execution
@@ -31,7 +32,6 @@ from ptaskmodel.workload.tasks import Flow as Flow
 from ptaskmodel.workload.tasks import ParallelTask as ParallelTask
 from ptaskmodel.workload.tasks import Sequence as Sequence
 from ptaskmodel.workload.tasks import Task as Task
-from ptaskmodel.workload.tasks_json import load_tasks as load_tasks
 from ptaskmodel.workload.works import DelayWork as DelayWork
 from ptaskmodel.workload.works import HomogeneousWork as HomogeneousWork
 from ptaskmodel.workload.works import ParallelWork as ParallelWork

@@ -26,8 +26,8 @@ from ptaskmodel.batch.hostset import runs
 from ptaskmodel.batch.metrics import contention_slowdown, metrics
 from ptaskmodel.batch.run import BatchOptions, run_batch
 from ptaskmodel.platform import load_platform
-from ptaskmodel.workload.generate import JobKind, weibull
 from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.models.weibull import JobKind, weibull
 from ptaskmodel.workload.works import HomogeneousWork
 
 HERE = Path(__file__).resolve().parent

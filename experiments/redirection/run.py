@@ -31,10 +31,10 @@ from ptaskmodel.batch.policies import Easy
 from ptaskmodel.batch.redirection import Redirection
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.batch.state import Policy
-from ptaskmodel.workload.generate import lublin
+from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.swf import read_swf, workload_from_swf
-from ptaskmodel.workload.windows import WEEK_S, Window, cut_workload, workload_windows
+from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.transforms.windows import WEEK_S, Window, cut_workload, workload_windows
 
 ALPHAS = (0.1, 0.15, 0.2, 0.25)
 THETAS = (1, 2, 5, 10, 15, 25, 50, 100, 125)

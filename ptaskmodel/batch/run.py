@@ -17,7 +17,7 @@ from ptaskmodel.batch.simulator import BatchSimulation, Progress, Schedule
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.ptask_rule import ptask_profiles
+from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.works import DelayWork
 
 PROFILES = ("as-given", "delay", "ptask")

@@ -21,8 +21,8 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.amounts import FloatArray
+from ptaskmodel.workload.formats.tasks_json import load_tasks
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.tasks_json import load_tasks
 from ptaskmodel.workload.works import Work
 
 PARAMETERS = {"network_efficiency": "1", "compute_efficiency": "1", "competitors": "competitors"}

@@ -49,7 +49,7 @@ def simulate(
     **options: Any,
 ) -> None:
     """Run the tasks of TASKS (JSON) on PLATFORM (SimGrid XML)."""
-    from ptaskmodel.workload.tasks_json import read_tasks_file
+    from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 
     tasks, files = read_tasks_file(tasks_file)
 

@@ -26,8 +26,8 @@ def tasks() -> None:
 def validate(file: Path, platform_file: Path | None) -> None:
     """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
     from ptaskmodel.simulation.task_checks import check_tasks
-    from ptaskmodel.workload.json_document import read_json
-    from ptaskmodel.workload.tasks_json import load_tasks
+    from ptaskmodel.workload.formats.json_document import read_json
+    from ptaskmodel.workload.formats.tasks_json import load_tasks
 
     loaded = load_tasks(file)
     names = {name for task in loaded for name in task.hosts}

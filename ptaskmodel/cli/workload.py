@@ -120,9 +120,9 @@ def _facts(loaded: Workload) -> dict[str, Any]:
 
 
 def _write(made: Workload, output: Path, kind: str | None, version: int) -> None:
-    from ptaskmodel.workload.batsim_json import write_batsim
+    from ptaskmodel.workload.formats.batsim import write_batsim
+    from ptaskmodel.workload.formats.swf import swf_from_workload, write_swf
     from ptaskmodel.workload.reading import is_swf
-    from ptaskmodel.workload.swf import swf_from_workload, write_swf
 
     name = str(output).removesuffix(".gz")
     if kind is None and not name.endswith((".json", ".swf")):
@@ -176,7 +176,7 @@ def convert(
     """Convert SOURCE to OUTPUT: SWF to Batsim or back, delays to parallel tasks."""
     made = _read(source, **cleaning)
     if profiles == "ptask":
-        from ptaskmodel.workload.ptask_rule import ptask_profiles
+        from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 
         if speed is None or bandwidth is None:
             raise WorkloadError("--profiles ptask: give --speed and --bandwidth of a host")
@@ -214,8 +214,8 @@ def lublin(
     version: int,
 ) -> None:
     """The model of Lublin and Feitelson (2003)."""
-    from ptaskmodel.workload.generate import LUBLIN_TYPES
-    from ptaskmodel.workload.generate import lublin as model
+    from ptaskmodel.workload.models.lublin import LUBLIN_TYPES
+    from ptaskmodel.workload.models.lublin import lublin as model
 
     made = model(
         jobs,
@@ -250,9 +250,9 @@ def weibull(
 
     Each job of KINDS is a kind; a field "weight" says how often it comes (1 by default).
     """
-    from ptaskmodel.workload.batsim_json import read_batsim
-    from ptaskmodel.workload.generate import JobKind
-    from ptaskmodel.workload.generate import weibull as model
+    from ptaskmodel.workload.formats.batsim import read_batsim
+    from ptaskmodel.workload.models.weibull import JobKind
+    from ptaskmodel.workload.models.weibull import weibull as model
 
     source = read_batsim(kinds_file)
     kinds = []
@@ -288,9 +288,14 @@ def extract(
     **cleaning: Any,
 ) -> None:
     """Cut a busy window out of SOURCE; without OUTPUT, list the windows."""
+    from ptaskmodel.workload.formats.swf import clean, read_swf
     from ptaskmodel.workload.reading import is_swf
-    from ptaskmodel.workload.swf import clean, read_swf
-    from ptaskmodel.workload.windows import DAY_S, cut_workload, swf_windows, workload_windows
+    from ptaskmodel.workload.transforms.windows import (
+        DAY_S,
+        cut_workload,
+        swf_windows,
+        workload_windows,
+    )
 
     options: dict[str, Any] = {
         "length_s": days * DAY_S,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform
-from ptaskmodel.workload.json_document import token
+from ptaskmodel.workload.formats.json_document import token
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Work
 

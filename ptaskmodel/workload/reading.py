@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import read_bytes
-from ptaskmodel.workload.batsim_json import read_batsim
+from ptaskmodel.workload.formats.batsim import read_batsim
+from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.swf import read_swf, workload_from_swf
 
 
 @dataclass(frozen=True, slots=True)

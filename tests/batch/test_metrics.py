@@ -16,8 +16,8 @@ from ptaskmodel.batch.policies import Easy, Fcfs
 from ptaskmodel.batch.redirection import Redirection
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.workload.generate import lublin
 from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.models.lublin import lublin
 from ptaskmodel.workload.works import DelayWork
 
 

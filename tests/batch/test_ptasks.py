@@ -19,8 +19,8 @@ from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME
 from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork
-from ptaskmodel.workload.generate import JobKind, weibull
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.models.weibull import JobKind, weibull
 from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 

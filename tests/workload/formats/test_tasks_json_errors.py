@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload import tasks_json
-from ptaskmodel.workload.tasks_json import load_tasks
+from ptaskmodel.workload.formats import tasks_json
+from ptaskmodel.workload.formats.tasks_json import load_tasks
 
 BASE = {
     "profiles": {

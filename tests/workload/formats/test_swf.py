@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.reading import Cleaning, is_swf, read_workload
-from ptaskmodel.workload.swf import (
+from ptaskmodel.workload.formats.swf import (
     FIELDS,
     clean,
     read_swf,
@@ -17,7 +16,13 @@ from ptaskmodel.workload.swf import (
     workload_from_swf,
     write_swf,
 )
-from ptaskmodel.workload.windows import cut_swf, cut_workload, swf_windows, workload_windows
+from ptaskmodel.workload.reading import Cleaning, is_swf, read_workload
+from ptaskmodel.workload.transforms.windows import (
+    cut_swf,
+    cut_workload,
+    swf_windows,
+    workload_windows,
+)
 
 LOG = """\
 ; Version: 2.2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptaskmodel.workload.host_names import expand
+from ptaskmodel.workload.formats.host_names import expand
 
 
 @pytest.mark.parametrize(

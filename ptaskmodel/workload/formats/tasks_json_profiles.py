@@ -18,9 +18,9 @@ from ptaskmodel.workload.amounts import (
     flows_of_list,
     flows_of_matrix,
 )
-from ptaskmodel.workload.array_files import ArrayFiles
-from ptaskmodel.workload.json_document import shown, token
-from ptaskmodel.workload.json_fields import Fields, close_match
+from ptaskmodel.workload.formats.array_files import ArrayFiles
+from ptaskmodel.workload.formats.json_document import shown, token
+from ptaskmodel.workload.formats.json_fields import Fields, close_match
 from ptaskmodel.workload.works import (
     MAX_DEPTH,
     DelayWork,

@@ -12,7 +12,7 @@ import msgspec
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import read_bytes, write_bytes
-from ptaskmodel.workload.batsim_profiles import ProfileReader, profile_fields
+from ptaskmodel.workload.formats.batsim_profiles import ProfileReader, profile_fields
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
 from ptaskmodel.workload.works import Work
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tasks_documents import EVERYTHING, WORKED
 
-from ptaskmodel.workload.tasks_json import load_tasks, read_tasks_file
+from ptaskmodel.workload.formats.tasks_json import load_tasks, read_tasks_file
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 

@@ -1,20 +1,19 @@
-"""Workloads made by models: Lublin and Feitelson's, and Weibull arrivals of chosen kinds of jobs.
+"""Workloads made by the model of Lublin and Feitelson.
 
-Source of the first: Lublin and Feitelson, "The workload on parallel supercomputers: modeling the
+Source: Lublin and Feitelson, "The workload on parallel supercomputers: modeling the
 characteristics of rigid jobs", JPDC 63(11), 2003, with the constants of its authors' program.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.works import DelayWork, Work
+from ptaskmodel.workload.works import DelayWork
 
 BUCKETS = 48
 BUCKET_S = 86400 / BUCKETS
@@ -170,51 +169,6 @@ def _arrivals(model: LublinModel, jobs: int, random: np.random.Generator) -> np.
     bucket = np.minimum(np.searchsorted(ends, rest, side="right") - 1, BUCKETS - 1)
     inside = (rest - ends[bucket]) / weight[bucket]
     return np.floor(days * 86400 + (bucket + inside) * BUCKET_S)
-
-
-@dataclass(frozen=True, slots=True)
-class JobKind:
-    """A kind of job for `weibull`: its profile, how many hosts it asks for, how often it comes."""
-
-    profile: str
-    work: Work
-    num_hosts: int
-    walltime_s: float | None = None
-    weight: float = 1.0
-
-
-def weibull(
-    jobs: int,
-    kinds: Sequence[JobKind],
-    seed: int,
-    *,
-    shape: float,
-    scale_s: float,
-    hosts: int | None = None,
-) -> Workload:
-    """Jobs drawn from ``kinds`` by weight, Weibull(shape, scale_s) seconds from one to the next.
-
-    The mean time between arrivals is scale_s * gamma(1 + 1 / shape). The first job is at 0.
-    """
-    if jobs < 1 or not kinds:
-        raise WorkloadError("a workload needs 1 job and 1 kind of job or more")
-    if not (shape > 0 and scale_s > 0 and math.isfinite(scale_s)):
-        raise WorkloadError(f"Weibull({shape:g}, {scale_s:g}): both must be positive and finite")
-    weights = np.array([kind.weight for kind in kinds])
-    if not (weights >= 0).all() or weights.sum() <= 0:
-        raise WorkloadError("the weights of the kinds of jobs must be 0 or more, one above 0")
-    random = np.random.default_rng(seed)
-    chosen = random.choice(len(kinds), size=jobs, p=weights / weights.sum())
-    gaps = scale_s * random.weibull(shape, jobs)
-    dates = np.cumsum(gaps) - gaps[0]
-    made = []
-    for k, (date, index) in enumerate(zip(dates.tolist(), chosen.tolist(), strict=True)):
-        kind = kinds[index]
-        made.append(Job(str(k + 1), date, kind.num_hosts, kind.profile, kind.work, kind.walltime_s))
-    size = hosts or max(kind.num_hosts for kind in kinds)
-    origin = f"Weibull arrivals, shape {shape:g}, scale {scale_s:g} s, seed {seed}"
-    profiles = {kind.profile: kind.work for kind in kinds}
-    return Workload(tuple(made), profiles, size, name="weibull", origin=origin)
 
 
 def _delays(

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.formats.swf import COLUMN, SwfLog, sizes, starts_s
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.swf import COLUMN, SwfLog, sizes, starts_s
 
 WEEK_S = 7 * 86400.0
 DAY_S = 86400.0

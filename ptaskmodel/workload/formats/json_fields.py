@@ -11,7 +11,7 @@ import numpy as np
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.amounts import FieldError, FloatArray
-from ptaskmodel.workload.json_document import SHOWN, shown, token
+from ptaskmodel.workload.formats.json_document import SHOWN, shown, token
 
 _NUMBERS = {int, float}
 

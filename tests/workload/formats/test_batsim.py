@@ -10,7 +10,7 @@ import pytest
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
-from ptaskmodel.workload.batsim_json import read_batsim, write_batsim
+from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
 from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import workload_from_frame
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tasks_documents import DOCUMENTS
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.tasks_json import load_tasks
+from ptaskmodel.workload.formats.tasks_json import load_tasks
 
 SCHEMA = json.loads(
     resources.files("ptaskmodel.workload").joinpath("tasks.schema.json").read_text()

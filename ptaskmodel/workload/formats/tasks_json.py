@@ -7,12 +7,17 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
-from ptaskmodel.workload.array_files import ArrayFiles
-from ptaskmodel.workload.host_names import expand
-from ptaskmodel.workload.json_document import read_json, shown
-from ptaskmodel.workload.json_fields import Fields
+from ptaskmodel.workload.formats.array_files import ArrayFiles
+from ptaskmodel.workload.formats.host_names import expand
+from ptaskmodel.workload.formats.json_document import read_json, shown
+from ptaskmodel.workload.formats.json_fields import Fields
+from ptaskmodel.workload.formats.tasks_json_profiles import (
+    AMOUNT_FIELDS,
+    Profile,
+    ProfileReader,
+    unknown,
+)
 from ptaskmodel.workload.order import in_order
-from ptaskmodel.workload.profiles_json import AMOUNT_FIELDS, Profile, ProfileReader, unknown
 from ptaskmodel.workload.tasks import Task
 
 MAX_TOTAL_HOSTS = 10_000_000

@@ -1,0 +1,1 @@
+"""Formats of files that say what runs, one file each; `table` names them."""

@@ -1,0 +1,1 @@
+"""From a workload to another: windows cut out, delays made parallel tasks."""
