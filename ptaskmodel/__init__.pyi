@@ -8,6 +8,9 @@ from ptaskmodel.errors import SimulationError as SimulationError
 from ptaskmodel.errors import WorkloadError as WorkloadError
 from ptaskmodel.platform.platform import Platform as Platform
 from ptaskmodel.platform.reader.loading import load_platform as load_platform
+from ptaskmodel.platform.topologies.dragonfly import Dragonfly as Dragonfly
+from ptaskmodel.platform.topologies.fat_tree import FatTree as FatTree
+from ptaskmodel.platform.topologies.torus import Torus as Torus
 from ptaskmodel.results.batches import BatchRun as BatchRun
 from ptaskmodel.results.batches import BatchWriting as BatchWriting
 from ptaskmodel.results.batches import batch_into as batch_into

@@ -14,6 +14,9 @@ NAMES = {
     ),
     "ptaskmodel.platform.platform": ("Platform",),
     "ptaskmodel.platform.reader.loading": ("load_platform",),
+    "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),
+    "ptaskmodel.platform.topologies.fat_tree": ("FatTree",),
+    "ptaskmodel.platform.topologies.torus": ("Torus",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import bisect
-from dataclasses import dataclass
+import itertools
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform.model import Host, Link
 from ptaskmodel.platform.notes import Note
 from ptaskmodel.platform.zones import Points, Zone
@@ -43,6 +48,29 @@ class Facts:
     def link_line(self, index: int) -> int:
         """Line of the file that declares a link; 1 for the built-in loopback."""
         return 1 if index == len(self.links) - 1 else _line(self.link_lines, index)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As attributes, the many equal hosts and links packed."""
+        state = {field.name: getattr(self, field.name) for field in fields(self)}
+        return state | {"hosts": _packed(self.hosts), "links": _packed(self.links)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        with collector_at_rest():
+            for name, value in state.items():
+                setattr(self, name, _unpacked(value) if name in ("hosts", "links") else value)
+
+
+def _packed(items: Sequence[Host] | Sequence[Link]) -> list[tuple[type, list[str], tuple]]:
+    """(class, names, other facts) of each run of hosts or links that differ in nothing else."""
+    kind: Any = type(items[0])
+    others = operator.attrgetter(*(field.name for field in fields(kind)[2:]))
+    runs: Iterable[tuple[tuple, Iterable[Any]]] = itertools.groupby(items, others)
+    return [(kind, [item.name for item in run], facts) for facts, run in runs]
+
+
+def _unpacked(runs: list[tuple[type, list[str], tuple]]) -> tuple[Any, ...]:
+    number = itertools.count()
+    return tuple(kind(next(number), name, *facts) for kind, names, facts in runs for name in names)
 
 
 def _line(lines: list[tuple[int, int]], index: int) -> int:

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple
 
 SHARED = "SHARED"
 FATPIPE = "FATPIPE"
 WIFI = "WIFI"
 
-NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+
+class _NoProperties(Mapping[str, str]):
+    """The one mapping without entries: shared by most hosts and links, pickled by its name."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: str) -> str:
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "{}"
+
+    def __reduce__(self) -> str:
+        return "NO_PROPERTIES"
+
+
+NO_PROPERTIES: Mapping[str, str] = _NoProperties()
 
 
 def _no_properties() -> Mapping[str, str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,16 @@ from ptaskmodel.platform.zones import (
     Zone,
 )
 
+if TYPE_CHECKING:
+    from ptaskmodel.platform.build import PlatformBuild
+
 CACHED_ROUTES = 2**16
 
 Path_ = tuple[tuple[int, ...], float, bool]
 
 
 class Platform:
-    """What exists, read from a file; unchangeable.
+    """What exists, read from a file or built; unchangeable.
 
     ``hosts`` and ``links`` are in order of declaration (``hosts[i].index == i``); the last link is
     the built-in ``__loopback__``. ``config`` holds the options of the file, old names replaced by
@@ -70,6 +73,35 @@ class Platform:
     def __reduce__(self) -> tuple[type[Platform], tuple[Facts]]:
         """Pickled as its facts: what routing remembers is found again."""
         return type(self), (self.facts,)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        routing: str = "Full",
+        config: Mapping[str, str | float] | None = None,
+    ) -> PlatformBuild[Self]:
+        """A platform to be built in Python, as one zone of that name; ``finish`` gives it.
+
+        routing: Full, Floyd, Dijkstra, Cluster, Vivaldi, Wifi or None. config: options of the
+        file's ``<config>``. ::
+
+            build = Platform.build("lab")
+            build.cluster("c", 8, speed="10Gf", bandwidth="1Gbps", latency="10us")
+            platform = build.finish()
+        """
+        from ptaskmodel.platform.build import PlatformBuild
+
+        return PlatformBuild(cls, name, routing, config)
+
+    def to_xml(self, comment: str = "") -> str:
+        """The text of a SimGrid file (DTD 4.1) that reads as the same platform.
+
+        Numbers are kept to the last digit, traces stand inside the file.
+        """
+        from ptaskmodel.platform.writing import platform_xml
+
+        return platform_xml(self.facts, comment)
 
     def __repr__(self) -> str:
         return f"<Platform {self.path}: {len(self.hosts)} hosts, {len(self.links)} links>"

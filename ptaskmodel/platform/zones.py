@@ -52,8 +52,8 @@ class Zone:
     """A zone: ``points`` are its hosts and routers, or its sub-zones, by number in the platform.
 
     ``routes`` is keyed by two positions in ``points``; ``bypasses`` by two points anywhere below.
-    A zone made by a ``<cluster>`` has ``topology`` and ``walk``; other star zones have ``star``
-    paths, from which ``walk`` is made in the end.
+    A zone made by a ``<cluster>`` has ``topology``, ``cluster`` (its attributes) and ``walk``;
+    other star zones have ``star`` paths, from which ``walk`` is made in the end.
     """
 
     number: int
@@ -70,6 +70,7 @@ class Zone:
     bypasses: dict[tuple[int, int], LocalRoute] = field(default_factory=dict)
     star: dict[int, StarPaths] = field(default_factory=dict)
     topology: str = ""
+    cluster: dict[str, str] = field(default_factory=dict)
     walk: WalkTable | None = None
     wifi_link: int = -1
     access_point: int = -1

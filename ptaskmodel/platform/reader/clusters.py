@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.platform.reader.builder import MAX_LINKS, Builder, properties_of
+from ptaskmodel.platform.reader.dtd import MAY_BE_EMPTY
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.radicals import expand_radical
 from ptaskmodel.platform.topologies.families import BY_NAME, kind_of
@@ -29,6 +30,9 @@ def make_cluster(builder: Builder, element: Element) -> None:
     site = ClusterSite(builder, element)
     zone = builder.open_zone(element, element["id"], CLUSTER)
     zone.topology = element["topology"]
+    zone.cluster = {
+        name: value for name, value in element.attributes.items() if value or name in MAY_BE_EMPTY
+    }
     topology = _topology(builder, element, len(radicals))
     if topology.hosts > len(radicals):
         what = f"topo_parameters describe {topology.hosts} nodes, radical gives {len(radicals)}"

@@ -5,7 +5,8 @@ Elements are handled as they end; only the open ones and the facts are in memory
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform.facts import Facts
@@ -34,9 +35,13 @@ class _Open:
 
 
 class Document:
-    """A stack of open elements; each complete one is given to its declaration."""
+    """A stack of open elements; each complete one is given to its declaration.
 
-    def __init__(self, builder: Builder) -> None:
+    ordered: whether what a zone holds must come in the order of files, its routes last.
+    """
+
+    def __init__(self, builder: Builder, ordered: bool = True) -> None:
+        self._ordered = ordered
         self.builder = builder
         self.source = builder.source
         self._declarations = Declarations(builder)
@@ -112,6 +117,16 @@ class Document:
             else:
                 parent.children.append(element)
 
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[None]:
+        """What begins in the block and is refused leaves no element open."""
+        depth = len(self._stack)
+        try:
+            yield
+        except PlatformError:
+            del self._stack[depth:]
+            raise
+
     def finish(self) -> Facts:
         """All that was declared, once every element has ended. Raises PlatformError."""
         self._declarations.connect_traces()
@@ -161,6 +176,8 @@ class Document:
     def _advance(self, parent: _Open, tag: str) -> bool:
         """Move the parent to the stage that holds a tag; False if it is too late or elsewhere."""
         stages = parent.stages
+        if not self._ordered and parent.element.tag == "zone":
+            return self._suits(parent, tag)
         if stages is None:
             if tag == "prop":
                 return True
@@ -174,6 +191,14 @@ class Document:
                 parent.stage = stage
                 return True
         return False
+
+    def _suits(self, parent: _Open, tag: str) -> bool:
+        """Whether a zone may hold a tag; the first that only one kind may hold decides."""
+        kinds = [parent.stages] if parent.stages else [dtd.LEAF_STAGES, dtd.INTERNAL_STAGES]
+        suiting = [stages for stages in kinds if any(tag in stage for stage in stages)]
+        if len(suiting) == 1:
+            parent.stages = suiting[0]
+        return bool(suiting)
 
     def _check_version(self, element: Element) -> None:
         version = self.source.number(element, "version")

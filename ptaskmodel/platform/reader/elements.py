@@ -48,10 +48,14 @@ class Element:
 
 
 class Source:
-    """The file being read: makes the errors, keeps the notes, converts attribute values."""
+    """The file being read: makes the errors, keeps the notes, converts attribute values.
 
-    def __init__(self, path: Path) -> None:
+    lines: whether errors name the line (the elements of a platform built in Python have none).
+    """
+
+    def __init__(self, path: Path, lines: bool = True) -> None:
         self.path = path
+        self._lines = lines
         self.notes: list[Note] = []
         self.hints: list[Note] = []
         self._kinds: Counter[str] = Counter()
@@ -61,7 +65,8 @@ class Source:
         return self.error_at(element.line, f"{element}: {what}")
 
     def error_at(self, line: int, what: str) -> PlatformError:
-        return PlatformError(f"{self.path}:{line}: {what}")
+        place = f"{self.path}:{line}" if self._lines else f"{self.path}"
+        return PlatformError(f"{place}: {what}")
 
     def note(self, element: Element, kind: str, what: str) -> None:
         """Remember something odd; at most MAX_NOTES of a kind."""

@@ -51,7 +51,7 @@ def read_xml(content: bytes, document: Document) -> None:
     parser = etree.XMLParser(
         target=target,
         encoding="utf-8",
-        resolve_entities=False,
+        resolve_entities="internal",  # of which there are none: else &amp; stays as it is
         no_network=True,
         load_dtd=False,
         dtd_validation=False,
