@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptaskmodel.errors import PlatformError
+from ptaskmodel.platform import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +42,30 @@ class TwoGroups:
             )
         return int(host.rsplit("-", 1)[1]) // self.nodes_per_group
 
+    def platform(self) -> Platform:
+        """The platform: two clusters joined by the link of the routing node."""
+        bandwidth, latency = f"{self.bandwidth_Bps / 1e9:g}GBps", f"{self.latency_s * 1e6:g}us"
+        build = Platform.build(self.name)
+        for group in (0, 1):
+            build.cluster(
+                f"{self.name}_group{group}",
+                self.nodes_per_group,
+                prefix=f"{self.name}-",
+                first=group * self.nodes_per_group,
+                speed=f"{self.core_speed_flops / 1e9:g}Gf",
+                cores=self.cores,
+                bandwidth=bandwidth,
+                latency=latency,
+                router=self._switch(group),
+            )
+        build.link("routing_node", f"{self.router_bandwidth_Bps / 1e9:g}GBps", latency)
+        ends = (f"{self.name}_group0", f"{self.name}_group1")
+        build.zone_route(*ends, (self._switch(0), self._switch(1)), ["routing_node"])
+        return build.finish()
+
+    def _switch(self, group: int) -> str:
+        return f"{self.name}_switch{group}"
+
     def xml(self, comment: str = "") -> str:
         """The platform as a SimGrid file (DTD 4.1)."""
-        speed = f"{self.core_speed_flops / 1e9:g}Gf"
-        bandwidth = f"{self.bandwidth_Bps / 1e9:g}GBps"
-        router = f"{self.router_bandwidth_Bps / 1e9:g}GBps"
-        latency = f"{self.latency_s * 1e6:g}us"
-        lines = [
-            "<?xml version='1.0'?>",
-            '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">',
-            *([f"<!--\n{comment.strip()}\n-->"] if comment else []),
-            '<platform version="4.1">',
-            f'  <zone id="{self.name}" routing="Full">',
-        ]
-        for group in (0, 1):
-            first = group * self.nodes_per_group
-            radical = f"{first}-{first + self.nodes_per_group - 1}"
-            lines += [
-                f'    <cluster id="{self.name}_group{group}" prefix="{self.name}-" suffix=""',
-                f'             radical="{radical}" speed="{speed}" core="{self.cores}"',
-                f'             bw="{bandwidth}" lat="{latency}" sharing_policy="SPLITDUPLEX"',
-                f'             router_id="{self.name}_switch{group}"/>',
-            ]
-        lines += [
-            f'    <link id="routing_node" bandwidth="{router}" latency="{latency}"',
-            '          sharing_policy="SHARED"/>',
-            f'    <zoneRoute src="{self.name}_group0" dst="{self.name}_group1"',
-            f'               gw_src="{self.name}_switch0" gw_dst="{self.name}_switch1">',
-            '      <link_ctn id="routing_node"/>',
-            "    </zoneRoute>",
-            "  </zone>",
-            "</platform>",
-            "",
-        ]
-        return "\n".join(lines)
+        return self.platform().to_xml(comment)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from ptaskmodel.apps.pdgemm import Pdgemm, place
 from ptaskmodel.apps.two_groups import TwoGroups
 from ptaskmodel.calibration.ptask import Setting
-from ptaskmodel.platform import Platform, load_platform
+from ptaskmodel.platform import Platform
 
 CLUSTERS = ("paravance", "grisou")
 ORDER = 80_000
@@ -21,11 +19,8 @@ REFERENCE_SEED = 70
 
 @functools.cache
 def two_groups_platform(name: str) -> Platform:
-    """The platform of ``TwoGroups(name)``, read from its SimGrid file."""
-    with tempfile.TemporaryDirectory() as place_of_file:
-        path = Path(place_of_file) / f"{name}.xml"
-        path.write_text(TwoGroups(name).xml())
-        return load_platform(path)
+    """The platform of ``TwoGroups(name)``."""
+    return TwoGroups(name).platform()
 
 
 def pdgemm_setting(

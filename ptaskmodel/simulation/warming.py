@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import numba
 from numba import typeof, types
@@ -17,7 +15,8 @@ from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system
 from ptaskmodel.kernel_cache import cache_directory, cached, mark_cached
-from ptaskmodel.platform import Platform, load_platform
+from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
+from ptaskmodel.platform.topologies.topology import Topology
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.bmf_hard import bmf_hard
 from ptaskmodel.sharing.problem import SharingProblem
@@ -28,30 +27,6 @@ from ptaskmodel.simulation.loop import process
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Delay, Flow, ParallelTask, Sequence, Task
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
-
-# One zone of each kind whose routes are computed by compiled code.
-PLATFORM = """<?xml version="1.0"?>
-<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
-<platform version="4.1">
-  <zone id="world" routing="Full">
-    <cluster id="flat" prefix="c" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
-             router_id="cr"/>
-    <cluster id="torus" prefix="t" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
-             topology="TORUS" topo_parameters="2,2"/>
-    <cluster id="more" prefix="m" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
-             router_id="mr"/>
-    <cluster id="tree" prefix="f" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"
-             topology="FAT_TREE" topo_parameters="2;2,2;1,2;1,1"/>
-    <cluster id="fly" prefix="d" suffix="" radical="0-7" speed="1Gf" bw="1GBps" lat="1us"
-             topology="DRAGONFLY" topo_parameters="2,1;2,1;2,1;1"/>
-    <link id="between" bandwidth="1GBps" latency="1us"/>
-    <zoneRoute src="flat" dst="more" gw_src="cr" gw_dst="mr">
-      <link_ctn id="between"/>
-    </zoneRoute>
-  </zone>
-</platform>
-"""
-
 
 EXCHANGE = HomogeneousWork(1e9, 1e6)
 
@@ -102,10 +77,20 @@ def compile_kernels(everything: bool) -> None:
 
 
 def _platform() -> Platform:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "platform.xml"
-        path.write_text(PLATFORM)
-        return load_platform(path)
+    """One zone of each kind whose routes are computed by compiled code, and two of one kind."""
+    build = Platform.build("world")
+    clusters: dict[str, int | Topology] = {
+        "c": 4,
+        "m": 4,
+        "t": Torus((2, 2)),
+        "f": FatTree((2, 2), (1, 2), (1, 1)),
+        "d": Dragonfly((2, 1), (2, 1), (2, 1), 1),
+    }
+    for name, hosts in clusters.items():
+        build.cluster(name, hosts, prefix=name, speed=1e9, bandwidth=1e9, latency=1e-6)
+    build.link("between", 1e9, 1e-6)
+    build.zone_route("c", "m", ("c0", "m0"), ["between"])
+    return build.finish()
 
 
 def compile_solvers(*rules: str) -> None:
