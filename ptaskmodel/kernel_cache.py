@@ -33,6 +33,8 @@ KEPT = 4
 # What a directory must take to be of use; bytes.
 PROBE = 2**16
 _CHECKSUM = 4
+# What a file that holds kernels imports.
+_KERNELS_IN = (b"from ptaskmodel.jit import", b"from ptaskmodel.platform.routing.kernel import")
 
 
 @functools.cache
@@ -44,7 +46,7 @@ def kernel_digest() -> str:
     digest = hashlib.sha256()
     for sources in folders.values():
         # Constants that kernels read may be in a file beside them that holds none.
-        if any(b"from ptaskmodel.jit import" in source for source in sources.values()):
+        if any(mark in source for source in sources.values() for mark in _KERNELS_IN):
             for name, source in sources.items():
                 digest.update(name.encode() + b"\0" + source)
     for name in ("jit.py", "kernel_cache.py", "kernel_parts.py"):
