@@ -4,6 +4,7 @@ from ptaskmodel.faces import face
 
 NAMES = {
     "ptaskmodel.calibration.applying": ("apply",),
+    "ptaskmodel.calibration.calibration_file": ("read_calibration", "write_calibration"),
     "ptaskmodel.calibration.fit_rates": ("rates_fitter",),
     "ptaskmodel.calibration.leastsquares": ("Parameter",),
     "ptaskmodel.calibration.measurements": (
@@ -20,9 +21,7 @@ NAMES = {
         "calibrate",
         "leave_one_pattern_out",
         "parse_labels",
-        "read_calibration",
         "summarise",
-        "write_calibration",
     ),
     "ptaskmodel.calibration.run": ("CalibrationOptions", "CalibrationRun", "calibrate_file"),
 }

@@ -1,5 +1,7 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
 from ptaskmodel.calibration.applying import apply as apply
+from ptaskmodel.calibration.calibration_file import read_calibration as read_calibration
+from ptaskmodel.calibration.calibration_file import write_calibration as write_calibration
 from ptaskmodel.calibration.fit_rates import rates_fitter as rates_fitter
 from ptaskmodel.calibration.leastsquares import Parameter as Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup as MeasuredGroup
@@ -15,9 +17,7 @@ from ptaskmodel.calibration.results import Prediction as Prediction
 from ptaskmodel.calibration.results import calibrate as calibrate
 from ptaskmodel.calibration.results import leave_one_pattern_out as leave_one_pattern_out
 from ptaskmodel.calibration.results import parse_labels as parse_labels
-from ptaskmodel.calibration.results import read_calibration as read_calibration
 from ptaskmodel.calibration.results import summarise as summarise
-from ptaskmodel.calibration.results import write_calibration as write_calibration
 from ptaskmodel.calibration.run import CalibrationOptions as CalibrationOptions
 from ptaskmodel.calibration.run import CalibrationRun as CalibrationRun
 from ptaskmodel.calibration.run import calibrate_file as calibrate_file

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ptaskmodel.calibration.calibration_file import read_calibration
 from ptaskmodel.calibration.measurements import MeasurementError
-from ptaskmodel.calibration.results import Calibration, read_calibration
+from ptaskmodel.calibration.results import Calibration
 from ptaskmodel.workload.tasks import Task
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
+
+# Of a parallel task.
+PARAMETERS = ("network_efficiency", "compute_efficiency", "competitors")
 
 
 def apply(
@@ -35,14 +39,13 @@ def apply(
     """
     found = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
     chosen = found.group(**dict(group or {}))
-    if found.model != "ptask" or not chosen.parameters:
+    missing = [name for name in PARAMETERS if name not in chosen.parameters]
+    if found.model != "ptask" or missing:
         raise MeasurementError(
-            f"calibration of {chosen.name}: model {found.model!r} has no parameters of a ptask; "
-            "calibrate with --model ptask"
+            f"calibration of {chosen.name}: model {found.model!r} has no parameters of a ptask "
+            f"({', '.join(missing) or 'it is another model'}); calibrate with --model ptask"
         )
-    network, compute, competitors = (
-        chosen.value(name) for name in ("network_efficiency", "compute_efficiency", "competitors")
-    )
+    network, compute, competitors = map(chosen.value, PARAMETERS)
     calibrated = []
     for task in tasks:
         if task.competitors is None:

@@ -1,20 +1,15 @@
-"""What a calibration found: parameters and predictions by group, as objects and as JSON."""
+"""What a calibration found: parameters and predictions by group."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.calibration.leastsquares import Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
-from ptaskmodel.files import read_text, write_json
 
-FORMAT_VERSION = 1
 MODELS = ("rates", "ptask")
 
 
@@ -175,108 +170,3 @@ def parse_labels(text: str) -> dict[str, str]:
             raise MeasurementError(f"labels {text!r}: give LABEL=VALUE,LABEL=VALUE")
         labels[name.strip()] = value.strip()
     return labels
-
-
-def to_json(calibration: Calibration) -> dict[str, Any]:
-    """A calibration as plain data; durations that never end are the string "inf"."""
-    return {
-        "version": FORMAT_VERSION,
-        "model": calibration.model,
-        "fit_on": calibration.fit_on,
-        "source": calibration.source,
-        "groups": [_group_json(group) for group in calibration.groups],
-    }
-
-
-def write_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Write a calibration as JSON; the file appears whole or not at all."""
-    write_json(path, to_json(calibration), error=MeasurementError)
-
-
-def read_calibration(path: str | Path) -> Calibration:
-    """A calibration from its JSON file. Raises MeasurementError (file, what is wrong)."""
-    try:
-        data = json.loads(read_text(path, error=MeasurementError))
-    except (ValueError, RecursionError) as error:
-        raise MeasurementError(f"{path}: cannot be read as a calibration: {error}") from error
-    if not isinstance(data, dict) or data.get("version") != FORMAT_VERSION:
-        raise MeasurementError(
-            f"{path}: /version must be {FORMAT_VERSION}; write it by `calibrate`"
-        )
-    try:
-        groups = tuple(_group_from_json(group) for group in data["groups"])
-        return Calibration(data["model"], data["fit_on"], data["source"], groups)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise MeasurementError(
-            f"{path}: not a calibration: {error!r}; write it by `calibrate`"
-        ) from error
-
-
-def _group_json(group: GroupCalibration) -> dict[str, Any]:
-    return {
-        "labels": dict(group.labels),
-        "note": group.note,
-        "chi_square": group.chi_square,
-        "degrees_of_freedom": group.degrees_of_freedom,
-        "parameters": {
-            name: {
-                "value": parameter.value,
-                "stderr": parameter.stderr,
-                "unit": parameter.unit,
-                "interval95": parameter.interval95,
-            }
-            for name, parameter in group.parameters.items()
-        },
-        "predictions": [
-            {
-                "interference_on_s": _finite(row.measurement.pattern.on_s),
-                "interference_off_s": row.measurement.pattern.off_s,
-                "competitors": row.measurement.competitors,
-                "runs": row.measurement.runs,
-                "measured_s": row.measurement.runtime_s,
-                "stddev_s": row.measurement.stddev_s,
-                "predicted_s": row.predicted_s,
-                "relative_error": row.relative_error,
-                "used_in_fit": row.used_in_fit,
-            }
-            for row in group.predictions
-        ],
-    }
-
-
-def _finite(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value
-
-
-def _group_from_json(data: dict[str, Any]) -> GroupCalibration:
-    parameters = {
-        name: Parameter(
-            float(item["value"]),
-            item["unit"],
-            item["stderr"],
-            tuple(item["interval95"]) if item.get("interval95") else None,
-        )
-        for name, item in data["parameters"].items()
-    }
-    predictions = tuple(
-        Prediction(
-            Measurement(
-                OnOff(float(row["interference_on_s"]), float(row["interference_off_s"])),
-                row["measured_s"],
-                row["stddev_s"],
-                row["runs"],
-                row["competitors"],
-            ),
-            row["predicted_s"],
-            row["used_in_fit"],
-        )
-        for row in data["predictions"]
-    )
-    return GroupCalibration(
-        data["labels"],
-        parameters,
-        predictions,
-        data["chi_square"],
-        data["degrees_of_freedom"],
-        data["note"],
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -17,6 +19,8 @@ from ptaskmodel.errors import PTaskModelError
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
+# What writing to standard output can end in (files of ours are looked after in `files`).
+OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
 class Entry(NamedTuple):
@@ -81,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             with commands.make_context("ptaskmodel", given) as context:
                 commands.invoke(context)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where it was closed
+            sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except (click.BadArgumentUsage, click.MissingParameter) as error:
@@ -100,10 +105,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more when it ends: give it a place that takes it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return PIPE_CLOSED
+    except OSError as error:
+        if error.filename is None and error.errno not in OUTPUT_ERRORS:
+            raise
+        _forget_output()
+        _tell(f"error: {error.filename or 'standard output'}: {error.strerror}")
+        return USER_ERROR
     return 0
+
+
+def _forget_output() -> None:
+    """Python flushes stdout once more when it ends: give it a place that takes it."""
+    with contextlib.suppress(AttributeError, OSError):  # it was closed, or is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(message: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.output import SUMMARY
@@ -15,7 +17,36 @@ from ptaskmodel.results.output import SUMMARY
 if TYPE_CHECKING:
     import pandas
 
+
+class _Input(TypedDict):
+    path: str
+    sha256: str
+
+
+class _Summary(TypedDict, total=False):
+    """What is read of summary.json; the rest may be anything."""
+
+    inputs: list[_Input]
+    notes: list[str]
+    makespan: float
+    makespan_s: float | None
+    end_date: float
+    simulation_wall_time_s: float
+
+
 TASKS, JOBS, MACHINES = "tasks.csv", "jobs.csv", "machines.csv"
+
+# The columns that are read.
+TASK_COLUMNS = ("task_id", "profile", "start_time", "finish_time", "final_state", "hosts")
+JOB_COLUMNS = (
+    *("job_id", "profile", "starting_time", "finish_time", "execution_time"),
+    *("final_state", "allocated_resources"),
+)
+SPELL_COLUMNS = (
+    *("task_id", "start_s", "end_s", "limited_by", "resource"),
+    *("progress", "sharers", "shared_with"),
+)
+USE_COLUMNS = ("resource", "kind", "start_s", "end_s", "share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,37 +129,67 @@ def load_results(directory: str | Path) -> Results:
     """
     place = Path(directory)
     try:
-        summary = json.loads((place / SUMMARY).read_text(encoding="utf-8"))
+        summary = _summary((place / SUMMARY).read_bytes())
         what = "job" if (place / JOBS).exists() else "task"
         tasks = list(_jobs(place) if what == "job" else _tasks(place))
-        spells = [_spell(row) for row in _rows(place / "bottlenecks.csv", optional=True)]
+        lines = _rows(place / "bottlenecks.csv", *SPELL_COLUMNS, optional=True)
+        spells = [_spell(row) for row in lines]
         utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
-        for row in _rows(place / "utilisation.csv", optional=True):
-            span = float(row["start_s"]), float(row["end_s"]), float(row["share"])
+        for row in _rows(place / "utilisation.csv", *USE_COLUMNS, optional=True):
+            span = _finite(row["start_s"]), _finite(row["end_s"]), _finite(row["share"])
             utilisation.setdefault((row["resource"], row["kind"]), []).append(span)
     except FileNotFoundError as error:
         raise PTaskModelError(
             f"{place}: holds no results ({Path(error.filename).name} is missing); give the "
             "--output directory of a run"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise PTaskModelError(f"{place}: results that cannot be read ({error!r})") from None
+    except msgspec.DecodeError as error:
+        raise PTaskModelError(f"{place / SUMMARY}: not the summary of a run: {error}") from None
+    except (OSError, ValueError, csv.Error) as error:
+        raise PTaskModelError(f"{place}: results that cannot be read ({error})") from None
     return Results(place, what, summary, tasks, spells, utilisation)
 
 
-def _rows(path: Path, optional: bool = False) -> Iterator[dict[str, str]]:
+def _summary(content: bytes) -> dict[str, Any]:
+    """The object in summary.json. Raises msgspec.DecodeError, with the place of what is wrong."""
+    try:
+        summary = msgspec.json.decode(content, type=dict[str, Any])
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested too deep") from None
+    msgspec.convert(summary, _Summary)
+    return summary
+
+
+def _rows(path: Path, *columns: str, optional: bool = False) -> Iterator[dict[str, str]]:
+    """The lines of a table, which must have these columns. Raises ValueError with the line."""
     if optional and not path.exists():
         return
     with path.open(encoding="utf-8", newline="") as stream:
-        yield from csv.DictReader(stream)
+        reader = csv.DictReader(stream, strict=True)
+        missing = sorted(set(columns) - set(reader.fieldnames or ()))
+        if missing:
+            raise ValueError(f"{path.name}:1: no column {missing[0]!r}")
+        for row in reader:
+            if None in row or None in row.values():
+                raise ValueError(
+                    f"{path.name}:{reader.line_num}: not {len(reader.fieldnames or ())} fields"
+                )
+            yield row
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
 
 
 def _number(text: str | None) -> float | None:
-    return float(text) if text else None
+    return _finite(text) if text else None
 
 
 def _tasks(place: Path) -> Iterator[ShownTask]:
-    for row in _rows(place / TASKS):
+    for row in _rows(place / TASKS, *TASK_COLUMNS):
         yield ShownTask(
             row["task_id"],
             row["profile"] or None,
@@ -141,8 +202,8 @@ def _tasks(place: Path) -> Iterator[ShownTask]:
 
 
 def _jobs(place: Path) -> Iterator[ShownTask]:
-    names = {row["id"]: row["name"] for row in _rows(place / MACHINES, optional=True)}
-    for row in _rows(place / JOBS):
+    names = {row["id"]: row["name"] for row in _rows(place / MACHINES, "id", "name", optional=True)}
+    for row in _rows(place / JOBS, *JOB_COLUMNS):
         numbers = _host_numbers(row["allocated_resources"])
         alone, lasted = _number(row.get("time_alone")), _number(row["execution_time"])
         completed = row["final_state"] == "COMPLETED_SUCCESSFULLY"
@@ -169,11 +230,11 @@ def _host_numbers(text: str) -> list[str]:
 def _spell(row: dict[str, str]) -> ShownSpell:
     return ShownSpell(
         row["task_id"],
-        float(row["start_s"]),
-        float(row["end_s"]),
+        _finite(row["start_s"]),
+        _finite(row["end_s"]),
         row["limited_by"],
         row["resource"],
-        float(row["progress"]),
+        _finite(row["progress"]),
         int(row["sharers"]),
         row["shared_with"],
     )

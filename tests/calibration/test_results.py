@@ -98,6 +98,39 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("parameters", "competitors", "value"), 0, r"parameters\[\.\.\.\]\.value"),
+        (("parameters", "competitors", "value"), None, "Expected `float`"),
+        (("labels",), [], "Expected `object`"),
+        (("predictions",), [{}], "required field"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_place(tmp_path, place, value, message):
+    path = tmp_path / "c.json"
+    write_calibration(ptask_calibration(), path)
+    data = json.loads(path.read_text())
+    inner = data["groups"][0]
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path.write_text(json.dumps(data))
+    with pytest.raises(MeasurementError, match=message):
+        read_calibration(path)
+
+
+def test_a_calibration_without_a_parameter_is_not_applied(tmp_path):
+    path = tmp_path / "c.json"
+    write_calibration(ptask_calibration(), path)
+    data = json.loads(path.read_text())
+    for group in data["groups"]:
+        del group["parameters"]["competitors"]
+    path.write_text(json.dumps(data))
+    with pytest.raises(MeasurementError, match=r"\(competitors\); calibrate with --model ptask"):
+        apply(path, None, [], {"cluster": "grisou"})
+
+
 def ptask_calibration():
     values = {"network_efficiency": 0.5, "compute_efficiency": 0.8, "competitors": 6.7}
     parameters = {name: Parameter(value, "1") for name, value in values.items()}

@@ -148,3 +148,18 @@ def test_a_wrong_name_is_told_in_one_line_with_the_nearest(arguments, message, c
 def test_a_policy_may_be_a_class_in_a_file(capsys):
     assert cli.main(["batch", "a.xml", "b.json", "--policy", "mine.py:Mine"]) == 2
     assert "--policy" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", ["--version", "--help", "tasks schema"])
+def test_a_full_disk_is_told_in_one_line(arguments):
+    command = f"'{sys.executable}' -m ptaskmodel {arguments} > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "ptaskmodel: error: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", ["--version", "tasks schema"])
+def test_a_closed_standard_output_is_no_error(arguments):
+    command = f"'{sys.executable}' -m ptaskmodel {arguments} >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
