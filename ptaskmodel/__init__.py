@@ -7,7 +7,7 @@ costs next to nothing. `NAMES` is the one table of them (see `ptaskmodel.faces`)
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.batch.run": ("BatchOptions",),
+    "ptaskmodel.batch.plan": ("BatchOptions",),
     "ptaskmodel.errors": (
         "PTaskModelError",
         "PlatformError",

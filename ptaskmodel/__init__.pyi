@@ -1,5 +1,5 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
-from ptaskmodel.batch.run import BatchOptions as BatchOptions
+from ptaskmodel.batch.plan import BatchOptions as BatchOptions
 from ptaskmodel.errors import PlatformError as PlatformError
 from ptaskmodel.errors import PTaskModelError as PTaskModelError
 from ptaskmodel.errors import RouteError as RouteError

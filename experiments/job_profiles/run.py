@@ -21,10 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.batch.campaign import run_campaign
+from ptaskmodel.batch import (
+    BatchOptions,
+    contention_slowdown,
+    metrics,
+    run_batch,
+    run_campaign,
+)
 from ptaskmodel.batch.hostset import runs
-from ptaskmodel.batch.metrics import contention_slowdown, metrics
-from ptaskmodel.batch.run import BatchOptions, run_batch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models.weibull import JobKind, weibull
@@ -78,8 +82,8 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         (
             run.job.num_hosts,
             run.job.submit_time_s,
-            run.start_time_s,
-            run.finish_time_s,
+            run.start_s,
+            run.end_s,
             list(runs(run.hosts)),
         )
         for run in schedule.final

@@ -24,13 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.batch.campaign import run_campaign
-from ptaskmodel.batch.execution import actual_duration_s
-from ptaskmodel.batch.metrics import metrics
-from ptaskmodel.batch.policies import Easy
-from ptaskmodel.batch.redirection import Redirection
-from ptaskmodel.batch.simulator import BatchSimulation
-from ptaskmodel.batch.state import Policy
+from ptaskmodel.batch import (
+    BatchSimulation,
+    Easy,
+    Policy,
+    Redirection,
+    actual_duration_s,
+    metrics,
+    run_campaign,
+)
 from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models.lublin import lublin

@@ -1,5 +1,55 @@
-"""Jobs, queues, policies, metrics: batch scheduling on top of the engine.
+"""Batch scheduling: jobs that wait, and who decides which of them start when and where.
 
-`ptaskmodel.batch.run.run_batch` simulates a workload on a platform; `simulator.BatchSimulation` is
-the loop below it; `state` has what a policy sees and answers; `kit.check_policy` tries a policy.
+The public face: every name is loaded from its module on first use; `NAMES` is the one table of
+them (see `ptaskmodel.faces`).
 """
+
+from ptaskmodel.faces import face
+
+NAMES = {
+    "ptaskmodel.batch.allocations": ("ALLOCATIONS", "Allocation", "allocation_by_name"),
+    "ptaskmodel.batch.attempt": (
+        "FAILED",
+        "KILLED",
+        "REJECTED",
+        "RUNNING",
+        "SUCCESS",
+        "SUSPENDED",
+        "WAITING",
+        "WALLTIME",
+        "Attempt",
+    ),
+    "ptaskmodel.batch.campaign": ("run_campaign",),
+    "ptaskmodel.batch.decisions": (
+        "Kill",
+        "Reject",
+        "Requeue",
+        "Resume",
+        "SetPower",
+        "Start",
+        "Suspend",
+        "Wake",
+    ),
+    "ptaskmodel.batch.events": ("Event",),
+    "ptaskmodel.batch.execution": ("DelayExecution", "actual_duration_s", "walltime_or_inf"),
+    "ptaskmodel.batch.faults": ("PolicyFault",),
+    "ptaskmodel.batch.hostset": ("HostSet",),
+    "ptaskmodel.batch.kit": ("Verifier", "check_policy", "check_schedule", "random_jobs"),
+    "ptaskmodel.batch.machine": ("Machine", "machine_of"),
+    "ptaskmodel.batch.measures": ("contention_slowdown", "job_times", "load", "metrics"),
+    "ptaskmodel.batch.plan": ("BatchOptions", "Plan", "only_delays"),
+    "ptaskmodel.batch.policies": ("POLICIES", "policy_by_name"),
+    "ptaskmodel.batch.policies.conservative": ("Conservative",),
+    "ptaskmodel.batch.policies.easy": ("Easy",),
+    "ptaskmodel.batch.policies.fcfs": ("Fcfs",),
+    "ptaskmodel.batch.policies.filler": ("Filler",),
+    "ptaskmodel.batch.policies.redirection": ("Redirection",),
+    "ptaskmodel.batch.policies.user": ("user_policy",),
+    "ptaskmodel.batch.run": ("BatchResult", "new_simulation", "run_batch"),
+    "ptaskmodel.batch.schedule": ("HostChange", "Schedule"),
+    "ptaskmodel.batch.simulator": ("BatchSimulation",),
+    "ptaskmodel.batch.spaces": ("HostCapacity",),
+    "ptaskmodel.batch.view": ("Policy", "View"),
+    "ptaskmodel.workload.jobs": ("Job", "Workload"),
+}
+__all__, __getattr__, __dir__ = face(__name__, NAMES)

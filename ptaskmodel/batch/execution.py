@@ -1,4 +1,4 @@
-"""How long jobs run: an execution starts jobs and says which of them ends next."""
+"""How long jobs run: an execution starts attempts and says which of them ends next."""
 
 from __future__ import annotations
 
@@ -6,24 +6,43 @@ import heapq
 from math import inf
 from typing import Protocol
 
-from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME, Run
+from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 
-Ended = list[tuple[Run, str]]
+Ended = list[tuple[Attempt, str]]
 
 
 class Execution(Protocol):
     """What the batch simulation needs to know of time."""
 
-    def start(self, run: Run, now: float) -> None:
-        """The run begins on its hosts, now."""
+    def start(self, attempt: Attempt, now: float) -> None:
+        """The attempt begins on its placement, now."""
 
-    def kill(self, run: Run) -> None:
-        """The run stops, now."""
+    def stop(self, attempt: Attempt) -> None:
+        """The attempt, running or suspended, stops now."""
+
+    def suspend(self, attempt: Attempt, now: float) -> None:
+        """The attempt is frozen; its walltime does not run."""
+
+    def resume(self, attempt: Attempt, now: float) -> None:
+        """The attempt goes on."""
+
+    def fail_host(self, host: int, now: float) -> None:
+        """A host fails or is turned off (not by a trace of the platform)."""
+
+    def restore_host(self, host: int, now: float) -> None:
+        """A host works again (not by a trace of the platform)."""
+
+    def set_pstate(self, host: int, pstate: int, now: float) -> None:
+        """A host has another performance state."""
+
+    def next_date(self) -> float:
+        """A date up to which nothing will end, s; inf if nothing ever will by itself."""
+        ...
 
     def advance(self, until: float) -> tuple[float, Ended]:
-        """Go to the first date at which some run ends, or to ``until`` if that is earlier.
+        """Go to the first date at which some attempt ends, or to ``until`` if that is earlier.
 
         Returns the date and what ended there, in order of the starts, with the final state.
         """
@@ -33,40 +52,66 @@ class Execution(Protocol):
 class DelayExecution:
     """Every job lasts a time known beforehand, whoever runs beside it: a heap of ends.
 
-    A job that needs its whole walltime or more is killed at its walltime (Batsim's rule).
+    A job that needs its whole walltime or more is killed at its walltime (Batsim's rule), unless
+    jobs are not ``limited``. Performance states change nothing: a delay is nothing but time.
     """
 
-    def __init__(self) -> None:
-        self._ends: list[tuple[float, int, Run]] = []
-        self._killed: set[int] = set()
+    def __init__(self, limited: bool = True) -> None:
+        self._limited = limited
+        self._ends: list[tuple[float, int, Attempt, str]] = []
+        # What each attempt in the heap is there for; entries of others are void.
+        self._due: dict[int, float] = {}
+        self._suspended: dict[int, tuple[float, str]] = {}
 
-    def start(self, run: Run, now: float) -> None:
-        duration = delay_of(run.job)
-        if run.job.walltime_s is not None and duration >= run.job.walltime_s:
-            duration = run.job.walltime_s
-        heapq.heappush(self._ends, (now + duration, run.number, run))
+    def start(self, attempt: Attempt, now: float) -> None:
+        job = attempt.job
+        duration = delay_of(job)
+        state = FAILED if job.return_code else SUCCESS
+        if self._limited and job.walltime_s is not None and duration >= job.walltime_s:
+            duration, state = job.walltime_s, WALLTIME
+        self._plan(attempt, now + duration, state)
 
-    def kill(self, run: Run) -> None:
-        self._killed.add(run.number)
+    def _plan(self, attempt: Attempt, date: float, state: str) -> None:
+        self._due[attempt.number] = date
+        heapq.heappush(self._ends, (date, attempt.number, attempt, state))
 
-    def next_end(self) -> float:
-        """The date of the next end; inf if nothing runs."""
-        ends = self._ends
-        while ends and ends[0][1] in self._killed:
-            self._killed.discard(heapq.heappop(ends)[1])
+    def stop(self, attempt: Attempt) -> None:
+        self._due.pop(attempt.number, None)
+        self._suspended.pop(attempt.number, None)
+
+    def suspend(self, attempt: Attempt, now: float) -> None:
+        number = attempt.number
+        state = next(entry[3] for entry in self._ends if entry[1] == number)
+        self._suspended[number] = (self._due.pop(number) - now, state)
+
+    def resume(self, attempt: Attempt, now: float) -> None:
+        left_s, state = self._suspended.pop(attempt.number)
+        self._plan(attempt, now + left_s, state)
+
+    def fail_host(self, host: int, now: float) -> None:
+        """Delays use no host."""
+
+    restore_host = fail_host
+
+    def set_pstate(self, host: int, pstate: int, now: float) -> None:
+        """Delays use no host."""
+
+    def next_date(self) -> float:
+        ends, due = self._ends, self._due
+        while ends and due.get(ends[0][1]) != ends[0][0]:
+            heapq.heappop(ends)
         return ends[0][0] if ends else inf
 
     def advance(self, until: float) -> tuple[float, Ended]:
-        now, ends = self.next_end(), self._ends
+        now, ends = self.next_date(), self._ends
         if not ends or now > until:
             return until, []
         ended: Ended = []
         while ends and ends[0][0] == now:
-            _, number, run = heapq.heappop(ends)
-            if number in self._killed:
-                self._killed.discard(number)
-            else:
-                ended.append((run, _final_state(run.job)))
+            date, number, attempt, state = heapq.heappop(ends)
+            if self._due.get(number) == date:
+                del self._due[number]
+                ended.append((attempt, state))
         return now, ended
 
 
@@ -81,12 +126,6 @@ def delay_of(job: Job) -> float:
     return delay
 
 
-def _final_state(job: Job) -> str:
-    if job.walltime_s is not None and delay_of(job) >= job.walltime_s:
-        return WALLTIME
-    return FAILED if job.return_code else SUCCESS
-
-
 def actual_duration_s(job: Job) -> float:
     """How long a job of delays runs, its walltime taken into account."""
     delay = delay_of(job)
@@ -94,4 +133,5 @@ def actual_duration_s(job: Job) -> float:
 
 
 def walltime_or_inf(job: Job) -> float:
+    """How long the user of a job said that it would last at most, s; inf if that is unknown."""
     return inf if job.walltime_s is None else job.walltime_s

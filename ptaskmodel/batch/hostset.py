@@ -1,20 +1,94 @@
-"""Sets of hosts as whole numbers: bit k is host k. Counting and searching are a few operations."""
+"""Sets of hosts as whole numbers: bit k is host k. Counting and searching are a few operations.
+
+A `Mask` is the bare number, for speed; a `HostSet` is the same number that also looks like a set.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 from ptaskmodel.errors import WorkloadError
 
-HostSet = int
+Mask = int
+# The masks of the first 1, 2, 4, ... hosts.
+_HALVES = [(1 << (1 << k)) - 1 for k in range(24)]
 
 
-def first_hosts(count: int) -> HostSet:
+class HostSet(int):
+    """A set of host numbers: iterate, ``len``, ``in``, ``&``, ``|``, ``-``, ``^``, ``<=``.
+
+    Made of host numbers, ``HostSet.of([0, 1, 5])``, or of a mask, ``HostSet(0b100011)``; shown as
+    Batsim does: ``str(HostSet.of([0, 1, 5])) == "0-1 5"``.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, hosts: Iterable[int]) -> HostSet:
+        """The set of these host numbers (a mask or another set stays what it is)."""
+        return cls(as_mask(hosts))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(members(self))
+
+    def __len__(self) -> int:
+        return self.bit_count()
+
+    def __contains__(self, host: object) -> bool:
+        return isinstance(host, int) and host >= 0 and bool(int(self) >> host & 1)
+
+    def __and__(self, other: object) -> HostSet:
+        return HostSet(int(self) & as_mask(other))
+
+    def __or__(self, other: object) -> HostSet:
+        return HostSet(int(self) | as_mask(other))
+
+    def __xor__(self, other: object) -> HostSet:
+        return HostSet(int(self) ^ as_mask(other))
+
+    def __sub__(self, other: object) -> HostSet:
+        return HostSet(int(self) & ~as_mask(other))
+
+    def __le__(self, other: object) -> bool:
+        return int(self) & ~as_mask(other) == 0
+
+    def __ge__(self, other: object) -> bool:
+        return as_mask(other) & ~int(self) == 0
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __lt__(self, other: object) -> bool:
+        return self <= other and int(self) != as_mask(other)
+
+    def __gt__(self, other: object) -> bool:
+        return self >= other and int(self) != as_mask(other)
+
+    def __str__(self) -> str:
+        return text(self)
+
+    def __repr__(self) -> str:
+        return f"HostSet({text(self)!r})"
+
+
+def as_mask(hosts: object) -> Mask:
+    """The mask of a mask, a `HostSet` or host numbers; WorkloadError for anything else."""
+    if isinstance(hosts, int):
+        return int(hosts)
+    try:
+        return of_hosts(cast("Iterable[int]", hosts))
+    except (TypeError, ValueError):
+        raise WorkloadError(
+            f"{str(hosts)[:60]} is not a set of hosts: give a HostSet or host numbers"
+        ) from None
+
+
+def first_hosts(count: int) -> Mask:
     """The hosts 0 .. count - 1."""
     return (1 << count) - 1
 
 
-def of_hosts(hosts: Iterable[int]) -> HostSet:
+def of_hosts(hosts: Iterable[int]) -> Mask:
     """The set of these host numbers."""
     mask = 0
     for host in hosts:
@@ -22,9 +96,9 @@ def of_hosts(hosts: Iterable[int]) -> HostSet:
     return mask
 
 
-def runs(hosts: HostSet) -> Iterator[tuple[int, int]]:
+def runs(hosts: Mask) -> Iterator[tuple[int, int]]:
     """(first, length) of each run of consecutive hosts, lowest first."""
-    position = 0
+    hosts, position = int(hosts), 0
     while hosts:
         gap = (hosts & -hosts).bit_length() - 1
         hosts >>= gap
@@ -35,24 +109,30 @@ def runs(hosts: HostSet) -> Iterator[tuple[int, int]]:
         position += length
 
 
-def members(hosts: HostSet) -> list[int]:
+def members(hosts: Mask) -> list[int]:
     """The host numbers, ascending."""
     return [host for first, length in runs(hosts) for host in range(first, first + length)]
 
 
-def lowest(hosts: HostSet, count: int) -> HostSet:
+def lowest(hosts: Mask, count: int) -> Mask:
     """The ``count`` lowest hosts of a set that has at least as many."""
-    low, high = count, hosts.bit_length()
-    while low < high:
-        middle = (low + high) // 2
-        if (hosts & ((1 << middle) - 1)).bit_count() >= count:
-            high = middle
+    if count == 0:
+        return 0
+    # Halve the part that holds the last of them.
+    part, left, position = hosts, count, 0
+    for k in range((hosts.bit_length() - 1).bit_length() - 1, -1, -1):
+        half = part & _HALVES[k]
+        within = half.bit_count()
+        if within >= left:
+            part = half
         else:
-            low = middle + 1
-    return hosts & ((1 << low) - 1)
+            left -= within
+            part >>= 1 << k
+            position += 1 << k
+    return hosts & ((2 << position) - 1)
 
 
-def contiguous(hosts: HostSet, count: int) -> HostSet | None:
+def contiguous(hosts: Mask, count: int) -> Mask | None:
     """The lowest ``count`` consecutive hosts of the set; None if there is no such run."""
     begins, length = hosts, 1
     while length < count:
@@ -64,7 +144,7 @@ def contiguous(hosts: HostSet, count: int) -> HostSet | None:
     return ((1 << count) - 1) << ((begins & -begins).bit_length() - 1)
 
 
-def text(hosts: HostSet) -> str:
+def text(hosts: Mask) -> str:
     """The set in Batsim's notation, such as "0-2 5"."""
     return " ".join(
         str(first) if length == 1 else f"{first}-{first + length - 1}"
@@ -72,7 +152,7 @@ def text(hosts: HostSet) -> str:
     )
 
 
-def parse(notation: str) -> HostSet:
+def parse(notation: str) -> Mask:
     """The set that `text` (or Batsim, also with commas) wrote; WorkloadError if it is malformed."""
     mask = 0
     for part in notation.replace(",", " ").split():

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from math import inf
 
-from ptaskmodel.batch.allocation import Allocation
+from ptaskmodel.batch.allocations import Allocation
+from ptaskmodel.batch.attempt import KILLED, REJECTED, Attempt
 from ptaskmodel.batch.execution import actual_duration_s, walltime_or_inf
-from ptaskmodel.batch.hostset import HostSet
-from ptaskmodel.batch.simulator import BatchSimulation, Schedule
-from ptaskmodel.batch.state import KILLED, REJECTED, Policy, Run, View
+from ptaskmodel.batch.faults import PolicyFault
+from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.simulator import BatchSimulation
+from ptaskmodel.batch.spaces import HostCapacity
+from ptaskmodel.batch.view import Policy, View
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
 
 PROMISES = ("none", "head", "all")
-
-
-class PolicyFault(SimulationError):
-    """A policy broke a rule that it should keep; the message says which, where and when."""
 
 
 class Verifier:
@@ -45,12 +43,17 @@ class Verifier:
 
     def __call__(self, view: View, policy: Policy) -> None:
         used = 0
-        for run in view.running:
-            if used & run.hosts:
-                raise PolicyFault(f"at {view.now:g} s job '{run.job.id}' shares a host")
-            if view.is_waiting(run.job):
-                raise PolicyFault(f"at {view.now:g} s job '{run.job.id}' waits and runs")
-            used |= run.hosts
+        for attempt in view.running:
+            if attempt.cores is None:
+                if used & attempt.mask:
+                    raise PolicyFault(f"at {view.now:g} s job '{attempt.job.id}' shares a host")
+                used |= attempt.mask
+            if view.is_waiting(attempt.job):
+                raise PolicyFault(f"at {view.now:g} s job '{attempt.job.id}' waits and runs")
+            if attempt.mask & ~view.available_mask:
+                raise PolicyFault(
+                    f"at {view.now:g} s job '{attempt.job.id}' runs on a host that is down or off"
+                )
         if self._promise == "head":
             self._check_head(view, policy)
         elif self._promise == "all":
@@ -60,19 +63,15 @@ class Verifier:
         waiting = [job for job in view.queue if view.is_waiting(job)]
         head = waiting[0] if waiting else None
         gone = self._head is not None and not view.is_waiting(self._head)
-        if gone and view.now > self._date and not view.estimates_changed:
+        kept = not (view.estimates_changed or view.machine_changed)
+        if gone and view.now > self._date and kept:
             assert self._head is not None
             raise PolicyFault(
                 f"job '{self._head.id}', first of the queue, was to start by {self._date:g} s and "
                 f"started at {view.now:g} s"
             )
         date = inf if head is None else earliest_start(head, view)
-        if (
-            head is self._head
-            and date > self._date
-            and not view.estimates_changed
-            and not _overtaken(head, view, policy)
-        ):
+        if head is self._head and date > self._date and kept and not _overtaken(head, view, policy):
             assert head is not None
             raise PolicyFault(
                 f"at {view.now:g} s the start of job '{head.id}', first of the queue, was put off "
@@ -85,7 +84,7 @@ class Verifier:
         for job in waiting:
             if job not in dates:
                 raise PolicyFault(f"at {view.now:g} s job '{job.id}' waits without a reservation")
-        if not view.estimates_changed:
+        if not (view.estimates_changed or view.machine_changed):
             for job, date in self._dates.items():
                 now = dates.get(job, view.now)
                 if now > date:
@@ -98,7 +97,7 @@ class Verifier:
 
     def _check_together(self, view: View, dates: dict[Job, float]) -> None:
         """Running jobs and reservations never need more hosts than there are."""
-        spans = [(r.start_time_s or 0.0, r.expected_end_s, r.job.num_hosts) for r in view.running]
+        spans = [(r.start_s or 0.0, r.expected_end_s, r.job.num_hosts) for r in view.running]
         spans += [(d, d + view.estimate_s(j), j.num_hosts) for j, d in dates.items() if d < inf]
         for moment in {view.now, *(begin for begin, _, _ in spans)}:
             if moment < view.now:
@@ -113,20 +112,21 @@ class Verifier:
 
 def _overtaken(head: Job | None, view: View, policy: Policy) -> bool:
     """Whether a job that the order puts before the first of the queue came and started just now."""
-    if head is None or policy.order is None:
+    order = getattr(policy, "order", None)
+    if head is None or order is None:
         return False
-    key = policy.order(head)
-    started = (run.job for run in view.running if run.start_time_s == view.now)
-    return any(policy.order(job) < key for job in started)  # type: ignore[operator]
+    key = order(head)
+    started = (attempt.job for attempt in view.running if attempt.start_s == view.now)
+    return any(order(job) < key for job in started)
 
 
 def earliest_start(job: Job, view: View) -> float:
     """The first date at which the job can start if only the running jobs are in its way."""
-    for date in sorted({view.now, *(run.expected_end_s for run in view.running)}):
-        free: HostSet = view.free_hosts
-        for run in view.running:
-            if run.expected_end_s <= date:
-                free |= run.hosts
+    for date in sorted({view.now, *(attempt.expected_end_s for attempt in view.running)}):
+        free = view.free_mask
+        for attempt in view.running:
+            if attempt.expected_end_s <= date:
+                free |= attempt.mask
         if free.bit_count() < job.num_hosts:
             continue
         if not view.allocation.constrained or view.allocation.choose(job.num_hosts, free):
@@ -134,30 +134,73 @@ def earliest_start(job: Job, view: View) -> float:
     return inf
 
 
-def check_schedule(schedule: Schedule, jobs: Sequence[Job]) -> None:
-    """Nothing lost, nobody early, each host one job at a time; raises PolicyFault."""
+def check_schedule(
+    schedule: Schedule, jobs: Sequence[Job], hosts: Sequence[HostCapacity] | None = None
+) -> None:
+    """Nothing lost, nobody early, no core and no memory used twice; raises PolicyFault.
+
+    hosts: what each has (one core and no limit to memory, if it is left out).
+    """
     if [run.job for run in schedule.final] != sorted(jobs, key=lambda job: job.submit_time_s):
-        raise PolicyFault("the schedule has not exactly one final run for each job")
-    spans: dict[int, list[tuple[float, float, Run]]] = {}
-    for run in schedule.runs:
-        start, finish = run.start_time_s, run.finish_time_s
-        if start is None or finish is None:
-            raise PolicyFault(f"job '{run.job.id}' has a run without dates")
-        if start < run.job.submit_time_s or finish < start:
-            raise PolicyFault(f"job '{run.job.id}' runs before it is submitted or backwards")
-        if run.hosts.bit_count() != run.job.num_hosts or run.hosts >> schedule.num_hosts:
-            raise PolicyFault(f"job '{run.job.id}' has not the hosts that it asks for")
-        for host in range(schedule.num_hosts):
-            if run.hosts >> host & 1 and finish > start:
-                spans.setdefault(host, []).append((start, finish, run))
-    for host, used in spans.items():
-        used.sort(key=lambda span: span[:2])
-        for (_, end, one), (start, _, other) in pairwise(used):
-            if start < end:
-                raise PolicyFault(f"jobs '{one.job.id}' and '{other.job.id}' share host {host}")
-    for run in schedule.final:
-        if run.state not in (REJECTED, KILLED) and run.start_time_s is None:
-            raise PolicyFault(f"job '{run.job.id}' is lost")
+        raise PolicyFault("the schedule has not exactly one final attempt for each job")
+    capacities = hosts or [HostCapacity()] * schedule.num_hosts
+    uses: dict[int, list[tuple[float, float, Attempt, int]]] = {}
+    before: dict[Job, Attempt] = {}
+    for attempt in schedule.attempts:
+        _check_attempt(attempt, schedule.num_hosts, before.get(attempt.job))
+        before[attempt.job] = attempt
+        assert attempt.start_s is not None
+        assert attempt.end_s is not None
+        cores = iter(attempt.cores or ())
+        for host in attempt.hosts:
+            taken = capacities[host].cores if attempt.cores is None else next(cores)
+            if attempt.end_s > attempt.start_s:
+                span = (attempt.start_s, attempt.end_s, attempt, taken)
+                uses.setdefault(host, []).append(span)
+    for host, spans in uses.items():
+        _check_host(host, capacities[host], spans)
+    for attempt in schedule.final:
+        if attempt.state not in (REJECTED, KILLED) and attempt.start_s is None:
+            raise PolicyFault(f"job '{attempt.job.id}' is lost")
+
+
+def _check_attempt(attempt: Attempt, num_hosts: int, before: Attempt | None) -> None:
+    """The dates and the placement of an attempt; ``before``: the one before of the same job."""
+    job, start, end = attempt.job, attempt.start_s, attempt.end_s
+    if start is None or end is None:
+        raise PolicyFault(f"job '{job.id}' has an attempt without dates")
+    if start < job.submit_time_s or end < start:
+        raise PolicyFault(f"job '{job.id}' runs before it is submitted or backwards")
+    if before is not None and (before.end_s is None or before.end_s > start):
+        raise PolicyFault(f"job '{job.id}' has two attempts at a time")
+    asked = job.num_hosts * (job.cores or 1)
+    if attempt.mask >> num_hosts or len(attempt.ranks) != asked:
+        raise PolicyFault(f"job '{job.id}' has not the hosts that it asks for")
+
+
+def _check_host(
+    host: int, capacity: HostCapacity, spans: Sequence[tuple[float, float, Attempt, int]]
+) -> None:
+    """At each start on a host, what runs there has room; what is suspended keeps its memory."""
+    for moment, _, one, _ in spans:
+        there = [(a, cores) for begin, end, a, cores in spans if begin <= moment < end]
+        running = [(a, cores) for a, cores in there if not _is_suspended(a, moment)]
+        if sum(cores for _, cores in running) > capacity.cores:
+            ids = ", ".join(f"'{a.job.id}'" for a, _ in running)
+            raise PolicyFault(f"jobs {ids} share cores of host {host}")
+        memory = sum(a.job.memory_B or 0.0 for a, _ in there)
+        if capacity.memory_B is not None and memory > capacity.memory_B:
+            raise PolicyFault(f"at {moment:g} s ('{one.job.id}') host {host} lacks memory")
+        for name, count in capacity.resources.items():
+            if sum(a.job.resources.get(name, 0) for a, _ in there) > count:
+                raise PolicyFault(f"at {moment:g} s ('{one.job.id}') host {host} lacks '{name}'")
+
+
+def _is_suspended(attempt: Attempt, moment: float) -> bool:
+    return any(
+        (since or 0.0) <= moment and (to is None or moment < to)
+        for since, to in attempt.suspensions
+    )
 
 
 def random_jobs(seed: int, jobs: int, num_hosts: int) -> list[Job]:
@@ -223,9 +266,9 @@ def _once(
     )
     schedule = simulation.run()
     check_schedule(schedule, jobs)
-    for run in schedule.runs:
-        assert run.start_time_s is not None
-        due = run.start_time_s + actual_duration_s(run.job)
-        if run.state != KILLED and run.finish_time_s != due:
-            raise PolicyFault(f"job '{run.job.id}' does not end when it should")
-    return [(run.job.id, run.start_time_s, run.finish_time_s, run.hosts) for run in schedule.runs]
+    for attempt in schedule.attempts:
+        assert attempt.start_s is not None
+        due = attempt.start_s + actual_duration_s(attempt.job)
+        if attempt.state != KILLED and not attempt.suspensions and attempt.end_s != due:
+            raise PolicyFault(f"job '{attempt.job.id}' does not end when it should")
+    return [(a.job.id, a.start_s, a.end_s, a.mask) for a in schedule.attempts]

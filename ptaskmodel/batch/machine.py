@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ptaskmodel.batch.hostset import HostSet, of_hosts
-from ptaskmodel.errors import SimulationError
+from ptaskmodel import units
+from ptaskmodel.batch.hostset import Mask, of_hosts
+from ptaskmodel.batch.spaces import HostCapacity
+from ptaskmodel.errors import PlatformError, SimulationError
+from ptaskmodel.platform.model import AvailabilityTrace, Host
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.host_facts import HostFacts
 
@@ -18,18 +21,39 @@ class Machine:
     """The hosts that run jobs, in the order of the platform file: host k of a schedule is names[k].
 
     A host with the property role=master or role=storage runs no job, nor does one called
-    "master_host" (Batsim's rules). ``facts`` are for binding works to hosts.
+    "master_host" (Batsim's rules). ``facts`` are for binding works to hosts. ``capacities`` say
+    what each has: its cores, the memory of its property ``memory`` (such as "64GiB") and the named
+    resources of its property ``resources`` (such as "gpu:4,nvme:1").
     """
 
     platform: Platform
     names: tuple[str, ...]
     facts: HostFacts = field(repr=False)
+    capacities: tuple[HostCapacity, ...] = field(repr=False)
 
     @property
     def num_hosts(self) -> int:
         return len(self.names)
 
-    def switches(self) -> list[HostSet]:
+    @property
+    def has_traces(self) -> bool:
+        """Whether anything of the platform changes by itself (has an availability trace)."""
+        platform = self.platform
+        return any(host.speed_trace or host.state_trace for host in platform.hosts) or any(
+            link.bandwidth_trace or link.latency_trace or link.state_trace
+            for link in platform.links
+        )
+
+    def state_traces(self) -> dict[int, AvailabilityTrace]:
+        """When hosts are down by the platform: their traces, by host of a schedule."""
+        found: dict[int, AvailabilityTrace] = {}
+        for k, name in enumerate(self.names):
+            trace = self.platform.host(name).state_trace
+            if trace is not None:
+                found[k] = trace
+        return found
+
+    def switches(self) -> list[Mask]:
         """The hosts below each leaf switch: those that share their first neighbour in the graph."""
         graph = self.platform.graph
         below: dict[str, list[int]] = {}
@@ -66,7 +90,30 @@ def machine_of(platform: Platform, storages: Mapping[str, str] | None = None) ->
     if not kept:
         raise SimulationError(f"{platform.path}: no host is left to run jobs: check their roles")
     cores = {host.name: host.cores for host in platform.hosts}
-    return Machine(platform, tuple(kept), HostFacts(cores, known))
+    capacities = tuple(_capacity(platform.host(name)) for name in kept)
+    return Machine(platform, tuple(kept), HostFacts(cores, known), capacities)
+
+
+def _capacity(host: Host) -> HostCapacity:
+    """What a host has; PlatformError for a property that makes no sense."""
+    memory = host.properties.get("memory")
+    try:
+        memory_B = None if memory is None else units.parse_size(memory)
+        resources = _named(host.properties.get("resources", ""))
+    except ValueError as error:
+        raise PlatformError(f"host '{host.name}': {error}") from None
+    return HostCapacity(host.cores, memory_B, resources)
+
+
+def _named(text: str) -> dict[str, int]:
+    """Named counts such as "gpu:4,nvme:1"; a name alone counts 1. ValueError if malformed."""
+    found: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, count = part.partition(":")
+        if not name or not (count or "1").isdecimal():
+            raise ValueError(f"property resources: '{part[:60]}' is not NAME:COUNT")
+        found[name] = int(count or 1)
+    return found
 
 
 def _roles(text: str) -> set[str]:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.batch.metrics import ran
-from ptaskmodel.batch.simulator import Schedule
-from ptaskmodel.batch.state import KILLED, WALLTIME
+from ptaskmodel.batch.attempt import KILLED, WALLTIME
+from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.core.state import RATE
 from ptaskmodel.platform.model import FATPIPE
 
@@ -117,30 +116,30 @@ def lost_seconds(
     schedule: Schedule,
     alone_s: Sequence[float],
     charges: Mapping[tuple[int, int], float],
-    run_of_task: Mapping[int, int],
+    attempt_of_task: Mapping[int, int],
 ) -> list[tuple[str, str, float]]:
     """(job, neighbour, seconds that the neighbour cost the job), by job, the worst first.
 
-    run_of_task: number of the run that each task of the simulation belongs to. Jobs killed at
-    their walltime are left out: what they lost is unknown.
+    attempt_of_task: number of the attempt that each task of the simulation belongs to. Jobs killed
+    at their walltime are left out: what they lost is unknown.
     """
-    by_run: dict[int, dict[int, float]] = {}
+    by_attempt: dict[int, dict[int, float]] = {}
     for (task, other), charge in charges.items():
-        victim, culprit = run_of_task[task], run_of_task[other]
+        victim, culprit = attempt_of_task[task], attempt_of_task[other]
         if victim != culprit:
-            part = by_run.setdefault(victim, {})
+            part = by_attempt.setdefault(victim, {})
             part[culprit] = part.get(culprit, 0.0) + charge
-    ids = {run.number: run.job.id for run in schedule.runs}
+    ids = {attempt.number: attempt.job.id for attempt in schedule.attempts}
     found = []
-    for run, alone in zip(ran(schedule), alone_s, strict=True):
-        assert run.finish_time_s is not None
-        assert run.start_time_s is not None
-        lost = run.finish_time_s - run.start_time_s - alone
-        part = by_run.get(run.number, {})
+    for attempt, alone in zip(schedule.ended(), alone_s, strict=True):
+        assert attempt.end_s is not None
+        assert attempt.start_s is not None
+        lost = attempt.end_s - attempt.start_s - attempt.suspended_s(attempt.end_s) - alone
+        part = by_attempt.get(attempt.number, {})
         total = sum(part.values())
-        if total <= 0 or lost <= 0 or run.state in (WALLTIME, KILLED):
+        if total <= 0 or not lost > 0 or attempt.state in (WALLTIME, KILLED):
             continue
         seconds = [(ids[other], lost * charge / total) for other, charge in part.items()]
         seconds.sort(key=lambda entry: -entry[1])
-        found += [(run.job.id, other, cost) for other, cost in seconds]
+        found += [(attempt.job.id, other, cost) for other, cost in seconds]
     return found

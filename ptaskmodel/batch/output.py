@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.hostset import text
-from ptaskmodel.batch.metrics import Load, job_times, load, used_host_seconds
-from ptaskmodel.batch.simulator import Schedule
-from ptaskmodel.batch.state import KILLED, REJECTED, SUCCESS, WALLTIME, Run
+from ptaskmodel.batch.measures import Load, job_times, load, used_host_seconds
+from ptaskmodel.batch.schedule import Schedule, has_ended
 
 JOB_COLUMNS = (
     "job_id",
@@ -84,8 +85,8 @@ def write_schedule(
     columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
     _write_csv(directory / "jobs.csv", columns, _job_rows(schedule, workload_name, alone_s))
     written = ["jobs.csv"]
-    if any(run.attempt for run in schedule.final):
-        _write_csv(directory / "runs.csv", RUN_COLUMNS, map(_run_row, schedule.runs))
+    if any(attempt.ordinal for attempt in schedule.final):
+        _write_csv(directory / "runs.csv", RUN_COLUMNS, map(_run_row, schedule.attempts))
         written.append("runs.csv")
     summary = batsim_summary(schedule, version, simulation_s)
     (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
@@ -113,53 +114,67 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
 def _job_rows(
     schedule: Schedule, name: str, alone_s: Sequence[float] | None
 ) -> Iterable[tuple[Any, ...]]:
-    first: dict[str, Run] = {}
-    for run in schedule.runs:
-        first.setdefault(run.job.id, run)
+    first: dict[str, Attempt] = {}
+    for attempt in schedule.attempts:
+        first.setdefault(attempt.job.id, attempt)
     alone = None if alone_s is None else iter(alone_s)
-    for run in schedule.final:
-        row = _job_row(run, name, first.get(run.job.id))
+    for attempt in schedule.final:
+        row = _job_row(attempt, name, first.get(attempt.job.id))
         if alone is not None:
-            row += ("" if run.state == REJECTED else next(alone),)
+            time_s = next(alone) if has_ended(attempt) else math.nan
+            row += ("" if math.isnan(time_s) else time_s,)
         yield row
 
 
-def _job_row(run: Run, name: str, first: Run | None) -> tuple[Any, ...]:
-    """The line of a job: its last run."""
-    job = run.job
+def _job_row(attempt: Attempt, name: str, first: Attempt | None) -> tuple[Any, ...]:
+    """The line of a job: its last attempt."""
+    job = attempt.job
     walltime = -1 if job.walltime_s is None else job.walltime_s
     asked = (job.id, name, job.profile, job.submit_time_s, job.num_hosts, walltime)
-    if run.start_time_s is None or run.finish_time_s is None:
-        return (*asked, 0, run.state, *[""] * 8, run.reason)
-    start, finish = run.start_time_s, run.finish_time_s
-    execution, turnaround = finish - start, finish - job.submit_time_s
-    metadata = ""
-    if run.attempt and first is not None:
-        metadata = f"attempt={run.attempt} first_starting_time={first.start_time_s}"
+    start, end = attempt.start_s, attempt.end_s
+    if start is None:
+        return (*asked, 0, attempt.state, *[""] * 8, attempt.reason)
+    waited = start - job.submit_time_s
+    if end is None:
+        place = (text(attempt.mask), "")
+        return (*asked, 0, attempt.state, start, "", "", waited, "", "", *place, "")
+    execution, turnaround = end - start, end - job.submit_time_s
     return (
         *asked,
-        int(run.state == SUCCESS),
-        run.state,
+        int(attempt.state == SUCCESS),
+        attempt.state,
         start,
         execution,
-        finish,
-        start - job.submit_time_s,
+        end,
+        waited,
         turnaround,
         turnaround / execution if execution > 0 else "",
-        text(run.hosts),
+        text(attempt.mask),
         "",
-        metadata,
+        " ".join(_more_of(attempt, first)),
     )
 
 
-def _run_row(run: Run) -> tuple[Any, ...]:
+def _more_of(attempt: Attempt, first: Attempt | None) -> Iterable[str]:
+    """What no other column says of a job."""
+    if attempt.ordinal and first is not None:
+        yield f"attempt={attempt.ordinal} first_starting_time={first.start_s}"
+    if attempt.suspensions:
+        yield f"suspended_time={attempt.suspended_s(attempt.end_s or 0.0)}"
+    if attempt.cores is not None:
+        yield f"cores={','.join(map(str, attempt.cores))}"
+    if attempt.reason:
+        yield attempt.reason
+
+
+def _run_row(attempt: Attempt) -> tuple[Any, ...]:
     return (
-        run.job.id,
-        run.attempt,
-        run.start_time_s,
-        run.finish_time_s,
-        run.state,
-        text(run.hosts),
+        attempt.job.id,
+        attempt.ordinal,
+        attempt.start_s,
+        "" if attempt.end_s is None else attempt.end_s,
+        attempt.state,
+        text(attempt.mask),
     )
 
 
@@ -183,10 +198,10 @@ def _load_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
 def batsim_summary(schedule: Schedule, version: str, simulation_s: float) -> dict[str, Any]:
     """The fields of Batsim's schedule.json, null where undefined; dates count from 0."""
     times = job_times(schedule)
-    states = [run.state for run in schedule.final]
-    finished = [state for state in states if state != REJECTED]
+    states = [attempt.state for attempt in schedule.final]
+    finished = list(schedule.ended())
     success = states.count(SUCCESS)
-    makespan = float(times.finish_s.max()) if len(times.finish_s) else 0.0
+    makespan = float(times.end_s.max()) if len(times.end_s) else 0.0
     computing = used_host_seconds(schedule)
     killed = sum(state in (WALLTIME, KILLED) for state in states)
     found: dict[str, Any] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ptaskmodel.batch.attempt import KILLED, SUCCESS
 from ptaskmodel.batch.hostset import runs
-from ptaskmodel.batch.metrics import load
-from ptaskmodel.batch.simulator import Schedule
-from ptaskmodel.batch.state import KILLED, SUCCESS
+from ptaskmodel.batch.measures import load
+from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.errors import SimulationError
 
 INCHES = (12.0, 6.0)
@@ -39,18 +39,19 @@ def draw_gantt(schedule: Schedule, figure: Any) -> None:
 
     axis = figure.add_subplot()
     colours = colormaps["tab20"]
-    few = len(schedule.runs) <= LABELLED_JOBS
+    few = len(schedule.attempts) <= LABELLED_JOBS
     end = 0.0
     groups: dict[tuple[tuple[float, ...], str | None], list[Any]] = {}
-    for run in schedule.runs:
-        start, finish = run.start_time_s or 0.0, run.finish_time_s or 0.0
+    for attempt in schedule.attempts:
+        start = attempt.start_s or 0.0
+        finish = schedule.now_s if attempt.end_s is None else attempt.end_s
         end = max(end, finish)
-        key = (colours(run.number % 20), _hatch(run.state))
-        for first, length in runs(run.hosts):
+        key = (colours(attempt.number % 20), _hatch(attempt.state))
+        for first, length in runs(attempt.mask):
             groups.setdefault(key, []).append(Rectangle((start, first), finish - start, length))
             if few:
                 middle = ((start + finish) / 2, first + length / 2)
-                axis.annotate(run.job.id, middle, ha="center", va="center", fontsize=8)
+                axis.annotate(attempt.job.id, middle, ha="center", va="center", fontsize=8)
     for (colour, hatch), boxes in groups.items():
         axis.add_collection(
             PatchCollection(boxes, facecolor=colour, edgecolor="white", linewidth=0.3, hatch=hatch)

@@ -3,78 +3,138 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 
+from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.execution import DelayExecution, Ended
-from ptaskmodel.batch.hostset import HostSet, first_hosts, members
 from ptaskmodel.batch.machine import Machine
-from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME, Run
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.simulation.refs import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.works import Bound, Work
+from ptaskmodel.workload.works import Bound
+
+
+class NeverEnds(SimulationError):
+    """Something that a job uses has no capacity left, for ever."""
 
 
 class _Live:
-    """A run in progress: the steps still to come and the tasks of this one not yet ended."""
+    """An attempt in progress: the steps still to come and the tasks of this one not yet ended.
 
-    __slots__ = ("refs", "run", "steps", "tasks")
+    left_s: of its walltime, while it is suspended; None: it runs, or has no walltime.
+    """
 
-    def __init__(self, run: Run, steps: list[list[Bound]]) -> None:
-        self.run = run
+    __slots__ = ("attempt", "left_s", "refs", "steps", "suspended", "tasks")
+
+    def __init__(self, attempt: Attempt, steps: list[list[Bound]]) -> None:
+        self.attempt = attempt
         self.steps = steps
         self.refs: dict[int, TaskRef] = {}
         self.tasks = 0
+        self.suspended = False
+        self.left_s: float | None = None
 
 
 class PtaskExecution:
     """Runs jobs in a `Simulation`, which shares the platform among them.
 
-    A job that needs its whole walltime or more is killed at its walltime. A job of which a task
-    fails (a host or link goes down) fails as a whole. Jobs of delays, which share nothing, are kept
-    out of the simulation. ``run_of_task``: the run to which each task of the simulation belongs.
+    A job that needs its whole walltime or more is killed at its walltime, unless jobs are not
+    ``limited``. A job of which a task fails (a host or link goes down) fails as a whole. Jobs of
+    delays, which share nothing, are kept out of the simulation. ``attempt_of_task``: the number of
+    the attempt to which each task of the simulation belongs.
     """
 
-    def __init__(self, machine: Machine, simulation: Simulation) -> None:
+    def __init__(self, machine: Machine, simulation: Simulation, limited: bool = True) -> None:
         self.machine = machine
         self.simulation = simulation
-        self._delays = DelayExecution()
+        self.attempt_of_task: dict[int, int] = {}
+        self._limited = limited
+        self._delays = DelayExecution(limited)
         self._live: dict[int, _Live] = {}
+        self._active = 0
         self._by_task: dict[int, _Live] = {}
-        self.run_of_task: dict[int, int] = {}
         self._deadlines: list[tuple[float, int]] = []
+        self._deadline: dict[int, float] = {}
 
-    def start(self, run: Run, now: float) -> None:
-        if run.job.work.duration_s is not None:
-            self._delays.start(run, now)
+    def start(self, attempt: Attempt, now: float) -> None:
+        job = attempt.job
+        if job.work.duration_s is not None:
+            self._delays.start(attempt, now)
             return
-        if self.simulation.now < now:
-            self.simulation.advance_to(now)
+        self._go_to(now)
         names = self.machine.names
-        hosts = tuple(names[k] for k in members(run.hosts))
-        live = _Live(run, run.job.work.bound(hosts, self.machine.facts))
-        self._live[run.number] = live
-        if run.job.walltime_s is not None:
-            heapq.heappush(self._deadlines, (now + run.job.walltime_s, run.number))
+        hosts = tuple(names[k] for k in attempt.ranks)
+        live = _Live(attempt, job.work.bound(hosts, self.machine.facts))
+        self._live[attempt.number] = live
+        self._active += 1
+        if self._limited and job.walltime_s is not None:
+            self._set_deadline(attempt.number, now + job.walltime_s)
         self._next_step(live)
 
-    def kill(self, run: Run) -> None:
-        live = self._live.pop(run.number, None)
+    def stop(self, attempt: Attempt) -> None:
+        live = self._live.get(attempt.number)
         if live is None:
-            self._delays.kill(run)
+            self._delays.stop(attempt)
             return
         for index, ref in live.refs.items():
             del self._by_task[index]
-            self.simulation.cancel(ref)
+            if ref.finish_time is None:
+                self.simulation.cancel(ref)
+        self._leave(live)
+
+    def suspend(self, attempt: Attempt, now: float) -> None:
+        live = self._live.get(attempt.number)
+        if live is None:
+            self._delays.suspend(attempt, now)
+            return
+        self._go_to(now)
+        live.suspended = True
+        self._active -= 1
+        for ref in live.refs.values():
+            self._freeze(ref)
+        deadline = self._deadline.pop(attempt.number, None)
+        live.left_s = None if deadline is None else deadline - now
+
+    def resume(self, attempt: Attempt, now: float) -> None:
+        live = self._live.get(attempt.number)
+        if live is None:
+            self._delays.resume(attempt, now)
+            return
+        self._go_to(now)
+        live.suspended = False
+        self._active += 1
+        for ref in live.refs.values():
+            if ref.state == "suspended":
+                self.simulation.resume(ref)
+        if live.left_s is not None:
+            self._set_deadline(attempt.number, now + live.left_s)
+
+    def fail_host(self, host: int, now: float) -> None:
+        self._go_to(now)
+        self.simulation.fail(self.machine.names[host])
+
+    def restore_host(self, host: int, now: float) -> None:
+        self._go_to(now)
+        self.simulation.restore(self.machine.names[host])
+
+    def set_pstate(self, host: int, pstate: int, now: float) -> None:
+        self._go_to(now)
+        self.simulation.set_pstate(self.machine.names[host], pstate)
+
+    def next_date(self) -> float:
+        date = self._delays.next_date()
+        if self._active:
+            soonest = self.simulation.next_event_time()
+            date = min(date, self._next_deadline(), inf if soonest is None else soonest)
+        return date
 
     def advance(self, until: float) -> tuple[float, Ended]:
-        until = min(until, self._delays.next_end())
+        until = min(until, self._delays.next_date())
         ended: Ended = []
         now = until
-        while self._live and not ended:
+        while self._active and not ended:
             now, ended = self._advance_tasks(until)
             if now >= until:
                 break
@@ -85,102 +145,96 @@ class PtaskExecution:
 
     def _advance_tasks(self, until: float) -> tuple[float, Ended]:
         """Go to the next end of a task or walltime, or to ``until``; what ended there."""
-        deadlines, live = self._deadlines, self._live
-        while deadlines and deadlines[0][1] not in live:
-            heapq.heappop(deadlines)
-        limit = min(until, deadlines[0][0] if deadlines else inf)
+        limit = min(until, self._next_deadline())
         refs = self.simulation.run_until_change(None if limit == inf else limit)
         now = self.simulation.now
         if not refs and now < limit:
             self._give_up()
         ended = self._ended(refs, now)
-        while deadlines and deadlines[0][0] <= now:
-            _, number = heapq.heappop(deadlines)
-            if number in live:
-                run = live[number].run
-                self.kill(run)
-                ended.append((run, WALLTIME))
+        while self._next_deadline() <= now:
+            _, number = heapq.heappop(self._deadlines)
+            attempt = self._live[number].attempt
+            self.stop(attempt)
+            ended.append((attempt, WALLTIME))
         ended.sort(key=lambda entry: entry[0].number)
         return now, ended
 
+    def _go_to(self, now: float) -> None:
+        """Let the engine, which rests while it has no task, catch up."""
+        if self.simulation.now < now:
+            self.simulation.advance_to(now)
+
+    def _freeze(self, ref: TaskRef) -> None:
+        """Suspend a task, unless it ends at this very date."""
+        if ref.state == "waiting":
+            self.simulation.advance_to(self.simulation.now)
+        if ref.state == "running":
+            self.simulation.suspend(ref)
+
+    def _set_deadline(self, number: int, date: float) -> None:
+        self._deadline[number] = date
+        heapq.heappush(self._deadlines, (date, number))
+
+    def _next_deadline(self) -> float:
+        deadlines, valid = self._deadlines, self._deadline
+        while deadlines and valid.get(deadlines[0][1]) != deadlines[0][0]:
+            heapq.heappop(deadlines)
+        return deadlines[0][0] if deadlines else inf
+
+    def _leave(self, live: _Live) -> None:
+        """The attempt is over."""
+        number = live.attempt.number
+        del self._live[number]
+        self._deadline.pop(number, None)
+        self._active -= not live.suspended
+
     def _next_step(self, live: _Live) -> None:
         """Add the tasks of the next step of a job."""
-        run = live.run
-        name = run.job.id if not run.attempt else f"{run.job.id}#{run.attempt}"
+        job = live.attempt.job
+        name = job.id if not live.attempt.ordinal else f"{job.id}#{live.attempt.ordinal}"
         step = live.steps.pop(0)
         for hosts, work in step:
             single = live.tasks == 0 and len(step) == 1
             task_id = name if single else f"{name}:{live.tasks}"
             live.tasks += 1
-            ref = self.simulation.add(Task(hosts, work, id=task_id, profile=run.job.profile))
+            ref = self.simulation.add(Task(hosts, work, id=task_id, profile=job.profile))
             live.refs[ref.index] = ref
             self._by_task[ref.index] = live
-            self.run_of_task[ref.index] = run.number
+            self.attempt_of_task[ref.index] = live.attempt.number
+            if live.suspended:
+                self._freeze(ref)
 
     def _ended(self, refs: Sequence[TaskRef], now: float) -> Ended:
-        """The runs that end with these tasks; steps that follow are started."""
+        """The attempts that end with these tasks; steps that follow are started."""
         ended: Ended = []
         for ref in refs:
             live = self._by_task.pop(ref.index, None)
             if live is None:
                 continue
             del live.refs[ref.index]
-            run = live.run
+            attempt = live.attempt
             if ref.state != "completed":
-                self.kill(run)
-                ended.append((run, FAILED))
+                self.stop(attempt)
+                ended.append((attempt, FAILED))
             elif not live.refs and live.steps:
                 self._next_step(live)
             elif not live.refs:
-                del self._live[run.number]
-                ended.append((run, _final_state(run, now)))
+                self._leave(live)
+                ended.append((attempt, self._final_state(attempt, now)))
         return ended
 
+    def _final_state(self, attempt: Attempt, now: float) -> str:
+        walltime, start = attempt.job.walltime_s, attempt.start_s
+        assert start is not None
+        if self._limited and walltime is not None:
+            start += attempt.suspended_s(now)
+            if now >= start + walltime:
+                return WALLTIME
+        return FAILED if attempt.job.return_code else SUCCESS
+
     def _give_up(self) -> None:
-        job = next(iter(self._live.values())).run.job
-        raise SimulationError(
+        job = next(live for live in self._live.values() if not live.suspended).attempt.job
+        raise NeverEnds(
             f"job '{job.id}' can never end at {self.simulation.now:g} s: something that it uses "
             "has no capacity left for ever"
         )
-
-
-def _final_state(run: Run, now: float) -> str:
-    walltime, start = run.job.walltime_s, run.start_time_s
-    assert start is not None
-    if walltime is not None and now >= start + walltime:
-        return WALLTIME
-    return FAILED if run.job.return_code else SUCCESS
-
-
-class AloneTimes:
-    """How long a job takes with the whole platform to itself, on given hosts; remembered."""
-
-    def __init__(self, machine: Machine, make_simulation: Callable[[], Simulation]) -> None:
-        self._machine = machine
-        self._make = make_simulation
-        self._execution = PtaskExecution(machine, make_simulation())
-        self._known: dict[tuple[Work, HostSet], float] = {}
-        self._runs = 0
-
-    def on(self, job: Job, hosts: HostSet) -> float:
-        """Seconds that the job takes alone on ``hosts``, its walltime not counted."""
-        delay = job.work.duration_s
-        if delay is not None:
-            return delay
-        key = (job.work, hosts)
-        if key not in self._known:
-            self._known[key] = self._measure(job, hosts)
-        return self._known[key]
-
-    def on_first_hosts(self, job: Job) -> float:
-        """Seconds that the job takes alone on the first hosts of the machine."""
-        return self.on(job, first_hosts(job.num_hosts))
-
-    def _measure(self, job: Job, hosts: HostSet) -> float:
-        began = self._execution.simulation.now
-        self._runs += 1
-        same = Job(f"alone{self._runs}", began, job.num_hosts, job.profile, job.work)
-        run = Run(same, hosts, began, inf, self._runs)
-        self._execution.start(run, began)
-        ended, _ = self._execution.advance(inf)
-        return ended - began

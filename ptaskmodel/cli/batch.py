@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from ptaskmodel.batch.loader import ALLOCATIONS, POLICIES
+from ptaskmodel.batch.allocations import ALLOCATIONS
+from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.cli.parameters import (
     COUNT,
     FINITE,
@@ -114,7 +115,7 @@ def batch(
     **options: Any,
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
-    from ptaskmodel.batch.run import BatchOptions
+    from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.cli.kernels import announce_kernels
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.cli.show import batch_text

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.batch.machine import machine_of
-from ptaskmodel.batch.metrics import metrics
+from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
-from ptaskmodel.batch.run import BatchOptions, BatchResult, only_delays, run_batch
+from ptaskmodel.batch.plan import BatchOptions, only_delays
+from ptaskmodel.batch.run import BatchResult, run_batch
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.results.observing import Observation

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ptaskmodel.batch.kit import check_policy
-from ptaskmodel.batch.loader import user_policy
+from ptaskmodel.batch.policies.user import user_policy
 from ptaskmodel.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.batch import hostset
-from ptaskmodel.batch.allocation import Contiguous, FewestSwitches, FirstFit, Random, Spread
-from ptaskmodel.batch.availability import HostCalendar, HostCounts
+from ptaskmodel.batch.allocations.contiguous import Contiguous
+from ptaskmodel.batch.allocations.fewest_switches import FewestSwitches
+from ptaskmodel.batch.allocations.first_fit import FirstFit
+from ptaskmodel.batch.allocations.random_hosts import Random
+from ptaskmodel.batch.allocations.spread import Spread
+from ptaskmodel.batch.calendars import HostCounts, PlaceCalendar
+from ptaskmodel.batch.spaces import HostSpace
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.works import DelayWork
 
 SETS = st.sets(st.integers(0, 70), min_size=1)
 
@@ -80,7 +87,7 @@ def test_what_each_allocation_prefers():
 )
 def test_calendars_find_the_first_date(spans, count, duration):
     counts = HostCounts(0.0, 4)
-    calendar = HostCalendar(0.0, 0b1111, hostset.lowest)
+    calendar = PlaceCalendar(0.0, HostSpace(4), 0b1111, lambda n, free: hostset.lowest(free, n))
     used = []
     for begin, length, hosts in spans:
         load = max(sum(h for b, e, h in used if b <= t < e) for t in range(begin, begin + length))
@@ -99,8 +106,9 @@ def test_calendars_find_the_first_date(spans, count, duration):
     for begin, end, hosts in used:
         counts.give(begin, end, hosts)
     assert (counts.times, counts.free) == ([0.0], [4])
-    date, place = calendar.earliest(count, duration)
-    calendar.take(date, date + duration, place)
-    assert calendar.earliest(4, duration)[0] == duration
-    calendar.give(date, date + duration, place)
+    some, all_ = (Job("j", 0.0, n, "p", DelayWork(1.0)) for n in (count, 4))
+    date, place = calendar.earliest(some, duration)
+    calendar.take(date, date + duration, some, place)
+    assert calendar.earliest(all_, duration)[0] == duration
+    calendar.give(date, date + duration, some, place)
     assert (calendar.times, calendar.free) == ([0.0], [0b1111])

@@ -9,12 +9,10 @@ import math
 import numpy as np
 import pytest
 
+from ptaskmodel.batch import BatchSimulation, Easy, Fcfs, Redirection
 from ptaskmodel.batch.execution import actual_duration_s
-from ptaskmodel.batch.metrics import distribution, job_times, load, metrics
+from ptaskmodel.batch.measures import distribution, job_times, load, metrics
 from ptaskmodel.batch.output import JOB_COLUMNS, write_schedule
-from ptaskmodel.batch.policies import Easy, Fcfs
-from ptaskmodel.batch.redirection import Redirection
-from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.models.lublin import lublin

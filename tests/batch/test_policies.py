@@ -5,14 +5,28 @@ from __future__ import annotations
 import naive_batch as naive
 import pytest
 
-from ptaskmodel.batch.allocation import Contiguous, Random, Spread
-from ptaskmodel.batch.execution import actual_duration_s, walltime_or_inf
-from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.kit import PolicyFault, Verifier, check_policy, check_schedule, random_jobs
-from ptaskmodel.batch.policies import Conservative, Easy, Fcfs, Filler, orders
-from ptaskmodel.batch.redirection import Redirection
-from ptaskmodel.batch.simulator import BatchSimulation
-from ptaskmodel.batch.state import SUCCESS, WALLTIME, Start
+from ptaskmodel.batch import (
+    SUCCESS,
+    WALLTIME,
+    BatchSimulation,
+    Conservative,
+    Easy,
+    Fcfs,
+    Filler,
+    PolicyFault,
+    Redirection,
+    Start,
+    Verifier,
+    actual_duration_s,
+    check_policy,
+    check_schedule,
+    random_jobs,
+    walltime_or_inf,
+)
+from ptaskmodel.batch.allocations.contiguous import Contiguous
+from ptaskmodel.batch.allocations.random_hosts import Random
+from ptaskmodel.batch.allocations.spread import Spread
+from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
 
@@ -48,7 +62,7 @@ def test_schedules_equal_the_naive_reference(name):
             jobs, hosts, policy(key), estimate=estimate, observe=Verifier(promise)
         )
         schedule = simulation.run()
-        found = {run.job.id: (run.start_time_s, members(run.hosts)) for run in schedule.final}
+        found = {run.job.id: (run.start_s, list(run.hosts)) for run in schedule.final}
         assert found == {j.id: (j.start, j.hosts) for j in expected}, (seed, order)
         check_schedule(schedule, jobs)
 
@@ -60,7 +74,7 @@ def job(name, submit, hosts, duration, walltime=None):
 def starts(jobs, hosts, policy, **options):
     options.setdefault("estimate", actual_duration_s)
     schedule = BatchSimulation(jobs, hosts, policy, **options).run()
-    return {run.job.id: run.start_time_s for run in schedule.final}
+    return {run.job.id: run.start_s for run in schedule.final}
 
 
 def test_the_textbook_example_of_backfilling():
@@ -78,7 +92,7 @@ def test_batsims_first_case_study(policy):
     """Three jobs on 4 hosts, of Batsim's documentation: the last is killed at its walltime."""
     jobs = [job("1", 0, 4, 10, 11.0), job("2", 1, 2, 5, 6.0), job("3", 1, 2, 10, 6.0)]
     schedule = BatchSimulation(jobs, 4, policy()).run()
-    assert [(run.start_time_s, run.finish_time_s, run.state) for run in schedule.final] == [
+    assert [(run.start_s, run.end_s, run.state) for run in schedule.final] == [
         (0, 10, SUCCESS),
         (10, 15, SUCCESS),
         (10, 16, WALLTIME),
@@ -203,12 +217,12 @@ def test_redirection_by_hand():
     ]
     policy = Redirection(0.5, 1)
     schedule = BatchSimulation(jobs, 6, policy).run()
-    found = {run.job.id: (run.start_time_s, run.hosts) for run in schedule.final}
+    found = {run.job.id: (run.start_s, run.hosts) for run in schedule.final}
     assert found["long"] == (2.0, 0b111000)
     assert found["s1"] == (2.0, 0b000111)
     assert found["s2"] == (3.0, 0b000111)
     assert found["s3"] == (4.0, 0b000111)
-    assert [run.state for run in schedule.runs if run.job.id == "long"] == [
+    assert [run.state for run in schedule.attempts if run.job.id == "long"] == [
         "COMPLETED_KILLED",
         "COMPLETED_WALLTIME_REACHED",
     ]
@@ -219,10 +233,10 @@ def test_redirection_happens_once_and_only_to_jobs_that_fit_and_are_longer():
     long = job("long", 0, 3, 100, 100.0)
     waiters = [job(f"s{k}", 1 + k, 3, 1, 200.0) for k in range(9)]
     schedule = BatchSimulation([long, *waiters], 6, Redirection(0.5, 0)).run()
-    assert all(run.attempt == 0 for run in schedule.final)
+    assert all(run.ordinal == 0 for run in schedule.final)
     waiters = [job(f"s{k}", 1 + k, 3, 1, 50.0) for k in range(9)]
     schedule = BatchSimulation([long, *waiters], 5, Redirection(0.4, 0)).run()
-    assert all(run.attempt == 0 for run in schedule.final)
+    assert all(run.ordinal == 0 for run in schedule.final)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +254,7 @@ def test_redirection_happens_once_and_only_to_jobs_that_fit_and_are_longer():
 def test_the_rule_of_conflict_chooses(rule, chosen):
     jobs = [job("a", 0, 2, 50, 60.0), job("b", 0, 1, 50, 70.0), job("s", 1, 2, 1, 5.0)]
     schedule = BatchSimulation(jobs, 6, Redirection(0.5, 0, conflict=rule)).run()
-    assert [run.job.id for run in schedule.final if run.attempt] == [chosen]
+    assert [run.job.id for run in schedule.final if run.ordinal] == [chosen]
 
 
 @pytest.mark.parametrize("principal", [Easy, Conservative, Fcfs])
@@ -252,7 +266,7 @@ def test_redirection_loses_nothing(principal):
         jobs = [j for j in random_jobs(seed, 40, 8) if j.num_hosts <= 6]
         schedule = BatchSimulation(jobs, 8, make(), observe=Verifier()).run()
         check_schedule(schedule, jobs)
-        assert all(run.attempt <= 1 for run in schedule.runs)
+        assert all(run.ordinal <= 1 for run in schedule.attempts)
 
 
 def test_a_job_larger_than_the_principal_group_is_rejected():

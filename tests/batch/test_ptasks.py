@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import simgrid_driver
 
-from ptaskmodel.batch.hostset import members
+from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME
 from ptaskmodel.batch.kit import check_schedule
 from ptaskmodel.batch.machine import machine_of
-from ptaskmodel.batch.metrics import contention_slowdown, metrics
-from ptaskmodel.batch.run import BatchOptions, run_batch
-from ptaskmodel.batch.state import FAILED, SUCCESS, WALLTIME
+from ptaskmodel.batch.measures import contention_slowdown, metrics
+from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.run import run_batch
 from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork
@@ -73,7 +73,7 @@ def ends(platform, *jobs, **options):
     options.setdefault("estimates", "walltime")
     result = run_batch(platform, workload(*jobs), BatchOptions(**options))
     check_schedule(result.schedule, result.workload.jobs)
-    return {run.job.id: (run.finish_time_s, run.state) for run in result.schedule.final}, result
+    return {run.job.id: (run.end_s, run.state) for run in result.schedule.final}, result
 
 
 def test_neighbours_slow_each_other_down(tiny):
@@ -105,7 +105,7 @@ def test_who_slowed_whom_adds_up_to_what_was_lost(tiny, graphene):
         assert seconds > 0
         total[one] += seconds
     for run, alone in zip(result.schedule.final, result.alone_s, strict=True):
-        executed = run.finish_time_s - run.start_time_s
+        executed = run.end_s - run.start_s
         assert total[run.job.id] == pytest.approx(max(executed - alone, 0), abs=1e-6)
 
 
@@ -195,9 +195,9 @@ def test_restarted_jobs_run_again_from_the_beginning(tiny):
         tiny, workload(long, *short), BatchOptions(policy="redirection", policy_options=options)
     )
     final = {run.job.id: run for run in result.schedule.final}
-    assert final["long"].attempt == 1
-    assert final["long"].start_time_s == 1.0
-    assert final["long"].finish_time_s == pytest.approx(101)
+    assert final["long"].ordinal == 1
+    assert final["long"].start_s == 1.0
+    assert final["long"].end_s == pytest.approx(101)
     check_schedule(result.schedule, result.workload.jobs)
 
 
@@ -236,13 +236,13 @@ def test_execution_times_are_simgrids(graphene):
     result = run_batch(graphene, jobs, options)
     tasks = []
     for run in result.schedule.final:
-        hosts = [result.machine.names[k] for k in members(run.hosts)]
+        hosts = [result.machine.names[k] for k in list(run.hosts)]
         work, n = run.job.work, len(hosts)
         flows = [(i, j, work.bytes) for i in range(n) for j in range(n) if i != j]
         tasks.append(
             {
                 "id": f"t{run.job.id}",
-                "start": run.start_time_s,
+                "start": run.start_s,
                 "hosts": hosts,
                 "flops": [work.flops] * n,
                 "flows": flows,
@@ -251,7 +251,7 @@ def test_execution_times_are_simgrids(graphene):
     scenario = {"platform_path": str(GRAPHENE), "tasks": tasks, "observer": hosts[0]}
     times = simgrid_driver.run(scenario, timeout_s=60.0)
     theirs = np.array([times[task["id"]][1] - task["start"] for task in tasks])
-    ours = np.array([run.finish_time_s - run.start_time_s for run in result.schedule.final])
+    ours = np.array([run.end_s - run.start_s for run in result.schedule.final])
     assert ours == pytest.approx(theirs, rel=1e-9)
     assert ours.max() > 1.5 * min(result.alone_s)
 
@@ -296,7 +296,7 @@ def test_usage_traces_take_the_time_that_batsim_expects(shared_data, tmp_path):
     result = run_batch(load_platform(path), read_workload(source), BatchOptions(policy="fcfs"))
     jobs = {str(fields["id"]): fields for fields in json.loads(source.read_text())["jobs"]}
     for run in result.schedule.final:
-        took = run.finish_time_s - run.start_time_s
+        took = run.end_s - run.start_s
         expected = jobs[run.job.id]
         assert took == pytest.approx(expected["expected_execution_time"]), run.job.id
         assert run.state == expected["expected_state"]

@@ -16,20 +16,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ptaskmodel.batch.hostset import HostSet
-from ptaskmodel.batch.policies import Easy, Order
-from ptaskmodel.batch.state import Decision, Policy, Reject, Restart, Run, View
+from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.decisions import Decision, Reject, Requeue, Start
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.policies.easy import Easy
+from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.batch.view import Policy, View
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 
-CONFLICTS: Mapping[str, Callable[[Run, int, float], tuple]] = {
-    "counter": lambda run, counter, walltime: (-counter, run.number),
-    "longest": lambda run, counter, walltime: (-walltime, run.number),
-    "shortest": lambda run, counter, walltime: (walltime, run.number),
-    "largest": lambda run, counter, walltime: (-run.job.num_hosts, run.number),
-    "smallest": lambda run, counter, walltime: (run.job.num_hosts, run.number),
-    "oldest": lambda run, counter, walltime: (run.number,),
-    "youngest": lambda run, counter, walltime: (-run.number,),
+CONFLICTS: Mapping[str, Callable[[Attempt, int, float], tuple[float, ...]]] = {
+    "counter": lambda attempt, counter, walltime: (-counter, attempt.number),
+    "longest": lambda attempt, counter, walltime: (-walltime, attempt.number),
+    "shortest": lambda attempt, counter, walltime: (walltime, attempt.number),
+    "largest": lambda attempt, counter, walltime: (-attempt.job.num_hosts, attempt.number),
+    "smallest": lambda attempt, counter, walltime: (attempt.job.num_hosts, attempt.number),
+    "oldest": lambda attempt, counter, walltime: (attempt.number,),
+    "youngest": lambda attempt, counter, walltime: (-attempt.number,),
 }
 
 
@@ -64,12 +67,12 @@ class Redirection:
         self.alpha = alpha
         self.theta = theta
         self.principal = principal or Easy(order)
-        self.order = self.principal.order
+        self.order = getattr(self.principal, "order", None)
         self.redirected = 0
         self._conflict = CONFLICTS[conflict]
         self._counters: dict[Job, int] = {}
 
-    def groups(self, num_hosts: int) -> tuple[HostSet, HostSet]:
+    def groups(self, num_hosts: int) -> tuple[Mask, Mask]:
         """The hosts of the principal group and of the redirection group."""
         apart = max(1, min(num_hosts - 1, int(self.alpha * num_hosts + 0.5)))
         principal = (1 << (num_hosts - apart)) - 1
@@ -78,8 +81,8 @@ class Redirection:
     def decide(self, view: View) -> Iterator[Decision]:
         principal, apart = self.groups(view.num_hosts)
         part = view.part(principal)
-        for run in view.ended:
-            self._counters.pop(run.job, None)
+        for attempt in view.ended:
+            self._counters.pop(attempt.job, None)
         for job in view.submitted:
             if job.num_hosts > part.num_hosts:
                 yield Reject(job, f"larger than the principal group ({part.num_hosts} hosts)")
@@ -91,34 +94,22 @@ class Redirection:
             if chosen is not None:
                 self._counters.clear()
                 self.redirected += 1
-                yield Restart(chosen.job, within=apart)
+                yield Requeue(chosen.job, "redirected")
+                yield Start(chosen.job, within=apart)
                 yield from self._principal(part)
 
     def _principal(self, part: View) -> Iterator[Decision]:
         """The decisions of the policy of the principal group, about jobs that still wait."""
-        yield from self.principal.decide(_Waiting(part))
+        yield from self.principal.decide(part.part(part.within, still_waiting=True))
 
-    def _count(self, job: Job, principal: View, apart: View) -> Run | None:
-        """Raise the counters for a job that was made to wait; the run to redirect, if any."""
+    def _count(self, job: Job, principal: View, apart: View) -> Attempt | None:
+        """Raise the counters for a job that was made to wait; the attempt to redirect, if any."""
         limit, candidates = principal.estimate_s(job), []
-        for run in principal.running:
-            walltime = principal.estimate_s(run.job)
-            if run.attempt or walltime < limit:
+        for attempt in principal.running:
+            walltime = principal.estimate_s(attempt.job)
+            if attempt.ordinal or walltime < limit:
                 continue
-            counter = self._counters[run.job] = self._counters.get(run.job, 0) + 1
-            if counter > self.theta and apart.fits(run.job):
-                candidates.append((self._conflict(run, counter, walltime), run))
+            counter = self._counters[attempt.job] = self._counters.get(attempt.job, 0) + 1
+            if counter > self.theta and apart.fits(attempt.job):
+                candidates.append((self._conflict(attempt, counter, walltime), attempt))
         return min(candidates, key=lambda entry: entry[0])[1] if candidates else None
-
-
-class _Waiting(View):
-    """A view whose queue leaves out what was decided on already at this date."""
-
-    __slots__ = ()
-
-    def __init__(self, view: View) -> None:
-        super().__init__(view._state, view.within)
-
-    @property
-    def queue(self) -> list[Job]:
-        return [job for job in super().queue if self.is_waiting(job)]

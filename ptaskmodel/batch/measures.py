@@ -8,15 +8,15 @@ schedulers", HPDC 1999 (per-processor slowdown).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.simulator import Schedule
-from ptaskmodel.batch.state import KILLED, REJECTED, SUCCESS, WALLTIME, Run
+from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WAITING, WALLTIME, Attempt
+from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.errors import SimulationError
 
 FloatArray = NDArray[np.float64]
@@ -25,15 +25,17 @@ PERCENTILES = (50, 90, 95, 99)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobTimes:
-    """Times of the jobs that ran, in order of submission; one entry a job, s.
+    """Times of the jobs that ran and ended, in order of submission; one entry a job, s.
 
-    A job that was killed and restarted waits until its last start and executes from there.
+    A job that was killed and restarted waits until its last start and executes from there; while it
+    is suspended it does not execute. hosts: of how many whole hosts its placement is worth.
     """
 
     submit_s: FloatArray
     start_s: FloatArray
-    finish_s: FloatArray
+    end_s: FloatArray
     hosts: FloatArray
+    suspended_s: FloatArray
 
     @property
     def waiting_s(self) -> FloatArray:
@@ -41,11 +43,11 @@ class JobTimes:
 
     @property
     def execution_s(self) -> FloatArray:
-        return self.finish_s - self.start_s
+        return self.end_s - self.start_s - self.suspended_s
 
     @property
     def turnaround_s(self) -> FloatArray:
-        return self.finish_s - self.submit_s
+        return self.end_s - self.submit_s
 
     @property
     def slowdown(self) -> FloatArray:
@@ -67,19 +69,13 @@ class JobTimes:
         return np.maximum(1.0, self.turnaround_s / base)
 
 
-def ran(schedule: Schedule) -> list[Run]:
-    """The last runs of the jobs that were not rejected, in order of submission."""
-    return [run for run in schedule.final if run.state != REJECTED]
-
-
 def job_times(schedule: Schedule) -> JobTimes:
-    """The times of the jobs that ran."""
-    runs = ran(schedule)
+    """The times of the jobs that ran and ended."""
     rows = [
-        (run.job.submit_time_s, run.start_time_s, run.finish_time_s, run.job.num_hosts)
-        for run in runs
+        (a.job.submit_time_s, a.start_s, a.end_s, a.use, a.suspended_s(schedule.now_s))
+        for a in schedule.ended()
     ]
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), 4)
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 5)
     return JobTimes(*table.T)
 
 
@@ -134,82 +130,105 @@ def metrics(
 
 
 def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:
-    """Execution time over the time alone on the same hosts; nan for killed jobs and 0 s."""
-    values = np.full(len(alone_s), math.nan)
-    for k, (run, alone) in enumerate(zip(ran(schedule), alone_s, strict=True)):
-        if run.state not in (WALLTIME, KILLED) and alone > 0:
-            assert run.finish_time_s is not None
-            assert run.start_time_s is not None
-            values[k] = (run.finish_time_s - run.start_time_s) / alone
-    return values
+    """Execution time over the time alone on the same placement; nan for killed jobs and 0 s."""
+    alone = np.asarray(alone_s, dtype=np.float64)
+    cut = np.array([a.state in (WALLTIME, KILLED) for a in schedule.ended()], dtype=bool)
+    return np.divide(
+        job_times(schedule).execution_s,
+        alone,
+        out=np.full(len(alone), math.nan),
+        where=~cut & (alone > 0),
+    )
 
 
 def _counts(schedule: Schedule) -> dict[str, int]:
-    states = [run.state for run in schedule.final]
+    states = [attempt.state for attempt in schedule.final]
+    last = sum(attempt.start_s is not None for attempt in schedule.final)
     return {
         "all": len(states),
         "succeeded": states.count(SUCCESS),
         "killed_at_walltime": states.count(WALLTIME),
         "rejected": states.count(REJECTED),
         "other": sum(state not in (SUCCESS, WALLTIME, REJECTED) for state in states),
-        "lost_runs": len(schedule.runs) - len(ran(schedule)),
+        "lost_runs": len(schedule.attempts) - last,
     }
 
 
 def _machine_use(schedule: Schedule, times: JobTimes) -> dict[str, float | None]:
     names = ("makespan_s", "span_s", "utilisation", "mean_used_hosts", "throughput_jobs_per_hour")
-    if len(times.finish_s) == 0:
+    if len(times.end_s) == 0:
         return dict.fromkeys(names)
     used = used_host_seconds(schedule)
-    end = float(times.finish_s.max())
-    span = end - float(min(run.job.submit_time_s for run in schedule.final))
-    first_start = min(run.start_time_s or 0.0 for run in schedule.runs)
+    end = float(times.end_s.max())
+    span = end - float(min(attempt.job.submit_time_s for attempt in schedule.final))
+    first_start = min(attempt.start_s or 0.0 for attempt in schedule.attempts)
     return {
         "makespan_s": end,
         "span_s": span,
         "utilisation": used / (schedule.num_hosts * span) if span > 0 else None,
         "mean_used_hosts": used / (end - first_start) if end > first_start else None,
-        "throughput_jobs_per_hour": 3600 * len(times.finish_s) / span if span > 0 else None,
+        "throughput_jobs_per_hour": 3600 * len(times.end_s) / span if span > 0 else None,
     }
 
 
 def used_host_seconds(schedule: Schedule) -> float:
-    """Host seconds spent on jobs, runs that were lost included."""
+    """Host seconds spent on jobs, attempts that were lost included, suspensions not."""
     return math.fsum(
-        run.hosts.bit_count() * ((run.finish_time_s or 0.0) - (run.start_time_s or 0.0))
-        for run in schedule.runs
+        attempt.use * (end - begin)
+        for attempt in schedule.attempts
+        for begin, end in spells(attempt, schedule.now_s)
     )
+
+
+def spells(attempt: Attempt, now: float) -> Iterator[tuple[float, float]]:
+    """(from, to) of the stretches during which an attempt ran, up to now."""
+    begin = attempt.start_s or 0.0
+    for since, to in attempt.suspensions:
+        yield begin, since or 0.0
+        begin = now if to is None else to
+    yield begin, now if attempt.end_s is None else attempt.end_s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
-    """What is in use and what waits over time: values hold from ``date_s[k]`` on."""
+    """What is in use and what waits over time: values hold from ``date_s[k]`` on.
+
+    Hosts in use are whole numbers unless jobs share hosts.
+    """
 
     date_s: FloatArray
     waiting_jobs: NDArray[np.int64]
     requested_hosts: NDArray[np.int64]
     running_jobs: NDArray[np.int64]
-    used_hosts: NDArray[np.int64]
+    used_hosts: NDArray[np.int64] | FloatArray
 
 
 def load(schedule: Schedule) -> Load:
     """The queue and the use of the machine at each date at which one of them changes."""
-    rows: list[tuple[float, int, int, int, int]] = []
+    rows: list[tuple[float, int, int, int, float]] = []
     started: dict[int, float] = {}
-    for run in schedule.runs:
-        start, finish, count = run.start_time_s or 0.0, run.finish_time_s or 0.0, run.job.num_hosts
-        rows += [(start, 0, 0, 1, count), (finish, 0, 0, -1, -count)]
-        started.setdefault(id(run.job), start)
-    for run in schedule.final:
-        job, count = run.job, run.job.num_hosts
+    for attempt in schedule.attempts:
+        for begin, end in spells(attempt, schedule.now_s):
+            rows += [(begin, 0, 0, 1, attempt.use), (end, 0, 0, -1, -attempt.use)]
+        started.setdefault(id(attempt.job), attempt.start_s or 0.0)
+    for attempt in schedule.final:
+        job, count = attempt.job, attempt.job.num_hosts
         if id(job) in started:
             rows += [(job.submit_time_s, 1, count, 0, 0), (started[id(job)], -1, -count, 0, 0)]
+        elif attempt.state == WAITING:
+            rows.append((job.submit_time_s, 1, count, 0, 0))
     if not rows:
         empty = np.zeros(0, dtype=np.int64)
         return Load(np.zeros(0), empty, empty, empty, empty)
     dates = np.array([row[0] for row in rows])
-    changes = np.array([row[1:] for row in rows], dtype=np.int64)
+    whole = all(isinstance(row[4], int) for row in rows)
     unique, place = np.unique(dates, return_inverse=True)
-    summed = np.zeros((len(unique), 4), dtype=np.int64)
-    np.add.at(summed, place, changes)
-    return Load(unique, *np.cumsum(summed, axis=0).T)
+
+    def over_time(column: int, kind: type) -> Any:
+        changes: NDArray[Any] = np.zeros(len(unique), dtype=kind)
+        np.add.at(changes, place, np.array([row[column] for row in rows], dtype=kind))
+        return np.cumsum(changes)
+
+    waiting, requested, running = (over_time(k, np.int64) for k in (1, 2, 3))
+    used = over_time(4, np.int64 if whole else np.float64)
+    return Load(unique, waiting, requested, running, used)

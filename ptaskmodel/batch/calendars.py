@@ -1,14 +1,19 @@
-"""How many hosts, or which, are free from when on: the calendar that backfilling plans with."""
+"""How many hosts, or which, are free from when on: calendars that backfilling plans with."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
-from ptaskmodel.batch.hostset import HostSet
+import numpy as np
 
-Choose = Callable[[int, HostSet], HostSet | None]
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.spaces import Cores, CoreSpace, Free, Space
+from ptaskmodel.workload.jobs import Job
+
+Choose = Callable[[int, Mask], Mask | None]
 
 
 class HostCounts:
@@ -65,15 +70,17 @@ class HostCounts:
         _join(self.times, free, first, stop)
 
 
-class HostCalendar:
-    """Sets of free hosts over time, for allocations to which their numbers are not enough.
+class PlaceCalendar:
+    """What is free over time, where numbers of hosts are not enough: choosy allocations, cores.
 
-    A place in it is a set of hosts.
+    A place in it is a mask of hosts. usable: the hosts that are up and on.
     """
 
-    def __init__(self, now: float, free: HostSet, choose: Choose) -> None:
+    def __init__(self, now: float, space: Space, usable: Mask, choose: Choose) -> None:
         self.times = [now]
-        self.free = [free]
+        self.free: list[Any] = [space.everything]
+        self._space = space
+        self._usable = usable
         self._choose = choose
 
     def forget_before(self, now: float) -> None:
@@ -82,43 +89,59 @@ class HostCalendar:
         del self.times[:first], self.free[:first]
         self.times[0] = now
 
-    def earliest(self, count: int, duration: float) -> tuple[float, HostSet]:
+    def earliest(self, job: Job, duration: float) -> tuple[float, Mask]:
         """The first date from which hosts that will do are free for ``duration``, and which.
 
         The date is inf if there is none.
         """
-        times, free = self.times, self.free
+        times, free, space = self.times, self.free, self._space
         for begin, date in enumerate(times):
             common, k = free[begin], begin + 1
             while k < len(times) and times[k] < date + duration and common:
-                common &= free[k]
+                common = space.meet(common, free[k])
                 k += 1
-            if common.bit_count() >= count:
-                place = self._choose(count, common)
+            hosts = space.candidates(common, job) & self._usable
+            if hosts.bit_count() >= job.num_hosts:
+                place = self._choose(job.num_hosts, hosts)
                 if place is not None:
                     return date, place
         return inf, 0
 
-    def take(self, begin: float, end: float, place: HostSet) -> None:
-        """The hosts are used from ``begin`` to ``end``."""
+    def keep(self, job: Job, place: Mask, cores: Cores) -> None:
+        """A suspended job keeps all but its cores, for nobody knows how long."""
+        if isinstance(self._space, CoreSpace):
+            space = self._space
+            self.free = [
+                space.cores_alone(space.taken(free, job, place, cores), job, place, cores, 1.0)
+                for free in self.free
+            ]
+
+    def take(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:
+        """The job is on its place from ``begin`` to ``end``."""
+        self._change(self._space.taken, begin, end, job, place, cores)
+
+    def give(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:
+        """The job is no longer there from ``begin`` to ``end``."""
+        self._change(self._space.given, begin, end, job, place, cores)
+
+    def _change(
+        self,
+        how: Callable[..., Any],
+        begin: float,
+        end: float,
+        job: Job,
+        place: Mask,
+        cores: Cores,
+    ) -> None:
         if begin >= end or begin == inf:
             return
         first, stop = _cut(self.times, self.free, begin), _cut(self.times, self.free, end)
         for k in range(first, stop):
-            self.free[k] &= ~place
-        _join(self.times, self.free, first, stop)
-
-    def give(self, begin: float, end: float, place: HostSet) -> None:
-        """The hosts are no longer used from ``begin`` to ``end``."""
-        if begin >= end or begin == inf:
-            return
-        first, stop = _cut(self.times, self.free, begin), _cut(self.times, self.free, end)
-        for k in range(first, stop):
-            self.free[k] |= place
+            self.free[k] = how(self.free[k], job, place, cores)
         _join(self.times, self.free, first, stop)
 
 
-def _cut(times: list[float], free: list[int], date: float) -> int:
+def _cut(times: list[float], free: list[Any], date: float) -> int:
     """Position of the slot that begins at ``date``, cutting the slot that spans it."""
     if date == inf:
         return len(times)
@@ -129,8 +152,14 @@ def _cut(times: list[float], free: list[int], date: float) -> int:
     return k
 
 
-def _join(times: list[float], free: list[int], first: int, stop: int) -> None:
+def _join(times: list[float], free: list[Any], first: int, stop: int) -> None:
     """Join equal neighbours at both ends of the slots [first, stop)."""
     for k in (stop, first):
-        if 0 < k < len(times) and free[k] == free[k - 1]:
+        if 0 < k < len(times) and _equal(free[k], free[k - 1]):
             del times[k], free[k]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Free):
+        return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    return bool(one == other)

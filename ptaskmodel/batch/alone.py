@@ -1,0 +1,88 @@
+"""How long jobs take with the platform to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, nan
+
+from ptaskmodel.batch.attempt import FAILED, Attempt
+from ptaskmodel.batch.hostset import Mask, first_hosts
+from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.ptasks import NeverEnds, PtaskExecution
+from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.works import Work
+
+Key = tuple[Work, Mask, tuple[int, ...] | None]
+
+
+class AloneTimes:
+    """How long a job takes alone on a given placement, its walltime not counted; remembered.
+
+    Where the platform has availability traces, a time belongs to a start date too: then each is
+    measured from its own. nan: alone the job would not end (a trace turns a host off before).
+    """
+
+    def __init__(self, machine: Machine, make_simulation: Callable[[], Simulation]) -> None:
+        self._machine = machine
+        self._make = make_simulation
+        self._changes = machine.has_traces
+        self._execution = PtaskExecution(machine, make_simulation(), limited=False)
+        self._known: dict[Key, float] = {}
+        self._runs = 0
+
+    def of_attempts(self, attempts: Sequence[Attempt]) -> list[float]:
+        """Seconds that each attempt would have taken alone from its start on, on its placement."""
+        if not self._changes:
+            return [self._on(a.job, a.mask, a.cores) for a in attempts]
+        times: dict[int, float] = {}
+        empty = self._make()
+        for attempt in sorted(attempts, key=lambda a: (a.start_s or 0.0, a.number)):
+            delay = attempt.job.work.duration_s
+            if delay is None:
+                empty.advance_to(attempt.start_s or 0.0)
+                delay = self._measured_in(empty.fork(), attempt.job, attempt.mask, attempt.cores)
+            times[attempt.number] = delay
+        return [times[attempt.number] for attempt in attempts]
+
+    def on_first_hosts(self, job: Job) -> float:
+        """Seconds that the job takes alone on the first hosts of the machine, from date 0 on.
+
+        inf where it would not end.
+        """
+        cores = None if job.cores is None else (job.cores,) * job.num_hosts
+        time_s = self._on(job, first_hosts(job.num_hosts), cores)
+        return inf if time_s != time_s else time_s
+
+    def _on(self, job: Job, hosts: Mask, cores: tuple[int, ...] | None) -> float:
+        delay = job.work.duration_s
+        if delay is not None:
+            return delay
+        key = (job.work, hosts, cores)
+        if key not in self._known:
+            if self._changes:
+                self._known[key] = self._measured_in(self._make(), job, hosts, cores)
+            else:
+                self._known[key] = self._measured(self._execution, job, hosts, cores)
+        return self._known[key]
+
+    def _measured_in(
+        self, simulation: Simulation, job: Job, hosts: Mask, cores: tuple[int, ...] | None
+    ) -> float:
+        execution = PtaskExecution(self._machine, simulation, limited=False)
+        try:
+            return self._measured(execution, job, hosts, cores)
+        except NeverEnds:
+            return nan
+
+    def _measured(
+        self, execution: PtaskExecution, job: Job, hosts: Mask, cores: tuple[int, ...] | None
+    ) -> float:
+        began = execution.simulation.now
+        self._runs += 1
+        same = Job(f"alone{self._runs}", began, job.num_hosts, job.profile, job.work)
+        attempt = Attempt(same, hosts, began, inf, self._runs)
+        attempt.cores = cores
+        execution.start(attempt, began)
+        date, ended = execution.advance(inf)
+        return nan if ended[0][1] == FAILED else date - began

@@ -1,0 +1,86 @@
+"""The lives of jobs: an attempt is one execution of a job on its placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptaskmodel.batch.hostset import HostSet, Mask, members
+from ptaskmodel.workload.jobs import Job
+
+SUCCESS = "COMPLETED_SUCCESSFULLY"
+FAILED = "COMPLETED_FAILED"
+WALLTIME = "COMPLETED_WALLTIME_REACHED"
+KILLED = "COMPLETED_KILLED"
+REJECTED = "REJECTED"
+WAITING = "WAITING"
+RUNNING = "RUNNING"
+SUSPENDED = "SUSPENDED"
+
+
+class Attempt:
+    """One execution of a job; a job that is requeued has several.
+
+    job: the `Job`. ordinal: 0 for the first attempt of the job. number: among all attempts of the
+    simulation, in order of their starts (-1: it never started). mask: its hosts as bits; ``cores``:
+    how many of each, hosts ascending (None: whole hosts). use: of how many whole hosts that is
+    worth. start_s, end_s: dates, None until then. expected_end_s: what the scheduler believes.
+    state: one of the names above; reason: why it was rejected or stopped. suspensions: [from, to]
+    for each time that it was suspended, ``to`` None while it lasts.
+    """
+
+    __slots__ = (
+        "cores",
+        "end_s",
+        "expected_end_s",
+        "job",
+        "mask",
+        "number",
+        "ordinal",
+        "reason",
+        "start_s",
+        "state",
+        "suspensions",
+        "use",
+    )
+
+    def __init__(
+        self,
+        job: Job,
+        mask: Mask,
+        start_s: float | None,
+        expected_end_s: float,
+        number: int,
+        state: str = RUNNING,
+    ) -> None:
+        self.job = job
+        self.mask = mask
+        self.cores: tuple[int, ...] | None = None
+        self.use: float = job.num_hosts
+        self.start_s = start_s
+        self.end_s: float | None = None
+        self.expected_end_s = expected_end_s
+        self.number = number
+        self.ordinal = 0
+        self.state = state
+        self.reason = ""
+        self.suspensions: Sequence[list[float | None]] = ()
+
+    @property
+    def hosts(self) -> HostSet:
+        """The hosts of its placement."""
+        return HostSet(self.mask)
+
+    @property
+    def ranks(self) -> list[int]:
+        """The host of each rank of its work: one rank a host, or one on each core that it has."""
+        hosts = members(self.mask)
+        if self.cores is None:
+            return hosts
+        return [k for k, count in zip(hosts, self.cores, strict=True) for _ in range(count)]
+
+    def suspended_s(self, now: float) -> float:
+        """For how long it has been suspended, in all, s."""
+        return sum(((now if to is None else to) - (since or 0.0)) for since, to in self.suspensions)
+
+    def __repr__(self) -> str:
+        return f"<attempt {self.ordinal} of job '{self.job.id}' on {self.hosts}: {self.state}>"

@@ -1,0 +1,246 @@
+"""Carries out what a policy decides, and keeps the book of all attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+from ptaskmodel.batch.attempt import KILLED, REJECTED, Attempt
+from ptaskmodel.batch.decisions import (
+    OFF,
+    ON,
+    Decision,
+    Kill,
+    Reject,
+    Requeue,
+    Resume,
+    SetPower,
+    Start,
+    Suspend,
+    Wake,
+)
+from ptaskmodel.batch.events import LATER, WAKE, Agenda, Event
+from ptaskmodel.batch.execution import Execution
+from ptaskmodel.batch.faults import PolicyFault
+from ptaskmodel.batch.hostset import HostSet, Mask, as_mask, members
+from ptaskmodel.batch.schedule import HostChange
+from ptaskmodel.batch.state import State
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.jobs import Job
+
+Fault = Callable[[str], PolicyFault]
+
+
+class Carrier:
+    """Changes the state as decisions ask for; a decision that cannot be carried out is a fault.
+
+    attempts: all so far, in order of their starts. last: of each job. over: how many jobs are done
+    with. decisions: how many were carried out.
+    """
+
+    def __init__(self, state: State, execution: Execution, agenda: Agenda, fault: Fault) -> None:
+        self.attempts: list[Attempt] = []
+        self.last: dict[Job, Attempt] = {}
+        self.over = 0
+        self.decisions = 0
+        self.host_changes: list[HostChange] = []
+        self._state = state
+        self._execution = execution
+        self._agenda = agenda
+        self._fault = fault
+        self._gone: list[Job] = []
+        self._requeued: list[Job] = []
+        self._ways: dict[type, Callable[[Any], None]] = {
+            Job: lambda job: self._start(Start(job)),
+            Start: self._start,
+            Reject: self._reject,
+            Kill: self._kill,
+            Requeue: self._requeue,
+            Suspend: self._suspend,
+            Resume: self._resume,
+            Wake: self._wake,
+            SetPower: self._set_power,
+        }
+
+    def carry_out(self, decision: Decision) -> None:
+        """Carry out one decision; PolicyFault if it cannot be."""
+        way = self._ways.get(type(decision))
+        if way is None:
+            raise self._fault(
+                f"yields {str(decision)[:60]!r}, which is no decision (a job, Start, Reject ...)"
+            )
+        self.decisions += 1
+        way(decision)
+
+    def settle_queue(self) -> bool:
+        """After a decision: the queue as it is now; whether jobs came back to it."""
+        state = self._state
+        if self._gone:
+            state.leave_queue(self._gone)
+            self._gone = []
+        state.submitted = []
+        again = self._requeued
+        if again:
+            self._requeued = []
+            for job in again:
+                state.submit_again(job)
+        return bool(again)
+
+    def stop(self, attempt: Attempt, final_state: str, over: bool = True) -> None:
+        """Note that an attempt has ended now."""
+        attempt.end_s = self._state.now
+        attempt.state = final_state
+        self._state.stopped(attempt)
+        self._state.ended.append(attempt)
+        self.over += over
+
+    # --- jobs -------------------------------------------------------------------------------
+
+    def _start(self, decision: Start) -> None:
+        state = self._state
+        job, hosts, within, cores = decision
+        if job not in state.waiting:
+            self._check_waiting(job)
+        free = state.cluster.candidates(job)
+        if within is not None:
+            free &= within
+        if hosts is None:
+            enough = free.bit_count() >= job.num_hosts
+            mask = state.allocation.choose(job.num_hosts, free) if enough else None
+            if mask is None:
+                raise self._fault(f"starts job '{job.id}', for which there is no room")
+        else:
+            mask = self._mask(hosts, f"starts job '{job.id}' on")
+        if mask & ~free or (cores is None and mask.bit_count() != job.num_hosts):
+            raise self._fault(
+                f"starts job '{job.id}' on hosts that are not {job.num_hosts} free ones"
+            )
+        number = len(self.attempts)
+        attempt = Attempt(job, mask, state.now, state.now + state.estimates[job], number)
+        if job.cores is not None:
+            attempt.cores = self._cores(job, mask, cores)
+        self._leave_queue(job)
+        before = self.last.get(job)
+        if before is not None:
+            attempt.ordinal = before.ordinal + 1
+        self.attempts.append(attempt)
+        self.last[job] = attempt
+        state.started(attempt)
+        self._execution.start(attempt, state.now)
+
+    def _cores(self, job: Job, mask: Mask, cores: Any) -> tuple[int, ...]:
+        """How many cores of each host a job gets that asks for cores."""
+        assert job.cores is not None
+        if cores is None:
+            return (job.cores,) * job.num_hosts
+        given, total = tuple(cores), job.cores * job.num_hosts
+        if sum(given) != total or not self._state.cluster.check_cores(job, mask, given):
+            raise self._fault(
+                f"starts job '{job.id}' on cores that are not {total} free ones of its hosts"
+            )
+        return given
+
+    def _leave_queue(self, job: Job) -> None:
+        self._state.waiting.discard(job)
+        if self._requeued and job in self._requeued:
+            self._requeued.remove(job)
+        else:
+            self._gone.append(job)
+
+    def _reject(self, decision: Reject) -> None:
+        job = decision.job
+        self._check_waiting(job)
+        self._leave_queue(job)
+        attempt = Attempt(job, 0, None, inf, -1, REJECTED)
+        attempt.reason = decision.reason
+        self.last[job] = attempt
+        self.over += 1
+
+    def _kill(self, decision: Kill) -> None:
+        attempt = self._under_way(decision.job, "kills")
+        attempt.reason = decision.reason
+        self._execution.stop(attempt)
+        self.stop(attempt, decision.state)
+
+    def _requeue(self, decision: Requeue) -> None:
+        attempt = self._under_way(decision.job, "requeues")
+        attempt.reason = decision.reason
+        self._execution.stop(attempt)
+        self.stop(attempt, KILLED, over=False)
+        self._state.waiting.add(decision.job)
+        self._requeued.append(decision.job)
+
+    def _suspend(self, decision: Suspend) -> None:
+        attempt = self._under_way(decision.job, "suspends")
+        if decision.job in self._state.suspended:
+            raise self._fault(f"suspends job '{decision.job.id}', which is suspended")
+        self._state.suspend(attempt)
+        self._execution.suspend(attempt, self._state.now)
+
+    def _resume(self, decision: Resume) -> None:
+        attempt = self._state.suspended.get(decision.job)
+        if attempt is None:
+            raise self._fault(f"resumes job '{self._id(decision.job)}', which is not suspended")
+        if not self._state.cluster.cores_free(attempt):
+            raise self._fault(f"resumes job '{decision.job.id}', whose hosts are not free")
+        self._state.resume(attempt)
+        self._execution.resume(attempt, self._state.now)
+
+    def _check_waiting(self, job: Job) -> None:
+        if job not in self._state.waiting:
+            raise self._fault(f"decides on job '{self._id(job)}', which is not waiting")
+
+    def _under_way(self, job: Job, does: str) -> Attempt:
+        attempt = self._state.running.get(job) or self._state.suspended.get(job)
+        if attempt is None:
+            raise self._fault(f"{does} job '{self._id(job)}', which does not run")
+        return attempt
+
+    @staticmethod
+    def _id(job: object) -> str:
+        return str(getattr(job, "id", job))[:60]
+
+    # --- dates and hosts --------------------------------------------------------------------
+
+    def _wake(self, decision: Wake) -> None:
+        date = decision.date_s
+        if not isinstance(date, int | float) or not self._state.now <= date < inf:
+            raise self._fault(f"asks to be woken at {date!r}, which is no date to come")
+        self._agenda.add(Event(float(date), WAKE), LATER)
+
+    def _set_power(self, decision: SetPower) -> None:
+        mask, power = self._mask(decision.hosts, "switches"), decision.state
+        state, execution = self._state, self._execution
+        if isinstance(power, str) and power not in (ON, OFF):
+            raise self._fault(f"switches hosts to {power!r}: use 'on', 'off' or a pstate")
+        if power == OFF:
+            for attempt in state.running.values():
+                if attempt.mask & mask:
+                    raise self._fault(f"turns off a host on which job '{attempt.job.id}' runs")
+        if isinstance(power, str):
+            changed = state.cluster.set_on(mask, power == ON)
+            state.machine_changes = True
+            for host in members(changed & ~state.cluster.down):
+                if power == ON:
+                    execution.restore_host(host, state.now)
+                else:
+                    execution.fail_host(host, state.now)
+        else:
+            for host in members(mask):
+                execution.set_pstate(host, power, state.now)
+        self.host_changes.append(HostChange(state.now, HostSet(mask), power))
+
+    def _mask(self, hosts: Any, does: str) -> Mask:
+        """The mask of hosts that a policy names."""
+        try:
+            mask = as_mask(hosts)
+        except WorkloadError as error:
+            raise self._fault(f"{does} {error}") from None
+        beyond = mask & ~self._state.cluster.everything
+        if beyond or mask < 0:
+            raise self._fault(
+                f"{does} host {beyond.bit_length() - 1}, and there are hosts 0 to "
+                f"{self._state.cluster.num_hosts - 1}"
+            )
+        return mask

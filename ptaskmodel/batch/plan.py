@@ -1,0 +1,250 @@
+"""The plan of a batch, made once: what runs, how long it is believed to, how it executes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.execution import (
+    DelayExecution,
+    Execution,
+    actual_duration_s,
+    delay_of,
+    walltime_or_inf,
+)
+from ptaskmodel.batch.machine import Machine
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
+from ptaskmodel.workload.works import DelayWork
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.alone import AloneTimes
+    from ptaskmodel.batch.ptasks import PtaskExecution
+    from ptaskmodel.simulation.simulation import Simulation
+
+PROFILES = ("as-given", "delay", "ptask")
+WALLTIMES = ("kill", "ignore", "extend")
+# An extended walltime is a little longer than what the job needs: no rounding kills it.
+EXTENDED = 1.000001
+Estimate = Callable[[Job], float]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """What to simulate; the names are those of the options of ``ptaskmodel batch``."""
+
+    policy: str = "easy"
+    order: str | None = None
+    backfill_order: str | None = None
+    policy_options: Mapping[str, Any] = field(default_factory=dict)
+    allocation: str = "first-fit"
+    seed: int = 0
+    estimates: str | None = None
+    profiles: str = "as-given"
+    ratio: float = 0.5
+    pattern: str = "alltoall"
+    storages: Mapping[str, str] = field(default_factory=dict)
+    solver: str | None = None
+    network_model: str | None = None
+    count: str = "task"
+    verify: str | None = None
+    contention: bool = True
+    neighbours: bool = False
+    walltimes: str = "kill"
+    on_host_failure: str = "fail"
+    licences: Mapping[str, int] = field(default_factory=dict)
+    until_s: float | None = None
+
+
+def only_delays(workload: Workload) -> bool:
+    """Whether no job depends on the platform."""
+    return all(work.duration_s is not None for work in workload.profiles.values())
+
+
+class Plan:
+    """Works, walltimes, estimates, execution and times alone of one batch.
+
+    workload: with the works and walltimes that the options ask for. estimate: what the policy
+    believes of durations. execution: how the jobs will run; ``ptasks`` is the same if some are
+    parallel tasks, else None. notes: what was changed, and what the policy believes. Raises
+    SimulationError, WorkloadError.
+    """
+
+    def __init__(self, machine: Machine, workload: Workload, options: BatchOptions) -> None:
+        self.machine = machine
+        self.options = options
+        self._alone: AloneTimes | None = None
+        if options.walltimes not in WALLTIMES:
+            raise SimulationError(
+                f"walltimes '{options.walltimes}': use one of {', '.join(WALLTIMES)}"
+            )
+        self.limited = options.walltimes != "ignore"
+        workload = self._with_profiles(workload)
+        self.only_delays = only_delays(workload)
+        workload = self._with_walltimes(workload)
+        self.estimate, note = self._estimate_of(workload)
+        self.workload = workload
+        self.notes = (*workload.notes, note)
+        self.ptasks = None if self.only_delays else self._ptask_execution()
+        self.execution: Execution = self.ptasks or DelayExecution(self.limited)
+
+    def alone_s(self, attempts: Sequence[Attempt]) -> tuple[float, ...]:
+        """Seconds that each attempt would have taken with the platform to itself."""
+        return tuple(self._alone_times().of_attempts(attempts))
+
+    def _new_simulation(self) -> Simulation:
+        from ptaskmodel.simulation.simulation import Simulation
+
+        return Simulation(
+            self.machine.platform,
+            solver=self.options.solver,
+            network_model=self.options.network_model,
+            count=self.options.count,
+        )
+
+    def _ptask_execution(self) -> PtaskExecution:
+        from ptaskmodel.batch.ptasks import PtaskExecution
+
+        return PtaskExecution(self.machine, self._new_simulation(), self.limited)
+
+    def _alone_times(self) -> AloneTimes:
+        if self._alone is None:
+            from ptaskmodel.batch.alone import AloneTimes
+
+            self._alone = AloneTimes(self.machine, self._new_simulation)
+        return self._alone
+
+    # --- works ------------------------------------------------------------------------------
+
+    def _with_profiles(self, workload: Workload) -> Workload:
+        """The workload with the kind of profiles that the options ask for."""
+        kind = self.options.profiles
+        if kind not in PROFILES:
+            raise SimulationError(f"profiles '{kind}': use one of {', '.join(PROFILES)}")
+        if kind == "ptask":
+            host = self.machine.platform.host(self.machine.names[0])
+            return ptask_profiles(
+                workload,
+                speed_flops=host.speed_flops,
+                bandwidth_Bps=self._card_Bps(),
+                ratio=self.options.ratio,
+                pattern=self.options.pattern,
+            )
+        if kind == "delay" and not only_delays(workload):
+            return self._as_delays(workload)
+        return workload
+
+    def _card_Bps(self) -> float:
+        """Bandwidth of the first link on the way from the first host to the second."""
+        if self.machine.num_hosts == 1:
+            return 1.0
+        first, second = self.machine.names[:2]
+        links = self.machine.platform.route(first, second).links
+        if not links:
+            raise SimulationError(
+                f"the route from {first} to {second} has no link: convert the workload with "
+                "'ptaskmodel workload convert --bandwidth' instead"
+            )
+        return self.machine.platform.link(links[0]).bandwidth_Bps
+
+    def _as_delays(self, workload: Workload) -> Workload:
+        """Each job lasts as long as it takes alone on the first hosts of the machine."""
+        self._check_sizes(workload)
+        alone = self._alone_times()
+        works: dict[float, DelayWork] = {}
+        jobs = []
+        for job in workload.jobs:
+            time_s = alone.on_first_hosts(job)
+            work = works.setdefault(time_s, DelayWork(time_s))
+            name = f"{job.profile}@{job.num_hosts}"
+            jobs.append(replace(job, work=work, profile=name))
+        note = "every job lasts as long as it takes alone on the first hosts of the platform"
+        return workload.with_jobs(tuple(jobs), note)
+
+    def _check_sizes(self, workload: Workload) -> None:
+        for job in workload.jobs:
+            if job.num_hosts > self.machine.num_hosts:
+                raise SimulationError(
+                    f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
+                    f"{self.machine.num_hosts}: use a larger platform or leave the job out"
+                )
+
+    # --- walltimes --------------------------------------------------------------------------
+
+    def _with_walltimes(self, workload: Workload) -> Workload:
+        """The workload with walltimes extended, if the options say so; a note on who needs more."""
+        kind = self.options.walltimes
+        if kind == "extend":
+            jobs = tuple(map(self._extended, workload.jobs))
+            changed = sum(a is not b for a, b in zip(jobs, workload.jobs, strict=True))
+            note = f"{changed} walltimes extended to the time that the job needs"
+            return workload.with_jobs(jobs, note) if changed else workload
+        over = sum(
+            job.walltime_s is not None and (job.work.duration_s or 0.0) > job.walltime_s
+            for job in workload.jobs
+        )
+        if over == 0:
+            return workload
+        what = (
+            "which is not enforced"
+            if kind == "ignore"
+            else "and are killed then (--walltimes ignore or extend lets them run)"
+        )
+        return replace(
+            workload, notes=(*workload.notes, f"{over} jobs run past their walltime, {what}")
+        )
+
+    def _extended(self, job: Job) -> Job:
+        """The job with a walltime longer than what it needs; alone, if it is a parallel task."""
+        if job.walltime_s is None:
+            return job
+        needed = job.work.duration_s
+        if needed is None:
+            needed = self._alone_times().on_first_hosts(job)
+        if needed < job.walltime_s:
+            return job
+        return replace(job, walltime_s=needed * EXTENDED)
+
+    # --- estimates --------------------------------------------------------------------------
+
+    def _estimate_of(self, workload: Workload) -> tuple[Estimate, str]:
+        """What the policy believes of durations, and a sentence that says so."""
+        kind = self.options.estimates
+        if kind is None:
+            limited = all(job.walltime_s is not None for job in workload.jobs)
+            kind = "walltime" if limited else "exact"
+        if kind == "walltime":
+            missing = sum(job.walltime_s is None for job in workload.jobs)
+            if missing == 0:
+                return walltime_or_inf, "estimates: the walltimes"
+            return walltime_or_inf, f"estimates: the walltimes ({missing} jobs have none)"
+        exact = self._exact(workload)
+        if kind == "exact":
+            return exact, "estimates: exact" + ("" if only_delays(workload) else " (time alone)")
+        name, _, number = kind.partition(":")
+        try:
+            factor = float(number)
+        except ValueError:
+            factor = 0.0
+        if name != "factor" or not 0 < factor < float("inf"):
+            raise SimulationError(f"estimates '{kind}': use exact, walltime or factor:NUMBER")
+
+        def estimate(job: Job) -> float:
+            return min(factor * exact(job), self._limit_s(job))
+
+        return estimate, f"estimates: {factor:g} times the duration, at most the walltime"
+
+    def _exact(self, workload: Workload) -> Estimate:
+        if only_delays(workload):
+            return actual_duration_s if self.limited else delay_of
+        self._check_sizes(workload)
+        alone = self._alone_times()
+        return lambda job: min(alone.on_first_hosts(job), self._limit_s(job))
+
+    def _limit_s(self, job: Job) -> float:
+        """The time after which a job is killed, s; inf if it is not."""
+        return walltime_or_inf(job) if self.limited else inf

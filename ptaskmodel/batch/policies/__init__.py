@@ -1,0 +1,99 @@
+"""Policies decide which jobs start when. `POLICIES` is the one table of their names."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from ptaskmodel.errors import SimulationError
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.view import Policy
+    from ptaskmodel.workload.jobs import Job
+
+
+class Entry(NamedTuple):
+    """Where a policy is, what it does, and the order that its name fixes, if it does."""
+
+    module: str
+    maker: str
+    summary: str
+    order: str | None = None
+
+
+POLICIES = {
+    "fcfs": Entry("fcfs", "Fcfs", "in order; one that does not fit holds up all behind it"),
+    "sjf": Entry("fcfs", "Fcfs", "the same, shortest estimated time first", "sjf"),
+    "ljf": Entry("fcfs", "Fcfs", "the same, longest estimated time first", "ljf"),
+    "smallest": Entry("fcfs", "Fcfs", "the same, fewest hosts first", "smallest"),
+    "largest": Entry("fcfs", "Fcfs", "the same, most hosts first", "largest"),
+    "easy": Entry("easy", "Easy", "others overtake the first that does not fit, without delay"),
+    "conservative": Entry("conservative", "Conservative", "everybody gets a reservation"),
+    "filler": Entry("filler", "Filler", "whatever fits; large jobs may starve"),
+    "redirection": Entry("redirection", "Redirection", "two groups of hosts, long jobs moved"),
+}
+# Types of arguments that --policy-option can give.
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "float": ((int, float), "NUMBER"),
+    "int": ((int,), "NUMBER"),
+    "str": ((str,), "NAME"),
+}
+
+
+def policy_by_name(
+    name: str,
+    estimate: Callable[[Job], float],
+    *,
+    order: str | None = None,
+    backfill_order: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Policy:
+    """The policy called ``name`` with the queue in ``order`` (by submission by default).
+
+    The options are arguments of the policy's constructor. ``file.py:Class`` is a user's policy (see
+    `user`). Raises SimulationError for anything unknown.
+    """
+    from ptaskmodel.batch.policies.orders import order_by_name
+    from ptaskmodel.batch.policies.user import user_policy
+
+    given = dict(options or {})
+    if ".py:" in name:
+        if order is not None:
+            raise SimulationError(f"policy {name} sets its own order: leave --order out")
+        return user_policy(name, given)
+    if name not in POLICIES:
+        raise SimulationError(
+            f"policy '{name}' is unknown: use one of {', '.join(POLICIES)} or FILE.py:CLASS"
+        )
+    entry = POLICIES[name]
+    if entry.order is not None and order is not None:
+        raise SimulationError(f"policy '{name}' is an order itself: leave --order out")
+    maker = getattr(importlib.import_module(f"{__name__}.{entry.module}"), entry.maker)
+    arguments = _checked(name, maker, given)
+    arguments["order"] = order_by_name(entry.order or order, estimate)
+    if backfill_order is not None:
+        if "backfill_order" not in inspect.signature(maker).parameters:
+            raise SimulationError(f"policy '{name}' has no backfill order: only 'easy' has one")
+        arguments["backfill_order"] = order_by_name(backfill_order, estimate)
+    return cast("Policy", maker(**arguments))
+
+
+def _checked(name: str, maker: Callable[..., Policy], given: dict[str, Any]) -> dict[str, Any]:
+    """The options, if the constructor takes them."""
+    parameters = {
+        key: parameter
+        for key, parameter in inspect.signature(maker).parameters.items()
+        if parameter.annotation in _KINDS
+    }
+    for key, parameter in parameters.items():
+        types, kind = _KINDS[parameter.annotation]
+        if key not in given and parameter.default is not parameter.empty:
+            continue
+        if not isinstance(given.get(key), types):
+            raise SimulationError(f"{name} needs --policy-option {key}={kind}")
+    for key in given:
+        if key not in parameters:
+            raise SimulationError(f"policy '{name}' has no option '{key}': remove it")
+    return given

@@ -1,0 +1,136 @@
+"""Conservative backfilling.
+
+Source: Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates
+in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptaskmodel.batch.calendars import HostCounts, PlaceCalendar
+from ptaskmodel.batch.decisions import Decision, Start
+from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.batch.view import View
+from ptaskmodel.workload.jobs import Job
+
+
+class Conservative:
+    """Conservative backfilling: every job has a reservation, which is never put off.
+
+    A job is given the first date that delays nobody when it is submitted. When a job ends before
+    its estimate, the others, in the order of the queue, move to the first date now possible, if
+    that is earlier. ``reserved_s`` tells the date of every waiting job. When a job outlives its
+    estimate, or hosts come or go, no promise can be kept: all are made anew, in the order of the
+    queue. A reservation of no length takes nothing from anybody: such jobs run one after the other
+    at their date, before those that hold on to the hosts.
+    """
+
+    def __init__(self, order: Order | None = None) -> None:
+        self.order = order
+        self.reserved_s: dict[Job, float] = {}
+        self._places: dict[Job, int] = {}
+        self._calendar: HostCounts | PlaceCalendar | None = None
+        self._given: set[int] = set()
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        now = view.now
+        moved = False
+        if self._calendar is None or view.estimates_changed or view.machine_changed:
+            self._rebuild(view)
+        else:
+            self._calendar.forget_before(now)
+            moved = self._give_back(view)
+        if moved:
+            self._move_forward(view)
+        new = view.submitted if self.order is None else view.queue
+        for job in new:
+            if job not in self.reserved_s and view.is_waiting(job):
+                self._reserve(job, view)
+        for job in view.queue:
+            if self.reserved_s[job] <= now:
+                if not self._is_free(job, view):
+                    # A job of 0 s is still there: all who are due wait for it, in their order.
+                    return
+                place = self._places.pop(job)
+                del self.reserved_s[job]
+                yield Start(job, place) if _by_place(view) else Start(job, within=view.within)
+
+    def _is_free(self, job: Job, view: View) -> bool:
+        if _by_place(view):
+            return self._places[job] & ~view.candidates(job) == 0
+        return view.free >= job.num_hosts
+
+    def _give_back(self, view: View) -> bool:
+        """Free what ended jobs were expected to use still; whether there was any of it.
+
+        A date may see several decisions: what was given back at the first is remembered.
+        """
+        assert self._calendar is not None
+        early = False
+        self._given &= {attempt.number for attempt in view.ended}
+        for attempt in view.ended:
+            if attempt.expected_end_s > view.now and attempt.number not in self._given:
+                self._given.add(attempt.number)
+                self._give(attempt.job, view.now, attempt.expected_end_s, attempt.mask)
+                early = True
+        return early
+
+    def _give(self, job: Job, begin: float, end: float, place: int) -> None:
+        if isinstance(self._calendar, PlaceCalendar):
+            self._calendar.give(begin, end, job, place)
+        elif self._calendar is not None:
+            self._calendar.give(begin, end, job.num_hosts)
+
+    def _reserve(self, job: Job, view: View) -> None:
+        assert self._calendar is not None
+        duration = view.estimate_s(job)
+        if isinstance(self._calendar, PlaceCalendar):
+            date, place = self._calendar.earliest(job, duration)
+            self._calendar.take(date, date + duration, job, place)
+        else:
+            date, place = self._calendar.earliest(job.num_hosts, duration)
+            self._calendar.take(date, date + duration, place)
+        self.reserved_s[job], self._places[job] = date, place
+
+    def _move_forward(self, view: View) -> None:
+        """Each waiting job in turn gives up its place for the first that is possible now.
+
+        Again until nobody moves: every date is then that of somebody's end, or now.
+        """
+        assert self._calendar is not None
+        moved = True
+        while moved:
+            moved = False
+            for job in view.queue:
+                date = self.reserved_s.get(job)
+                if date is not None:
+                    self._give(job, date, date + view.estimate_s(job), self._places[job])
+                    self._reserve(job, view)
+                    moved = moved or self.reserved_s[job] < date
+
+    def _rebuild(self, view: View) -> None:
+        """A calendar with the running jobs alone, then the queue."""
+        if _by_place(view):
+            self._calendar = places = PlaceCalendar(
+                view.now, view.space, view.available_mask, view.allocation.choose
+            )
+            for attempt in view.suspended:
+                places.keep(attempt.job, attempt.mask, attempt.cores)
+            for attempt in view.running:
+                places.take(
+                    view.now, attempt.expected_end_s, attempt.job, attempt.mask, attempt.cores
+                )
+        else:
+            self._calendar = counts = HostCounts(view.now, view.num_available)
+            for attempt in view.running:
+                counts.take(view.now, attempt.expected_end_s, attempt.mask.bit_count())
+        self.reserved_s.clear()
+        self._places.clear()
+        for job in view.queue:
+            self._reserve(job, view)
+
+
+def _by_place(view: View) -> bool:
+    """Whether numbers of free hosts do not say what fits."""
+    return view.allocation.constrained or view.counted

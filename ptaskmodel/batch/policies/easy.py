@@ -1,0 +1,121 @@
+"""EASY backfilling.
+
+Source: Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates
+in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+from ptaskmodel.batch.decisions import Decision, Start
+from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.batch.view import View
+from ptaskmodel.workload.jobs import Job
+
+
+class Easy:
+    """EASY backfilling: a job may overtake the first of the queue if it does not delay it.
+
+    The first job that does not fit gets a reservation at the first date at which, by the
+    estimates, it will. A job behind it starts if it fits now and either ends by then, or is content
+    with hosts that the reservation does not need. ``backfill_order`` sorts those candidates (None:
+    the order of the queue). If the first job needs more hosts than are up and on, nobody knows
+    when it will start and nobody holds it up: whatever fits may start.
+    """
+
+    def __init__(self, order: Order | None = None, backfill_order: Order | None = None) -> None:
+        self.order = order
+        self.backfill_order = backfill_order
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        queue, started = view.queue, 0
+        while started < len(queue) and view.fits(queue[started]):
+            yield Start(queue[started], within=view.within)
+            started += 1
+        if started + 1 >= len(queue) or (view.free == 0 and not view.counted):
+            return
+        head = queue[started]
+        candidates: list[Job] = list(queue[started + 1 :])
+        if self.backfill_order is not None:
+            candidates.sort(key=self.backfill_order)
+        if view.allocation.constrained or view.counted:
+            yield from _backfill_places(view, head, candidates)
+        elif head.num_hosts > view.num_available:
+            yield from _fill(view, candidates)
+        else:
+            yield from _backfill_counts(view, head, candidates)
+
+
+def _backfill_counts(view: View, head: Job, candidates: list[Job]) -> Iterator[Decision]:
+    """Backfill where any free hosts will do: numbers of hosts are enough."""
+    now, free, within, estimate_s = view.now, view.free, view.within, view.estimate_s
+    shadow, at_shadow = view.first_room(head.num_hosts)
+    extra = at_shadow - head.num_hosts
+    for job in candidates:
+        count = job.num_hosts
+        if count > free:
+            continue
+        if now + estimate_s(job) <= shadow < inf:
+            yield Start(job, None, within)
+        elif count <= extra:
+            extra -= count
+            yield Start(job, None, within)
+        else:
+            continue
+        free -= count
+        if free == 0:
+            return
+
+
+def _fill(view: View, candidates: list[Job]) -> Iterator[Decision]:
+    for job in candidates:
+        if view.fits(job):
+            yield Start(job, within=view.within)
+
+
+def _backfill_places(view: View, head: Job, candidates: list[Job]) -> Iterator[Decision]:
+    """Backfill where the allocation is choosy or cores are counted: a reservation is a place."""
+    space, choose = view.space, view.allocation.choose
+    reservation = _reservation(view, head)
+    if reservation is None:
+        yield from _fill(view, candidates)
+        return
+    shadow, left = reservation
+    for job in candidates:
+        count, free = job.num_hosts, view.candidates(job)
+        if count > free.bit_count():
+            continue
+        short = view.now + view.estimate_s(job) <= shadow < inf
+        if not short:
+            free &= space.candidates(left, job)
+        if free.bit_count() >= count:
+            hosts = choose(count, free)
+            if hosts is not None:
+                yield Start(job, hosts)
+                if not short:
+                    left = space.taken(left, job, hosts)
+
+
+def _reservation(view: View, head: Job) -> tuple[float, Any] | None:
+    """When the job will fit, by the estimates, and what will be free then beside it.
+
+    None: not even when all that runs has ended, as hosts are down or off, or memory is kept by
+    suspended jobs.
+    """
+    space, usable = view.space, view.available_mask
+    free = view.free_value
+    attempts = view.by_expected_end
+    for k, attempt in enumerate(attempts):
+        free = space.given(free, attempt.job, attempt.mask, attempt.cores)
+        following = attempts[k + 1] if k + 1 < len(attempts) else None
+        if following is not None and following.expected_end_s == attempt.expected_end_s:
+            continue
+        hosts = space.candidates(free, head) & usable
+        if hosts.bit_count() >= head.num_hosts:
+            place = view.allocation.choose(head.num_hosts, hosts)
+            if place is not None:
+                return attempt.expected_end_s, space.taken(free, head, place)
+    return None

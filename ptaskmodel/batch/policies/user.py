@@ -1,0 +1,60 @@
+"""A user's own policy: a class in a file."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ptaskmodel.batch.view import Policy
+from ptaskmodel.errors import SimulationError
+
+
+def user_policy(spec: str, options: Mapping[str, Any]) -> Policy:
+    """An object of the class named by ``FILE.py:CLASS``, made with the options.
+
+    The file is run. Raises SimulationError if it fails, or if what it gives is not a policy.
+    """
+    file, _, name = spec.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise SimulationError(f"policy {spec}: there is no file {file}")
+    loader = importlib.util.spec_from_file_location(f"policy_{path.stem}", path)
+    assert loader is not None
+    assert loader.loader is not None
+    module = importlib.util.module_from_spec(loader)
+    sys.modules[loader.name] = module
+    try:
+        loader.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise _broken(spec, path, error) from error
+    made = getattr(module, name, None)
+    if not inspect.isclass(made):
+        raise SimulationError(f"policy {spec}: {file} has no class '{name}'")
+    try:
+        inspect.signature(made).bind(**options)
+    except TypeError as error:
+        raise SimulationError(f"policy {spec}: {error}: check --policy-option") from None
+    try:
+        policy: Any = made(**options)
+    except (Exception, SystemExit) as error:
+        raise _broken(spec, path, error) from error
+    if not callable(getattr(policy, "decide", None)):
+        raise SimulationError(f"policy {spec}: it has no method decide(self, view)")
+    return cast("Policy", policy)
+
+
+def _broken(spec: str, path: Path, error: BaseException) -> SimulationError:
+    """What to say of an exception in the user's file: what, and where."""
+    where = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if Path(frame.f_code.co_filename) == path:
+            where = f" at {path.name}:{line}"
+    if isinstance(error, SyntaxError) and error.lineno is not None:
+        where = f" at {path.name}:{error.lineno}"
+    text = f": {error}" if str(error) else ""
+    return SimulationError(f"policy {spec} raised {type(error).__name__}{where}{text}")

@@ -1,0 +1,49 @@
+"""What came of a batch: its attempts, and what became of each job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptaskmodel.batch.attempt import REJECTED, Attempt
+from ptaskmodel.batch.hostset import HostSet
+
+
+@dataclass(frozen=True, slots=True)
+class HostChange:
+    """From ``date_s`` on these hosts are "down", "up", "off", "on", or in this pstate."""
+
+    date_s: float
+    hosts: HostSet
+    state: str | int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """What has happened up to ``now_s``.
+
+    final: for each job submitted so far, in order of submission, its last attempt; one that has
+    none (rejected, still waiting) has a placeholder without dates. attempts: all, in order of their
+    starts. events: at how many dates the policy was asked. host_changes: in order of date.
+    """
+
+    final: tuple[Attempt, ...]
+    attempts: tuple[Attempt, ...]
+    num_hosts: int
+    events: int
+    now_s: float
+    host_changes: tuple[HostChange, ...] = ()
+
+    def ended(self) -> Iterator[Attempt]:
+        """The last attempts of the jobs that ran and ended, in order of submission."""
+        return (attempt for attempt in self.final if has_ended(attempt))
+
+
+def has_ended(attempt: Attempt) -> bool:
+    """Whether an attempt ran and is over."""
+    return attempt.start_s is not None and attempt.end_s is not None
+
+
+def is_over(attempt: Attempt) -> bool:
+    """Whether nothing more will come of an attempt."""
+    return attempt.state == REJECTED or has_ended(attempt)

@@ -1,0 +1,243 @@
+"""What a policy sees: a read-only view of the machine, the queue and what just happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import Any, Protocol
+
+from ptaskmodel.batch.allocations import Allocation
+from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.decisions import Decision
+from ptaskmodel.batch.events import ENDED, MESSAGE, SUBMITTED, Event
+from ptaskmodel.batch.hostset import HostSet, Mask, as_mask
+from ptaskmodel.batch.spaces import Space
+from ptaskmodel.batch.state import State
+from ptaskmodel.workload.jobs import Job
+
+
+class Policy(Protocol):
+    """Decides what starts. A plain job in the answer stands for ``Start(job)``.
+
+    `decide` is called once for each date at which something happens, after all of it. It yields
+    decisions; each is carried out at once, so that what the view says after a yield already takes
+    it into account. A policy may have an attribute ``order``: the key by which the queue is sorted
+    (jobs of one key by submission); without it, or if it is None, by submission.
+    """
+
+    def decide(self, view: View) -> Iterable[Decision]: ...
+
+
+class View:
+    """What a policy may look at. A view of part of the machine shows only the hosts ``within``.
+
+    ``estimate_s(job)`` is how long a job is believed to run, s; inf if there is no belief.
+    """
+
+    __slots__ = ("_queue", "_state", "_whole", "estimate_s", "within")
+
+    estimate_s: Callable[[Job], float]
+
+    def __init__(
+        self, state: State, within: Mask | None = None, queue: Sequence[Job] | None = None
+    ) -> None:
+        self._state = state
+        self._queue = queue
+        self.within: Mask = state.cluster.everything if within is None else int(within)
+        self._whole = self.within == state.cluster.everything
+        self.estimate_s = state.estimates.__getitem__
+
+    # --- hosts ------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The date, s."""
+        return self._state.now
+
+    @property
+    def num_hosts(self) -> int:
+        """How many hosts there are, busy and unavailable ones included."""
+        return self.within.bit_count()
+
+    @property
+    def num_available(self) -> int:
+        """How many hosts are up and on."""
+        return self.available_mask.bit_count()
+
+    @property
+    def free(self) -> int:
+        """How many hosts are free: available, and no running job has any of them."""
+        return self.free_mask.bit_count()
+
+    @property
+    def free_hosts(self) -> HostSet:
+        """The free hosts."""
+        return HostSet(self.free_mask)
+
+    @property
+    def free_mask(self) -> Mask:
+        """The free hosts as a mask (quicker than a `HostSet`)."""
+        idle = self._state.cluster.idle
+        return idle if self._whole else idle & self.within
+
+    @property
+    def available_hosts(self) -> HostSet:
+        """The hosts that are up and on."""
+        return HostSet(self.available_mask)
+
+    @property
+    def available_mask(self) -> Mask:
+        """The hosts that are up and on, as a mask."""
+        return self._state.cluster.available & self.within
+
+    @property
+    def down_hosts(self) -> HostSet:
+        """The hosts that have failed."""
+        return HostSet(self._state.cluster.down & self.within)
+
+    @property
+    def off_hosts(self) -> HostSet:
+        """The hosts that are turned off."""
+        return HostSet(self._state.cluster.off & self.within)
+
+    # --- jobs -------------------------------------------------------------------------------
+
+    @property
+    def queue(self) -> Sequence[Job]:
+        """The jobs that waited when the decision began, in the order of the policy."""
+        return self._state.queue if self._queue is None else self._queue
+
+    @property
+    def running(self) -> Sequence[Attempt]:
+        """The attempts that run, in order of their starts."""
+        return self._seen(self._state.running.values())
+
+    @property
+    def suspended(self) -> Sequence[Attempt]:
+        """The suspended attempts, in order of their suspension."""
+        return self._seen(self._state.suspended.values())
+
+    @property
+    def by_expected_end(self) -> Sequence[Attempt]:
+        """The attempts that run by expected end, then by start."""
+        return self._seen(entry[2] for entry in self._state.by_end)
+
+    def attempt(self, job: Job) -> Attempt | None:
+        """The attempt of a job that runs or is suspended; None of any other."""
+        return self._state.running.get(job) or self._state.suspended.get(job)
+
+    def _seen(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+        if self._whole:
+            return list(attempts)
+        return [attempt for attempt in attempts if attempt.mask & self.within]
+
+    def is_waiting(self, job: Job) -> bool:
+        """Whether the job is (still) in the queue."""
+        return job in self._state.waiting
+
+    # --- what happened ----------------------------------------------------------------------
+
+    @property
+    def submitted(self) -> Sequence[Job]:
+        """The jobs submitted or requeued since the last decision, in that order."""
+        return self._state.submitted
+
+    @property
+    def ended(self) -> Sequence[Attempt]:
+        """The attempts that ended at this date or were stopped in this decision."""
+        ended = self._state.ended
+        return ended if self._whole else self._seen(ended)
+
+    @property
+    def messages(self) -> Sequence[Any]:
+        """The messages delivered since the last decision."""
+        return [event.subject for event in self._state.other_events if event.kind == MESSAGE]
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All that happened since the last decision: ends, hosts, submissions, messages, wakes."""
+        state = self._state
+        ends = [Event(state.now, ENDED, attempt) for attempt in state.ended]
+        hosts = [event for event in state.other_events if event.kind.startswith("host")]
+        jobs = [Event(state.now, SUBMITTED, job) for job in state.submitted]
+        rest = [event for event in state.other_events if not event.kind.startswith("host")]
+        return [*ends, *hosts, *jobs, *rest]
+
+    @property
+    def estimates_changed(self) -> bool:
+        """Whether, at this date, a job was seen to have outlived its estimate."""
+        return self._state.estimates_changed
+
+    @property
+    def machine_changed(self) -> bool:
+        """Whether hosts came or went or jobs were suspended or resumed since the last decision."""
+        return self._state.machine_changed
+
+    # --- what fits --------------------------------------------------------------------------
+
+    @property
+    def allocation(self) -> Allocation:
+        return self._state.allocation
+
+    @property
+    def counted(self) -> bool:
+        """Whether more than whole hosts is counted: numbers of hosts do not say what fits then."""
+        return self._state.cluster.counted
+
+    @property
+    def space(self) -> Space:
+        """Sums with what is free, for policies that plan ahead; see `spaces`."""
+        return self._state.cluster.space
+
+    @property
+    def free_value(self) -> Any:
+        """What is free now, a value of the space."""
+        return self._state.cluster.free
+
+    def candidates(self, job: Job) -> Mask:
+        """The hosts on which the job could start now (it needs ``job.num_hosts`` of them)."""
+        return self._state.cluster.candidates(job) & self.within
+
+    def fits(self, job: Job) -> bool:
+        """Whether the job could start now."""
+        state = self._state
+        free = state.cluster.candidates(job)
+        if not self._whole:
+            free &= self.within
+        if free.bit_count() < job.num_hosts:
+            return False
+        allocation = state.allocation
+        return not allocation.constrained or allocation.choose(job.num_hosts, free) is not None
+
+    def can_resume(self, attempt: Attempt) -> bool:
+        """Whether the cores of a suspended attempt are free."""
+        return self._state.cluster.cores_free(attempt)
+
+    def first_room(self, count: int) -> tuple[float, int]:
+        """(date, hosts free then): when so many hosts will be free by the estimates, if only the
+        attempts that run are in the way; the date is inf if that is not to be foreseen.
+        """
+        free, date = self.free, inf
+        if self._whole:
+            for end, _, attempt in self._state.by_end:
+                if end > date:
+                    break
+                free += attempt.job.num_hosts
+                if date == inf and free >= count:
+                    date = end
+            return date, free
+        for attempt in self.by_expected_end:
+            if attempt.expected_end_s > date:
+                break
+            free += (attempt.mask & self.within).bit_count()
+            if date == inf and free >= count:
+                date = attempt.expected_end_s
+        return date, free
+
+    def part(self, within: HostSet | Mask | Iterable[int], *, still_waiting: bool = False) -> View:
+        """The view of the hosts ``within`` alone; the queue is the same.
+
+        still_waiting: the queue without the jobs that were decided on already at this date.
+        """
+        queue = [job for job in self.queue if self.is_waiting(job)] if still_waiting else None
+        return View(self._state, as_mask(within) & self.within, queue)
