@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 
 from ptaskmodel import units
@@ -19,7 +20,10 @@ MAX_PAIRS = 4000
 SHOWN_PAIRS = 3
 # A TCP window that holds flows below this part of the bandwidth is surely not meant.
 WINDOW_PART = 0.1
-DEFAULT_WINDOW = "4194304"
+DEFAULT_WINDOW = 4194304.0
+# What separates names in lists of hosts, in tables and on command lines.
+_SEPARATOR = re.compile(r"[\s,;\"'|]")
+NAME = "a name with a blank, a comma or another separator is taken for several; rename it"
 
 
 def check_platform(platform: Platform) -> list[Note]:
@@ -51,6 +55,8 @@ def _check_hosts(platform: Platform) -> Iterator[Note]:
     for host in platform.hosts:
         line = platform.host_line(host.index)
         where = f"host {short(host.name)}: "
+        if _SEPARATOR.search(host.name):
+            yield Note(line, "name", where + NAME)
         if host.speed_flops == 0:
             yield Note(line, "speed 0", f"{where}speed 0: a task with flops there never ends")
         elif host.speed_flops < SLOW_HOST_FLOPS:
@@ -62,6 +68,8 @@ def _check_links(platform: Platform) -> Iterator[Note]:
     for link in platform.links[:-1]:
         line = platform.link_line(link.index)
         where = f"link {short(link.name)}: "
+        if _SEPARATOR.search(link.name):
+            yield Note(line, "name", where + NAME)
         rate = units.format_bandwidth(link.bandwidth_Bps)
         if link.bandwidth_Bps == 0:
             yield Note(line, "bandwidth 0", f"{where}its bandwidth is 0: no transfer ends")
@@ -91,7 +99,7 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
         slowest = _holding_link(platform, parts, window)
         if slowest is not None:
             held.setdefault(slowest, []).append(pair)
-        if not parts.links:
+        if not (parts.links or parts.instant or parts.extra_latency_s):
             free.setdefault(platform.leaf_zone(source), []).append(pair)
     if missing and not all(zone.kind == NONE for zone in platform.zones):
         line = platform.zones[0].line
@@ -113,11 +121,8 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
 
 
 def _tcp_window(platform: Platform) -> float:
-    """Bytes; what is no number is for the simulation to refuse."""
-    try:
-        return float(platform.config.get("network/TCP-gamma", DEFAULT_WINDOW))
-    except ValueError:
-        return float(DEFAULT_WINDOW)
+    """Bytes."""
+    return float(platform.config.get("network/TCP-gamma", DEFAULT_WINDOW))
 
 
 def _holding_link(platform: Platform, parts: RouteParts, window: float) -> int | None:

@@ -141,7 +141,8 @@ class RouteParts(NamedTuple):
     destination, ``down`` on the destination and the zone of the source, ``across`` on the two
     zones: ``separable`` says that this holds for all hosts of the two zones. Within one zone all
     is ``across`` and nothing is separable. The latency is the sum over the links plus
-    ``extra_latency_s`` (Vivaldi distances; a route with one is not separable).
+    ``extra_latency_s`` (Vivaldi distances; a route with one is not separable). A route without a
+    link is one that nobody declared, unless it is ``instant``: between points of a Vivaldi zone.
     """
 
     up: tuple[int, ...]
@@ -149,6 +150,7 @@ class RouteParts(NamedTuple):
     down: tuple[int, ...]
     extra_latency_s: float
     separable: bool
+    instant: bool = False
 
     @property
     def links(self) -> tuple[int, ...]:

@@ -177,7 +177,7 @@ class Platform:
         zones = self.points.zone
         if zones[source] == zones[destination]:
             local = self._inside(zones[source], source, destination)
-            return RouteParts((), local.links, (), local.extra_latency_s, False)
+            return RouteParts((), local.links, (), local.extra_latency_s, False, local.instant)
         middle, plain, bypass = self._cached_local(zones[source], zones[destination])
         up: tuple[int, ...] = ()
         down: tuple[int, ...] = ()

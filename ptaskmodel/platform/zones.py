@@ -22,6 +22,8 @@ FULL, FLOYD, DIJKSTRA, CLUSTER, VIVALDI, WIFI_ZONE, NONE = (
 )
 ZONE_KINDS = {kind.lower(): kind for kind in (FULL, FLOYD, DIJKSTRA, CLUSTER, VIVALDI, WIFI_ZONE)}
 ZONE_KINDS |= {"none": NONE, "dijkstracache": DIJKSTRA}
+# As written in files, which may also write them in lower case.
+ROUTINGS = (FULL, FLOYD, DIJKSTRA, "DijkstraCache", CLUSTER, VIVALDI, WIFI_ZONE, NONE)
 ROUTED_KINDS = frozenset({FULL, FLOYD, DIJKSTRA})
 STAR_KINDS = frozenset({CLUSTER, VIVALDI})
 
@@ -29,13 +31,15 @@ STAR_KINDS = frozenset({CLUSTER, VIVALDI})
 class LocalRoute(NamedTuple):
     """A route between two points of one zone: link indices and, between zones, two gateways.
 
-    Gateways are numbers of points of the platform; -1 in a zone of hosts.
+    Gateways are numbers of points of the platform; -1 in a zone of hosts. instant: no link and no
+    latency mean that nothing lies between the two, not that the route was forgotten.
     """
 
     links: tuple[int, ...]
     gateway_from: int = -1
     gateway_to: int = -1
     extra_latency_s: float = 0.0
+    instant: bool = False
 
 
 @dataclass(slots=True)

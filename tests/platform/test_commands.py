@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -183,3 +186,45 @@ def test_plot_to_a_wrong_place_is_a_user_error(capsys, tmp_path, output):
     code, _, err = run(capsys, "plot", PLATFORMS / "worked_example.xml", "-o", tmp_path / output)
     assert code == 2
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("key", ["network/TCP-gamma", "precision/timing", "maxmin/precision"])
+@pytest.mark.parametrize("value", ["-1", "nan", "x", "inf", ""])
+def test_validate_refuses_what_no_simulation_takes(capsys, tmp_path, key, value):
+    file = tmp_path / "bad.xml"
+    config = f'<config>\n<prop id="{key}" value="{value}"/></config>'
+    file.write_text(f'<platform version="4.1">\n{config}{PAIR.format("1Gbps", "1us")}</platform>')
+    for command in (["platform", "validate", str(file)], ["platform", "info", str(file)]):
+        assert main(command) == 2
+        err = capsys.readouterr().err
+        assert f"{file}:2: config: " in err
+        assert f"{value!r} is not a number >= 0" in err
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b", "a;b", "a&#9;b", "a&quot;b"])
+def test_validate_finds_names_that_look_like_several(capsys, tmp_path, name):
+    text = PAIR.replace('"a"', f'"{name}"').replace('"l"', f'"{name}"')
+    out = validate_text(capsys, tmp_path, text.format("1Gbps", "1us"))
+    assert ":3: name: host 'a" in out
+    assert ":4: name: link 'a" in out
+    assert "rename it" in out
+
+
+def test_validate_finds_what_is_read_otherwise_than_written(capsys, tmp_path):
+    """SimGrid 3.32 takes all of these without a word."""
+    text = PAIR.replace('"Full"', '"full"').replace('id="a"', 'id="a" core="1.5"')
+    text = text.replace('id="b"', 'id="b" speed_file="t.txt"')
+    (tmp_path / "t.txt").write_text("0 -1\n5 0.5\n")
+    out = validate_text(capsys, tmp_path, text.format("1Gbps", "1us"))
+    assert ":2: spelling: zone 'w': routing='full' is read as Full" in out
+    assert ":3: number: host 'a': core='1.5' is read as 1" in out
+    assert ":3: trace: host 'b': trace 't.txt': its first value, -1, is negative and skip" in out
+    assert "3 warnings" in out
+
+
+def test_a_platform_may_come_packed_from_a_pipe(tmp_path):
+    text = f'<platform version="4.1">{PAIR.format("1Gbps", "1us")}</platform>'
+    command = [sys.executable, "-m", "ptaskmodel", "platform", "validate", "-"]
+    done = subprocess.run(command, input=gzip.compress(text.encode()), capture_output=True)
+    assert done.returncode == 0
+    assert b"valid (2 hosts, 1 links), nothing to say" in done.stdout

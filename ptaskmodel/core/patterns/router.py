@@ -194,7 +194,8 @@ class Router:
         parts = self.platform.route_parts(src, dst)
         links = np.array(parts.links, dtype=np.int64) + self.n_hosts
         names = self.platform.hosts[src].name, self.platform.hosts[dst].name
-        if not len(links) and src != dst and parts.extra_latency_s == 0.0:
+        forgotten = not (len(links) or parts.instant or parts.extra_latency_s)
+        if forgotten and src != dst:
             raise RouteError(
                 f"no route from {names[0]!r} to {names[1]!r}, yet a task sends bytes there; "
                 "declare one in the platform"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from pathlib import Path
 
 from ptaskmodel.errors import PlatformError
@@ -22,6 +23,8 @@ CONFIG_ALIASES = {
     "maxmin/precision": "precision/work-amount",
     "surf/precision": "precision/timing",
 }
+# What every simulation reads.
+NUMBERS = frozenset({"network/TCP-gamma", "precision/work-amount", "precision/timing"})
 # The keys of SimGrid that may change a time here; those of other families are kept unread.
 _KEYS = {
     "bmf": "max-iterations precision",
@@ -59,7 +62,20 @@ class Declarations:
             if family in _KEYS and key not in CONFIG_KEYS:
                 name = self._old_key(element, key)
             if name:
-                self.builder.config.setdefault(CONFIG_ALIASES.get(name, name), chosen[key])
+                name = CONFIG_ALIASES.get(name, name)
+                self._check_number(element, name, chosen[key])
+                self.builder.config.setdefault(name, chosen[key])
+
+    def _check_number(self, element: Element, key: str, text: str) -> None:
+        """Raises PlatformError for what no simulation would take."""
+        if key not in NUMBERS:
+            return
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0.0 <= value < math.inf:
+            raise self.source.error(element, f"{key}: {short(text)} is not a number >= 0; mend it")
 
     def _old_key(self, element: Element, key: str) -> str:
         """The present name of a key; empty if it has no meaning any more."""
@@ -270,8 +286,11 @@ class Declarations:
     def _parse_trace(
         self, element: Element, name: str, text: str, period_s: float | None
     ) -> AvailabilityTrace:
+        def tell(what: str) -> None:
+            self.source.hint(element, "trace", f"trace {short(name)}: {what}")
+
         try:
-            return parse_trace(name, text, period_s)
+            return parse_trace(name, text, period_s, tell)
         except TraceError as error:
             what = f"trace {short(name)}, its line {error.line}: {error}"
             raise self.source.error(element, what) from None

@@ -17,7 +17,7 @@ from ptaskmodel.platform.reader.clusters import make_cluster
 from ptaskmodel.platform.reader.declarations import Declarations
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.route_declarations import declare_bypass, declare_route
-from ptaskmodel.platform.zones import CLUSTER, ZONE_KINDS
+from ptaskmodel.platform.zones import CLUSTER, ROUTINGS, ZONE_KINDS
 
 MAX_DEPTH = 60
 MAX_TEXT = 256 * 1024**2
@@ -83,9 +83,12 @@ class Document:
         elif tag == "zone":
             kind = ZONE_KINDS.get(element["routing"].lower())
             if kind is None:
-                known = "Full, Floyd, Dijkstra, DijkstraCache, Cluster, Vivaldi, Wifi, None"
+                known = ", ".join(ROUTINGS)
                 what = f"unknown routing {short(element['routing'])}; write one of {known}"
                 raise self.source.error(element, what)
+            if element["routing"] not in ROUTINGS:
+                what = f"routing={short(element['routing'])} is read as {kind}, as by SimGrid"
+                self.source.hint(element, "spelling", f"{what}; write that")
             self.builder.open_zone(element, element["id"], kind)
 
     def characters(self, text: str, line: int) -> None:

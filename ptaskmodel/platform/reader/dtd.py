@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ptaskmodel.platform.topologies.families import BY_NAME
+
 
 class Tag(NamedTuple):
     """Attributes of a tag: their defaults ("" if there is none), those that must be given, and
@@ -58,7 +60,7 @@ TAGS: dict[str, Tag] = {
     "cluster": _attributes(
         _CLUSTER,
         sharing_policy="SHARED SPLITDUPLEX FULLDUPLEX FATPIPE",
-        topology="FLAT TORUS FAT_TREE DRAGONFLY",
+        topology=" ".join(BY_NAME),
         bb_sharing_policy="SHARED FATPIPE",
     ),
     "cabinet": _attributes(_HOSTS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ _EIGHTHS_GBIT = frozenset({0.125, 1.25, 12.5})
 _LOCAL_RATES = frozenset({"loopback_bw", "limiter_link", "read_bw", "write_bw"})
 
 MAX_NOTES = 1000
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 class Element:
@@ -74,6 +76,11 @@ class Source:
         if self._kinds[kind] <= MAX_NOTES:
             self.notes.append(Note(element.line, kind, f"{element}: {what}"))
 
+    def hint(self, element: Element, kind: str, what: str) -> None:
+        """Remember something for whoever validates the file; at most MAX_NOTES in all."""
+        if len(self.hints) < MAX_NOTES:
+            self.hints.append(Note(element.line, kind, f"{element}: {what}"))
+
     def time_s(self, element: Element, name: str) -> float:
         return self._quantity(element, name, element[name], units.TIME_UNITS, "s")
 
@@ -111,6 +118,9 @@ class Source:
             raise self.error(element, f"{name}: {error}; give an integer") from None
         if value < least:
             raise self.error(element, f"{name} is {value}; it must be at least {least}")
+        if not _INTEGER.fullmatch(element[name]):
+            what = f"{name}={short(element[name])} is read as {value}, as by SimGrid"
+            self.hint(element, "number", f"{what}; write an integer")
         return value
 
     def coordinates(self, element: Element) -> tuple[float, float, float] | None:
@@ -136,14 +146,10 @@ class Source:
         if bare:
             self.note(element, "unit", f"{name}={text!r} has no unit; {default} is meant, write it")
         suspect = text.endswith("GBps") and value / 1e9 in _NETWORK_GBIT
-        if suspect and name not in _LOCAL_RATES and len(self.hints) < MAX_NOTES:
+        if suspect and name not in _LOCAL_RATES:
             what = f"{name}={text!r} are bytes; if a {text[:-3]}bps network is meant, write that"
-            self.hints.append(Note(element.line, "bits or bytes", f"{element}: {what}"))
-        if (
-            text.endswith("bps")
-            and value * 8 / 1e9 in _EIGHTHS_GBIT
-            and len(self.hints) < MAX_NOTES
-        ):
+            self.hint(element, "bits or bytes", what)
+        if text.endswith("bps") and value * 8 / 1e9 in _EIGHTHS_GBIT:
             what = f"{name}={text!r} are bits; if bytes are meant, write {text[:-3]}Bps"
-            self.hints.append(Note(element.line, "bits or bytes", f"{element}: {what}"))
+            self.hint(element, "bits or bytes", what)
         return value

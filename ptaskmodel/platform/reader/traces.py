@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ptaskmodel import units
 from ptaskmodel.platform.model import AvailabilityTrace
@@ -18,12 +19,19 @@ class TraceError(ValueError):
         self.line = line
 
 
-def parse_trace(name: str, text: str, periodicity_s: float | None = None) -> AvailabilityTrace:
+def parse_trace(
+    name: str,
+    text: str,
+    periodicity_s: float | None = None,
+    tell: Callable[[str], object] = str,
+) -> AvailabilityTrace:
     """A trace from SimGrid's format: lines ``date value``, comments (# or %), directives.
 
     ``PERIODICITY p`` repeats the pattern every p seconds, ``LOOPAFTER d`` d seconds after its last
     event; ``STOCHASTIC`` turns dates into delays (only the law DET, as other laws make a result
-    depend on a generator). ``periodicity_s``: of the ``<trace>`` element, None without.
+    depend on a generator). ``periodicity_s``: of the ``<trace>`` element, None without. ``tell``
+    is told what is odd.
+
     Raises TraceError.
     """
     events: list[tuple[int, float, float]] = []
@@ -50,7 +58,10 @@ def parse_trace(name: str, text: str, periodicity_s: float | None = None) -> Ava
         if delay is None and endless:
             delay = 0.0
     looping = period is not None or delay is not None
-    dates, values = _ordered(events, stochastic, looping)
+    if events and events[0][2] < 0 and not looping:
+        tell(f"its first value, {events[0][2]:g}, is negative and skipped, as by SimGrid")
+        events = events[1:]
+    dates, values = _ordered(events, stochastic)
     return AvailabilityTrace(name, dates, values, _period(dates, period, delay))
 
 
@@ -89,11 +100,9 @@ def _date(line: int, words: list[str]) -> float:
 
 
 def _ordered(
-    events: list[tuple[int, float, float]], delays: bool, looping: bool
+    events: list[tuple[int, float, float]], delays: bool
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Dates and values, checked. Without a loop, a negative first value is skipped (SimGrid)."""
-    if events and events[0][2] < 0 and not looping:
-        events = events[1:]
+    """Dates and values, checked."""
     dates: list[float] = []
     for line, date, value in events:
         last = dates[-1] if dates else 0.0
