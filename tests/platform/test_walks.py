@@ -142,7 +142,7 @@ def test_parts_between_two_zones_are_separable(platform_of):
     one, other = platform.route_parts(0, 4), platform.route_parts(1, 5)
     mixed = platform.route_parts(0, 5)
     assert one.separable
-    assert mixed == (one.up, one.across, other.down, 0.0, True)
+    assert mixed == (one.up, one.across, other.down, 0.0, True, False)
     assert not platform.route_parts(0, 1).separable
 
 
