@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
 
 import click
 
-from ptaskmodel.errors import PlatformError, RouteError
-
-if TYPE_CHECKING:
-    from ptaskmodel.platform import Platform
+from ptaskmodel.cli.parameters import output_option, platform_argument
+from ptaskmodel.errors import PlatformError
 
 MAX_PAIRS = 4_000_000
 FORMATS = frozenset({".png", ".svg", ".pdf"})
-
-_platform_file = click.argument(
-    "platform_file", metavar="PLATFORM", type=click.Path(path_type=Path)
-)
 
 
 @click.group()
@@ -31,7 +24,7 @@ def platform() -> None:
 
 
 @platform.command()
-@_platform_file
+@platform_argument
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def info(platform_file: Path, as_json: bool) -> None:
     """What PLATFORM (SimGrid XML) holds: hosts, links, zones."""
@@ -43,8 +36,8 @@ def info(platform_file: Path, as_json: bool) -> None:
 
 
 @platform.command()
-@_platform_file
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write there.")
+@platform_argument
+@output_option("Write there.")
 @click.option("--sample", metavar="N", type=click.IntRange(1), help="Only N pairs, drawn.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the pairs drawn.")
 @click.option("--all", "everything", is_flag=True, help=f"Even if more than {MAX_PAIRS:,} pairs.")
@@ -55,9 +48,9 @@ def routes(
 
     Links are separated by one space. Pairs without a route have an empty latency.
     """
-    from ptaskmodel.files import whole_file
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.checks import sample_pairs
+    from ptaskmodel.platform.route_table import write_routes
 
     loaded = load_platform(platform_file)
     total = len(loaded.hosts) ** 2
@@ -68,29 +61,12 @@ def routes(
     limit = total if sample is None else min(sample, total)
     pairs = sample_pairs(loaded, limit, seed)
     if output is None:
-        missing = write_routes(loaded, pairs, sys.stdout)
+        missing = write_routes(loaded, pairs, sys.stdout or io.StringIO())
     else:
-        with whole_file(output) as stream, _progress(pairs, limit) as shown:
-            missing = write_routes(loaded, shown, stream)
+        with _progress(pairs, limit) as shown:
+            missing = write_routes(loaded, shown, output)
     if missing:
         click.echo(f"{missing} of {limit} pairs have no route", err=True)
-
-
-def write_routes(loaded: Platform, pairs: Iterable[tuple[int, int]], stream: IO[str]) -> int:
-    """Write one CSV line per pair; the number of pairs without a route."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("src", "dst", "latency_s", "links"))
-    missing = 0
-    for source, destination in pairs:
-        names = loaded.hosts[source].name, loaded.hosts[destination].name
-        try:
-            route = loaded.route(*names)
-        except RouteError:
-            missing += 1
-            writer.writerow((*names, "", ""))
-        else:
-            writer.writerow((*names, repr(route.latency_s), " ".join(route.links)))
-    return missing
 
 
 def _progress(
@@ -102,7 +78,7 @@ def _progress(
 
 
 @platform.command()
-@_platform_file
+@platform_argument
 def validate(platform_file: Path) -> None:
     """Read PLATFORM and list what is legal but surely not meant."""
     from ptaskmodel.platform.checks import check_platform
@@ -118,14 +94,8 @@ def validate(platform_file: Path) -> None:
 
 
 @platform.command()
-@_platform_file
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="A .png, .svg or .pdf file  [default: beside PLATFORM's name, .png, here]",
-)
+@platform_argument
+@output_option("A .png, .svg or .pdf file  [default: beside PLATFORM's name, .png, here]")
 def plot(platform_file: Path, output: Path | None) -> None:
     """Draw PLATFORM; a large one is drawn with its hosts grouped."""
     from ptaskmodel.platform import load_platform
