@@ -109,6 +109,7 @@ def batch(
     no_contention: bool,
     output: Path | None,
     traces: tuple[str, ...],
+    trace_limit: float | None,
     attribution: bool,
     plots: bool,
     as_json: bool,
@@ -146,7 +147,7 @@ def batch(
             platform,
             workload,
             chosen,
-            BatchWriting(tau, traces, attribution, plots),
+            BatchWriting(tau, traces, trace_limit, attribution, plots),
             inputs=[platform_file, workload_file],
             progress=progress,
         )

@@ -131,6 +131,12 @@ def recording_options(what: str) -> Any:
                 "(needs --output).",
             ),
             click.option(
+                "--trace-limit",
+                metavar="GB",
+                type=POSITIVE,
+                help="Stop when the traces are larger than that, about.",
+            ),
+            click.option(
                 "--trace",
                 "traces",
                 multiple=True,

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 class BatchWriting:
     """What is measured and recorded; the names are those of the options of ``batch``.
 
-    tau: of the bounded slowdown, s. traces: formats (see `names.TRACE_FORMATS`). attribution: also
+    tau: of the bounded slowdown, s. traces: formats (see `names.TRACE_FORMATS`);
+    trace_limit: their largest size together, about, GB (None: none). attribution: also
     what limited each job, and the use of hosts and links. plots: also gantt.png and load.png.
     """
 
     tau: float = 60.0
     traces: tuple[str, ...] = ()
+    trace_limit: float | None = None
     attribution: bool = False
     plots: bool = False
 
@@ -98,7 +100,8 @@ def batch_into(
         observed: list[str] = []
 
         def observation(simulation: Simulation) -> Observation:
-            made = Observation(simulation, place, writing.traces, writing.attribution)
+            recorded = writing.traces, writing.attribution, writing.trace_limit
+            made = Observation(simulation, place, *recorded)
             observed.extend(made.files)
             return made
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ptaskmodel.recording.intervals import Listener, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
 from ptaskmodel.results.trace_files import trace_file
+from ptaskmodel.results.trace_growth import TraceGrowth
 from ptaskmodel.results.utilisation import UTILISATION, Utilisation
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 class Observation:
     """A context manager around a run; its files are in the directory on a normal exit.
 
-    traces: names of formats (see `trace.FILES`). attribution: whether to write bottlenecks.csv,
+    traces: names of formats (see `names.TRACE_FORMATS`); trace_limit_GB: their largest size together
+    (about), above which the run is stopped; they warn at a gigabyte. attribution: whether to write bottlenecks.csv,
     attribution.csv and utilisation.csv. files: the names of what is written.
 
     Raises PTaskModelError for a format that is unknown or needs a library that is not installed.
@@ -32,6 +34,7 @@ class Observation:
         directory: str | Path,
         traces: Sequence[str] = (),
         attribution: bool = False,
+        trace_limit_GB: float | None = None,
     ) -> None:
         self.directory = Path(directory)
         self.files: list[str] = []
@@ -40,6 +43,8 @@ class Observation:
             name, writer = trace_file(format_, self.directory)
             self.files.append(name)
             listeners.append(writer)
+        if traces:
+            listeners.append(TraceGrowth(list(dict.fromkeys(traces)), trace_limit_GB))
         self._attribution = Attribution() if attribution else None
         self._utilisation = Utilisation() if attribution else None
         if self._attribution is not None and self._utilisation is not None:

@@ -32,7 +32,7 @@ class SimulationOptions:
     """What to simulate and to record; the names are those of the options of ``simulate``.
 
     until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`).
-    attribution: also what limited each task, its slowdown, and the use of hosts and links.
+    trace_limit: their largest size together, about, GB (None: none). attribution: also what limited each task, its slowdown, and the use of hosts and links.
     """
 
     solver: str | None = None
@@ -40,6 +40,7 @@ class SimulationOptions:
     count: str = "task"
     until: float | None = None
     traces: tuple[str, ...] = ()
+    trace_limit: float | None = None
     attribution: bool = False
 
 
@@ -104,7 +105,8 @@ def simulate_into(
     if directory is None:
         return SimulationRun(*run())
     with whole_directory(directory) as place:
-        with Observation(made, place, options.traces, options.attribution) as observation:
+        recorded = options.traces, options.attribution, options.trace_limit
+        with Observation(made, place, *recorded) as observation:
             summary, records = run()
         alone_s = times_alone(made) if options.attribution else None
         files = write_results(place, summary, records, alone_s=alone_s, files=observation.files)
