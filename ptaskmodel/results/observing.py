@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.recording.intervals import Listener, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
+from ptaskmodel.results.trace import Trace
 from ptaskmodel.results.trace_files import trace_file
 from ptaskmodel.results.trace_growth import TraceGrowth
 from ptaskmodel.results.utilisation import UTILISATION, Utilisation
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 class Observation:
     """A context manager around a run; its files are in the directory on a normal exit.
 
-    traces: names of formats (see `names.TRACE_FORMATS`); trace_limit_GB: their largest size together
-    (about), above which the run is stopped; they warn at a gigabyte. attribution: whether to write bottlenecks.csv,
-    attribution.csv and utilisation.csv. files: the names of what is written.
+    traces: names of formats (see `names.TRACE_FORMATS`); trace_limit_GB: their largest size
+    together (about), above which the run is stopped. attribution: whether to write
+    bottlenecks.csv, attribution.csv and utilisation.csv. files: the names of what is written.
 
     Raises PTaskModelError for a format that is unknown or needs a library that is not installed.
     """
@@ -38,11 +39,12 @@ class Observation:
     ) -> None:
         self.directory = Path(directory)
         self.files: list[str] = []
-        listeners: list[Listener] = []
+        self._writers: list[Trace] = []
         for format_ in dict.fromkeys(traces):
             name, writer = trace_file(format_, self.directory)
             self.files.append(name)
-            listeners.append(writer)
+            self._writers.append(writer)
+        listeners: list[Listener] = list(self._writers)
         if traces:
             listeners.append(TraceGrowth(list(dict.fromkeys(traces)), trace_limit_GB))
         self._attribution = Attribution() if attribution else None
@@ -61,9 +63,15 @@ class Observation:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None or self._recorder is None:
+        if error is not None:
+            self._abandon(error)
+        if error is not None or self._recorder is None:
             return
-        self._recorder.close()
+        try:
+            self._recorder.close()
+        except BaseException as late:
+            self._abandon(late)
+            raise
         if self._attribution is not None and self._utilisation is not None:
             place = self.directory
             with (
@@ -73,3 +81,7 @@ class Observation:
             ):
                 self._attribution.write(spells, summary)
                 self._utilisation.write(utilisation)
+
+    def _abandon(self, error: BaseException) -> None:
+        for writer in self._writers:
+            writer.abandon(error)

@@ -31,8 +31,9 @@ Progress = Callable[[float, int, int], None]
 class SimulationOptions:
     """What to simulate and to record; the names are those of the options of ``simulate``.
 
-    until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`).
-    trace_limit: their largest size together, about, GB (None: none). attribution: also what limited each task, its slowdown, and the use of hosts and links.
+    until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`);
+    trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
+    each task, its slowdown, and the use of hosts and links.
     """
 
     solver: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -34,6 +35,9 @@ class Trace:
     def end(self) -> None:
         pass
 
+    def abandon(self, error: BaseException) -> None:
+        """Called instead of `end` where the run failed."""
+
 
 class TextTrace(Trace):
     """A trace in a text file, which appears once it is whole."""
@@ -49,6 +53,10 @@ class TextTrace(Trace):
 
     def end(self) -> None:
         self._file.__exit__(None, None, None)
+
+    def abandon(self, error: BaseException) -> None:
+        with contextlib.suppress(BaseException):  # it comes back
+            self._file.__exit__(type(error), error, error.__traceback__)
 
 
 def numbers(column: np.ndarray) -> list[str]:

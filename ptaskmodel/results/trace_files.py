@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.names import TRACE_FORMATS
 from ptaskmodel.results.paje import PajeTrace
 from ptaskmodel.results.perfetto import PerfettoTrace
+from ptaskmodel.results.trace import Trace
 from ptaskmodel.results.trace_tables import CsvTrace, ParquetTrace
 
-if TYPE_CHECKING:
-    from ptaskmodel.recording.intervals import Listener
-
-FILES: Mapping[str, tuple[str, Callable[[Path], Listener]]] = {
+FILES: Mapping[str, tuple[str, Callable[[Path], Trace]]] = {
     "csv": ("trace.csv", CsvTrace),
     "parquet": ("trace.parquet", ParquetTrace),
     "paje": ("trace.paje", PajeTrace),
@@ -23,7 +20,7 @@ FILES: Mapping[str, tuple[str, Callable[[Path], Listener]]] = {
 }
 
 
-def trace_file(format_: str, directory: Path) -> tuple[str, Listener]:
+def trace_file(format_: str, directory: Path) -> tuple[str, Trace]:
     """(name, writer) of the trace of a format in a directory of results.
 
     Raises PTaskModelError for an unknown format or one that needs a missing library.

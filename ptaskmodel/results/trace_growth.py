@@ -35,8 +35,8 @@ class TraceGrowth(Trace):
         now_s = float(uses.end.max())
         if self._limit_GB is not None and size_GB > self._limit_GB:
             raise PTaskModelError(
-                f"--trace-limit: the traces reach {self._limit_GB:g} GB at {now_s:g} s; raise it, or "
-                "leave --trace out: --attribution sums up"
+                f"--trace-limit: the traces reach {self._limit_GB:g} GB at {now_s:g} s; raise it, "
+                "or leave --trace out: --attribution sums up"
             )
         if size_GB > WARNED_GB and not self._told:
             self._told = True

@@ -7,6 +7,7 @@ order of time and do not overlap. Memory does not grow with the number of rows.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -110,6 +111,12 @@ class ParquetTrace(Trace):
         self._thread.shutdown()
         self._writer.close()
         self._file.__exit__(None, None, None)
+
+    def abandon(self, error: BaseException) -> None:
+        self._thread.shutdown(cancel_futures=True)
+        with contextlib.suppress(BaseException):  # it comes back
+            self._writer.close()
+            self._file.__exit__(type(error), error, error.__traceback__)
 
 
 def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
