@@ -7,6 +7,7 @@ links the parts of the loop into a loop of its own and lets the driver `serve` w
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -190,10 +191,10 @@ class Core:
 
     # --- activities -------------------------------------------------------------------------
 
-    def find(self, shape: Shape) -> int:
-        """The pattern of a shape (see `Router.shape`); nobody holds a new one, nor is it routed."""
-        self.state, number = self.patterns.find(self.state, shape)
-        return number
+    def find(self, shapes: Sequence[Shape]) -> list[int]:
+        """The patterns of shapes (see `Router.shape`); new ones are neither held nor routed."""
+        self.state, numbers = self.patterns.find(self.state, shapes)
+        return numbers
 
     def route(self, patterns: list[int]) -> None:
         """Route those of the patterns that are not.
@@ -203,9 +204,9 @@ class Core:
         """
         self.state = self.patterns.route(self.state, patterns, self.router)
 
-    def hold(self, pattern: int, by: int = 1) -> None:
-        """Keep a pattern although nothing runs on it, or (by -1) let it go."""
-        self.state.patterns["users"][pattern] += by
+    def hold(self, patterns: Sequence[int] | IntArray, by: int = 1) -> None:
+        """Keep patterns although nothing runs on them, or (by -1) let them go."""
+        np.add.at(self.state.patterns["users"], patterns, by)
 
     def has_idle_patterns(self) -> bool:
         """Whether it is time to `reclaim` patterns."""

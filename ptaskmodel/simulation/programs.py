@@ -88,16 +88,17 @@ class Programs:
 
         Raises RouteError or SimulationError as `Core.route` does.
         """
-        for stage in stages:
-            if tasks.stages["pattern"][stage] < 0:
-                program = self.stage_program[stage]
-                shape, amount = core.router.shape(
-                    self.stage_work[stage], self.hosts[program], self.competitors[program]
-                )
-                pattern = core.find(shape)
-                core.hold(pattern)
-                tasks.stages["pattern"][stage] = pattern
-                tasks.stages["amount"][stage] = np.nan if amount is None else amount
+        new = [k for k, p in zip(stages, tasks.stages["pattern"][stages], strict=True) if p < 0]
+        if new:
+            programs = [self.stage_program[stage] for stage in new]
+            shapes = [
+                core.router.shape(self.stage_work[k], self.hosts[p], self.competitors[p])
+                for k, p in zip(new, programs, strict=True)
+            ]
+            patterns = core.find([shape for shape, _ in shapes])
+            core.hold(patterns)
+            tasks.stages["pattern"][new] = patterns
+            tasks.stages["amount"][new] = [amount for _, amount in shapes]
         found = tasks.stages["pattern"][stages]
         core.route(found.tolist())
         amounts = tasks.stages["amount"][stages]
@@ -110,9 +111,8 @@ class Programs:
         program = np.array(self.stage_program, dtype=np.int64)
         stages = tasks.stages[: len(program)]
         idle = (stages["pattern"] >= 0) & (tasks.programs["users"][program] == 0)
-        for stage in np.flatnonzero(idle).tolist():
-            core.hold(int(stages["pattern"][stage]), -1)
-            stages["pattern"][stage] = -1
+        core.hold(stages["pattern"][idle], -1)
+        stages["pattern"][idle] = -1
 
 
 def unrolled(work: Work) -> list[Work]:

@@ -124,15 +124,15 @@ class Router:
 
     def shape(
         self, work: SingleWork, hosts: tuple[int, ...], competitors: float | None
-    ) -> tuple[Shape, float | None]:
-        """The shape of a work on hosts (indices), and its amount if that lies outside the shape.
+    ) -> tuple[Shape, float]:
+        """The shape of a work on hosts (indices), and its amount: nan if the pattern will say it.
 
         Raises SimulationError where the network model cannot express the work.
         """
         if isinstance(work, DelayWork):
             return Shape((None, tuple(sorted(set(hosts)))), work, hosts, None), 0.0
         if self.model.parallel:
-            return Shape((id(work), hosts, competitors), work, hosts, competitors), None
+            return Shape((id(work), hosts, competitors), work, hosts, competitors), np.nan
         single = expand(work, len(hosts)) if isinstance(work, HomogeneousWork) else work
         flops = float(single.flops.sum())
         if not len(single.flow_bytes) and len(hosts) == 1:

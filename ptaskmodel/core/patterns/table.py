@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 
 from ptaskmodel.core.patterns.placement import Placement
 from ptaskmodel.core.patterns.router import Router, Row, Shape
-from ptaskmodel.core.state import State
+from ptaskmodel.core.state import PATTERN, State
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.workload.works import DelayWork
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+
+# A pattern that is not routed.
+NEW = np.array((-1, 0, 0, 0.0, 0.0, 0.0, 1.0, np.inf), dtype=PATTERN)
 
 
 @dataclass(slots=True)
@@ -39,20 +44,26 @@ class Patterns:
             self.full_at,
         )
 
-    def find(self, state: State, shape: Shape) -> tuple[State, int]:
-        """The pattern of a shape, new if there is none yet; nobody holds a new one."""
-        number = self.known.get(shape.key)
-        if number is None:
-            if self.free:
-                number = self.free.pop()
-                self.shapes[number] = shape
-            else:
-                number = len(self.shapes)
-                self.shapes.append(shape)
-                state = state._replace(patterns=enlarged(state.patterns, number + 1))
-            self.known[shape.key] = number
-            state.patterns[number] = (-1, 0, 0, 0.0, 0.0, 0.0, 1.0, np.inf)
-        return state, number
+    def find(self, state: State, shapes: Sequence[Shape]) -> tuple[State, list[int]]:
+        """The patterns of shapes, new where there is none yet; nobody holds a new one."""
+        numbers: list[int] = []
+        new: list[int] = []
+        for shape in shapes:
+            number = self.known.get(shape.key)
+            if number is None:
+                if self.free:
+                    number = self.free.pop()
+                    self.shapes[number] = shape
+                else:
+                    number = len(self.shapes)
+                    self.shapes.append(shape)
+                self.known[shape.key] = number
+                new.append(number)
+            numbers.append(number)
+        if new:
+            state = state._replace(patterns=enlarged(state.patterns, len(self.shapes)))
+            state.patterns[new] = NEW
+        return state, numbers
 
     def route(self, state: State, numbers: list[int], router: Router) -> State:
         """Route patterns: delays together, those inside a cluster together, others one by one.
@@ -61,8 +72,8 @@ class Patterns:
         """
         delays: list[int] = []
         others: list[int] = []
-        for number in numbers:
-            if state.patterns["first"][number] < 0:
+        for number, first in zip(numbers, state.patterns["first"][numbers].tolist(), strict=True):
+            if first < 0:
                 delay = isinstance(self._shape(number).work, DelayWork)
                 (delays if delay else others).append(number)
         if delays:
@@ -73,10 +84,9 @@ class Patterns:
                 group = np.flatnonzero(placement.cluster == cluster)
                 together = [others[k] for k in group.tolist()]
                 state = self._route_in_cluster(state, together, placement.part(group), router)
-        for number in others:
-            if state.patterns["first"][number] < 0:
-                row = router.route(self._shape(number))
-                state = self._write(state, number, row)
+        for number, first in zip(others, state.patterns["first"][others].tolist(), strict=True):
+            if first < 0:
+                state = self._write(state, number, router.route(self._shape(number)))
         return state
 
     def _shape(self, number: int) -> Shape:

@@ -1,0 +1,115 @@
+"""What always holds of the state of a core between two events: for tests, and to look for a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ptaskmodel.core.state import FREE, RUNNING, TRACE, WAIT, WAITING, WAKE, State
+
+
+def check_state(state: State) -> list[str]:
+    """A sentence for each thing that does not hold; empty if all is well."""
+    return [
+        *_queue(state),
+        *_ends(state),
+        *_places(state),
+        *_enabled(state),
+        *_resources(state),
+        *_patterns(state),
+    ]
+
+
+def _is_heap(keys: list[tuple[float, int]]) -> bool:
+    return all(keys[(k - 1) >> 1] < keys[k] for k in range(1, len(keys)))
+
+
+def _queue(s: State) -> Iterator[str]:
+    entries = s.queue[: s.clock[0]["n_queue"]]
+    if not _is_heap(list(zip(entries["date"].tolist(), entries["order"].tolist(), strict=True))):
+        yield "the queue of dates is no heap"
+    for kind, records in ((WAIT, s.activities), (WAKE, s.wakes), (TRACE, s.traces)):
+        places = np.flatnonzero(entries["kind"] == kind)
+        if (records["queued"][entries["number"][places]] != places).any():
+            yield f"who stands in the queue (kind {kind}) does not know where"
+    if s.clock[0]["n_traces"] != (entries["kind"] == TRACE).sum():
+        yield "the traces in the queue are miscounted"
+    waiting = s.activities["state"] == WAITING
+    if waiting.sum() != (entries["kind"] == WAIT).sum():
+        yield "an activity waits without a date, or has one without waiting"
+    if (entries["date"] < s.clock[0]["now"]).any():
+        yield "a date of the queue is past"
+    free = list(_chain(s.wakes["token"], int(s.clock[0]["free_wakes"])))
+    if len(free) + (entries["kind"] == WAKE).sum() != s.clock[0]["n_wakes"]:
+        yield "wake-ups are lost"
+
+
+def _ends(s: State) -> Iterator[str]:
+    ends = s.heap[: s.clock[0]["n_heap"]]
+    if not _is_heap(list(zip(ends["date"].tolist(), ends["order"].tolist(), strict=True))):
+        yield "the ends are no heap"
+    if (s.activities["heap"][ends["slot"]] != np.arange(len(ends))).any():
+        yield "an activity does not know its place among the ends"
+    a = s.activities[ends["slot"]]
+    if ((a["state"] != RUNNING) | (a["rate"] <= 0.0)).any():
+        yield "an activity that does not progress has an end"
+
+
+def _places(s: State) -> Iterator[str]:
+    n = int(s.clock[0]["n_slots"])
+    free = list(_chain(s.activities["next"], int(s.clock[0]["free_slots"])))
+    if (s.activities["state"][free] != FREE).any():
+        yield "a place in use is listed as free"
+    active = int((s.activities["state"][:n] != FREE).sum())
+    if active != s.clock[0]["n_active"] or active + len(free) != n:
+        yield "the activities are miscounted"
+    nodes = s.activities["n_nodes"][:n]
+    if (nodes[s.activities["state"][:n] == FREE] != 0).any():
+        yield "a free place has nodes"
+
+
+def _enabled(s: State) -> Iterator[str]:
+    listed = list(_chain(s.activities["next"], int(s.clock[0]["oldest"])))
+    running = np.flatnonzero(s.activities["state"] == RUNNING).tolist()
+    if sorted(listed) != running or len(listed) != s.clock[0]["n_enabled"]:
+        yield "the list of enabled activities is not that of those that share"
+    if (np.diff(s.activities["order"][listed]) <= 0).any():
+        yield "the enabled activities are not in the order in which they were enabled"
+    if listed and s.clock[0]["newest"] != listed[-1]:
+        yield "the newest enabled activity is another"
+
+
+def _resources(s: State) -> Iterator[str]:
+    used = np.unique(np.flatnonzero((s.resources["users"] > 0) | (s.resources["first"] >= 0)))
+    for resource in used.tolist():
+        r = s.resources[resource]
+        nodes = list(_chain(s.nodes["next"], int(r["first"])))
+        if len(nodes) != r["users"] or (s.nodes["resource"][nodes] != resource).any():
+            yield f"the users of resource {resource} are miscounted"
+        slots = s.nodes["slot"][nodes]
+        enabled = (s.activities["state"][slots] == RUNNING) & (s.nodes["usage"][nodes] > 0.0)
+        if enabled.sum() != r["enabled"]:
+            yield f"the enabled users of resource {resource} are miscounted"
+        if s.nodes["violates"][nodes][enabled].sum() != r["violations"]:
+            yield f"the violations of resource {resource} are miscounted"
+        asked = float((s.nodes["usage"][nodes] * s.activities["top"][slots])[enabled].sum())
+        if np.isfinite(asked) and abs(asked - r["demand"]) > 1e-6 * max(asked, r["capacity"], 1.0):
+            yield f"the demand on resource {resource} is wrong"
+
+
+def _patterns(s: State) -> Iterator[str]:
+    active = s.activities[s.activities["state"] != FREE]
+    used = np.bincount(active["pattern"], minlength=len(s.patterns))
+    if (s.patterns["users"] < used).any():
+        yield "a pattern in use counts fewer users than it has"
+
+
+def _chain(following: np.ndarray, first: int) -> Iterator[int]:
+    """The numbers of a linked list, which ends with -1 (and has no circle)."""
+    for _ in range(len(following) + 1):
+        if first < 0:
+            return
+        yield first
+        first = int(following[first])
+    raise AssertionError("a list runs in a circle")
