@@ -49,9 +49,9 @@ def set_state(s, resource, on):
 
 @jit
 def refresh_bound(s, slot, gamma):
-    """Largest rate of an activity: its own bound, the TCP window, one core for each host entry."""
+    """Largest rate of an activity: as asked, the TCP window, one core for each host entry."""
     a = s.activities[slot]
-    bound = a.own_bound
+    bound = min(a.asked, s.patterns[a.pattern].bound)
     if gamma > 0.0 and a.latency_bytes > 0.0:
         bound = min(bound, gamma / (2.0 * a.latency_bytes))
     for k in range(a.nodes, a.nodes + a.n_nodes):

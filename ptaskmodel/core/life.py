@@ -75,7 +75,7 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     a.weight = weight
     a.penalty = p.penalty / weight
     a.latency_bytes = p.latency_bytes
-    a.own_bound = min(p.bound, bound)
+    a.asked = bound
     a.bound = INFINITY
     a.rate = 0.0
     a.updated = clock.now

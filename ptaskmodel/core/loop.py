@@ -118,6 +118,7 @@ def go_on(s, o):
     if date == INFINITY and o.until == INFINITY:
         return IDLE
     if date > o.until:
+        apply_traces(s, o.until, o)  # of resources whose users are all suspended
         clock.now = max(clock.now, o.until)
         return UNTIL
     clock.now = date

@@ -94,7 +94,7 @@ ACTIVITY = np.dtype(
         ("amount", REAL),  # what `remaining` starts from
         ("weight", REAL),
         ("latency_bytes", REAL),  # largest latency * bytes of its flows, per unit
-        ("own_bound", REAL),  # the part of `bound` that no window and no core sets
+        ("asked", REAL),  # largest rate that its front end allows, 1/s
         ("queued", INT),  # position of the end of its wait in the queue of dates, -1: not there
         ("pending", REAL),  # what was left of its wait when it was suspended
         ("waits_as", INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits

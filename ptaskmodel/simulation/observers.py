@@ -41,6 +41,11 @@ class Watch:
         self._started += subjects[kinds == STARTED].tolist()
         self._ended += subjects[kinds == ENDED].tolist()
 
+    @property
+    def has_news(self) -> bool:
+        """Whether some task started or ended."""
+        return bool(self._started or self._ended)
+
     def tell(self, simulation: Simulation) -> None:
         """Tell the observers what ended, then what started, since the last time."""
         started, ended = sorted(self._started), self._ended

@@ -17,6 +17,7 @@ from ptaskmodel.core.state import (
     SETTLE,
     SOME_ENDED,
     STEP,
+    STEPPED,
     SUSPENDED,
     UNROUTED,
     UNTIL,
@@ -133,6 +134,7 @@ class Simulation:
         cannot be simulated.
         """
         options = self._until(until)
+        self.core.expect()
         told = time.monotonic()
         with collector_at_rest():
             while self._advance(options, pause=True) == PAUSED:
@@ -147,6 +149,7 @@ class Simulation:
 
     def step(self) -> bool:
         """Go to the next date at which something happens; False if nothing ever will."""
+        self.core.expect()
         status = self._go(self.core.options._replace(mode=STEP))
         if self._watch.observers and status != IDLE:
             self._watch.tell(self)
@@ -157,7 +160,9 @@ class Simulation:
 
         An empty list means that ``until`` was reached or that nothing will ever happen.
         """
-        self._advance(self._until(until)._replace(stop_on_end=True))
+        options = self._until(until)._replace(stop_on_end=True)
+        self.core.expect()
+        self._advance(options)
         ended, self._ended = self._ended, []
         counts = self._intake.arrays.counts[0]
         counts["n_told"] = counts["n_ended"]
@@ -195,7 +200,6 @@ class Simulation:
     def _go(self, options: Options) -> int:
         """Run the event loop, doing what it asks for; returns why it stopped."""
         core, intake = self.core, self._intake
-        core.expect()
         self._settled = None
         while True:
             with as_compiled():
@@ -223,7 +227,8 @@ class Simulation:
         mode = SETTLE
         while True:
             status = self._go(options._replace(mode=mode))
-            self._watch.tell(self)
+            if status == STEPPED and (mode == STEP or self._watch.has_news):
+                self._watch.tell(self)
             if options.stop_on_end and self._ended:
                 return int(SOME_ENDED)
             if mode == STEP and status in (IDLE, UNTIL):

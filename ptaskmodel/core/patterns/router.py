@@ -463,8 +463,9 @@ class Router:
             penalty = latency
             if model.weight_s > 0.0:
                 # In the order of the route, as SimGrid adds: ties on a FATPIPE are decided by it.
+                # Where a bandwidth is 0 the bound is, too, and the weight does not matter.
                 for bandwidth_Bps in self.bandwidth_Bps[links].tolist():
-                    penalty += model.weight_s / bandwidth_Bps
+                    penalty += model.weight_s / bandwidth_Bps if bandwidth_Bps > 0.0 else 0.0
         usage = np.array(list(use.values()))
         return Row(
             np.array(list(use), dtype=np.int64),
