@@ -1,4 +1,4 @@
-"""What always holds of the state of a core between two events: for tests, and to look for a fault."""
+"""What always holds of the state of a core between events: for tests, and to look for a fault."""
 
 from __future__ import annotations
 

@@ -48,10 +48,11 @@ def expected(simulation: pm.Simulation) -> dict[tuple[int, int], float]:
             work = programs.stage_work[stage]
             if isinstance(work, pm.DelayWork):
                 continue
-            shape, amount = core.router.shape(work, hosts, None)
+            shape, own = core.router.shape(work, hosts, None)
             row = core.router.route(shape)
+            amount = row.amount if np.isnan(own) else own
             for r, asked in zip(row.resource.tolist(), row.usage.tolist(), strict=True):
-                found[k, r] += asked * (amount or row.amount) * int(program["rounds"])
+                found[k, r] += asked * amount * int(program["rounds"])
     return found
 
 
