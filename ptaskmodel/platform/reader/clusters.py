@@ -10,7 +10,6 @@ from ptaskmodel.platform.reader.dtd import MAY_BE_EMPTY
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.radicals import expand_radical
 from ptaskmodel.platform.topologies.families import BY_NAME, kind_of
-from ptaskmodel.platform.topologies.star import Star
 from ptaskmodel.platform.topologies.topology import ParameterError, Topology, WalkTable
 from ptaskmodel.platform.zones import CLUSTER
 
@@ -44,8 +43,6 @@ def make_cluster(builder: Builder, element: Element) -> None:
     site.numbers = radicals[: topology.hosts]
     names = [f"{element['prefix']}{number}{element['suffix']}" for number in site.numbers]
     builder.add_hosts(element, names, speeds, cores, properties=properties_of(element))
-    if isinstance(topology, Star):
-        zone.properties.update(properties_of(element))
     zone.walk = WalkTable(kind_of(type(topology)), topology.lay(site))
     builder.close_zone()
 
@@ -108,6 +105,10 @@ class ClusterSite:
             return -1
         name, policy = f"{self.id}_backbone", self._element["bb_sharing_policy"]
         return self._builder.add_links(self._element, [name], bandwidth, latency, policy)
+
+    def keep_properties(self) -> None:
+        """The properties of the cluster are those of its zone, too."""
+        self._builder.current().properties.update(properties_of(self._element))
 
     def add_router(self) -> None:
         """The router by which a star is left and entered."""

@@ -127,6 +127,7 @@ class Star(Topology):
 
     def lay(self, site: Site) -> IntArray:
         """Per host a cable, perhaps a limiter and a loopback; perhaps a backbone; a router."""
+        site.keep_properties()
         loopback = site.add_loopbacks()
         limiter = site.add_limiters(site.numbers)
         private = site.add_cables([f"{site.id}_link_{number}" for number in site.numbers])

@@ -101,6 +101,10 @@ class Site(Protocol):
         """One link that all share if asked for; its index, or -1."""
         ...
 
+    def keep_properties(self) -> None:
+        """The properties of the cluster are those of its zone, too."""
+        ...
+
     def add_router(self) -> None:
         """The node by which the cluster is left and entered, after all hosts."""
         ...
@@ -174,16 +178,17 @@ class Topology(abc.ABC):
 
 
 def own_loops(table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray) -> None:
-    """Let hosts own their limiters and loopbacks."""
-    for first in (int(table[LIMITER]), int(table[LOOPBACK])):
-        if first >= 0:
-            owner[first + nodes] = hosts
+    """Let hosts own their loopbacks."""
+    if table[LOOPBACK] >= 0:
+        owner[int(table[LOOPBACK]) + nodes] = hosts
 
 
 def own_ports(
     table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, ports: int
 ) -> None:
-    """Let hosts own their first ``ports`` cables, the first of the topology."""
+    """Let hosts that nobody passes by own their limiters and their first ``ports`` cables."""
+    if table[LIMITER] >= 0:
+        owner[int(table[LIMITER]) + nodes] = hosts
     width = ports * (1 + int(table[DUPLEX]))
     for k in range(width):
         owner[int(table[FIRST]) + nodes * width + k] = hosts
