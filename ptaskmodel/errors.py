@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
+# A value in a message, and a whole message: beyond these the middle or the end is left out.
+SHOWN = 60
+LONGEST = 1000
+
 
 class PTaskModelError(Exception):
     """A mistake in what the user gave: a file, an option, an argument.
@@ -9,6 +15,29 @@ class PTaskModelError(Exception):
     The message is one line that says where (file and line, or JSON pointer), what, and the remedy.
     The command line prints it and exits with code 2.
     """
+
+    def __str__(self) -> str:
+        return cut(super().__str__())
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """A text that is not too long: its middle left out, the place and the remedy kept."""
+    if len(text) <= longest:
+        return text
+    kept = (longest - 5) // 2
+    return f"{text[:kept]} ... {text[-kept:]}"
+
+
+def shown(value: object) -> str:
+    """A value for a message: quoted, on one line and short."""
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 4]}...{text[-1]}"
 
 
 class PlatformError(PTaskModelError):

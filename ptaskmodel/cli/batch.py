@@ -127,7 +127,8 @@ def batch(
         needs_kernels,
         without_larger,
     )
-    from ptaskmodel.workload.reading import Cleaning, read_workload
+    from ptaskmodel.workload.formats.table import Cleaning
+    from ptaskmodel.workload.reading import read_workload
 
     chosen = BatchOptions(
         policy_options=_pairs(policy_options, "--policy-option", _value),

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of
 
 if TYPE_CHECKING:
     from ptaskmodel.workload.jobs import Workload
 
 PATH = click.Path(path_type=Path)
-FORMATS = click.Choice(["batsim", "swf"])
+FORMAT_NAMES = click.Choice(formats_of(JOBS))
 
 
 def cleaning_options(command: Any) -> Any:
@@ -43,7 +44,7 @@ def _read(
     zero_run_time: str,
     no_walltimes: bool,
 ) -> Workload:
-    from ptaskmodel.workload.reading import Cleaning, read_workload
+    from ptaskmodel.workload.reading import read_workload
 
     if processors_per_host < 1:
         raise WorkloadError(f"--processors-per-host: {processors_per_host}: give 1 or more")
@@ -120,17 +121,9 @@ def _facts(loaded: Workload) -> dict[str, Any]:
 
 
 def _write(made: Workload, output: Path, kind: str | None, version: int) -> None:
-    from ptaskmodel.workload.formats.batsim import write_batsim
-    from ptaskmodel.workload.formats.swf import swf_from_workload, write_swf
-    from ptaskmodel.workload.reading import is_swf
+    from ptaskmodel.workload.reading import write_workload
 
-    name = str(output).removesuffix(".gz")
-    if kind is None and not name.endswith((".json", ".swf")):
-        raise WorkloadError(f"{output}: end the name in .json or .swf, or say --format")
-    if kind == "swf" or (kind is None and is_swf(output)):
-        write_swf(swf_from_workload(made), output)
-    else:
-        write_batsim(made, output, version)
+    write_workload(made, output, kind, Writing(version))
     for note in made.notes:
         click.echo(f"note: {note}", err=True)
     click.echo(f"{output}: {len(made.jobs)} jobs, {len(made.profiles)} profiles")
@@ -138,7 +131,7 @@ def _write(made: Workload, output: Path, kind: str | None, version: int) -> None
 
 def output_options(command: Any) -> Any:
     for option in (
-        click.option("--format", "kind", type=FORMATS, help="[default: by the name]"),
+        click.option("--format", "kind", type=FORMAT_NAMES, help="[default: by the name]"),
         click.option("--batsim-version", "version", default=5, show_default=True, help="2 to 5."),
     ):
         command = option(command)
@@ -251,16 +244,11 @@ def weibull(
     Each job of KINDS is a kind; a field "weight" says how often it comes (1 by default).
     """
     from ptaskmodel.workload.formats.batsim import read_batsim
-    from ptaskmodel.workload.models.weibull import JobKind
+    from ptaskmodel.workload.models.weibull import kinds_of
     from ptaskmodel.workload.models.weibull import weibull as model
 
     source = read_batsim(kinds_file)
-    kinds = []
-    for job in source.jobs:
-        weight = job.extra.get("weight", 1.0)
-        if isinstance(weight, bool) or not isinstance(weight, int | float):
-            raise WorkloadError(f"{kinds_file}: job '{job.id}': weight {weight!r} is not a number")
-        kinds.append(JobKind(job.profile, job.work, job.num_hosts, job.walltime_s, float(weight)))
+    kinds = kinds_of(source)
     made = model(jobs, kinds, seed, shape=shape, scale_s=scale, hosts=source.num_hosts)
     _write(made, output, kind, version)
 
@@ -289,7 +277,7 @@ def extract(
 ) -> None:
     """Cut a busy window out of SOURCE; without OUTPUT, list the windows."""
     from ptaskmodel.workload.formats.swf import clean, read_swf
-    from ptaskmodel.workload.reading import is_swf
+    from ptaskmodel.workload.reading import format_of
     from ptaskmodel.workload.transforms.windows import (
         DAY_S,
         cut_workload,
@@ -304,7 +292,7 @@ def extract(
         "machine_hosts": machine_hosts,
     }
     made = _read(source, **cleaning)
-    if is_swf(source):
+    if format_of(source) == "swf":
         windows = swf_windows(clean(read_swf(source))[0], **options)
     else:
         windows = workload_windows(made, **options)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import SHOWN, WorkloadError, cut, shown
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,21 +34,21 @@ class FieldError(WorkloadError):
         self.field, self.problem, self.place, self.task = field, problem, place, task
 
     def __str__(self) -> str:
-        name = "" if self.task is None else f"task {self.task!r}: "
-        return f"{name}{self.field}{''.join(f'[{k}]' for k in self.place)}: {self.problem}"
+        name = "" if self.task is None else f"task {shown(self.task)}: "
+        return cut(f"{name}{self.field}{''.join(f'[{k}]' for k in self.place)}: {self.problem}")
 
 
 def check_number(field: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is 0 (unless ``positive``) or in [SMALLEST, LARGEST]."""
     if type(value) is not float:
         if isinstance(value, bool | str | bytes | complex):
-            raise FieldError(field, f"{value!r} is not a number")
+            raise FieldError(field, f"{cut(repr(value), SHOWN)} is not a number")
         try:
             value = float(value)
         except OverflowError:
             raise FieldError(field, f"is larger than {LARGEST:g}") from None
         except (TypeError, ValueError):
-            raise FieldError(field, f"{value!r} is not a number") from None
+            raise FieldError(field, f"{cut(repr(value), SHOWN)} is not a number") from None
     if SMALLEST <= value <= LARGEST or (value == 0 and not positive):
         return value
     raise FieldError(field, _why_bad(value, positive))

@@ -1,47 +1,70 @@
-"""A workload from a file of any known format: Batsim JSON or SWF, gzipped or not."""
+"""A workload from a file, or to one, of any known format (see `formats.table`), gzipped or not."""
 
 from __future__ import annotations
 
+import importlib
 import os
-from dataclasses import dataclass
+from typing import Any
 
-from ptaskmodel.errors import WorkloadError
-from ptaskmodel.files import read_bytes
-from ptaskmodel.workload.formats.batsim import read_batsim
-from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.files import read_bytes, shown_path
+from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
 from ptaskmodel.workload.jobs import Workload
 
-
-@dataclass(frozen=True, slots=True)
-class Cleaning:
-    """How a log becomes a workload; see `workload_from_swf`."""
-
-    processors_per_host: int = 1
-    zero_run_time_s: float | None = 1.0
-    max_hosts: int | None = None
-    walltimes: bool = True
+START = 4096
 
 
-def is_swf(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is an SWF log rather than JSON: by its name, else by its first character."""
-    name = str(path).removesuffix(".gz")
-    if name.endswith((".swf", ".json")):
-        return name.endswith(".swf")
-    return read_bytes(path, error=WorkloadError).lstrip()[:1] not in (b"{", b"[")
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The name of the format of a file of jobs: by its name, else by how it begins.
+
+    Raises WorkloadError if it is none of them.
+    """
+    found = _named(path)
+    if found is not None:
+        return found
+    start = read_bytes(path, error=WorkloadError).lstrip()[:START]
+    if not start:
+        raise WorkloadError(f"{shown_path(path)}: is empty; give a workload")
+    for name in formats_of(JOBS):
+        if _module(name).looks_like(start):
+            return name
+    raise WorkloadError(
+        f"{shown_path(path)}: begins with {shown(start[:20].decode('utf-8', 'replace'))}, as no "
+        f"workload does; the formats are {', '.join(formats_of(JOBS))}"
+    )
 
 
 def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None) -> Workload:
-    """The workload of a file. ``cleaning`` applies to logs; a Batsim workload is read as it is.
+    """The workload of a file (``-``: standard input). ``cleaning`` applies to logs.
 
     Raises WorkloadError.
     """
-    if not is_swf(path):
-        return read_batsim(path)
-    options = cleaning or Cleaning()
-    return workload_from_swf(
-        read_swf(path),
-        processors_per_host=options.processors_per_host,
-        zero_run_time_s=options.zero_run_time_s,
-        max_hosts=options.max_hosts,
-        walltimes=options.walltimes,
-    )
+    made: Workload = _module(format_of(path)).read(path, cleaning or Cleaning())
+    return made
+
+
+def write_workload(
+    workload: Workload,
+    path: str | os.PathLike[str],
+    format_: str | None = None,
+    writing: Writing | None = None,
+) -> None:
+    """Write a workload, whole or not at all, in a format (by default that of the name).
+
+    Raises WorkloadError if the name tells none, or if the format cannot say what is in it.
+    """
+    name = format_ or _named(path)
+    if name not in formats_of(JOBS):
+        suffixes = " or ".join(FORMATS[name].suffixes[0] for name in formats_of(JOBS))
+        raise WorkloadError(f"{path}: end the name in {suffixes}, or say --format")
+    _module(name).write(workload, path, writing or Writing())
+
+
+def _named(path: str | os.PathLike[str]) -> str | None:
+    """The format of jobs that the name of a file tells."""
+    name = os.fspath(path).removesuffix(".gz")
+    return next((f for f in formats_of(JOBS) if name.endswith(FORMATS[f].suffixes)), None)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(FORMATS[name].module)

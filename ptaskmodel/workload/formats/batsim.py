@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import Any
 
 import msgspec
 
-from ptaskmodel.errors import WorkloadError
-from ptaskmodel.files import read_bytes, write_bytes
-from ptaskmodel.workload.formats.batsim_profiles import ProfileReader, profile_fields
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.files import STDIN, read_bytes, shown_path, write_bytes
+from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
+from ptaskmodel.workload.formats.batsim_profiles import profile_fields, read_profiles
+from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
 from ptaskmodel.workload.works import Work
 
@@ -20,18 +21,36 @@ OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret")
 
 
-def read_batsim(path: str | os.PathLike[str]) -> Workload:
-    """Read a Batsim workload (also gzipped).
+def looks_like(start: bytes) -> bool:
+    """Whether a file that begins so may be a Batsim workload."""
+    return start.startswith((b"{", b"["))
 
-    Jobs are put in order of submission. A walltime of -1 means none. Unused profiles are kept.
+
+def read(path: str | os.PathLike[str], cleaning: Cleaning) -> Workload:
+    """As every format of jobs (see `table`): there is nothing to clean."""
+    return read_batsim(path)
+
+
+def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
+    """As every format of jobs (see `table`)."""
+    write_batsim(workload, path, options.batsim_version)
+
+
+def read_batsim(path: str | os.PathLike[str]) -> Workload:
+    """Read a Batsim workload (also gzipped; ``-``: standard input).
+
+    Jobs are put in the order in which Batsim submits them: by date, those of one date by id,
+    compared as text ("10" before "9"). A walltime of -1 means none. Unused profiles are kept.
     Raises WorkloadError, one line with the JSON pointer of what is wrong, for anything that
     cannot be run; nothing is left out silently.
     """
     path = Path(path)
-    where = str(path)
+    where = shown_path(path)
     document = _decoded(read_bytes(path, error=WorkloadError), where)
     if not isinstance(document, dict):
         raise WorkloadError(f"{where}: a workload is a JSON object with 'jobs' and 'profiles'")
+    if "tasks" in document and "jobs" not in document:
+        raise WorkloadError(f"{where}: this is a tasks file: run it by `ptaskmodel simulate`")
     document.setdefault("notes", [])
     for key, kind, kind_name in (
         ("jobs", list, "a list"),
@@ -42,25 +61,24 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
             raise WorkloadError(f"{where}: /{key}: it must be there and be {kind_name}")
     num_hosts = document.get("nb_res")
     if num_hosts is not None and not _is_whole(num_hosts, least=1):
-        raise WorkloadError(f"{where}: /nb_res: {num_hosts!r} is not a whole number of 1 or more")
-    reader = ProfileReader(document["profiles"], where, path.parent)
-    works = {name: reader.work(name) for name in document["profiles"]}
+        raise WorkloadError(f"{where}: /nb_res: {shown(num_hosts)} is not a whole number above 0")
+    works = read_profiles(document["profiles"], where, path.parent)
     jobs, seen = [], set[str]()
     for k, fields in enumerate(document["jobs"]):
         job = _job(fields, works, document["profiles"], f"{where}: /jobs/{k}")
         if job.id in seen:
             raise WorkloadError(
-                f"{where}: /jobs/{k}/id: '{job.id}' is there twice: give each job its own id"
+                f"{where}: /jobs/{k}/id: {shown(job.id)} is there twice: give each job its own id"
             )
         seen.add(job.id)
         _check_size(job, f"{where}: /jobs/{k}/res")
         jobs.append(job)
     extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
     return Workload(
-        sorted_jobs(jobs),
+        sorted_jobs(sorted(jobs, key=lambda job: job.id)),
         works,
         None if num_hosts is None else int(num_hosts),
-        name=path.name.split(".")[0],
+        name="stdin" if str(path) == STDIN else path.name.split(".")[0],
         origin=where,
         notes=tuple(str(note) for note in document["notes"]),
         extra=extra,
@@ -68,27 +86,31 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
 
 
 def _decoded(data: bytes, where: str) -> Any:
+    if not data.strip():
+        raise WorkloadError(f"{where}: is empty; give a workload")
     try:
         return msgspec.json.decode(data)
+    except RecursionError:
+        raise WorkloadError(f"{where}: is nested too deep for a workload") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise WorkloadError(f"{where}: this is not JSON: {error}") from None
 
 
 def _is_whole(value: Any, least: int) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value >= least and math.isfinite(value) and value == int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return type(value) is int and least <= value < 2**53
 
 
 def _check_size(job: Job, spot: str) -> None:
     needed = job.work.ranks
     if needed is not None and needed != job.num_hosts:
         raise WorkloadError(
-            f"{spot}: job '{job.id}' asks for {job.num_hosts} hosts but its profile "
-            f"'{job.profile}' is made for {needed}: make them agree"
+            f"{spot}: job {shown(job.id)} asks for {job.num_hosts} hosts but its profile "
+            f"{shown(job.profile)} is made for {needed}: make them agree"
         )
     if job.num_hosts == 0 and not job.work.only_storages:
-        raise WorkloadError(f"{spot}: job '{job.id}' asks for 0 hosts: ask for 1 or more")
+        raise WorkloadError(f"{spot}: job {shown(job.id)} asks for 0 hosts: ask for 1 or more")
 
 
 def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], spot: str) -> Job:
@@ -98,34 +120,47 @@ def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], sp
     for key in ("id", "subtime", "res", "profile"):
         if key not in fields:
             raise WorkloadError(f"{spot}: '{key}' is missing: add it")
-    subtime, walltime = fields["subtime"], fields.get("walltime")
-    for key, value in (("subtime", subtime), ("walltime", walltime)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise WorkloadError(f"{spot}/{key}: {value!r} is not a number of seconds")
-    if subtime is None:
-        raise WorkloadError(f"{spot}/subtime: a job has a date of submission: give it")
     if not _is_whole(fields["res"], least=0):
-        raise WorkloadError(f"{spot}/res: {fields['res']!r} is not a whole number of 1 or more")
-    profile = str(fields["profile"])
+        raise WorkloadError(f"{spot}/res: {shown(fields['res'])} is not a whole number above 0")
+    profile = _name(fields, "profile", spot)
     if profile not in works:
         raise WorkloadError(
-            f"{spot}/profile: there is no profile '{profile}': define it under /profiles"
+            f"{spot}/profile: there is no profile {shown(profile)}: define it under /profiles"
         )
     return_code = fields.get("ret", profiles[profile].get("ret", 0))
-    if not isinstance(return_code, int):
-        raise WorkloadError(f"{spot}/ret: {return_code!r} is not a whole number")
+    if type(return_code) is not int:
+        raise WorkloadError(f"{spot}/ret: {shown(return_code)} is not a whole number")
     extra = {key: value for key, value in fields.items() if key not in JOB_FIELDS}
+    walltime = fields.get("walltime")
     job = Job(
-        str(fields["id"]),
-        float(subtime),
+        _name(fields, "id", spot),
+        _seconds(fields, "subtime", spot),
         int(fields["res"]),
         profile,
         works[profile],
-        None if walltime is None or walltime == -1 else float(walltime),
+        None if walltime is None or walltime == -1 else _seconds(fields, "walltime", spot),
         return_code,
         extra or NOTHING,
     )
     return checked_job(job, spot)
+
+
+def _name(fields: Mapping[str, Any], key: str, spot: str) -> str:
+    """An id, or the name of a profile: a string or a number."""
+    value = fields[key]
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        raise WorkloadError(f"{spot}/{key}: {shown(value)} is not a string nor a number")
+    return str(value)
+
+
+def _seconds(fields: Mapping[str, Any], key: str, spot: str) -> float:
+    value = fields[key]
+    if isinstance(value, int | float) and -LARGEST < value < 0:
+        return float(value)  # told by `checked_job`
+    try:
+        return check_number(key, value)
+    except FieldError as error:
+        raise WorkloadError(f"{spot}/{key}: {error.problem}: give it in seconds") from None
 
 
 def write_batsim(

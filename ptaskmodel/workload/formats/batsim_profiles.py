@@ -24,9 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.files import read_text
+from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
+from ptaskmodel.workload.formats.json_document import token
+from ptaskmodel.workload.order import in_order
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Work
 
 Fields = Mapping[str, Any]
@@ -34,74 +37,80 @@ SPREAD = ("DefinedAmountsSpreadUniformly", "defined_amount_spread_uniformly")
 EACH = ("DefinedAmountsUsedForEachValue", "defined_amount_used_for_each_value")
 
 
-class ProfileReader:
-    """Profiles of one file, each read once, sequences after the profiles that they name."""
+def read_profiles(profiles: Fields, where: str, directory: Path) -> dict[str, Work]:
+    """The works of the profiles of a file, by name, in its order.
 
-    def __init__(self, profiles: Fields, where: str, directory: Path) -> None:
-        self.profiles = profiles
-        self.where = where
-        self.directory = directory
-        self.works: dict[str, Work] = {}
+    where: the file, for messages. directory: where the files that profiles name are. Raises
+    WorkloadError with the JSON pointer of what is wrong.
+    """
+    stages = {
+        name: _stage_names(fields, f"{where}: /profiles/{token(name)}", profiles)
+        for name, fields in profiles.items()
+    }
+    order, circle = in_order(stages)
+    if circle:
+        # Each is a stage of the next; the first of the file is told first.
+        circle.reverse()
+        first = min(range(len(circle)), key=lambda k: list(profiles).index(circle[k]))
+        names = [token(name) for name in [*circle[first:], *circle[:first]]]
+        shown_names = [*names[:4], *(["..."] if len(names) > 4 else []), names[0]]
+        raise WorkloadError(
+            f"{where}: /profiles/{names[0]}/seq: the sequence contains itself "
+            f"({' -> '.join(shown_names)}): break the cycle"
+        )
+    works: dict[str, Work] = {}
+    for name in order:
+        spot = f"{where}: /profiles/{token(name)}"
+        try:
+            if stages[name]:
+                parts = tuple(works[stage] for stage in stages[name])
+                works[name] = SequenceWork(parts, _repeat(profiles[name]))
+            else:
+                works[name] = READERS[profiles[name]["type"]](profiles[name], spot, directory)
+        except FieldError as error:
+            raise WorkloadError(f"{spot}: {error}") from None
+    return {name: works[name] for name in profiles}
 
-    def work(self, name: str, path: tuple[str, ...] = ()) -> Work:
-        """The work of the profile ``name``; ``path`` are the sequences being read around it."""
-        if name in self.works:
-            return self.works[name]
-        if name in path:
-            cycle = " -> ".join((*path[path.index(name) :], name))
+
+def _stage_names(fields: Any, spot: str, profiles: Fields) -> list[str]:
+    """The profiles that a sequence is made of; none of any other profile."""
+    if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
+        raise WorkloadError(f"{spot}: a profile is an object with a 'type': add it")
+    kind = fields["type"]
+    if kind not in SEQUENCES:
+        if kind not in READERS:
             raise WorkloadError(
-                f"{self.where}: /profiles/{path[0]}/seq: the sequence contains itself ({cycle}): "
-                "break the cycle"
-            )
-        spot = f"{self.where}: /profiles/{name}"
-        fields = self.profiles[name]
-        if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
-            raise WorkloadError(f"{spot}: a profile is an object with a 'type': add it")
-        kind = fields["type"]
-        if kind in SEQUENCES:
-            work: Work = self._sequence(fields, spot, (*path, name))
-        elif kind in READERS:
-            try:
-                work = READERS[kind](fields, spot, self.directory)
-            except FieldError as error:
-                raise WorkloadError(f"{spot}: {error}") from None
-        else:
-            raise WorkloadError(
-                f"{spot}: profile type '{kind}' is unknown: use one of "
+                f"{spot}: profile type {shown(kind)} is unknown: use one of "
                 f"{', '.join(sorted({*READERS, *SEQUENCES}))}"
             )
-        self.works[name] = work
-        return work
+        return []
+    repeat = _repeat(fields)
+    if type(repeat) is not int or repeat < 1:
+        raise WorkloadError(f"{spot}/repeat: {shown(repeat)} is not a whole number of 1 or more")
+    names = fields.get("seq")
+    if not isinstance(names, list) or not names:
+        raise WorkloadError(f"{spot}/seq: a sequence names one profile or more: fill it")
+    for k, name in enumerate(names):
+        if not isinstance(name, str) or name not in profiles:
+            raise WorkloadError(
+                f"{spot}/seq/{k}: there is no profile {shown(name)}: define it under /profiles"
+            )
+    return names
 
-    def _sequence(self, fields: Fields, spot: str, path: tuple[str, ...]) -> SequenceWork:
-        repeat = fields.get("repeat", fields.get("nb", 1))
-        if not isinstance(repeat, int) or isinstance(repeat, bool) or repeat < 1:
-            raise WorkloadError(f"{spot}/repeat: {repeat!r} is not a whole number of 1 or more")
-        names = fields.get("seq")
-        if not isinstance(names, list) or not names:
-            raise WorkloadError(f"{spot}/seq: a sequence names one profile or more: fill it")
-        for k, name in enumerate(names):
-            if name not in self.profiles:
-                raise WorkloadError(
-                    f"{spot}/seq/{k}: there is no profile '{name}': define it under /profiles"
-                )
-        stages = tuple(self.work(name, path) for name in names)
-        try:
-            return SequenceWork(stages, repeat)
-        except WorkloadError as error:
-            raise WorkloadError(f"{spot}: {error}") from None
+
+def _repeat(fields: Fields) -> Any:
+    return fields.get("repeat", fields.get("nb", 1))
 
 
 def amount(fields: Fields, key: str, spot: str, default: float | None = None) -> float:
-    """A number of 0 or more; without a default it must be there."""
+    """An amount, 0 or in the range of `check_number`; without a default it must be there."""
     value = fields.get(key, default)
     if value is None:
         raise WorkloadError(f"{spot}: '{key}' is missing: add it")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise WorkloadError(f"{spot}/{key}: {value!r} is not a number")
-    if not (0 <= value < math.inf):
-        raise WorkloadError(f"{spot}/{key}: {value:g} must be finite and 0 or more")
-    return float(value)
+    try:
+        return check_number(key, value)
+    except FieldError as error:
+        raise WorkloadError(f"{spot}/{key}: {error.problem}") from None
 
 
 def _amounts(fields: Fields, key: str, spot: str) -> np.ndarray | None:
@@ -111,16 +120,14 @@ def _amounts(fields: Fields, key: str, spot: str) -> np.ndarray | None:
         return None
     if not isinstance(values, list):
         raise WorkloadError(f"{spot}/{key}: it must be a list of numbers")
-    for k, value in enumerate(values):
-        amount({str(k): value}, str(k), f"{spot}/{key}")
-    return np.array(values, dtype=np.float64)
+    return np.array([amount({str(k): v}, str(k), f"{spot}/{key}") for k, v in enumerate(values)])
 
 
 def _text(fields: Fields, keys: tuple[str, ...], spot: str, default: str | None = None) -> str:
     for key in keys:
         if key in fields:
             if not isinstance(fields[key], str):
-                raise WorkloadError(f"{spot}/{key}: {fields[key]!r} is not a string")
+                raise WorkloadError(f"{spot}/{key}: {shown(fields[key])} is not a string")
             return str(fields[key])
     if default is None:
         raise WorkloadError(f"{spot}: '{keys[0]}' is missing: add it")
@@ -129,9 +136,9 @@ def _text(fields: Fields, keys: tuple[str, ...], spot: str, default: str | None 
 
 def _is_spread(fields: Fields, spot: str) -> bool:
     strategy = fields.get("generation_strategy", EACH[0])
-    if strategy not in SPREAD + EACH:
+    if not isinstance(strategy, str) or strategy not in SPREAD + EACH:
         raise WorkloadError(
-            f"{spot}/generation_strategy: {strategy!r} is unknown: use {EACH[0]} or {SPREAD[0]}"
+            f"{spot}/generation_strategy: {shown(strategy)} is unknown: use {EACH[0]} or {SPREAD[0]}"
         )
     return strategy in SPREAD
 
@@ -178,7 +185,7 @@ def _read_storage(fields: Fields, spot: str, directory: Path) -> Work:
         direction = fields["direction"]
         if direction not in ("to_storage", "from_storage"):
             raise WorkloadError(
-                f"{spot}/direction: {direction!r} is neither 'to_storage' nor 'from_storage'"
+                f"{spot}/direction: {shown(direction)} is neither 'to_storage' nor 'from_storage'"
             )
         read, write = (0.0, size) if direction == "to_storage" else (size, 0.0)
         return StorageWork(read, write, storage)
@@ -209,9 +216,9 @@ def _read_usage(fields: Fields, spot: str, directory: Path) -> Work:
 def _lines(path: Path, spot: str) -> list[str]:
     """The lines of a trace that are not blank."""
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"{spot}: cannot read the trace {path}: {error}") from None
+        text = read_text(path, error=WorkloadError)
+    except WorkloadError as error:
+        raise WorkloadError(f"{spot}: cannot read the trace {error}") from None
     return [line for line in text.splitlines() if line.strip()]
 
 
@@ -223,11 +230,14 @@ def _phase(line: str, path: Path, number: int) -> tuple[float, float]:
             raise ValueError
         usage, flops = float(words[2]), float(words[3])
     except ValueError:
-        raise WorkloadError(
-            f"{path}:{number}: '{line.strip()}' is not 'rank m_usage usage flops'"
-        ) from None
-    if not (0 <= usage <= 1 and 0 <= flops < math.inf):
-        raise WorkloadError(f"{path}:{number}: usage must be in [0, 1] and flops 0 or more")
+        problem = f"{shown(line.strip())} is not 'rank m_usage usage flops'"
+        raise WorkloadError(f"{path}:{number}: {problem}") from None
+    try:
+        if not 0 <= check_number("usage", usage) <= 1:
+            raise FieldError("usage", f"{usage:g} is more than 1")
+        check_number("flops", flops)
+    except FieldError as error:
+        raise WorkloadError(f"{path}:{number}: {error}") from None
     return usage, flops
 
 
@@ -238,7 +248,7 @@ def _read_replay(fields: Fields, spot: str, directory: Path) -> Work:
     if kind in ("SMPI", "smpi"):
         return _read_smpi(fields, spot, directory)
     raise WorkloadError(
-        f"{spot}/trace_type: '{kind}' is unknown: use FractionalComputation (SMPI: not yet)"
+        f"{spot}/trace_type: {shown(kind)} is unknown: use FractionalComputation (SMPI: not yet)"
     )
 
 
@@ -335,33 +345,49 @@ def profile_fields(name: str, work: Work, version: int) -> dict[str, dict[str, A
             f"profile '{name}': a {type(work).__name__} cannot be written to a Batsim workload: "
             "keep its original file"
         )
-    fields: dict[str, Any] = {"type": names[type(work)]}
-    profiles = {name: fields}
-    if isinstance(work, DelayWork):
-        fields["delay"] = work.delay_s
-    elif isinstance(work, ParallelWork):
-        matrix = np.zeros((work.ranks, work.ranks))
-        matrix[work.flow_from, work.flow_to] = work.flow_bytes
-        fields |= {"cpu": work.flops.tolist(), "com": matrix.ravel().tolist()}
-    elif isinstance(work, HomogeneousWork):
-        fields |= {"cpu": work.flops, "com": work.bytes}
-    elif isinstance(work, SpreadWork):
-        fields |= {"cpu": work.flops, "com": work.bytes} | _spread_strategy(name, work, version)
-    elif isinstance(work, StorageWork):
-        fields |= {"bytes_to_read": work.read_bytes, "bytes_to_write": work.write_bytes}
-        fields["storage"] = work.storage
-        if work.total:
-            if version != 5:
-                raise WorkloadError(f"profile '{name}': only version 5 shares bytes: write that")
-            fields["generation_strategy"] = SPREAD[0]
-    elif isinstance(work, StagingWork):
-        fields |= {"nb_bytes": work.bytes, "from": work.source, "to": work.destination}
-    elif isinstance(work, SequenceWork):
-        stages = [f"{name}/{k}" for k in range(len(work.stages))]
-        fields |= {"repeat": work.repeat, "seq": stages}
-        for stage, part in zip(stages, work.stages, strict=True):
+    profiles = {name: {"type": names[type(work)]} | WRITERS[type(work)](name, work, version)}
+    if isinstance(work, SequenceWork):
+        for stage, part in zip(profiles[name]["seq"], work.stages, strict=True):
             profiles |= profile_fields(stage, part, version)
     return profiles
+
+
+def _write_parallel(name: str, work: ParallelWork, version: int) -> dict[str, Any]:
+    matrix = np.zeros((work.ranks, work.ranks))
+    matrix[work.flow_from, work.flow_to] = work.flow_bytes
+    return {"cpu": work.flops.tolist(), "com": matrix.ravel().tolist()}
+
+
+def _write_spread(name: str, work: SpreadWork, version: int) -> dict[str, Any]:
+    return {"cpu": work.flops, "com": work.bytes} | _spread_strategy(name, work, version)
+
+
+def _write_storage(name: str, work: StorageWork, version: int) -> dict[str, Any]:
+    fields = {"bytes_to_read": work.read_bytes, "bytes_to_write": work.write_bytes}
+    more: dict[str, Any] = {"storage": work.storage}
+    if work.total:
+        if version != 5:
+            raise WorkloadError(f"profile '{name}': only version 5 shares bytes: write that")
+        more["generation_strategy"] = SPREAD[0]
+    return fields | more
+
+
+WRITERS: Mapping[type, Callable[[str, Any, int], dict[str, Any]]] = {
+    DelayWork: lambda name, work, version: {"delay": work.delay_s},
+    ParallelWork: _write_parallel,
+    HomogeneousWork: lambda name, work, version: {"cpu": work.flops, "com": work.bytes},
+    SpreadWork: _write_spread,
+    StorageWork: _write_storage,
+    StagingWork: lambda name, work, version: {
+        "nb_bytes": work.bytes,
+        "from": work.source,
+        "to": work.destination,
+    },
+    SequenceWork: lambda name, work, version: {
+        "repeat": work.repeat,
+        "seq": [f"{name}/{k}" for k in range(len(work.stages))],
+    },
+}
 
 
 def _spread_strategy(name: str, work: SpreadWork, version: int) -> dict[str, str]:

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text
-
-SHOWN = 60
 
 
 class _Repeated(dict):
@@ -85,15 +83,3 @@ def token(key: str) -> str:
     """A key as a part of a JSON pointer (RFC 6901), on one line."""
     escaped = key.replace("~", "~0").replace("/", "~1")
     return escaped if escaped.isprintable() else ascii(escaped)[1:-1]
-
-
-def shown(value: Any) -> str:
-    """A value for a message: on one line and short."""
-    if isinstance(value, list):
-        return "a list"
-    if isinstance(value, dict):
-        return "an object"
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 4]}...{text[-1]}"

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import SHOWN, WorkloadError, shown
 from ptaskmodel.workload.amounts import FieldError, FloatArray
-from ptaskmodel.workload.formats.json_document import SHOWN, shown, token
+from ptaskmodel.workload.formats.json_document import token
 
 _NUMBERS = {int, float}
 

@@ -14,8 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.errors import WorkloadError
-from ptaskmodel.files import read_bytes, write_bytes
+from ptaskmodel.errors import WorkloadError, cut
+from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
 from ptaskmodel.workload.works import DelayWork
 
@@ -43,6 +45,7 @@ COLUMN = {name: k for k, name in enumerate(FIELDS)}
 CANCELLED = 5
 PARTIAL = (2, 3, 4)
 LINES_AT_ONCE = 50_000
+LARGEST = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,12 +76,36 @@ class SwfLog:
         return self.header_number("MaxProcs") or self.header_number("MaxNodes")
 
 
+def looks_like(start: bytes) -> bool:
+    """Whether a file that begins so may be a log."""
+    return start[:1] in b";-0123456789"
+
+
+def read(path: str | os.PathLike[str], cleaning: Cleaning) -> Workload:
+    """As every format of jobs (see `table`)."""
+    return workload_from_swf(
+        read_swf(path),
+        processors_per_host=cleaning.processors_per_host,
+        zero_run_time_s=cleaning.zero_run_time_s,
+        max_hosts=cleaning.max_hosts,
+        walltimes=cleaning.walltimes,
+    )
+
+
+def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
+    """As every format of jobs (see `table`)."""
+    write_swf(swf_from_workload(workload), path)
+
+
 def read_swf(path: str | os.PathLike[str]) -> SwfLog:
     """Read an SWF log (also gzipped): every header line and all 18 fields of every job.
 
     Raises WorkloadError with file and line for a line that has not 18 numbers.
     """
+    where = shown_path(path)
     text = read_bytes(path, error=WorkloadError).decode("utf-8", errors="surrogateescape")
+    if not text.strip():
+        raise WorkloadError(f"{where}: is empty; give a log")
     header, lines, numbers = [], [], []
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
@@ -88,8 +115,8 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
         elif stripped:
             lines.append(stripped)
             numbers.append(number)
-    rows = _parsed(lines, numbers, str(path))
-    return SwfLog(tuple(header), rows, str(path))
+    rows = _parsed(lines, numbers, where)
+    return SwfLog(tuple(header), rows, where)
 
 
 def _parsed(lines: Sequence[str], numbers: Sequence[int], where: str) -> NDArray[np.float64]:
@@ -112,11 +139,15 @@ def _parsed_part(lines: Sequence[str], numbers: Sequence[int], where: str) -> ND
         try:
             row[:] = map(float, row)  # type: ignore[arg-type]
         except ValueError as error:
-            raise WorkloadError(f"{where}:{number}: {error}: give a number") from None
+            raise WorkloadError(
+                f"{where}:{number}: {cut(str(error), 100)}: give a number"
+            ) from None
     rows = np.array(words, dtype=np.float64).reshape(len(words), len(FIELDS))
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    bad = np.flatnonzero(~(np.abs(rows) <= LARGEST).all(axis=1))
     if len(bad):
-        raise WorkloadError(f"{where}:{numbers[bad[0]]}: a value is not finite: correct it")
+        raise WorkloadError(
+            f"{where}:{numbers[bad[0]]}: a value is not finite or beyond {LARGEST:g}: correct it"
+        )
     return rows
 
 
@@ -196,7 +227,7 @@ def workload_from_swf(
             raise WorkloadError(f"{log.origin}: job {number:g} is there twice: renumber the jobs")
         seen.add(number)
         if run_time not in works:
-            works[run_time] = (f"delay_{run_time:.12g}", DelayWork(run_time))
+            works[run_time] = (f"delay_{run_time:.12g}", _delay(run_time, number, log.origin))
         profile, work = works[run_time]
         walltime = requested[k] if walltimes and requested[k] > 0 else None
         jobs.append(Job(f"{number:g}", submit, hosts[k], profile, work, walltime))
@@ -209,6 +240,13 @@ def workload_from_swf(
         origin=log.origin,
         notes=notes,
     )
+
+
+def _delay(run_time_s: float, number: float, origin: str) -> DelayWork:
+    try:
+        return DelayWork(run_time_s)
+    except FieldError as error:
+        raise WorkloadError(f"{origin}: job {number:g}: run time: {error.problem}") from None
 
 
 def swf_from_workload(workload: Workload) -> SwfLog:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ptaskmodel.errors import shown
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.formats.array_files import ArrayFiles
 from ptaskmodel.workload.formats.host_names import expand
-from ptaskmodel.workload.formats.json_document import read_json, shown
+from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.json_fields import Fields
 from ptaskmodel.workload.formats.tasks_json_profiles import (
     AMOUNT_FIELDS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.amounts import (
     FieldError,
     FloatArray,
@@ -19,7 +19,7 @@ from ptaskmodel.workload.amounts import (
     flows_of_matrix,
 )
 from ptaskmodel.workload.formats.array_files import ArrayFiles
-from ptaskmodel.workload.formats.json_document import shown, token
+from ptaskmodel.workload.formats.json_document import token
 from ptaskmodel.workload.formats.json_fields import Fields, close_match
 from ptaskmodel.workload.works import (
     MAX_DEPTH,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import Work
 
@@ -22,6 +23,21 @@ class JobKind:
     num_hosts: int
     walltime_s: float | None = None
     weight: float = 1.0
+
+
+def kinds_of(workload: Workload) -> list[JobKind]:
+    """The kinds of jobs that a workload shows: each of its jobs is one.
+
+    Its field ``weight`` (1 by default) says how often the kind comes. Raises WorkloadError.
+    """
+    kinds = []
+    for job in workload.jobs:
+        try:
+            weight = check_number("weight", job.extra.get("weight", 1.0))
+        except FieldError as error:
+            raise WorkloadError(f"{workload.origin}: job {shown(job.id)}: {error}") from None
+        kinds.append(JobKind(job.profile, job.work, job.num_hosts, job.walltime_s, weight))
+    return kinds
 
 
 def weibull(

@@ -188,7 +188,10 @@ BAD = {
     "unknown type": ({"profiles": {"p": {"type": "magic"}}}, "type 'magic' is unknown"),
     "no delay": ({"profiles": {"p": {"type": "delay"}}}, "'delay' is missing"),
     "negative delay": ({"profiles": {"p": {"type": "delay", "delay": -1}}}, "/p/delay: -1"),
-    "too much": ({"profiles": {"p": {"type": "parallel_homogeneous", "cpu": 1e200}}}, "/p: flops"),
+    "too much": (
+        {"profiles": {"p": {"type": "parallel_homogeneous", "cpu": 1e200}}},
+        "/p/cpu: 1e+200",
+    ),
     "cyclic": (
         {
             "profiles": {

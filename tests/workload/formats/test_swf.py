@@ -16,7 +16,8 @@ from ptaskmodel.workload.formats.swf import (
     workload_from_swf,
     write_swf,
 )
-from ptaskmodel.workload.reading import Cleaning, is_swf, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.transforms.windows import (
     cut_swf,
     cut_workload,
@@ -131,10 +132,10 @@ def test_jobs_numbered_alike_are_refused(tmp_path):
 def test_the_format_is_told_by_name_then_by_content(tmp_path, log_file):
     odd = tmp_path / "log.txt"
     odd.write_text(LOG)
-    assert is_swf(odd)
-    assert is_swf(log_file)
+    assert format_of(odd) == "swf"
+    assert format_of(log_file) == "swf"
     odd.write_text('\n {"jobs": [], "profiles": {}}')
-    assert not is_swf(odd)
+    assert format_of(odd) == "batsim"
     assert len(read_workload(log_file, Cleaning(max_hosts=8)).jobs) == 3
 
 

@@ -1,0 +1,53 @@
+"""The formats of files that say what runs: a new one is a module of its own and an entry here.
+
+The module of a format of jobs has three functions:
+
+- ``looks_like(start: bytes) -> bool``: whether a file that begins so may be one (for files whose
+  name does not tell);
+- ``read(path, cleaning: Cleaning) -> Workload``; raises WorkloadError with file and place;
+- ``write(workload, path, options: Writing) -> None``, whole or not at all (see `files`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+JOBS, TASKS = "jobs", "tasks"
+
+
+class Format(NamedTuple):
+    """module: its dotted name. suffixes: how names of such files end (before .gz). holds: what."""
+
+    module: str
+    suffixes: tuple[str, ...]
+    holds: str = JOBS
+
+
+FORMATS: dict[str, Format] = {
+    "batsim": Format("ptaskmodel.workload.formats.batsim", (".json",)),
+    "swf": Format("ptaskmodel.workload.formats.swf", (".swf",)),
+    "tasks": Format("ptaskmodel.workload.formats.tasks_json", (".json",), TASKS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """How a log becomes a workload; see `swf.workload_from_swf`. Other formats say it all."""
+
+    processors_per_host: int = 1
+    zero_run_time_s: float | None = 1.0
+    max_hosts: int | None = None
+    walltimes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How a workload is written. batsim_version: 2 to 5, of Batsim's format."""
+
+    batsim_version: int = 5
+
+
+def formats_of(holds: str) -> tuple[str, ...]:
+    """The names of the formats of jobs, or of tasks."""
+    return tuple(name for name, format_ in FORMATS.items() if format_.holds == holds)
