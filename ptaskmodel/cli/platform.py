@@ -46,7 +46,8 @@ def routes(
 ) -> None:
     """The route between every two hosts, as CSV: src,dst,latency_s,links.
 
-    Links are separated by one space. Pairs without a route have an empty latency.
+    Links are separated by one space; a name with blanks is quoted as in a shell. Pairs without a
+    route have an empty latency.
     """
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.checks import sample_pairs

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from ptaskmodel.errors import RouteError
 from ptaskmodel.files import whole_file
+from ptaskmodel.names import join_names
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
@@ -38,5 +39,5 @@ def write_routes(
             missing += 1
             writer.writerow((*names, "", ""))
         else:
-            writer.writerow((*names, repr(route.latency_s), " ".join(route.links)))
+            writer.writerow((*names, repr(route.latency_s), join_names(route.links)))
     return missing

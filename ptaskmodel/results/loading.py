@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.names import split_names
 from ptaskmodel.results.output import SUMMARY
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _tasks(place: Path) -> Iterator[ShownTask]:
             _number(row["start_time"]),
             _number(row["finish_time"]),
             row["final_state"],
-            tuple(row["hosts"].split()),
+            split_names(row["hosts"]),
             _number(row.get("slowdown")),
         )
 

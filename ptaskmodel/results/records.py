@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.files import digest, write_json
+from ptaskmodel.names import join_names
 from ptaskmodel.results.output import FORMAT, SUMMARY
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def write_tasks_csv(
             record.finish_time,
             record.execution_time,
             record.final_state,
-            " ".join(record.hosts),
+            join_names(record.hosts),
         )
         writer.writerow(row if alone_s is None else (*row, *_slowdown(record, alone_s[k])))
 

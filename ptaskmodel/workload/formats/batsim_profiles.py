@@ -29,6 +29,7 @@ from ptaskmodel.files import read_text
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.json_document import token
+from ptaskmodel.workload.length import warn_if_long
 from ptaskmodel.workload.order import in_order
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Work
 
@@ -65,6 +66,7 @@ def read_profiles(profiles: Fields, where: str, directory: Path) -> dict[str, Wo
             if stages[name]:
                 parts = tuple(works[stage] for stage in stages[name])
                 works[name] = SequenceWork(parts, _repeat(profiles[name]))
+                warn_if_long(works[name], spot)
             else:
                 works[name] = READERS[profiles[name]["type"]](profiles[name], spot, directory)
         except FieldError as error:

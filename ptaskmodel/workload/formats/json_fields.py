@@ -24,7 +24,11 @@ class Fields:
 
     def fail(self, pointer: str, problem: str) -> NoReturn:
         """Raise the WorkloadError of a place in the file."""
-        raise WorkloadError(f"{self._name}: {pointer or 'top level'}: {problem}")
+        raise WorkloadError(f"{self.place(pointer)}: {problem}")
+
+    def place(self, pointer: str) -> str:
+        """A place in the file, for a message."""
+        return f"{self._name}: {pointer or 'top level'}"
 
     def fail_in(self, pointer: str, error: FieldError, names: dict[str, str]) -> NoReturn:
         """Raise a FieldError again, its field being ``names[field]`` below ``pointer``."""

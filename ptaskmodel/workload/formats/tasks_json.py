@@ -72,6 +72,8 @@ class _TasksReader:
 
     def read(self, document: Any) -> list[Task]:
         fail = self._fields.fail
+        if type(document) is dict and "jobs" in document and "tasks" not in document:
+            fail("", "this is a Batsim workload; run it by `ptaskmodel batch`")
         fields = ("profiles", "tasks", "description", "$schema")
         self._fields.object_of(document, "", fields, "a tasks file")
         for name in ("description", "$schema"):
@@ -94,7 +96,7 @@ class _TasksReader:
             fields.fail(pointer, "has no id; give each task its own")
         name = self._id(entry["id"], f"{pointer}/id")
         hosts = self._host_list(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
-        profile, profile_name = self._work_source(entry, pointer)
+        profile, profile_name = self._work_source(entry, pointer, len(hosts))
         if profile.needs_hosts and not hosts:
             fields.fail(f"{pointer}/hosts", "is missing; give the hosts that the task runs on")
         self._check_size(profile, len(hosts), entry, pointer)
@@ -125,7 +127,9 @@ class _TasksReader:
             return str(self._fields.whole(value, pointer))
         return self._fields.text(value, pointer, "a string or a whole number")
 
-    def _work_source(self, entry: dict[str, Any], pointer: str) -> tuple[Profile, str | None]:
+    def _work_source(
+        self, entry: dict[str, Any], pointer: str, ranks: int
+    ) -> tuple[Profile, str | None]:
         """The profile of a task, its own if it carries its work, and the name of the former."""
         fields = self._fields
         inline = [key for key in WORK_FIELDS if key in entry]
@@ -137,7 +141,7 @@ class _TasksReader:
                     fields.fail(f"{pointer}/delay", f"is given besides {inline[0]}; give one")
                 return self._profile_reader.delay(entry, pointer), None
             amounts = {key: entry[key] for key in AMOUNT_FIELDS if key in entry}
-            return self._profile_reader.inline(amounts, pointer), None
+            return self._profile_reader.inline(amounts, pointer, ranks), None
         if inline:
             fields.fail(f"{pointer}/{inline[0]}", "is given besides profile; give one of the two")
         name = fields.text(entry["profile"], f"{pointer}/profile", "the name of a profile")

@@ -18,9 +18,11 @@ from ptaskmodel.workload.amounts import (
     flows_of_list,
     flows_of_matrix,
 )
-from ptaskmodel.workload.formats.array_files import ArrayFiles
+from ptaskmodel.workload.formats.array_files import MAX_VALUES, ArrayFiles
 from ptaskmodel.workload.formats.json_document import token
 from ptaskmodel.workload.formats.json_fields import Fields, close_match
+from ptaskmodel.workload.length import warn_if_long
+from ptaskmodel.workload.order import in_order
 from ptaskmodel.workload.works import (
     MAX_DEPTH,
     DelayWork,
@@ -108,9 +110,9 @@ class ProfileReader:
             self._fields.fail(f"{pointer}/type", unknown(name, _KINDS))
         return _KINDS[name]
 
-    def inline(self, entry: dict[str, Any], pointer: str) -> Profile:
-        """The same amounts as of `parallel`, of a task that carries them itself."""
-        cpu, com, flows = self._all_amounts(entry, pointer)
+    def inline(self, entry: dict[str, Any], pointer: str, ranks: int) -> Profile:
+        """The same amounts as of `parallel`, of a task that carries them itself on its hosts."""
+        cpu, com, flows = self._all_amounts(entry, pointer, ranks)
 
         def build(ranks: int) -> Work:
             try:
@@ -146,12 +148,20 @@ class ProfileReader:
             self._fields.fail_in(pointer, error, _JSON_NAMES)
         return Profile(lambda count: ParallelWork(flops_of(count, cpu), *laid), at_least=at_least)
 
-    def _all_amounts(self, entry: dict[str, Any], pointer: str) -> list[FloatArray | None]:
+    def _all_amounts(
+        self, entry: dict[str, Any], pointer: str, ranks: int | None = None
+    ) -> list[FloatArray | None]:
+        """cpu, com and flows; no more of each than ``ranks`` (or those of cpu) can need."""
         if not any(key in entry for key in AMOUNT_FIELDS):
             self._fields.fail(pointer, "has no work; give cpu, com or flows")
         if "com" in entry and "flows" in entry:
             self._fields.fail(f"{pointer}/flows", "is given besides com; give one of the two")
-        return [self._amounts(entry, key, pointer) for key in AMOUNT_FIELDS]
+        cpu = self._amounts(entry, "cpu", pointer, MAX_VALUES if ranks is None else ranks)
+        if ranks is None and cpu is not None and cpu.ndim == 1:
+            ranks = len(cpu)
+        pairs = MAX_VALUES if ranks is None else ranks**2
+        com = self._amounts(entry, "com", pointer, min(pairs, MAX_VALUES))
+        return [cpu, com, self._amounts(entry, "flows", pointer, min(3 * pairs, MAX_VALUES))]
 
     def _side(self, com: FloatArray, pointer: str) -> int:
         """n of a matrix of n x n values, flat or not."""
@@ -161,7 +171,9 @@ class ProfileReader:
             self._fields.fail(pointer, f"has {size} values; give n x n")
         return side
 
-    def _amounts(self, entry: dict[str, Any], key: str, pointer: str) -> FloatArray | None:
+    def _amounts(
+        self, entry: dict[str, Any], key: str, pointer: str, most: int
+    ) -> FloatArray | None:
         """A field of numbers as an array (0-d for one number), its entries unchecked."""
         if key not in entry:
             return None
@@ -170,7 +182,7 @@ class ProfileReader:
         if type(value) is list:
             return fields.numbers(value, pointer)
         if type(value) is dict:
-            return self._from_file(value, pointer)
+            return self._from_file(value, pointer, most)
         if key != "cpu":
             hint = "n x n bytes, row = sender" if key == "com" else "[from, to, bytes] triples"
             problem = f"is {shown(value)}; give a list ({hint}) or a reference to an .npz file"
@@ -180,7 +192,7 @@ class ProfileReader:
         except FieldError as error:
             fields.fail(pointer, error.problem)
 
-    def _from_file(self, value: dict[str, Any], pointer: str) -> FloatArray:
+    def _from_file(self, value: dict[str, Any], pointer: str, most: int) -> FloatArray:
         """The array of a reference {"npz": file, "key": name}."""
         fields = self._fields
         fields.object_of(value, pointer, ("npz", "key"), "a reference to an .npz file")
@@ -189,7 +201,7 @@ class ProfileReader:
                 fields.fail(pointer, f"has no {key}; give the npz file and the key of the array")
             fields.text(value[key], f"{pointer}/{key}", "a string")
         try:
-            return self._arrays.read(value["npz"], value["key"])
+            return self._arrays.read(value["npz"], value["key"], most)
         except WorkloadError as error:
             fields.fail(pointer, str(error))
 
@@ -249,9 +261,11 @@ class ProfileReader:
 
         def build(ranks: int) -> Work:
             try:
-                return SequenceWork(tuple(stage.work(ranks) for stage in stages), repeat)
+                work = SequenceWork(tuple(stage.work(ranks) for stage in stages), repeat)
             except FieldError as error:
                 fields.fail_in(pointer, error, _JSON_NAMES)
+            warn_if_long(work, fields.place(pointer))
+            return work
 
         profile = Profile(
             build,
@@ -278,33 +292,20 @@ class ProfileReader:
 
     def _in_order(self, composed: dict[str, list[str]]) -> list[str]:
         """The composed profiles, each after those that it is made of."""
+        order, circle = in_order(composed)
+        if circle:
+            k = max(range(len(circle)), key=lambda k: list(composed).index(circle[k]))
+            where = f"/profiles/{token(circle[k])}/seq"
+            self._fields.fail(
+                where, f"contains {shown(circle[k - 1])}, which contains it; remove one"
+            )
         depth: dict[str, int] = {}
-        for start in composed:
-            if start in depth:
-                continue
-            opened = {start: 1}
-            stack = [(start, iter(composed[start]))]
-            while stack:
-                name, parts = stack[-1]
+        for name in order:
+            depth[name] = 1 + max((depth[part] for part in composed.get(name, ())), default=-1)
+            if depth[name] > MAX_DEPTH:
                 where = f"/profiles/{token(name)}/seq"
-                for part in parts:
-                    if part in opened:
-                        problem = f"contains {shown(part)}, which contains it; remove one"
-                        self._fields.fail(where, problem)
-                    if part in composed and part not in depth:
-                        opened[part] = 1
-                        stack.append((part, iter(composed[part])))
-                        break
-                    opened[name] = max(opened[name], 1 + depth.get(part, 0))
-                else:
-                    stack.pop()
-                    depth[name] = opened.pop(name)
-                    if stack:
-                        outer = stack[-1][0]
-                        opened[outer] = max(opened[outer], 1 + depth[name])
-                if len(stack) > MAX_DEPTH or depth.get(name, 0) > MAX_DEPTH:
-                    self._fields.fail(where, f"is nested more than {MAX_DEPTH} deep; flatten it")
-        return list(depth)
+                self._fields.fail(where, f"is nested more than {MAX_DEPTH} deep; flatten it")
+        return [name for name in order if name in composed]
 
 
 def unknown(name: str, known: Collection[str]) -> str:
