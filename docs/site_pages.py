@@ -18,6 +18,7 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 # What is documented besides the names of `ptaskmodel` itself.
 _MORE = {
     "ptaskmodel.bridges.simpy_bridge": ("SimPy", ["SimPyBridge", "TaskNotCompletedError"]),
+    "ptaskmodel.platform.build": ("Building platforms", ["PlatformBuild"]),
     "ptaskmodel.sharing": (
         "Sharing",
         [

@@ -16,6 +16,7 @@ NAMES = {
         "SimulationError",
         "WorkloadError",
     ),
+    "ptaskmodel.platform.model": ("AvailabilityTrace",),
     "ptaskmodel.platform.platform": ("Platform",),
     "ptaskmodel.platform.reader.loading": ("load_platform",),
     "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),
