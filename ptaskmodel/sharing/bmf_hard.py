@@ -26,17 +26,18 @@ import numpy as np
 from ptaskmodel.jit import jit
 from ptaskmodel.sharing.allocation import Allocation
 from ptaskmodel.sharing.arrays import Answer, Settings, System
-from ptaskmodel.sharing.bmf_core import (
+from ptaskmodel.sharing.bmf_core import scratch_sizes
+from ptaskmodel.sharing.bmf_exact import exact_levels
+from ptaskmodel.sharing.bmf_levels import (
     FILL_NEVER,
     carve_seats,
     climb,
     fill,
     list_seats,
-    scratch_sizes,
+    number_seats,
     sit,
     solve_levels,
 )
-from ptaskmodel.sharing.bmf_exact import exact_levels
 from ptaskmodel.sharing.bmf_path import FAILED, Road, follow
 from ptaskmodel.sharing.bmf_presolve import carve_core, gather, presolve, scale
 from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
@@ -70,7 +71,7 @@ class _Core:
         self.rates, self.limits = answer.rate, answer.limit
         reals, integers = scratch_sizes(n, m, z)
         c, rest, others = carve_core(n, m, z, np.empty(reals), np.empty(integers, np.int64))
-        self.lists = carve_seats(n, m, z, rest, others)
+        self.seats = carve_seats(m, z, rest, others)
         live = presolve(gather(system, answer, c), system, answer, c)
         self.n, self.m = live, scale(live, system.weight, c)
         z = c.row[live]
@@ -92,7 +93,7 @@ class _Core:
 
     def check(self) -> bool:
         """Whether the levels solve the system; the best are kept."""
-        residual = sit(self.n, self.m, self.core)
+        residual, _, _ = sit(self.n, self.m, self.settings.aim, self.core)
         if residual < self.best:
             self.best = residual
             self.best_levels = self.core.levels.copy()
@@ -100,14 +101,15 @@ class _Core:
 
     def newton(self) -> bool:
         """Newton steps from the levels; whether these then solve the system."""
-        climb(self.n, self.m, FILL_NEVER, self.settings.aim, self.core, self.lists)
+        climb(self.n, self.m, FILL_NEVER, self.settings.aim, self.core, self.seats)
         return self.check()
 
     def solve_seats(self) -> bool:
         """The levels of the present seats, from close by; whether these solve the system."""
-        k = list_seats(self.n, self.m, self.core, self.lists)
+        k = list_seats(self.n, self.m, self.core, self.seats)
+        number_seats(k, self.m, self.core, self.seats)
         self.core.levels[self.core.seats < 0] = np.inf
-        solve_levels(k, self.m, self.n, self.core, self.lists.matrix)
+        solve_levels(k, self.m, self.n, self.core, self.seats.matrix)
         return self.check()
 
     def make_feasible(self) -> None:

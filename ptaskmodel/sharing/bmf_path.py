@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.sharing.bmf_core import eliminate
+from ptaskmodel.sharing.bmf_levels import eliminate
 
 # What holds a task on the path, where it is not the element of the resource where it sits.
 HELD, BOUNDED = -1, -2

@@ -214,35 +214,43 @@ def scale(live, weight, c):
 
     After this y_i = x_i / ub_i = min(1, min_r lambda_r t_ri) and load_r = sum of a_ri y_i <= 1.
     """
-    row, used, a, t = c.row, c.used, c.a, c.t
-    place, left, first_user = c.place, c.left, c.first_user
+    row, used, place, left = c.row, c.used, c.place, c.left
     for k in range(row[live]):
         place[used[k]] = -1
     cores = 0
     for j in range(live):
+        x = c.ub[j]
+        inverse = weight[c.task[j]] / x
         for k in range(row[j], row[j + 1]):
             r = used[k]
             if place[r] < 0:
                 place[r] = cores
                 c.origin[cores] = r
-                first_user[cores] = 0
                 left[r] = 1.0 / left[r]
                 cores += 1
-            first_user[place[r]] += 1
+            c.a[k] *= x * left[r]
+            c.t[k] = inverse / c.t[k]
+            used[k] = place[r]
+    list_users(live, cores, c)
+    return cores
+
+
+@jit
+def list_users(live, cores, c):
+    """List the users of each resource, first task first."""
+    row, used, first_user = c.row, c.used, c.first_user
+    for r in range(cores + 1):
+        first_user[r] = 0
+    for k in range(row[live]):
+        first_user[used[k]] += 1
     total = 0
     for r in range(cores):
         total += first_user[r]
         first_user[r] = total
     first_user[cores] = total
     for j in range(live - 1, -1, -1):
-        x = c.ub[j]
-        inverse = weight[c.task[j]] / x
         for k in range(row[j + 1] - 1, row[j] - 1, -1):
-            a[k] *= x * left[used[k]]
-            t[k] = inverse / t[k]
-            r = place[used[k]]
-            used[k] = r
+            r = used[k]
             first_user[r] -= 1
             c.user[first_user[r]] = j
             c.element[first_user[r]] = k
-    return cores

@@ -213,6 +213,63 @@ def test_equal_problems_have_equal_answers():
     assert np.array_equal(hard.bmf_hard(problem).rates, hard.bmf_hard(problem).rates)
 
 
+# From event to event: only the resources that limit somebody have a level.
+def crossbar(random, tasks, hosts=48):
+    """All-to-all tasks: on each of its hosts, and on the link of the host, which is rarely full."""
+    rows = []
+    for _ in range(tasks):
+        chosen = random.choice(hosts, random.integers(2, 9), replace=False)
+        size = 10.0 ** random.uniform(7, 9)
+        rows.append(
+            [(int(r), 10.0 ** random.uniform(9, 11)) for r in chosen]
+            + [(int(hosts + r), size * len(chosen)) for r in chosen]
+        )
+    return rows
+
+
+def test_levels_kept_while_tasks_come_and_go_give_certified_rates():
+    random = np.random.default_rng(41)
+    rows = crossbar(random, 80)
+    capacity = np.repeat([1e10, 1.25e9], 48)
+    present, levels, quick = list(range(30)), np.full(96, np.inf), 0
+    for coming in range(30, 30 + many(50)):
+        present = [*present[1:], coming] if coming % 3 else [*present[2:], coming]
+        problem = SharingProblem.build([rows[i] for i in present], capacity)
+        status, rates, levels = solve(problem, levels)
+        assert status == 0
+        assert verify(problem, rates, "bmf").ok
+        # Whatever was there before, where the solution is unique.
+        assert rates == pytest.approx(bmf(problem).rates, rel=1e-9)
+        quick += np.isfinite(levels).sum()
+    # Few resources have a level.
+    assert 0 < quick < 0.5 * 96 * many(50)
+
+
+def test_any_levels_may_be_the_first_guess():
+    random = np.random.default_rng(43)
+    for number in range(many(300)):
+        problem = random_problem(
+            random, tasks=10, fatpipes=0.2, repeated=number % 3 == 0, zeros=0.1, weights=True,
+            shares=number % 2 == 1,
+        )  # fmt: skip
+        levels = 10.0 ** random.uniform(-3, 3, problem.m)
+        levels[random.random(problem.m) < 0.5] = np.inf
+        status, rates, _ = solve(problem, levels)
+        assert status != 0 or verify(problem, rates, "bmf").ok
+
+
+def test_levels_that_do_not_settle_are_left_to_the_ladder():
+    random = np.random.default_rng(47)
+    solved = 0
+    for problem in rung_systems(many(200)):
+        status, rates, _ = solve(problem, random.uniform(0.1, 1.0, problem.m))
+        solved += status == 0
+        if status != 0:
+            rates = hard.bmf_hard(problem).rates
+        assert verify(problem, rates, "bmf").ok
+    assert solved > 0
+
+
 # The rungs, each alone on systems that need it and on ordinary ones.
 def rung_systems(count):
     random = np.random.default_rng(31)
@@ -291,6 +348,12 @@ def test_hard_systems_of_the_study(name, shared_data):
     )
     assert verify(problem, system["x"], "bmf", tolerance=1e-8).ok
     assert bmf(problem).certificate.ok
+    # From levels of a system that is not much like it.
+    for guess in (np.inf, 1.0):
+        status, rates, _ = solve(problem, np.full(problem.m, guess))
+        if status != 0:
+            rates = hard.bmf_hard(problem).rates
+        assert verify(problem, rates, "bmf").ok
 
 
 @pytest.mark.jit
