@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import shutil
 import stat
 import tempfile
@@ -28,6 +29,8 @@ PLAIN = "PTASKMODEL_PLAIN_NUMBA"
 # Chooses the directory; the last resort is a directory of one's own in that of temporary files.
 VARIABLE = "PTASKMODEL_CACHE_DIR"
 REMEDY = f"set {VARIABLE} to a directory that can be written"
+COMPILER = ("jit.py", "kernel_cache.py", "kernel_parts.py")
+_HOLDS_KERNELS = re.compile(rb"^from ptaskmodel\.(jit|platform\.routing\.kernel) import", re.M)
 # How many sets of kernels, of different sources, stay in one directory.
 KEPT = 4
 # What a directory must take to be of use; bytes.
@@ -37,20 +40,27 @@ _CHECKSUM = 4
 _KERNELS_IN = (b"from ptaskmodel.jit import", b"from ptaskmodel.platform.routing.kernel import")
 
 
-@functools.cache
-def kernel_digest() -> str:
-    """Digest of the folders in which some file holds kernels; the identity of compiled code."""
+def kernel_sources() -> dict[str, bytes]:
+    """Every file, by its path in the package, of the folders in which some file holds kernels.
+
+    Constants that kernels read may be in a file beside them that holds none.
+    """
     folders: dict[Path, dict[str, bytes]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         folders.setdefault(path.parent, {})[str(path.relative_to(PACKAGE))] = path.read_bytes()
+    sources = {name: folders[PACKAGE][name] for name in COMPILER}
+    for files in folders.values():
+        if any(_HOLDS_KERNELS.search(source) for source in files.values()):
+            sources.update(files)
+    return sources
+
+
+@functools.cache
+def kernel_digest() -> str:
+    """Digest of the sources of kernels; the identity of compiled code."""
     digest = hashlib.sha256()
-    for sources in folders.values():
-        # Constants that kernels read may be in a file beside them that holds none.
-        if any(mark in source for source in sources.values() for mark in _KERNELS_IN):
-            for name, source in sources.items():
-                digest.update(name.encode() + b"\0" + source)
-    for name in ("jit.py", "kernel_cache.py", "kernel_parts.py"):
-        digest.update((PACKAGE / name).read_bytes())
+    for name, source in kernel_sources().items():
+        digest.update(name.encode() + b"\0" + source)
     return digest.hexdigest()[:16]
 
 

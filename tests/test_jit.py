@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -189,6 +190,18 @@ def test_a_file_beside_kernels_belongs_to_their_identity(monkeypatch, tmp_path):
         (tmp_path / path).write_text("A = 1")
     digests.append(kernel_cache.kernel_digest.__wrapped__())
     assert [a != b for a, b in itertools.pairwise(digests)] == [True, False, True]
+
+
+def test_every_file_with_a_kernel_belongs_to_their_identity():
+    marked = re.compile(rb"^@(partial\()?(entry|jit|kernel|views)\b", re.MULTILINE)
+    root = kernel_cache.PACKAGE
+    holding = {
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if marked.search(path.read_bytes())
+    }
+    assert len(holding) > 20
+    assert holding <= set(kernel_cache.kernel_sources())
 
 
 def test_old_sets_of_kernels_are_forgotten(monkeypatch, tmp_path):
