@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,33 @@ def test_heavy_libraries_are_not_imported_at_the_top(path):
 def test_every_package_is_named_in_the_architecture():
     packages = {p.name for p in PACKAGE.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
     assert packages <= set(ALLOWED)
+
+
+def needed(path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of ours that a module imports when it runs, in functions too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= modules if modules <= known.keys() else {node.module or "", *modules}
+    return names & known.keys()
+
+
+def test_no_files_import_each_other_in_a_circle():
+    known = {}
+    for path in modules():
+        parts = ("ptaskmodel", *path.relative_to(PACKAGE).with_suffix("").parts)
+        known[".".join(parts).removesuffix(".__init__")] = path
+    graph = {name: needed(path, known) for name, path in known.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # CycleError names the circle

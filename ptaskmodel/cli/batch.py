@@ -11,6 +11,7 @@ import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS
 from ptaskmodel.batch.policies import POLICIES
+from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
     COUNT,
     FINITE,
@@ -38,8 +39,18 @@ from ptaskmodel.workload.names import PATTERNS
     metavar="NAME",
     help=f"{', '.join(POLICIES)}, or FILE.py:CLASS.",
 )
-@click.option("--order", metavar="NAME", help="Order of the queue  [default: fcfs]")
-@click.option("--backfill-order", metavar="NAME", help="Order of candidates of easy.")
+@click.option(
+    "--order",
+    type=Choice(ORDERS),
+    metavar="NAME",
+    help=f"Order of the queue: {', '.join(ORDERS)}  [default: fcfs]",
+)
+@click.option(
+    "--backfill-order",
+    type=Choice(ORDERS),
+    metavar="NAME",
+    help="Order of candidates of easy, the same names.",
+)
 @click.option(
     "--policy-option", "policy_options", multiple=True, metavar="KEY=VALUE", help="Repeatable."
 )

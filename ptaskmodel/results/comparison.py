@@ -44,8 +44,18 @@ COLUMNS = (
     "hosts_changed",
 )
 CHOICES = ("solver", "network_model", "count", "policy", "allocation")
-# Relative difference of times below which they are called equal.
-SAME = 1e-9
+# Relative difference of times up to which they are called equal.
+SAME = 1e-6
+# Metrics in the summaries of batches: name, key, and the statistic of a distribution.
+METRICS = (
+    ("mean waiting (s)", "waiting_s", "mean"),
+    ("mean turnaround (s)", "turnaround_s", "mean"),
+    ("mean slowdown", "slowdown", "mean"),
+    ("mean bounded slowdown", "bounded_slowdown", "mean"),
+    ("largest waiting (s)", "waiting_s", "max"),
+    ("utilisation", "utilisation", None),
+    ("jobs per hour", "throughput_jobs_per_hour", None),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +118,15 @@ class Comparison:
             ("completed", lambda r: float(sum(_completed(t) for t in r.tasks))),
             ("mean time (s)", lambda r: _mean([t.duration_s for t in r.tasks])),
             ("longest time (s)", lambda r: _largest([t.duration_s for t in r.tasks])),
-            ("mean slowdown", lambda r: _mean([t.slowdown for t in r.tasks])),
-            ("largest slowdown", lambda r: _largest([t.slowdown for t in r.tasks])),
+            ("mean contention slowdown", lambda r: _mean([t.slowdown for t in r.tasks])),
+            ("largest contention slowdown", lambda r: _largest([t.slowdown for t in r.tasks])),
         ]
-        return [(name, of(self.a), of(self.b)) for name, of in measures]
+        found = [(name, of(self.a), of(self.b)) for name, of in measures]
+        for name, key, statistic in METRICS:
+            x, y = (_metric(results.summary, key, statistic) for results in (self.a, self.b))
+            if (x, y) != (None, None):
+                found.append((name, x, y))
+        return found
 
     def counts(self) -> dict[str, int]:
         """How many tasks got faster, slower, kept their time, or have none in one of the runs."""
@@ -182,6 +197,13 @@ def _main_limits(results: Results) -> dict[str, str]:
             mine = times.setdefault(spell.task_id, {})
             mine[limit] = mine.get(limit, 0.0) + spell.end_s - spell.start_s
     return {task_id: max(mine, key=lambda n: mine[n]) for task_id, mine in times.items()}
+
+
+def _metric(summary: dict[str, Any], key: str, statistic: str | None) -> float | None:
+    value = summary.get(key)
+    if statistic is not None:
+        value = value.get(statistic) if isinstance(value, dict) else None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def _completed(task: ShownTask) -> bool:

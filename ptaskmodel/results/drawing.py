@@ -18,6 +18,8 @@ BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999"
 )  # fmt: skip
 TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
+# Parts of a capacity, from 0 (pale) to 100 % (dark) in every picture.
+HEAT = "YlGnBu"
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
 
 
@@ -110,8 +112,3 @@ def host_ticks(axes: Any, names: list[str], most: int = 40) -> None:
 
 def short_name(name: str, most: int = 24) -> str:
     return name if len(name) <= most else f"{name[: most - 11]}...{name[-8:]}"
-
-
-def top_of_scale(percent: float) -> float:
-    """The end of a scale of percents: 100, or the round number that little used things need."""
-    return next(top for top in (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0) if top >= min(percent, 100))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.drawing import (
+    HEAT,
     colour_of,
     host_order,
     host_ticks,
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 MAX_BARS = 60_000  # bars drawn one by one
 MAX_LABELS = 60
+CELLS = 600  # intervals of time where there are too many bars
+
+FloatArray = NDArray[np.float64]
 
 
 def gantt(results: Results) -> Figure:
@@ -45,10 +49,10 @@ def gantt(results: Results) -> Figure:
         else:
             title += "; neighbouring colours only tell tasks apart"
     else:
-        title += f"; number of {results.what}s at a time on each host (too many for bars)"
+        title += f"; mean number of {results.what}s on each host (too many for bars)"
         _crowd(figure, axes, rows, hosts, unit, results)
     host_ticks(axes, hosts)
-    axes.set_xlabel(f"date ({unit_name})")
+    axes.set_xlabel(f"time ({unit_name})")
     axes.set_title(title, fontsize=10, loc="left")
     return figure
 
@@ -126,19 +130,38 @@ def _crowd(
     unit: float,
     results: Results,
 ) -> None:
-    """How many tasks are on each host over time, as colours."""
-    place = {host: k for k, host in enumerate(hosts)}
-    bins = 600
+    """The mean number of tasks on each host in intervals of time, as colours."""
     span = results.end_s or 1.0
-    steps = np.zeros((len(hosts), bins + 2))
-    for task, start, end in rows:
-        a, b = int(start / span * bins), max(math.ceil(end / span * bins), 1)
-        for host in dict.fromkeys(task.hosts):
-            steps[place[host], a] += 1
-            steps[place[host], b] -= 1
-    count = np.cumsum(steps, axis=1)[:, :bins]
+    mean = occupancy(rows, hosts, span, CELLS)
     image = axes.imshow(
-        count, aspect="auto", cmap="cividis", interpolation="nearest", vmin=0,
+        mean, aspect="auto", cmap=HEAT, interpolation="nearest", vmin=0, vmax=max(mean.max(), 1.0),
         extent=(0.0, span / unit, len(hosts) - 0.5, -0.5),
     )  # fmt: skip
-    figure.colorbar(image, ax=axes, label=f"{results.what}s on the host", pad=0.01)
+    label = f"mean number of {results.what}s on the host"
+    figure.colorbar(image, ax=axes, label=label, pad=0.01)
+
+
+def occupancy(
+    rows: Sequence[tuple[ShownTask, float, float]], hosts: Sequence[str], span_s: float, cells: int
+) -> FloatArray:
+    """The mean number of tasks on each host (rows) in ``cells`` intervals of equal length.
+
+    rows: (task, start, end) with dates in s from 0 to span_s.
+    """
+    place = {host: k for k, host in enumerate(hosts)}
+    # Task seconds in a cell, in cells: at the ends of a task directly, between them as steps.
+    parts = np.zeros((len(hosts), cells))
+    steps = np.zeros((len(hosts), cells + 1))
+    for task, start, end in rows:
+        a, b = (min(max(date / span_s * cells, 0.0), float(cells)) for date in (start, end))
+        first, last = min(int(a), cells - 1), min(int(b), cells - 1)
+        on = [place[host] for host in dict.fromkeys(task.hosts)]
+        if first == last:
+            parts[on, first] += b - a
+        else:
+            parts[on, first] += first + 1 - a
+            parts[on, last] += b - last
+            steps[on, first + 1] += 1.0
+            steps[on, last] -= 1.0
+    found: FloatArray = parts + np.cumsum(steps, axis=1)[:, :cells]
+    return found

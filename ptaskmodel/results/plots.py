@@ -16,6 +16,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.drawing import (
     BLUE,
     GREEN,
+    HEAT,
     NEEDS_ATTRIBUTION,
     RED,
     check_picture,
@@ -26,7 +27,6 @@ from ptaskmodel.results.drawing import (
     save,
     short_name,
     time_unit,
-    top_of_scale,
 )
 from ptaskmodel.results.gantt import gantt
 from ptaskmodel.results.loading import Results, results_of
@@ -92,9 +92,9 @@ def progress(results: Results) -> Figure:
     axes.set_xlabel(
         f"time since the start of each {results.what} ({unit_name})"
         if from_start
-        else f"date ({unit_name})"
+        else f"time ({unit_name})"
     )
-    axes.set_ylabel("part done (% of the stages)")
+    axes.set_ylabel("progress (% of the stages)")
     axes.grid(alpha=0.3)
     axes.set_title(title, fontsize=10, loc="left")
     return figure
@@ -121,17 +121,17 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     figure = new_figure(10.0, min(max(2.5, 1.2 + 0.25 * len(names)), 11.0))
     axes = figure.add_subplot()
     image = axes.imshow(
-        grid, aspect="auto", cmap="cividis", interpolation="nearest", vmin=0,
-        vmax=top_of_scale(grid.max()),
+        grid, aspect="auto", cmap=HEAT, interpolation="nearest", vmin=0,
+        vmax=100,
         extent=(0.0, end / unit, len(names) - 0.5, -0.5),
     )  # fmt: skip
     figure.colorbar(image, ax=axes, label=f"mean use of the {kind} (% of its capacity)", pad=0.01)
     axes.set_xlim(0.0, max(results.end_s, width) / unit)
     host_ticks(axes, names, 60)
-    axes.set_xlabel(f"date ({unit_name})")
-    title = f"Use of {len(names):,} {kind}s, means over {format_time(width, 3)}"
+    axes.set_xlabel(f"time ({unit_name})")
+    title = f"Use of {len(names):,} {kind}s, one cell is {format_time(width, 3)}"
     if len(names) < len(table):
-        title = f"Use of the {len(names)} most used of {len(table):,} {kind}s, means over "
+        title = f"Use of the {len(names)} most used of {len(table):,} {kind}s, one cell is "
         title += format_time(width, 3)
     axes.set_title(title, fontsize=10, loc="left")
     return figure
@@ -158,12 +158,12 @@ def slowdowns(results: Results) -> Figure:
     if values[-1] > 20 * values[0]:
         axes.set_xscale("log")
     axes.set_ylim(0.0, 102.0)
-    axes.set_xlabel("slowdown (time taken / time alone on the same hosts)")
+    axes.set_xlabel("contention slowdown (time taken / time alone on the same hosts)")
     axes.set_ylabel(f"{results.what}s slowed down at most that much (%)")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", frameon=True)
     missing = len(results.tasks) - len(values)
-    title = f"Slowdown of {len(values):,} {results.what}s; mean {values.mean():.3g}"
+    title = f"Contention slowdown of {len(values):,} {results.what}s; mean {values.mean():.3g}"
     axes.set_title(title + (f"; {missing:,} have none" if missing else ""), fontsize=10, loc="left")
     return figure
 

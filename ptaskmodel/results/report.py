@@ -166,17 +166,37 @@ def _cards(results: Results) -> list[list[str]]:
     summary = results.summary
     makespan = summary.get("makespan", summary.get("makespan_s", results.end_s))
     cards = [
-        ["makespan", f"{makespan:.6g} s"],
+        ["makespan", f"{makespan:,.2f} s"],
         [f"{results.what}s", f"{len(results.tasks):,}"],
     ]
     states = Counter(task.state for task in results.tasks)
     cards += [[state.replace("_", " ").lower(), f"{n:,}"] for state, n in sorted(states.items())]
-    slow = sorted(task.slowdown for task in results.tasks if task.slowdown is not None)
+    cards += _batch_cards(summary)
+    slow = [task.slowdown for task in results.tasks if task.slowdown is not None]
     if slow:
-        cards.append(["mean slowdown", f"{sum(slow) / len(slow):.4g}"])
-    limits = [row for row in _limits(results) if row[0] in (HOST, LINK)]
-    if limits:
-        cards.append(["worst bottleneck", f"{limits[0][0]} {limits[0][1]}"])
+        cards.append(["mean contention slowdown", f"{sum(slow) / len(slow):.4g}"])
+    limits = _limits(results)
+    total = sum(row[2] for row in limits)
+    shared = [row for row in limits if row[0] in (HOST, LINK)]
+    if shared and total and max(slow, default=2.0) > 1.0 + 1e-6:
+        kind, name, seconds = shared[0][:3]
+        cards.append(["worst bottleneck", f"{kind} {name}: {seconds / total:.1%} of the task time"])
+    return cards
+
+
+def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
+    """What the summary of a batch says of waiting and of the use of the machine."""
+    cards = []
+    for name, key, unit in (
+        ("mean waiting", "waiting_s", " s"),
+        ("mean bounded slowdown", "bounded_slowdown", ""),
+    ):
+        mean = summary[key].get("mean") if isinstance(summary.get(key), dict) else None
+        if isinstance(mean, int | float):
+            cards.append([name, f"{mean:,.6g}{unit}"])
+    used = summary.get("utilisation")
+    if isinstance(used, int | float):
+        cards.append(["utilisation", f"{used:.1%}"])
     return cards
 
 
@@ -194,7 +214,11 @@ def _facts(results: Results) -> list[list[str]]:
         "end_date": "simulated until (s)",
         "simulation_wall_time_s": "simulated in (s)",
     }
-    facts += [[name, str(summary[key])] for key, name in names.items() if key in summary]
+    for key, name in names.items():
+        if key in summary:
+            value = summary[key]
+            facts.append([name, f"{value:.4g}" if key.endswith("_time_s") else str(value)])
+    facts += [["note", str(note)] for note in summary.get("notes") or []]
     versions = summary.get("versions")
     if isinstance(versions, dict):
         facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
@@ -203,9 +227,8 @@ def _facts(results: Results) -> list[list[str]]:
 
 def _warnings(results: Results) -> list[str]:
     """What somebody who did not make the run should know before believing it."""
-    found = [str(note) for note in results.summary.get("notes") or []]
     states = Counter(task.state for task in results.tasks)
-    found += [
+    found = [
         f"{n:,} of {len(results.tasks):,} {results.what}s ended as: {state}"
         for state, n in sorted(states.items())
         if state not in GOOD_STATES

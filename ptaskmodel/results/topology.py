@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
-from ptaskmodel.results.drawing import NEEDS_ATTRIBUTION, natural, new_figure, top_of_scale
+from ptaskmodel.results.drawing import HEAT, NEEDS_ATTRIBUTION, natural, new_figure
 from ptaskmodel.results.loading import Results
 
 if TYPE_CHECKING:
@@ -43,13 +43,17 @@ def topology(results: Results, platform: Platform | None = None) -> Figure:
     from matplotlib.collections import LineCollection
     from matplotlib.colors import Normalize
 
-    most = 100.0 * max([*hosts.values(), *links.values()], default=0.0)
-    scale = Normalize(0.0, top_of_scale(most))
-    colours = colormaps["cividis_r"]
+    scale = Normalize(0.0, 100.0)
+    colours = colormaps[HEAT]
     lines, uses = [], []
+    kinds = dict(graph.nodes(data="kind"))
     for a, b, data in graph.edges(data=True):
+        shared = [node.removeprefix("link:") for node in (a, b) if kinds[node] == "link"]
+        if len(shared) == 2:
+            continue  # two links that follow each other on routes: no cable joins them
         lines.append([places[a], places[b]])
-        uses.append(100.0 * max((_use(links, name) for name in data["links"]), default=0.0))
+        crossed = [*data["links"], *shared]
+        uses.append(100.0 * max((_use(links, name) for name in crossed), default=0.0))
     widths = [1.0 + 5.0 * float(scale(use)) for use in uses]
     axes.add_collection(
         LineCollection(lines, colors=colours(scale(uses)), linewidths=widths, zorder=1)

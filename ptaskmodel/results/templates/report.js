@@ -5,9 +5,12 @@ const $ = (id) => document.getElementById(id);
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442"];
 const number = (x) => x === null || x === undefined ? "" : String(Number(x.toPrecision(5)));
 const seconds = (x) => x === null || x === undefined ? "" : `${number(x)} s`;
+// Dates keep all digits to the millisecond: rounded ones would show jobs that overlap.
+const date = (x) => x === null || x === undefined ? "" : (Math.round(x * 1000) / 1000).toLocaleString("en", {maximumFractionDigits: 3});
 const tasks = data.tasks;  // [id, profile, start, finish, state, hosts, slowdown, limit, limit_s, shared]
 const [ID, PROFILE, START, FINISH, STATE, HOSTS, SLOW, LIMIT, LIMIT_S, SHARED] = tasks.length ? tasks[0].keys() : [];
 const end = data.end || 1;
+const [UNIT, UNIT_NAME] = end > 4 * 86400 ? [86400, "d"] : end > 4 * 3600 ? [3600, "h"] : [1, "s"];
 const until = (t) => t[FINISH] === null ? end : t[FINISH];
 
 function add(parent, tag, text, attributes) {
@@ -77,10 +80,10 @@ function drawGantt() {
   const [pen, width] = sized($("gantt"), TOP + shownRows * rowHeight + 4);
   const margin = left(width);
   pen.fillStyle = "#57606a"; pen.strokeStyle = "#eaeef2"; pen.textAlign = "center"; pen.textBaseline = "middle";
-  for (const time of ticks(view[0], view[1], width / 90)) {
-    const x = toX(time, width);
+  for (const time of ticks(view[0] / UNIT, view[1] / UNIT, width / 90)) {
+    const x = toX(time * UNIT, width);
     pen.beginPath(); pen.moveTo(x, TOP); pen.lineTo(x, TOP + shownRows * rowHeight); pen.stroke();
-    pen.fillText(`${time} s`, Math.min(Math.max(x, margin + 12), width - 24), 11);
+    pen.fillText(`${time} ${UNIT_NAME}`, Math.min(Math.max(x, margin + 12), width - 24), 11);
   }
   pen.textAlign = "right";
   const every = Math.ceil(13 / rowHeight);
@@ -113,7 +116,7 @@ function drawGantt() {
     }
   }
   pen.restore();
-  $("range").textContent = `${number(view[0])} s to ${number(view[1])} s`;
+  $("range").textContent = `${date(view[0])} s to ${date(view[1])} s`;
   $("gantt").dataset.drawn = drawn;
 }
 const redraw = (() => { let asked = false; return () => { if (!asked) { asked = true; requestAnimationFrame(() => { asked = false; drawGantt(); }); } }; })();
@@ -152,8 +155,8 @@ function taskAt(event) {
 }
 function describe(k) {
   const t = tasks[k], lines = [`${data.what} ${t[ID]}${t[PROFILE] ? ` (${t[PROFILE]})` : ""}: ${t[STATE]}`,
-    `from ${seconds(t[START])} to ${seconds(until(t))} (${seconds(until(t) - t[START])})`, `${t[HOSTS].length} hosts`];
-  if (t[SLOW] !== null) lines.push(`slowdown ${number(t[SLOW])}`);
+    `from ${date(t[START])} s to ${date(until(t))} s (${seconds(until(t) - t[START])})`, `${t[HOSTS].length} hosts`];
+  if (t[SLOW] !== null) lines.push(`contention slowdown ${number(t[SLOW])}`);
   if (t[LIMIT]) lines.push(`mostly limited by ${t[LIMIT]} (${seconds(t[LIMIT_S])})`);
   if (t[SHARED]) lines.push(`shared with ${t[SHARED]}`);
   return lines.join("\n");
@@ -214,11 +217,11 @@ function drawUse() {
     pen.beginPath(); pen.moveTo(margin, y); pen.lineTo(margin + wide, y); pen.stroke(); pen.fillText(`${level} %`, margin - 5, y);
   }
   pen.textAlign = "center";
-  for (const time of ticks(0, end, width / 90)) pen.fillText(`${time} s`, margin + time / end * wide, bottom + 14);
+  for (const time of ticks(0, end / UNIT, width / 90)) pen.fillText(`${time} ${UNIT_NAME}`, margin + time * UNIT / end * wide, bottom + 14);
   pen.fillStyle = use[1] === "host" ? "#0072B2" : "#D55E00";
   const scale = data.use_width / end * wide;
   pen.save(); pen.beginPath(); pen.rect(margin, 0, wide, 180); pen.clip();
-  parts.forEach((part, k) => { if (part) { const h = high * Math.min(part, 1000) / 1000; pen.fillRect(margin + k * scale, bottom - h, scale + 0.4, h); } });
+  parts.forEach((part, k) => { if (part) { const h = high * Math.min(part, 1000) / 1000; const x = Math.floor(margin + k * scale); pen.fillRect(x, bottom - h, Math.ceil(margin + (k + 1) * scale) - x, h); } });
   pen.restore();
 }
 $("use-search").addEventListener("input", later(fillUses, 120));
@@ -226,10 +229,15 @@ $("use-select").addEventListener("change", drawUse);
 
 /* Tables: sorted by a click on a head, filtered by the search, the first rows shown */
 const MOST = 200;
-function table(id, heads, values, texts, order, button) {
-  let column = order[0], down = order[1];
+function table(id, allHeads, allValues, allTexts, order, button, dates = new Set()) {
+  // Columns in which nothing stands are left out.
+  const kept = allHeads.map((_, c) => c).filter((c) => c === 0 || allValues.some((row) => row[c] !== null && row[c] !== ""));
+  const heads = kept.map((c) => allHeads[c]), values = allValues.map((row) => kept.map((c) => row[c]));
+  const renumbered = (columns) => new Set([...columns].filter((c) => kept.includes(c)).map((c) => kept.indexOf(c)));
+  const texts = renumbered(allTexts), asDates = renumbered(dates);
+  let column = Math.max(kept.indexOf(order[0]), 0), down = order[1];
   const node = $(id), head = add(add(node, "thead"), "tr"), body = add(node, "tbody");
-  const haystack = values.map((row) => row.map((v) => v === null ? "" : v).join(" ").toLowerCase());
+  const haystack = values.map((row) => row.filter((_, c) => texts.has(c)).join(" ").toLowerCase());
   heads.forEach((name, c) => {
     const cell = add(head, "th", undefined, {className: texts.has(c) ? "" : "number", scope: "col"});
     add(cell, "button", name, {type: "button"}).onclick = () => { down = column === c ? !down : !texts.has(c); column = c; fill(); };
@@ -251,7 +259,7 @@ function table(id, heads, values, texts, order, button) {
       values[k].forEach((value, c) => {
         const cell = add(row, "td", undefined, {className: texts.has(c) ? (c === heads.length - 1 ? "wide" : "") : "number"});
         if (button && c === 0) add(cell, "button", value, {type: "button", title: "show in the chart"}).onclick = () => button(k);
-        else cell.textContent = typeof value === "number" ? number(value) : value;
+        else cell.textContent = typeof value !== "number" ? value : asDates.has(c) ? date(value) : number(value);
       });
     }
     body.appendChild(rows);
@@ -263,9 +271,9 @@ function table(id, heads, values, texts, order, button) {
 }
 $("limits-part").hidden = !data.limits.length;
 table("limits", ["limit", "resource", "time (s)", "tasks", "mean use (%)"], data.limits, new Set([0, 1]), [2, true]);
-table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "slowdown", "limited mostly by", "for (s)", "shared with"],
+table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
   tasks.map((t) => [t[ID], t[PROFILE] || "", t[STATE], t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
-  new Set([0, 1, 2, 6, 8]), data.has_slowdowns ? [5, true] : [4, true], show);
+  new Set([0, 1, 2, 6, 8]), data.has_slowdowns ? [5, true] : [4, true], show, new Set([3]));
 
 /* Slowdowns */
 const slow = tasks.map((t) => t[SLOW]).filter((x) => x !== null).sort((a, b) => a - b);
@@ -276,13 +284,17 @@ function drawSlow() {
   $("slow-note").textContent = `Time taken over time alone on the same hosts. Half of the ${data.what}s: at most ${quantile(0.5)}; 95 %: at most ${quantile(0.95)}; the most: ${quantile(1)}.`;
   const [pen, width] = sized($("slow"), 190), from = Math.min(1, slow[0]), to = Math.max(slow[slow.length - 1], from + 0.1);
   const bins = new Array(40).fill(0), margin = 50, wide = width - margin - 10, bottom = 150, high = 130;
-  for (const x of slow) bins[Math.min(Math.floor((x - from) / (to - from) * 40), 39)]++;
+  // Most jobs are hardly slowed: a few that are would squeeze them into one bar.
+  const log = from > 0 && to > 20 * from;
+  const place = log ? (x) => Math.log(x / from) / Math.log(to / from) : (x) => (x - from) / (to - from);
+  for (const x of slow) bins[Math.min(Math.floor(place(x) * 40), 39)]++;
   const most = Math.max(...bins);
   pen.fillStyle = "#009E73";
   bins.forEach((n, k) => { if (n) { const h = Math.max(high * n / most, 1); pen.fillRect(margin + k * wide / 40, bottom - h, wide / 40 - 1, h); } });
   pen.fillStyle = "#57606a"; pen.textAlign = "center"; pen.textBaseline = "middle";
-  for (const x of ticks(from, to, width / 90)) pen.fillText(String(x), margin + (x - from) / (to - from) * wide, bottom + 13);
-  pen.fillText("slowdown", margin + wide / 2, bottom + 31);
+  const marks = log ? ticks(Math.log10(from), Math.log10(to), width / 90).filter(Number.isInteger).map((p) => 10 ** p) : ticks(from, to, width / 90);
+  for (const x of marks) pen.fillText(String(x), margin + place(x) * wide, bottom + 13);
+  pen.fillText("contention slowdown", margin + wide / 2, bottom + 31);
   pen.textAlign = "right"; pen.fillText(String(most), margin - 6, bottom - high); pen.fillText("0", margin - 6, bottom);
 }
 function drawAll() { drawGantt(); if (uses.length) drawUse(); drawSlow(); }

@@ -1,0 +1,41 @@
+"""The picture of many tasks shows mean numbers of tasks, not counts of all that touch a cell."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ptaskmodel.results.gantt import occupancy
+from ptaskmodel.results.loading import ShownTask
+
+HOSTS = ("a", "b")
+dates = st.integers(0, 1000).map(lambda k: k / 100)
+
+
+def task(hosts):
+    return ShownTask("t", None, 0.0, 0.0, "completed", hosts, None)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([("a",), ("b",), HOSTS]), dates, dates), max_size=12),
+    st.integers(1, 7),
+)
+def test_the_means_are_integrals(spans, cells):
+    rows = [(task(hosts), min(x, y), max(x, y)) for hosts, x, y in spans]
+    found = occupancy(rows, HOSTS, 10.0, cells)
+    edges = np.linspace(0.0, 10.0, cells + 1)
+    for k, host in enumerate(HOSTS):
+        for cell in range(cells):
+            low, high = edges[cell : cell + 2]
+            lasted = sum(
+                max(min(end, high) - max(start, low), 0.0)
+                for one, start, end in rows
+                if host in one.hosts
+            )
+            assert abs(found[k, cell] - lasted / (high - low)) < 1e-9
+
+
+def test_jobs_one_after_the_other_never_make_more_than_one():
+    rows = [(task(("a",)), k / 100, (k + 1) / 100) for k in range(1000)]
+    assert np.allclose(occupancy(rows, ["a"], 10.0, 7), 1.0)
