@@ -85,10 +85,17 @@ def conservative(queue, running, now, num_hosts, memory):
     for job in queue:
         if job.id not in dates:
             dates[job.id] = promised(job, queue, dates, running, now, num_hosts)
-    started = [job for job in queue if dates[job.id] <= now]
-    for job in started:
+    started = []
+    for job in [job for job in queue if dates[job.id] <= now]:
+        if job.size > free_at(now, running, num_hosts):
+            if any(other.expected_end <= now for other in running):
+                break  # a job of 0 s is in its place, and ends at this very date
+            del dates[job.id]  # of 0 s: its reservation held no hosts, it gets another
+            dates[job.id] = promised(job, queue, dates, running, now, num_hosts)
+            continue
         del dates[job.id]
         begin(job, now, running, num_hosts)
+        started.append(job)
     return started
 
 

@@ -30,7 +30,8 @@ class Verifier:
     promise "none": no host has two jobs and no job waits that is also running. "head": moreover,
     the date at which the first of the queue can start, by the estimates, is never put off
     (EASY). "all": the dates in the policy's ``reserved_s`` never are, and can be kept together
-    (conservative). Dates may be put off when a job outlives its estimate. Raises PolicyFault.
+    (conservative). Dates may be put off when a job outlives its estimate or hosts come or go, and
+    those of jobs of 0 s, whose reservations take nothing. Raises PolicyFault.
     """
 
     def __init__(self, promise: str = "none") -> None:
@@ -87,7 +88,7 @@ class Verifier:
         if not (view.estimates_changed or view.machine_changed):
             for job, date in self._dates.items():
                 now = dates.get(job, view.now)
-                if now > date:
+                if now > date and view.estimate_s(job) > 0:
                     raise PolicyFault(
                         f"at {view.now:g} s the reservation of job '{job.id}' was put off from "
                         f"{date:g} s to {now:g} s"

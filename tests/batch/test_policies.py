@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import naive_batch as naive
 import pytest
 
@@ -65,6 +68,35 @@ def test_schedules_equal_the_naive_reference(name):
         found = {run.job.id: (run.start_s, list(run.hosts)) for run in schedule.final}
         assert found == {j.id: (j.start, j.hosts) for j in expected}, (seed, order)
         check_schedule(schedule, jobs)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_jobs_of_0_s_run_like_any_other(name):
+    """A reservation of no length takes nothing; those that are due go one after the other."""
+    policy, decide, promise = PAIRS[name]
+    for seed in range(150):
+        draw = random.Random(seed)
+        hosts = (1, 4, 7)[seed % 3]
+        jobs = [
+            replace(j, work=DelayWork(0.0)) if draw.random() < 0.3 else j
+            for j in random_jobs(seed, 8 + seed % 25, hosts)
+        ]
+        expected = naive_jobs(jobs, actual_duration_s)
+        naive.schedule(expected, hosts, decide, key={})
+        simulation = BatchSimulation(
+            jobs, hosts, policy(), estimate=actual_duration_s, observe=Verifier(promise)
+        )
+        schedule = simulation.run()
+        found = {run.job.id: run.start_s for run in schedule.final}
+        assert found == {j.id: j.start for j in expected}, seed
+        check_schedule(schedule, jobs)
+
+
+def test_conservative_starts_a_job_of_0_s_and_the_next_at_one_date():
+    jobs = [job("a", 0, 1, 0), job("b", 0, 1, 5)]
+    assert starts(jobs, 1, Conservative()) == {"a": 0, "b": 0}
+    jobs = [job("z", 0, 1, 0), job("y", 0, 2, 0), job("b", 0, 1, 5)]
+    assert starts(jobs, 2, Conservative()) == {"z": 0, "y": 0, "b": 0}
 
 
 def job(name, submit, hosts, duration, walltime=None):

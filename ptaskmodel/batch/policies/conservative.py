@@ -22,8 +22,8 @@ class Conservative:
     its estimate, the others, in the order of the queue, move to the first date now possible, if
     that is earlier. ``reserved_s`` tells the date of every waiting job. When a job outlives its
     estimate, or hosts come or go, no promise can be kept: all are made anew, in the order of the
-    queue. A reservation of no length takes nothing from anybody: such jobs run one after the other
-    at their date, before those that hold on to the hosts.
+    queue. A reservation of no length takes nothing from anybody and promises nothing: such jobs
+    run one after the other at their date, and get another if somebody has their hosts by then.
     """
 
     def __init__(self, order: Order | None = None) -> None:
@@ -50,8 +50,11 @@ class Conservative:
         for job in view.queue:
             if self.reserved_s[job] <= now:
                 if not self._is_free(job, view):
-                    # A job of 0 s is still there: all who are due wait for it, in their order.
-                    return
+                    if any(attempt.expected_end_s <= now for attempt in view.running):
+                        # A job of 0 s is still there: all who are due wait for it, in order.
+                        return
+                    self._reserve(job, view)
+                    continue
                 place = self._places.pop(job)
                 del self.reserved_s[job]
                 yield Start(job, place) if _by_place(view) else Start(job, within=view.within)
