@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -16,6 +17,7 @@ from ptaskmodel.batch.execution import (
     walltime_or_inf,
 )
 from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.names import PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
     from ptaskmodel.batch.ptasks import PtaskExecution
     from ptaskmodel.simulation.simulation import Simulation
 
-PROFILES = ("as-given", "delay", "ptask")
-WALLTIMES = ("kill", "ignore", "extend")
 # An extended walltime is a little longer than what the job needs: no rounding kills it.
 EXTENDED = 1.000001
+# Of fewer jobs than these, which may all be submitted at once, a load says nothing.
+FEW_JOBS = 1000
 Estimate = Callable[[Job], float]
 
 
@@ -88,7 +90,7 @@ class Plan:
         workload = self._with_walltimes(workload)
         self.estimate, note = self._estimate_of(workload)
         self.workload = workload
-        self.notes = (*workload.notes, note)
+        self.notes = (*workload.notes, note, *self._overload(workload))
         self.ptasks = None if self.only_delays else self._ptask_execution()
         self.execution: Execution = self.ptasks or DelayExecution(self.limited)
 
@@ -197,6 +199,23 @@ class Plan:
         return replace(
             workload, notes=(*workload.notes, f"{over} jobs run past their walltime, {what}")
         )
+
+    def _overload(self, workload: Workload) -> tuple[str, ...]:
+        """What to say if more work is submitted than the machine can do meanwhile."""
+        if len(workload.jobs) < FEW_JOBS:
+            return ()
+        submitted = [job.submit_time_s for job in workload.jobs]
+        span = max(submitted) - min(submitted)
+        work = sum(
+            job.num_hosts * min(job.work.duration_s or 0.0, self._limit_s(job))
+            for job in workload.jobs
+        )
+        load = work / (span * self.machine.num_hosts) if span > 0 else 0.0
+        if load <= 1:
+            return ()
+        what = f"the offered load is {load:.3g}: the queue grows as long as jobs come"
+        warnings.warn(what, stacklevel=2)
+        return (what,)
 
     def _extended(self, job: Job) -> Job:
         """The job with a walltime longer than what it needs; alone, if it is a parallel task."""

@@ -25,6 +25,7 @@ from ptaskmodel.batch.events import (
 from ptaskmodel.batch.execution import DelayExecution, Ended, Execution, walltime_or_inf
 from ptaskmodel.batch.faults import PolicyFault, misbehaved, policy_name, raised
 from ptaskmodel.batch.hostset import HostSet, Mask
+from ptaskmodel.batch.names import ON_HOST_FAILURE
 from ptaskmodel.batch.outages import Outages
 from ptaskmodel.batch.schedule import HostChange, Schedule
 from ptaskmodel.batch.spaces import HostCapacity
@@ -41,7 +42,6 @@ PROGRESS_EVERY = 256
 # deciding anything while nothing runs and nobody is to come.
 MAX_DECISIONS_AT_A_DATE = 100_000
 MAX_IDLE_DATES = 1_000_000
-ON_HOST_FAILURE = ("fail", "requeue")
 
 
 class BatchSimulation:

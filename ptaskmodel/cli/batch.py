@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS
+from ptaskmodel.batch.names import ON_HOST_FAILURE, WALLTIMES
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
@@ -24,7 +27,7 @@ from ptaskmodel.cli.parameters import (
     platform_argument,
     recording_options,
 )
-from ptaskmodel.errors import SimulationError
+from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.workload.names import PATTERNS
 
 
@@ -97,6 +100,28 @@ from ptaskmodel.workload.names import PATTERNS
 @click.option(
     "--processors-per-host", type=COUNT, default=1, show_default=True, help="Of an SWF log."
 )
+@click.option(
+    "--walltimes",
+    type=Choice(WALLTIMES),
+    default="kill",
+    show_default=True,
+    help="Jobs that reach theirs are killed; or they run on; or it is extended beforehand.",
+)
+@click.option(
+    "--on-host-failure",
+    type=Choice(ON_HOST_FAILURE),
+    default="fail",
+    show_default=True,
+    help="What becomes of the jobs on a host that goes down.",
+)
+@click.option(
+    "--licence",
+    "licences",
+    multiple=True,
+    metavar="NAME=COUNT",
+    help="Of the machine. Repeatable.",
+)
+@click.option("--until", "until_s", type=NOT_NEGATIVE, help="Stop at this date, s.")
 @click.option("--leave-out-larger", is_flag=True, help="Drop jobs larger than the platform.")
 @click.option(
     "--verify",
@@ -109,11 +134,13 @@ from ptaskmodel.workload.names import PATTERNS
 @recording_options("job")
 @click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="Show where a policy at fault raised.")
 def batch(
     platform_file: Path,
     workload_file: Path,
     policy_options: tuple[str, ...],
     storages: tuple[str, ...],
+    licences: tuple[str, ...],
     tau: float,
     processors_per_host: int,
     leave_out_larger: bool,
@@ -124,6 +151,7 @@ def batch(
     attribution: bool,
     plots: bool,
     as_json: bool,
+    verbose: bool,
     **options: Any,
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
@@ -144,6 +172,7 @@ def batch(
     chosen = BatchOptions(
         policy_options=_pairs(policy_options, "--policy-option", _value),
         storages=_pairs(storages, "--storage", str),
+        licences=_pairs(licences, "--licence", _count),
         contention=not no_contention,
         **options,
     )
@@ -153,7 +182,10 @@ def batch(
         workload = without_larger(workload, platform, chosen)
     if needs_kernels(workload, chosen):
         announce_kernels()
-    with bar_of_simulation(len(workload.jobs), hidden=as_json) as progress:
+    with (
+        shown_cause(verbose),
+        bar_of_simulation(len(workload.jobs), hidden=as_json, third="wait") as progress,
+    ):
         run = batch_into(
             output,
             platform,
@@ -175,6 +207,23 @@ def _pairs(given: tuple[str, ...], option: str, convert: Callable[[str], Any]) -
             raise SimulationError(f"{option}: '{text}' is not KEY=VALUE")
         found[key] = convert(value)
     return found
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise SimulationError(f"--licence: '{text[:60]}' is not a number of licences")
+    return int(text)
+
+
+@contextlib.contextmanager
+def shown_cause(verbose: bool) -> Iterator[None]:
+    """Show what a mistake of a policy comes from, if that is asked for."""
+    try:
+        yield
+    except PTaskModelError as error:
+        if verbose and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        raise
 
 
 def _value(text: str) -> int | float | str:

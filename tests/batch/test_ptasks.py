@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 import simgrid_driver
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME
+from ptaskmodel.batch.decisions import Resume, Suspend, Wake
 from ptaskmodel.batch.kit import check_schedule
 from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.measures import contention_slowdown, metrics
-from ptaskmodel.batch.plan import BatchOptions
-from ptaskmodel.batch.run import run_batch
-from ptaskmodel.errors import SimulationError, WorkloadError
+from ptaskmodel.batch.plan import BatchOptions, Plan
+from ptaskmodel.batch.run import new_simulation, run_batch
+from ptaskmodel.batch.simulator import BatchSimulation
+from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.jobs import Job, Workload
@@ -300,3 +303,182 @@ def test_usage_traces_take_the_time_that_batsim_expects(shared_data, tmp_path):
         expected = jobs[run.job.id]
         assert took == pytest.approx(expected["expected_execution_time"]), run.job.id
         assert run.state == expected["expected_state"]
+
+
+def engine(platform, *jobs, **more):
+    """A simulation of jobs as parallel tasks, to be stepped."""
+    options = BatchOptions(policy="filler", estimates="walltime", **more)
+    plan = Plan(machine_of(platform), workload(*jobs), options)
+    return new_simulation(plan, plan.machine)
+
+
+def test_a_suspended_job_gives_its_part_to_the_others(tiny):
+    """Two pairs share 12 B/s; while one is suspended the other has them all."""
+    pair = HomogeneousWork(0.0, 60.0)
+    a, b = job("a", 0, 2, pair), job("b", 0, 2, pair, walltime=12.0)
+
+    class Pausing:
+        def decide(self, view):
+            yield from view.queue
+            if view.now == 0:
+                yield Wake(5.0)
+                yield Wake(8.0)
+            elif view.now == 5:
+                yield Suspend(b)
+            elif view.now == 8:
+                yield Resume(b)
+
+    plan = Plan(machine_of(tiny), workload(a, b), BatchOptions(estimates="walltime"))
+    simulation = BatchSimulation(
+        [a, b], 4, Pausing(), execution=plan.execution, estimate=plan.estimate
+    )
+    schedule = simulation.run()
+    # Of the 120 B of a, 30 are through at 5 s, 66 at 8 s, 108 when b is killed at 15 s.
+    found = {x.job.id: (x.end_s, x.state) for x in schedule.final}
+    assert found["a"] == (pytest.approx(16.0), SUCCESS)
+    # b's walltime of 12 s, of which 5 are gone, goes on at 8 s
+    assert found["b"] == (15.0, WALLTIME)
+    check_schedule(schedule, [a, b])
+
+
+def test_jobs_that_share_a_host_contend_on_its_network_card(tiny):
+    """Each on one core of two hosts: alone 50 B at 10 B/s a direction, together half of it."""
+    pair = HomogeneousWork(0.0, 50.0)
+    alone, _ = ends(tiny, replace(job("a", 0, 2, pair), cores=1), contention=False)
+    jobs = [replace(job(name, 0, 2, pair), cores=1) for name in "ab"]
+    result = run_batch(tiny, workload(*jobs), BatchOptions(policy="filler", estimates="walltime"))
+    check_schedule(result.schedule, jobs, machine_of(tiny).capacities)
+    assert [str(x.hosts) for x in result.schedule.final] == ["0-1", "0-1"]
+    assert [x.end_s for x in result.schedule.final] == [pytest.approx(2 * alone["a"][0])] * 2
+    assert result.alone_s == pytest.approx([alone["a"][0]] * 2)
+
+
+def test_a_job_on_cores_has_a_rank_on_each(tiny):
+    found, _ = ends(tiny, job("a", 0, 1, HomogeneousWork(500.0, 0.0)))
+    shared = replace(job("b", 0, 1, HomogeneousWork(500.0, 0.0)), cores=2)
+    result = run_batch(tiny, workload(shared), BatchOptions(policy="filler"))
+    assert result.schedule.final[0].ranks == [0, 0]
+    assert result.schedule.final[0].end_s == pytest.approx(found["a"][0])
+
+
+TRACED = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="all" routing="Full">
+    <host id="a" speed="100f" core="4" {file}="t.txt">
+      <prop id="memory" value="2kB"/><prop id="resources" value="{resources}"/>
+    </host>
+    <host id="b" speed="100f" core="4"><prop id="memory" value="2kB"/></host>
+    <link id="l" bandwidth="100Bps" latency="0us"/>
+    <route src="a" dst="b"><link_ctn id="l"/></route>
+  </zone>
+</platform>
+"""
+
+
+def traced(tmp_path, file, events, resources="gpu:2, nvme"):
+    """Hosts a and b, the first with an availability trace."""
+    (tmp_path / "t.txt").write_text(events)
+    path = tmp_path / "traced.xml"
+    path.write_text(TRACED.format(file=file, resources=resources))
+    return load_platform(path)
+
+
+def test_times_alone_are_those_from_the_start_of_the_job(tmp_path):
+    """The speed of host a halves at 100 s: alone, a job takes what it takes from its own start."""
+    platform = traced(tmp_path, "speed_file", "0 1\n100 0.5\n")
+    long = HomogeneousWork(15000.0, 0.0)
+    one, two = job("one", 0, 1, long), job("two", 0, 1, long)
+    _, result = ends(platform, one, two)
+    assert [x.end_s - x.start_s for x in result.schedule.final] == pytest.approx([200, 150])
+    assert result.alone_s == pytest.approx([200, 150])
+    late = job("late", 200, 1, long)
+    _, result = ends(platform, one, late)
+    assert result.alone_s == pytest.approx([200, 300])
+
+
+def test_no_ptask_starts_on_a_host_that_is_down(tmp_path):
+    """Host a is off from 10 s on: the job on it fails, the others run on b, one after the other."""
+    platform = traced(tmp_path, "state_file", "10 0\n100 1\n")
+    work = HomogeneousWork(1500.0, 0.0)
+    jobs = [job(f"j{k}", 0, 1, work) for k in range(6)]
+    delays = [job(f"d{k}", 0, 1, DelayWork(15.0)) for k in range(6)]
+    for kind in (jobs, delays):
+        found, result = ends(platform, *kind, policy="fcfs")
+        assert [found[j.id] for j in kind] == [
+            (10.0, FAILED),
+            *((pytest.approx(15.0 * (k + 1)), SUCCESS) for k in range(5)),
+        ]
+        assert result.schedule.final[0].reason == "host 0 went down"
+    found, result = ends(platform, *jobs[:2], policy="fcfs", on_host_failure="requeue")
+    assert [x.ordinal for x in result.schedule.final] == [1, 0]
+    assert found["j0"] == (pytest.approx(30.0), SUCCESS)
+
+
+def test_ptask_hosts_fail_and_change_their_speed_by_hand(tiny):
+    work = HomogeneousWork(1000.0, 0.0)
+    simulation = engine(tiny, job("a", 0, 2, work), job("b", 0, 2, work), job("c", 1, 2, work))
+    simulation.advance_to(2.0)
+    simulation.fail(0)
+    schedule = simulation.run()
+    found = {x.job.id: (x.end_s, x.state) for x in schedule.final}
+    assert found == {"a": (2.0, FAILED), "b": (10.0, SUCCESS), "c": (20.0, SUCCESS)}
+    assert schedule.final[0].reason == "host 0 went down"
+
+
+def test_stepping_and_stopping_change_no_bit_of_ptasks(graphene):
+    kinds = [JobKind(f"ft{p}", ft(p), p) for p in (8, 16, 32)]
+    jobs = weibull(60, kinds, 4, shape=2, scale_s=0.02, hosts=144).jobs
+    options = BatchOptions(policy="easy", allocation="random", estimates="walltime")
+    whole = run_batch(graphene, workload(*jobs), options).schedule
+    plan = Plan(machine_of(graphene), workload(*jobs), options)
+    cut = new_simulation(plan, plan.machine)
+    date = 0.0
+    while cut.next_event_time() is not None:
+        date += 0.0371
+        cut.advance_to(date)
+    rows = [
+        [(x.job.id, x.start_s, x.end_s, x.mask) for x in schedule.attempts]
+        for schedule in (whole, cut.schedule())
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_hosts_say_what_they_have(tmp_path):
+    platform = traced(tmp_path, "state_file", "0 1\n")
+    a, b = machine_of(platform).capacities
+    assert (a.cores, a.memory_B, dict(a.resources)) == (4, 2000.0, {"gpu": 2, "nvme": 1})
+    assert (b.memory_B, dict(b.resources)) == (2000.0, {})
+    for value in ("gpu:x", ":2"):
+        with pytest.raises(PlatformError, match="host 'a': property resources"):
+            machine_of(traced(tmp_path, "state_file", "0 1\n", value))
+
+
+def test_walltimes_are_enforced_ignored_or_extended(tiny):
+    jobs = [
+        job("delay", 0, 1, DelayWork(10.0), walltime=5.0),
+        job("ptask", 0, 1, HomogeneousWork(1000.0, 0.0), walltime=5.0),
+        job("exact", 0, 1, DelayWork(5.0), walltime=5.0),
+    ]
+    killed, result = ends(tiny, *jobs)
+    assert set(killed.values()) == {(5.0, WALLTIME)}
+    assert any("1 jobs run past their walltime" in note for note in result.notes)
+    for kind in ("ignore", "extend"):
+        found, result = ends(tiny, *jobs, walltimes=kind)
+        assert found == {
+            "delay": (10.0, SUCCESS),
+            "ptask": (pytest.approx(10.0), SUCCESS),
+            "exact": (5.0, SUCCESS),
+        }
+    assert result.workload.jobs[0].walltime_s == pytest.approx(10.0)
+    with pytest.raises(SimulationError, match="walltimes 'none'"):
+        ends(tiny, *jobs, walltimes="none")
+
+
+def test_a_run_can_be_stopped_at_a_date(tiny):
+    ten = DelayWork(10.0)
+    jobs = [job("a", 0, 4, ten), job("b", 1, 4, ten), job("c", 9, 1, ten)]
+    options = BatchOptions(policy="fcfs", until_s=5.0)
+    result = run_batch(tiny, workload(*jobs), options)
+    assert [x.state for x in result.schedule.final] == ["RUNNING", "WAITING"]
+    assert result.notes[-1] == "stopped at 5 s: 1 jobs run, 1 wait, 1 are still to be submitted"

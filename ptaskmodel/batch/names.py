@@ -1,0 +1,7 @@
+"""Names of what a batch can be told, for those who only need to know which there are."""
+
+from __future__ import annotations
+
+PROFILES = ("as-given", "delay", "ptask")
+WALLTIMES = ("kill", "ignore", "extend")
+ON_HOST_FAILURE = ("fail", "requeue")
