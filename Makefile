@@ -12,6 +12,8 @@ demo: .venv/installed
 	@echo
 	@echo "demo-results/tasks.csv:"
 	@cat demo-results/tasks.csv
+	@echo
+	@echo "Activate it with: . .venv/bin/activate"
 
 test: .venv/installed-for-tests
 	$(BIN)/ruff check
