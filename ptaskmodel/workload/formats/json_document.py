@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_text
+from ptaskmodel.files import read_text, shown_path
 
 
 class _Repeated(dict):
@@ -29,6 +29,7 @@ def read_json(path: Path) -> Any:
 
     Raises WorkloadError with ``file:line:column`` or the JSON pointer of the mistake.
     """
+    where = shown_path(path)
     text = read_text(path, error=WorkloadError)
     repeated: list[_Repeated] = []
 
@@ -40,20 +41,20 @@ def read_json(path: Path) -> Any:
         return repeated[-1]
 
     def refuse(constant: str) -> NoReturn:
-        raise WorkloadError(f"{path}: {constant} is not JSON; give a finite number")
+        raise WorkloadError(f"{where}: {constant} is not JSON; give a finite number")
 
     try:
         document = json.loads(text, object_pairs_hook=make_object, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        raise WorkloadError(f"{path}:{error.lineno}:{error.colno}: {_why(text, error)}") from None
+        raise WorkloadError(f"{where}:{error.lineno}:{error.colno}: {_why(text, error)}") from None
     except RecursionError:
-        raise WorkloadError(f"{path}: is nested too deep; lists and objects go 4 deep") from None
+        raise WorkloadError(f"{where}: is nested too deep; lists and objects go 4 deep") from None
     except ValueError:
-        raise WorkloadError(f"{path}: holds a number of too many digits") from None
+        raise WorkloadError(f"{where}: holds a number of too many digits") from None
     if repeated:
         # The last to be closed is not inside another that is repeated and was lost with it.
         pointer, key = _find(document, repeated[-1]), shown(repeated[-1].key)
-        raise WorkloadError(f"{path}: {pointer or 'top level'}: {key} is given twice; keep one")
+        raise WorkloadError(f"{where}: {pointer or 'top level'}: {key} is given twice; keep one")
     return document
 
 

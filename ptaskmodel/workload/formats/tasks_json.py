@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.errors import shown
+from ptaskmodel.files import shown_path
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.formats.array_files import ArrayFiles
@@ -63,7 +64,7 @@ class _TasksReader:
 
     def __init__(self, path: Path) -> None:
         self.arrays = ArrayFiles(path.parent)
-        self._fields = Fields(str(path))
+        self._fields = Fields(shown_path(path))
         self._profile_reader = ProfileReader(self._fields, self.arrays)
         self._profiles: dict[str, Profile] = {}
         self._hosts: dict[tuple[str, ...], tuple[str, ...]] = {}
