@@ -435,6 +435,8 @@ def test_a_mutated_platform_is_read_or_refused(content):
     with contextlib.suppress(PlatformError):
         platform = parse_platform(content, EXAMPLES / "mutated.xml")
         names = [host.name for host in platform.hosts[:3]]
+        again = parse_platform(platform.to_xml().encode(), EXAMPLES / "again.xml")
         for source in names:
             for destination in names:
-                platform.route(source, destination)
+                found = platform.route(source, destination)
+                assert again.route(source, destination) == found

@@ -199,6 +199,10 @@ class _Target:
         name = self.tags.next()
         if tag.startswith("{"):
             raise self.tags.error(f"{short(name)}: xmlns is not supported; remove it")
+        # lxml tells a tag before it finds that a wrong character follows.
+        if name.rpartition(":")[2] != tag:
+            what = f"not well-formed XML: the tag {short(name)}; mend the file"
+            raise self.tags.error(what)
         self._document.start(name, dict(attributes), self.tags.line)
 
     def end(self, _: str) -> None:
