@@ -12,7 +12,6 @@ import functools
 import hashlib
 import os
 import platform
-import re
 import shutil
 import stat
 import tempfile
@@ -30,7 +29,10 @@ PLAIN = "PTASKMODEL_PLAIN_NUMBA"
 VARIABLE = "PTASKMODEL_CACHE_DIR"
 REMEDY = f"set {VARIABLE} to a directory that can be written"
 COMPILER = ("jit.py", "kernel_cache.py", "kernel_parts.py")
-_HOLDS_KERNELS = re.compile(rb"^from ptaskmodel\.(jit|platform\.routing\.kernel) import", re.M)
+_HOLD_KERNELS = (
+    b"\nfrom ptaskmodel.jit import ",
+    b"\nfrom ptaskmodel.platform.routing.kernel import ",
+)
 # How many sets of kernels, of different sources, stay in one directory.
 KEPT = 4
 # What a directory must take to be of use; bytes.
@@ -45,13 +47,19 @@ def kernel_sources() -> dict[str, bytes]:
 
     Constants that kernels read may be in a file beside them that holds none.
     """
-    folders: dict[Path, dict[str, bytes]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        folders.setdefault(path.parent, {})[str(path.relative_to(PACKAGE))] = path.read_bytes()
-    sources = {name: folders[PACKAGE][name] for name in COMPILER}
-    for files in folders.values():
-        if any(_HOLDS_KERNELS.search(source) for source in files.values()):
+    sources: dict[str, bytes] = {}
+    for folder, folders, names in os.walk(PACKAGE):
+        folders.sort()
+        room = folder[len(str(PACKAGE)) + 1 :]
+        files: dict[str, bytes] = {}
+        for name in sorted(names):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), "rb") as file:
+                    files[os.path.join(room, name)] = file.read()
+        if any(mark in source for source in files.values() for mark in _HOLD_KERNELS):
             sources.update(files)
+        elif folder == str(PACKAGE):
+            sources.update((name, files[name]) for name in COMPILER)
     return sources
 
 

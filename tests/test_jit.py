@@ -182,7 +182,7 @@ def test_a_file_beside_kernels_belongs_to_their_identity(monkeypatch, tmp_path):
         (tmp_path / name).write_text("")
     for folder in ("kernels", "others"):
         (tmp_path / folder).mkdir()
-    (tmp_path / "kernels" / "one.py").write_text("from ptaskmodel.jit import entry")
+    (tmp_path / "kernels" / "one.py").write_text("\nfrom ptaskmodel.jit import entry")
     monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path)
     digests = []
     for path in ("kernels/constants.py", "others/text.py", "kernels/deeper.py"):
