@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted
 from ptaskmodel.workload.works import Work
 
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
-JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret")
+# What a job asks for beside hosts: fields of ours, which Batsim ignores.
+DEMANDS = ("cores", "memory", "resources", "licences")
+JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", *DEMANDS)
 
 
 def looks_like(start: bytes) -> bool:
@@ -104,9 +107,11 @@ def _is_whole(value: Any, least: int) -> bool:
 
 def _check_size(job: Job, spot: str) -> None:
     needed = job.work.ranks
-    if needed is not None and needed != job.num_hosts:
+    asked = job.num_hosts if job.cores is None else job.num_hosts * job.cores
+    if needed is not None and needed != asked:
+        what = f"{job.num_hosts} hosts" if job.cores is None else f"{asked} cores"
         raise WorkloadError(
-            f"{spot}: job {shown(job.id)} asks for {job.num_hosts} hosts but its profile "
+            f"{spot}: job {shown(job.id)} asks for {what} but its profile "
             f"{shown(job.profile)} is made for {needed}: make them agree"
         )
     if job.num_hosts == 0 and not job.work.only_storages:
@@ -142,7 +147,33 @@ def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], sp
         return_code,
         extra or NOTHING,
     )
-    return checked_job(job, spot)
+    return checked_job(_with_demands(job, fields, spot), spot)
+
+
+def _with_demands(job: Job, fields: Mapping[str, Any], spot: str) -> Job:
+    """The job with the cores and bytes of each host, named resources and licences it asks for."""
+    given = {key: fields[key] for key in DEMANDS if fields.get(key) is not None}
+    if not given:
+        return job
+    for key, value in given.items():
+        counts = value if key in ("resources", "licences") else {key: value}
+        if not isinstance(counts, dict):
+            raise WorkloadError(f'{spot}/{key}: write an object such as {{"gpu": 2}}')
+        for name, count in counts.items():
+            least = 1 if key == "cores" else 0
+            if not _is_whole(count, least):
+                raise WorkloadError(
+                    f"{spot}/{key}: {shown(count)} of {shown(name)} is not a whole number of "
+                    f"{least} or more"
+                )
+    memory = given.get("memory")
+    return replace(
+        job,
+        cores=int(given["cores"]) if "cores" in given else None,
+        memory_B=None if memory is None else float(memory),
+        resources=given.get("resources", NOTHING),
+        licences=given.get("licences", NOTHING),
+    )
 
 
 def _name(fields: Mapping[str, Any], key: str, spot: str) -> str:
@@ -202,4 +233,11 @@ def _job_fields(job: Job) -> dict[str, Any]:
     }
     if job.walltime_s is not None:
         fields["walltime"] = job.walltime_s
+    if job.cores is not None:
+        fields["cores"] = job.cores
+    if job.memory_B is not None:
+        fields["memory"] = int(job.memory_B)
+    for key, counts in (("resources", job.resources), ("licences", job.licences)):
+        if counts:
+            fields[key] = dict(counts)
     return fields | dict(job.extra)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -282,3 +283,30 @@ def test_a_table_of_jobs_is_a_workload():
         workload_from_frame(frame.assign(job_id="b"))
     with pytest.raises(WorkloadError, match="no delay_s"):
         workload_from_frame(frame.drop(columns="delay_s"))
+
+
+def test_jobs_may_ask_for_cores_memory_resources_and_licences(tmp_path):
+    asked = {"cores": 2, "memory": 4096, "resources": {"gpu": 1}, "licences": {"solver": 3}}
+    jobs = [{"id": 1, "subtime": 0, "res": 2, "profile": "p"} | asked]
+    profiles = {"p": {"type": "parallel", "cpu": [1, 2, 3, 4], "com": [0] * 16}}
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": profiles}))
+    for workload in (read_batsim(path), None):
+        if workload is None:
+            write_batsim(read_batsim(path), path)
+            workload = read_batsim(path)
+        (job,) = workload.jobs
+        assert (job.num_hosts, job.cores, job.memory_B) == (2, 2, 4096.0)
+        assert (dict(job.resources), dict(job.licences)) == ({"gpu": 1}, {"solver": 3})
+        assert not job.extra
+    for key, value, message in (
+        ("cores", 0, "1/cores: 0 of 'cores' is not a whole number of 1 or more"),
+        ("memory", "4k", "memory: '4k' of 'memory'"),
+        ("resources", ["gpu"], "write an object such as"),
+        ("licences", {"solver": -1}, "licences: -1 of 'solver'"),
+        ("cores", 3, "asks for 6 cores but its profile 'p' is made for 4"),
+    ):
+        bad = [jobs[0], jobs[0] | {"id": 2, key: value}]
+        path.write_text(json.dumps({"nb_res": 4, "jobs": bad, "profiles": profiles}))
+        with pytest.raises(WorkloadError, match=re.escape(message)):
+            read_batsim(path)
