@@ -38,8 +38,6 @@ KEPT = 4
 # What a directory must take to be of use; bytes.
 PROBE = 2**16
 _CHECKSUM = 4
-# What a file that holds kernels imports.
-_KERNELS_IN = (b"from ptaskmodel.jit import", b"from ptaskmodel.platform.routing.kernel import")
 
 
 def kernel_sources() -> dict[str, bytes]:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel import kernel_cache
 from ptaskmodel.platform.routing.walks import walk
 from ptaskmodel.platform.topologies.families import kind_of
 from ptaskmodel.platform.topologies.fat_tree import FatTree, fat_tree_table
@@ -144,17 +143,6 @@ def test_parts_between_two_zones_are_separable(platform_of):
     assert one.separable
     assert mixed == (one.up, one.across, other.down, 0.0, True, False)
     assert not platform.route_parts(0, 1).separable
-
-
-def test_code_is_compiled_anew_when_a_topology_changes(monkeypatch):
-    before = kernel_cache.kernel_digest.__wrapped__()
-    read = Path.read_bytes
-
-    def edited(path):
-        return read(path) + b"#" * (path.name == "torus.py")
-
-    monkeypatch.setattr(Path, "read_bytes", edited)
-    assert kernel_cache.kernel_digest.__wrapped__() != before
 
 
 def test_facts_of_families_need_no_compiler():
