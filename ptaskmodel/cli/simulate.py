@@ -38,6 +38,15 @@ from ptaskmodel.errors import PTaskModelError
 @click.option("--until", type=NOT_NEGATIVE, metavar="T", help="Stop at this date, s.")
 @directory_option("Write tasks.csv and summary.json there (earlier results are replaced).")
 @recording_options("task")
+@click.option(
+    "--checkpoint-every",
+    type=NOT_NEGATIVE,
+    metavar="SECONDS",
+    help="Write a checkpoint this often (wall time), beside the results: OUTPUT.checkpoint.",
+)
+@click.option(
+    "--resume", is_flag=True, help="Go on from the checkpoint, if there is one, to the same bits."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print summary and records as JSON.")
 def simulate(
     platform_file: Path,

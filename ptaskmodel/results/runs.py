@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel import kernel_cache, simulation
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.alone import times_alone
+from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import whole_directory
 from ptaskmodel.results.records import records_frame, summarise, write_results
@@ -33,7 +34,9 @@ class SimulationOptions:
 
     until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`);
     trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
-    each task, its slowdown, and the use of hosts and links.
+    each task, its slowdown, and the use of hosts and links. checkpoint_every: wall time between
+    checkpoints, s, written beside the directory, as DIRECTORY.checkpoint, until the run ends (None:
+    none is). resume: go on from that checkpoint if it is there.
     """
 
     solver: str | None = None
@@ -43,6 +46,8 @@ class SimulationOptions:
     traces: tuple[str, ...] = ()
     trace_limit: float | None = None
     attribution: bool = False
+    checkpoint_every: float | None = None
+    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,18 +92,22 @@ def simulate_into(
         )
     if directory is None:
         check_nothing_to_write(traces=options.traces, attribution=options.attribution)
+    inputs = list(inputs)
+    checkpoints = Checkpoints(directory, options, inputs)
     kernels_s = load_kernels()
-    made = Simulation(
-        platform,
-        solver=options.solver,
-        network_model=options.network_model,
-        count=options.count,
-    )
-    made.add_all(tasks)
+    made = checkpoints.found()
+    if made is None:
+        made = Simulation(
+            platform,
+            solver=options.solver,
+            network_model=options.network_model,
+            count=options.count,
+        )
+        made.add_all(tasks)
 
     def run() -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
         began = time.perf_counter()
-        made.run(options.until, progress=progress)
+        made.run(options.until, progress=checkpoints.watching(made, progress))
         took_s = time.perf_counter() - began
         records = tuple(made.records())
         return summarise(made, records, took_s, kernels_s, inputs), records
@@ -111,6 +120,7 @@ def simulate_into(
             summary, records = run()
         alone_s = times_alone(made) if options.attribution else None
         files = write_results(place, summary, records, alone_s=alone_s, files=observation.files)
+    checkpoints.remove()
     return SimulationRun(summary, records, Path(directory), files)
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 INFINITY = float("inf")
 EVENTS_PER_SLICE = 20_000
+PROGRESS_EVERY_S = 0.2
 
 
 class Simulation:
@@ -138,7 +139,7 @@ class Simulation:
         told = time.monotonic()
         with collector_at_rest():
             while self._advance(options, pause=True) == PAUSED:
-                if progress is not None and time.monotonic() - told > 0.2:
+                if progress is not None and time.monotonic() - told > PROGRESS_EVERY_S:
                     told = time.monotonic()
                     progress(self.now, self._n_ended, len(self._intake.facts))
         return self

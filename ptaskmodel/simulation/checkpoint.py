@@ -1,0 +1,102 @@
+"""Checkpoints: a simulation on disk, from which it goes on bit for bit.
+
+A checkpoint is a line of JSON (version, digest, what the caller says of it) and a pickle. Only
+facts and states of this package, numpy's arrays and paths are made of it, whatever a file says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import ptaskmodel
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.files import read_bytes, write_bytes
+from ptaskmodel.simulation.simulation import Simulation
+
+FORMAT = "ptaskmodel checkpoint"
+MOST_BYTES = 1 << 36
+# Rooms whose classes may be made: to make one opens and writes nothing.
+_ROOMS = {"core", "platform", "sharing", "simulation", "workload"}
+_HARMLESS = {
+    ("ptaskmodel.platform.model", "NO_PROPERTIES"),
+    ("ptaskmodel.workload.works", "_restored"),
+    ("pathlib", "PosixPath"),
+    ("pathlib", "WindowsPath"),
+    ("pathlib._local", "PosixPath"),
+    ("pathlib._local", "WindowsPath"),
+    ("numpy", "dtype"),
+    ("numpy", "ndarray"),
+    ("numpy._core.multiarray", "_reconstruct"),
+    ("numpy._core.multiarray", "scalar"),
+    ("numpy._core.numeric", "_frombuffer"),
+    ("numpy.core.multiarray", "_reconstruct"),
+    ("numpy.core.multiarray", "scalar"),
+    ("numpy.core.numeric", "_frombuffer"),
+}
+
+
+def save_checkpoint(
+    simulation: Simulation, path: str | Path, about: dict[str, Any] | None = None
+) -> None:
+    """Write a simulation to a file, whole or not at all; observers and listeners do not follow.
+
+    about: what to say of it, as JSON; `load_checkpoint` gives it back. Raises SimulationError if
+    the file cannot be written.
+    """
+    data = pickle.dumps(simulation, protocol=5)
+    header = {
+        "format": FORMAT,
+        "version": ptaskmodel.__version__,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "about": about or {},
+    }
+    write_bytes(path, json.dumps(header).encode() + b"\n" + data, error=SimulationError)
+
+
+def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
+    """The simulation that a file holds, and what was said of it.
+
+    Raises SimulationError if it is no checkpoint, is damaged, or is of another version.
+    """
+    whole = read_bytes(path, most=MOST_BYTES, error=SimulationError)
+    line, _, data = whole.partition(b"\n")
+    try:
+        header = json.loads(line)
+        known = header["format"] == FORMAT
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise SimulationError(f"{path}: is not a checkpoint; give a file that simulate wrote")
+    if header.get("version") != ptaskmodel.__version__:
+        raise SimulationError(
+            f"{path}: is of version {header.get('version')}, this is {ptaskmodel.__version__}; "
+            "run from the beginning"
+        )
+    if hashlib.sha256(data).hexdigest() != header.get("sha256"):
+        raise SimulationError(f"{path}: is damaged; run from the beginning")
+    try:
+        simulation = _Unpickler(io.BytesIO(data)).load()
+    except pickle.UnpicklingError as error:
+        raise SimulationError(f"{path}: {error}") from None
+    if not isinstance(simulation, Simulation):
+        raise SimulationError(f"{path}: holds no simulation")
+    return simulation, header["about"]
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes nothing but facts and states of this package, numpy's arrays and paths."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in _HARMLESS:
+            return super().find_class(module, name)
+        package, _, rest = module.partition(".")
+        if package == "ptaskmodel" and rest.partition(".")[0] in _ROOMS and "." not in name:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:
+                return found
+        raise pickle.UnpicklingError(f"asks for {module}.{name}, which no checkpoint needs")
