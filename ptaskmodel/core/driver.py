@@ -91,7 +91,10 @@ class Listener(Protocol):
     def take(self, events: np.ndarray) -> None: ...
 
     def forget(self, patterns: list[int]) -> None:
-        """These numbers will be given to other patterns; all events on them have been taken."""
+        """These numbers will be given to other patterns: the last moment to ask for their uses.
+
+        All events on them have been taken.
+        """
         ...
 
 
@@ -214,9 +217,10 @@ class Core:
 
     def reclaim(self) -> None:
         """Free the patterns that nobody holds; the stream must have been handed over."""
-        gone = self.patterns.reclaim(self.state)
+        idle = self.patterns.idle(self.state)
         for listener in self.listeners:
-            listener.forget(gone)
+            listener.forget(idle)
+        self.patterns.free_all(self.state, idle)
 
     def start(
         self,

@@ -220,3 +220,28 @@ def test_a_copy_and_a_pickle_go_on_bit_for_bit(platform):
         rest.append(found)
     assert len(rest[0]) >= 40
     assert rest[0] == rest[1] == rest[2]
+
+
+class Asking(Kept):
+    """A listener that looks up what patterns ask as late as it may."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__()
+        self.core = core
+        self.found: list[tuple[int, list[float]]] = []
+
+    def forget(self, patterns: list[int]) -> None:
+        for pattern in patterns:
+            _, _, usage = self.core.uses(np.array([pattern]))
+            self.found.append((pattern, usage.tolist()))
+
+
+def test_listeners_may_ask_for_the_uses_of_patterns_that_they_are_to_forget(platform):
+    core = new_core(platform)
+    asking = Asking(core)
+    core.listen(asking)
+    gone = pattern(core, pm.ParallelWork.of(1, 3.0), A)
+    pattern(core, ONE_FLOP, A)
+    core.hold([gone], -1)
+    core.reclaim()
+    assert asking.found == [(gone, [3.0])]

@@ -153,10 +153,14 @@ class Patterns:
         self.routed.clear()
         self.n_elements = 0
 
-    def reclaim(self, state: State) -> list[int]:
-        """Free the patterns that nobody holds and close the gaps that they leave."""
+    def idle(self, state: State) -> list[int]:
+        """The patterns that nobody holds."""
         users = state.patterns["users"][: len(self.shapes)]
-        gone = [k for k in np.flatnonzero(users == 0).tolist() if self.shapes[k] is not None]
+        return [k for k in np.flatnonzero(users == 0).tolist() if self.shapes[k] is not None]
+
+    def free_all(self, state: State, gone: list[int]) -> None:
+        """Free patterns that nobody holds and close the gaps that they leave."""
+        users = state.patterns["users"]
         for number in gone:
             del self.known[self._shape(number).key]
             self.shapes[number] = None
@@ -171,7 +175,6 @@ class Patterns:
         self.routed = routed.tolist()
         self.n_elements = len(place)
         self.full_at = 2 * self.n_elements + 1024
-        return gone
 
     @staticmethod
     def _places(state: State, numbers: IntArray) -> IntArray:
