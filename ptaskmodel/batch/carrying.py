@@ -102,7 +102,8 @@ class Carrier:
         job, hosts, within, cores = decision
         if job not in state.waiting:
             self._check_waiting(job)
-        free = state.cluster.candidates(job)
+        cluster = state.cluster
+        free = cluster.candidates(job) if cluster.counted else cluster.idle
         if within is not None:
             free &= within
         if hosts is None:

@@ -65,7 +65,9 @@ class DelayExecution:
 
     def start(self, attempt: Attempt, now: float) -> None:
         job = attempt.job
-        duration = delay_of(job)
+        duration = job.work.duration_s
+        if duration is None:
+            duration = delay_of(job)
         state = FAILED if job.return_code else SUCCESS
         if self._limited and job.walltime_s is not None and duration >= job.walltime_s:
             duration, state = job.walltime_s, WALLTIME

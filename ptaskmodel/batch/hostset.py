@@ -116,8 +116,8 @@ def members(hosts: Mask) -> list[int]:
 
 def lowest(hosts: Mask, count: int) -> Mask:
     """The ``count`` lowest hosts of a set that has at least as many."""
-    if count == 0:
-        return 0
+    if count <= 1:
+        return hosts & -hosts if count else 0
     # Halve the part that holds the last of them.
     part, left, position = hosts, count, 0
     for k in range((hosts.bit_length() - 1).bit_length() - 1, -1, -1):

@@ -239,9 +239,8 @@ class BatchSimulation:
         now, ended = self._execution.advance(date)
         if now == inf:
             return False
-        if now > state.now:
-            self._at_this_date = 0
-            state.now = now
+        self._at_this_date = 0 if now > state.now else self._at_this_date + 1
+        state.now = now
         state.ended, state.other_events = [], []
         if other <= now:
             ended = self._other_events(ended)
@@ -260,6 +259,7 @@ class BatchSimulation:
         self._decide()
         while self._carrier.settle_queue():
             # Jobs came back to the queue: ask again, at this date.
+            self._at_this_date += 1
             state.ended, state.other_events = [], []
             self._decide()
         if position == len(jobs) and not state.running:
@@ -349,7 +349,6 @@ class BatchSimulation:
     def _decide(self) -> None:
         state = self._state
         self._events += 1
-        self._at_this_date += 1
         if self._at_this_date > MAX_DECISIONS_AT_A_DATE:
             raise self._fault(f"was asked {MAX_DECISIONS_AT_A_DATE} times at one date")
         state.machine_changed, state.machine_changes = state.machine_changes, False

@@ -201,7 +201,8 @@ class View:
     def fits(self, job: Job) -> bool:
         """Whether the job could start now."""
         state = self._state
-        free = state.cluster.candidates(job)
+        cluster = state.cluster
+        free = cluster.candidates(job) if cluster.counted else cluster.idle
         if not self._whole:
             free &= self.within
         if free.bit_count() < job.num_hosts:
