@@ -39,21 +39,19 @@ def raised(policy: object, error: BaseException, now: float, job: Job | None) ->
     return PolicyFault(f"policy {name} at {where}{text} ({what}{now:g} s): mend the policy")
 
 
-def misbehaved(
-    policy: object, what: str, now: float, answer: Any = None, doing: str = "decide"
-) -> PolicyFault:
+def misbehaved(policy: object, what: str, now: float, answer: Any = None) -> PolicyFault:
     """The fault of a policy that did something that it may not; ``answer``: what it yields from."""
-    name, where = policy_name(policy), _line_of(policy, answer, doing)
+    name, where = policy_name(policy), _line_of(policy, answer)
     return PolicyFault(f"policy {name} {what} (at {now:g} s{where}): mend the policy")
 
 
-def _line_of(policy: object, answer: Any, doing: str) -> str:
+def _line_of(policy: object, answer: Any) -> str:
     """Where a user's policy is at, as ", file:line"."""
     frame = getattr(answer, "gi_frame", None)
     if frame is not None:
         code, line = frame.f_code, frame.f_lineno
     else:
-        code = getattr(getattr(type(policy), doing, None), "__code__", None)
+        code = getattr(getattr(type(policy), "decide", None), "__code__", None)
         line = getattr(code, "co_firstlineno", 0)
     if code is None or code.co_filename.startswith(PACKAGE):
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ptaskmodel.batch.attempt import REJECTED, Attempt
+from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import HostSet
 
 
@@ -42,8 +42,3 @@ class Schedule:
 def has_ended(attempt: Attempt) -> bool:
     """Whether an attempt ran and is over."""
     return attempt.start_s is not None and attempt.end_s is not None
-
-
-def is_over(attempt: Attempt) -> bool:
-    """Whether nothing more will come of an attempt."""
-    return attempt.state == REJECTED or has_ended(attempt)
