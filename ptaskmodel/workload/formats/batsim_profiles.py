@@ -140,7 +140,8 @@ def _is_spread(fields: Fields, spot: str) -> bool:
     strategy = fields.get("generation_strategy", EACH[0])
     if not isinstance(strategy, str) or strategy not in SPREAD + EACH:
         raise WorkloadError(
-            f"{spot}/generation_strategy: {shown(strategy)} is unknown: use {EACH[0]} or {SPREAD[0]}"
+            f"{spot}/generation_strategy: {shown(strategy)} is unknown: use {EACH[0]} or "
+            f"{SPREAD[0]}"
         )
     return strategy in SPREAD
 

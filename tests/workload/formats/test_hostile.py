@@ -82,11 +82,17 @@ def only_ours(read, path, content):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            read(path)
-        except PTaskModelError as error:
-            assert "\n" not in str(error)
-            assert len(str(error)) < 1100
+        message = problem_of(lambda: read(path), PTaskModelError)
+    assert message is None or ("\n" not in message and len(message) < 1100)
+
+
+def problem_of(call, kind):
+    """What a call says that it refuses, None if it does not; other errors pass."""
+    try:
+        call()
+    except kind as error:
+        return str(error)
+    return None
 
 
 READERS = [(load_tasks, TASKS, "t.json"), (read_batsim, WORKLOAD, "w.json")]
@@ -126,10 +132,8 @@ def test_logs_with_odd_words(tmp_path):
 @settings(max_examples=150)
 @given(st.text("ab[]-,0129\0 ", max_size=14))
 def test_expressions_of_hosts(expression):
-    try:
-        assert expand(expression)
-    except ValueError as error:
-        assert str(error)
+    found = []
+    assert problem_of(lambda: found.extend(expand(expression)), ValueError) or found
 
 
 @pytest.mark.parametrize("read", [load_tasks, read_batsim])
@@ -137,7 +141,7 @@ def test_expressions_of_hosts(expression):
 def test_deep_and_empty_documents(tmp_path, read, text):
     path = tmp_path / "x.json"
     path.write_text(text)
-    with pytest.raises(WorkloadError, match="nested too deep|is empty|not JSON|ends too early"):
+    with pytest.raises(WorkloadError, match=r"nested too deep|is empty|not JSON|ends too early"):
         read(path)
 
 
@@ -152,7 +156,7 @@ def test_an_empty_file_is_no_workload(tmp_path, name):
 def test_ids_are_texts_or_numbers(tmp_path, bad):
     path = tmp_path / "w.json"
     path.write_text(replaced(WORKLOAD, ("jobs", 0, "id"), bad))
-    with pytest.raises(WorkloadError, match="/jobs/0/id: .* is not a string nor a number"):
+    with pytest.raises(WorkloadError, match=r"/jobs/0/id: .* is not a string nor a number"):
         read_batsim(path)
 
 
@@ -171,7 +175,8 @@ def test_an_array_larger_than_its_task_needs_is_not_read(tmp_path, monkeypatch):
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"tasks": tasks}))
     monkeypatch.setattr(
-        "ptaskmodel.workload.formats.array_files.npy.read_array", lambda *_, **__: pytest.fail()
+        "ptaskmodel.workload.formats.array_files.npy.read_array",
+        lambda *_, **__: pytest.fail("the array is read"),
     )
     with pytest.raises(WorkloadError, match=r"has shape \(1024, 1024\); at most 4 values"):
         load_tasks(path)
