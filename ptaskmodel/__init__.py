@@ -28,6 +28,7 @@ NAMES = {
     "ptaskmodel.results.plots": ("draw_results",),
     "ptaskmodel.results.report": ("write_report",),
     "ptaskmodel.results.runs": ("SimulationOptions", "SimulationRun", "simulate_into"),
+    "ptaskmodel.simulation.checkpoint": ("load_checkpoint", "save_checkpoint"),
     "ptaskmodel.simulation.observers": ("Observer",),
     "ptaskmodel.simulation.refs": ("TaskRecord", "TaskRef"),
     "ptaskmodel.simulation.simulation": ("Simulation",),

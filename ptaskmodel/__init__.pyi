@@ -24,6 +24,8 @@ from ptaskmodel.results.report import write_report as write_report
 from ptaskmodel.results.runs import SimulationOptions as SimulationOptions
 from ptaskmodel.results.runs import SimulationRun as SimulationRun
 from ptaskmodel.results.runs import simulate_into as simulate_into
+from ptaskmodel.simulation.checkpoint import load_checkpoint as load_checkpoint
+from ptaskmodel.simulation.checkpoint import save_checkpoint as save_checkpoint
 from ptaskmodel.simulation.observers import Observer as Observer
 from ptaskmodel.simulation.refs import TaskRecord as TaskRecord
 from ptaskmodel.simulation.refs import TaskRef as TaskRef
