@@ -18,8 +18,9 @@ def plot(results: Path, kind: str, output: Path) -> None:
     """Draw the results in directory RESULTS.
 
     gantt: tasks on hosts over time; progress: part done of each task; links, hosts: what part of
-    each is used over time; topology: the platform coloured by use; slowdowns: their distribution.
-    All but gantt need a run with --attribution.
+    each is used over time; topology: the platform coloured by use; slowdowns: their distribution;
+    load: hosts in use and the queue of a batch. All but gantt and load need a run with
+    --attribution.
     """
     from ptaskmodel.results.plots import draw_results
 

@@ -36,9 +36,7 @@ def draw_platform(platform: Platform, path: Path) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise PlatformError(
-            "drawing needs matplotlib; run: pip install 'ptaskmodel[plot]'"
-        ) from None
+        raise PlatformError("drawing needs matplotlib; run: pip install matplotlib") from None
 
     graph = grouped_graph(platform)
     places = place_nodes(graph)

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ptaskmodel.workload.jobs import Workload
 
 
+# The pictures of --plots, each called after its kind (see `names.PICTURES`).
+PLOTS = ("gantt.png", "load.png")
+
+
 @dataclass(frozen=True, slots=True)
 class BatchWriting:
     """What is measured and recorded; the names are those of the options of ``batch``.
@@ -109,6 +113,7 @@ def batch_into(
         summary = _summary(result, options, writing, kernels_s, inputs)
         files = (*_write(place, result, writing), *observed, SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
+        _draw(place, files)
     return BatchRun(summary, result, Path(directory), files)
 
 
@@ -164,8 +169,17 @@ def _write(place: Path, result: BatchResult, writing: BatchWriting) -> list[str]
     )
     if result.neighbours is not None:
         files.append(write_neighbours(place, result.neighbours))
-    if writing.plots:
-        from ptaskmodel.batch.plots import draw_schedule
-
-        files += draw_schedule(result.schedule, place)
+    ran = any(attempt.start_s is not None for attempt in result.schedule.attempts)
+    if writing.plots and ran:
+        files += PLOTS
     return files
+
+
+def _draw(place: Path, files: tuple[str, ...]) -> None:
+    """Draw the pictures among the files of results that are written."""
+    if not (names := [name for name in PLOTS if name in files]):
+        return
+    from ptaskmodel.results.plots import draw_results
+
+    for name in names:
+        draw_results(place, name.partition(".")[0], place / name)

@@ -28,9 +28,7 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise PTaskModelError(
-            "pictures need matplotlib; run: pip install 'ptaskmodel[plot]'"
-        ) from None
+        raise PTaskModelError("pictures need matplotlib; run: pip install matplotlib") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

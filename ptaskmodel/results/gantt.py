@@ -47,7 +47,7 @@ def gantt(results: Results) -> Figure:
         if len(rows) <= MAX_LABELS:
             title += "; a bar's height is its part of the host's row, shared by those there at once"
         else:
-            title += "; neighbouring colours only tell tasks apart"
+            title += f"; neighbouring colours only tell {results.what}s apart"
     else:
         title += f"; mean number of {results.what}s on each host (too many for bars)"
         _crowd(figure, axes, rows, hosts, unit, results)

@@ -35,7 +35,7 @@ class _Summary(TypedDict, total=False):
     simulation_wall_time_s: float
 
 
-TASKS, JOBS, MACHINES = "tasks.csv", "jobs.csv", "machines.csv"
+TASKS, JOBS, MACHINES, LOAD = "tasks.csv", "jobs.csv", "machines.csv", "load.csv"
 
 # The columns that are read.
 TASK_COLUMNS = ("task_id", "profile", "start_time", "finish_time", "final_state", "hosts")
@@ -47,6 +47,7 @@ SPELL_COLUMNS = (
     *("task_id", "start_s", "end_s", "limited_by", "resource"),
     *("progress", "sharers", "shared_with"),
 )
+LOAD_COLUMNS = ("time", "waiting_jobs", "requested_hosts", "used_hosts")
 USE_COLUMNS = ("resource", "kind", "start_s", "end_s", "share")
 
 
@@ -149,6 +150,29 @@ def load_results(directory: str | Path) -> Results:
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{place}: results that cannot be read ({error})") from None
     return Results(place, what, summary, tasks, spells, utilisation)
+
+
+def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
+    """(date in s, jobs that wait, hosts that they ask for, hosts in use), from each date on.
+
+    Raises PTaskModelError if the results are not those of a batch, or cannot be read.
+    """
+    if results.what != "job":
+        raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
+    try:
+        rows = list(_rows(results.directory / LOAD, *LOAD_COLUMNS))
+        waiting, requested, used = LOAD_COLUMNS[1:]
+        return [
+            (
+                _finite(row["time"]),
+                _finite(row[waiting]),
+                _finite(row[requested]),
+                _finite(row[used]),
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, csv.Error) as error:
+        raise PTaskModelError(f"{results.directory / LOAD}: cannot be read ({error})") from None
 
 
 def _summary(content: bytes) -> dict[str, Any]:

@@ -18,4 +18,5 @@ PICTURES: Mapping[str, str] = {
     "hosts": "what part of each host is used over time",
     "topology": "the platform coloured by use",
     "slowdowns": "their distribution",
+    "load": "hosts in use and the queue of a batch over time",
 }

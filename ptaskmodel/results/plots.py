@@ -30,6 +30,7 @@ from ptaskmodel.results.drawing import (
 )
 from ptaskmodel.results.gantt import gantt
 from ptaskmodel.results.loading import Results, results_of
+from ptaskmodel.results.machine_load import machine_load
 from ptaskmodel.results.names import PICTURES
 from ptaskmodel.results.topology import topology
 from ptaskmodel.units import format_time
@@ -176,6 +177,7 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "hosts": lambda results: utilisation(results, "host"),
     "topology": topology,
     "slowdowns": slowdowns,
+    "load": machine_load,
 }
 
 

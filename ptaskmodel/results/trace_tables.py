@@ -134,6 +134,6 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet
     except ImportError:
         raise PTaskModelError(
-            "Parquet needs pyarrow; run: pip install 'ptaskmodel[trace]', or choose csv"
+            "Parquet needs pyarrow; run: pip install pyarrow, or choose csv"
         ) from None
     return pyarrow, pyarrow.parquet

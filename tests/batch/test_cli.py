@@ -68,6 +68,25 @@ def test_pictures_are_drawn_on_demand(capsys, workload, tmp_path):
     assert "--plots writes files" in capsys.readouterr().err
 
 
+def test_pictures_are_those_of_plot(capsys, workload, tmp_path):
+    out = tmp_path / "out"
+    found = summary(capsys, GRAPHENE, workload(), "-o", str(out), "--plots")
+    assert found["jobs"]["succeeded"] == 3
+    written = json.loads((out / "summary.json").read_text())["files"]
+    for kind in ("gantt", "load"):
+        assert f"{kind}.png" in written
+        assert main(["plot", str(out), kind, "-o", str(tmp_path / "x.png")]) == 0
+        assert (tmp_path / "x.png").read_bytes() == (out / f"{kind}.png").read_bytes()
+
+
+def test_there_is_no_picture_of_nothing(capsys, workload, tmp_path):
+    out = tmp_path / "out"
+    summary(capsys, GRAPHENE, workload(jobs=[]), "-o", str(out), "--plots")
+    assert not list(out.glob("*.png"))
+    assert main(["plot", str(out), "load", "-o", str(tmp_path / "x.png")]) == 2
+    assert "no job was there; nothing to draw" in capsys.readouterr().err
+
+
 def test_the_table_is_for_readers(capsys, workload):
     assert main(["batch", GRAPHENE, workload(), "--verify", "head"]) == 0
     captured = capsys.readouterr()

@@ -105,6 +105,8 @@ def test_what_cannot_be_drawn_is_told(small, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     assert main(["plot", str(tmp_path), "gantt", "-o", str(tmp_path / "x.png")]) == 2
     assert "holds no results (summary.json is missing)" in capsys.readouterr().err
+    assert main(["plot", str(small), "load", "-o", str(tmp_path / "x.png")]) == 2
+    assert "not the results of a batch; it has no queue" in capsys.readouterr().err
     assert main(["plot", str(small), "gantt", "-o", str(tmp_path / "x.gif")]) == 2
     assert "pictures are .png, .svg or .pdf" in capsys.readouterr().err
     bare = tmp_path / "bare"

@@ -97,7 +97,7 @@ def _check_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MeasurementError(
-            "the experiment draws figures with matplotlib; pip install 'ptaskmodel[plot]'"
+            "the experiment draws figures with matplotlib; run: pip install matplotlib"
         ) from error
 
 
