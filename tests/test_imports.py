@@ -78,6 +78,15 @@ def test_every_package_is_named_in_the_architecture():
     assert packages <= set(ALLOWED)
 
 
+def test_the_page_on_design_shows_every_room():
+    docs = PACKAGE.parent / "docs"
+    page = (docs / "background" / "design.md").read_text(encoding="utf-8")
+    house = (docs / "pictures" / "house.svg").read_text(encoding="utf-8")
+    for room in ALLOWED:
+        assert f"| `{room}` |" in page
+        assert f">{room}</text>" in house
+
+
 def needed(path: Path, known: dict[str, Path]) -> set[str]:
     """The modules of ours that a module imports when it runs, in functions too."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

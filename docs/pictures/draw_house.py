@@ -1,0 +1,142 @@
+"""Draws the rooms of the package and the way of the data: docs/pictures/house.svg, data.svg.
+
+Run from anywhere: python docs/pictures/draw_house.py
+"""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+INK, SOFT, PAPER = "#23313f", "#5d6b78", "#ffffff"
+# Colours of floors, and of kinds of things.
+WARM, COOL, GREEN, GREY = "#f6e3d0", "#d8e6f5", "#dcefdd", "#eceff2"
+
+# Rooms from the roof down: (name, what it is for), and the colour of the floor.
+FLOORS = (
+    (GREY, (("cli", "one thin module a command"),)),
+    (GREY, (("results", "files, pictures, report, comparison"),)),
+    (
+        GREEN,
+        (("bridges", "SimPy on top"), ("calibration", "measurements to parameters")),
+    ),
+    (GREEN, (("apps", "where parallel tasks come from"), ("batch", "who waits: jobs, policies"))),
+    (
+        COOL,
+        (("simulation", "tasks on the core"), ("recording", "what the stream tells, kept")),
+    ),
+    (COOL, (("core", "WHEN: activities, dates, the stream of events"),)),
+    (
+        WARM,
+        (
+            ("platform", "WHAT EXISTS"),
+            ("workload", "WHAT RUNS"),
+            ("sharing", "WHO GETS HOW MUCH"),
+        ),
+    ),
+    (GREY, (("", "errors, units, names, files, jit: the ground"),)),
+)
+
+
+class Drawing:
+    """Boxes, arrows and words, as SVG."""
+
+    def __init__(self, width: int, height: int, title: str) -> None:
+        self._parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" font-family="Helvetica, Arial, sans-serif">',
+            f"<title>{escape(title)}</title>",
+            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+            f'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="{INK}"/></marker></defs>',
+            f'<rect width="{width}" height="{height}" fill="{PAPER}"/>',
+        ]
+
+    def shape(self, points: str, fill: str) -> None:
+        self._parts.append(f'<polygon points="{points}" fill="{fill}" stroke="{INK}"/>')
+
+    def text(self, x: float, y: float, words: str, size: int = 13, **more: str) -> None:
+        style = {"anchor": "middle", "weight": "normal", "fill": INK} | more
+        self._parts.append(
+            f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{style["anchor"]}" '
+            f'font-weight="{style["weight"]}" fill="{style["fill"]}">{escape(words)}</text>'
+        )
+
+    def box(
+        self, x: float, y: float, width: float, height: float, fill: str, *lines: str, r: int = 3
+    ) -> None:
+        """A box; its first line is bold, if there is one."""
+        self._parts.append(
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{r}" '
+            f'fill="{fill}" stroke="{INK}"/>'
+        )
+        shown = [line for line in lines if line]
+        top = y + height / 2 - 8.5 * (len(shown) - 1) + 4.5
+        for k, line in enumerate(shown):
+            first = k == 0 and bool(lines[0])
+            style = {"weight": "bold"} if first else {"fill": SOFT}
+            self.text(x + width / 2, top + 17 * k, line, 14 if first else 12, **style)
+
+    def arrow(self, *points: tuple[float, float]) -> None:
+        path = " ".join(f"{x:g},{y:g}" for x, y in points)
+        self._parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{INK}" stroke-width="1.4" '
+            'marker-end="url(#tip)"/>'
+        )
+
+    def write(self, path: Path) -> None:
+        path.write_text("\n".join([*self._parts, "</svg>", ""]), encoding="utf-8")
+
+
+def draw_house(path: Path) -> None:
+    left, width, height, gap, top = 60, 640, 48, 6, 74
+    drawing = Drawing(760, top + len(FLOORS) * (height + gap) + 16, "The rooms of ptaskmodel")
+    middle = left + width / 2
+    drawing.shape(f"{left - 24},{top - 6} {middle},14 {left + width + 24},{top - 6}", GREY)
+    drawing.text(middle, 48, "ptaskmodel", 16, weight="bold")
+    for k, (colour, rooms) in enumerate(FLOORS):
+        y = top + k * (height + gap)
+        each = (width - gap * (len(rooms) - 1)) / len(rooms)
+        for i, (name, purpose) in enumerate(rooms):
+            drawing.box(left + i * (each + gap), y, each, height, colour, name, purpose)
+    bottom = top + len(FLOORS) * (height + gap)
+    drawing.arrow((left + width + 24, top), (left + width + 24, bottom - gap))
+    drawing.text(left + width + 24, bottom + 10, "imports", 12, fill=SOFT)
+    drawing.write(path)
+
+
+def draw_data(path: Path) -> None:
+    drawing = Drawing(900, 330, "The way of the data")
+    drawing.box(10, 30, 120, 44, PAPER, "", "platform.xml, or", "Platform.build", r=14)
+    drawing.box(10, 140, 120, 44, PAPER, "", "tasks.json, jobs,", "or your program", r=14)
+    drawing.box(175, 26, 130, 52, WARM, "Platform", "hosts, links, routes")
+    drawing.box(175, 136, 130, 52, WARM, "Task", "a work on hosts")
+    drawing.box(350, 82, 130, 52, COOL, "Pattern", "uses of resources")
+    drawing.box(525, 82, 140, 52, COOL, "Loop", "one queue of dates")
+    drawing.box(525, 220, 140, 52, WARM, "Solver", "one component")
+    drawing.box(725, 26, 165, 52, COOL, "Stream", "date, kind, subject, value")
+    drawing.box(725, 136, 165, 52, COOL, "Listeners", "observers, recorders")
+    drawing.box(725, 246, 165, 52, GREY, "Records, intervals", "tables, pictures, report")
+    drawing.arrow((130, 52), (173, 52))
+    drawing.arrow((130, 162), (173, 162))
+    drawing.arrow((305, 52), (328, 52), (328, 98), (348, 98))
+    drawing.arrow((305, 162), (328, 162), (328, 118), (348, 118))
+    drawing.arrow((480, 108), (523, 108))
+    drawing.arrow((570, 134), (570, 218))
+    drawing.arrow((620, 220), (620, 136))
+    drawing.arrow((665, 108), (695, 108), (695, 52), (723, 52))
+    drawing.arrow((807, 78), (807, 134))
+    drawing.arrow((807, 188), (807, 244))
+    drawing.text(562, 181, "uses", 12, anchor="end", fill=SOFT)
+    drawing.text(628, 181, "rates", 12, anchor="start", fill=SOFT)
+    drawing.text(415, 152, "routed once for all who", 12, fill=SOFT)
+    drawing.text(415, 168, "share work and hosts", 12, fill=SOFT)
+    drawing.text(595, 296, "what an event touches,", 12, fill=SOFT)
+    drawing.text(595, 312, "no more", 12, fill=SOFT)
+    drawing.write(path)
+
+
+if __name__ == "__main__":
+    draw_house(HERE / "house.svg")
+    draw_data(HERE / "data.svg")
