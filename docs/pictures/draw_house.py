@@ -49,7 +49,8 @@ class Drawing:
             f'width="{width}" height="{height}" font-family="Helvetica, Arial, sans-serif">',
             f"<title>{escape(title)}</title>",
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-            f'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="{INK}"/></marker></defs>',
+            'markerHeight="7" orient="auto">'
+            f'<path d="M0 0 8 4 0 8z" fill="{INK}"/></marker></defs>',
             f'<rect width="{width}" height="{height}" fill="{PAPER}"/>',
         ]
 
