@@ -1,4 +1,4 @@
-"""The one family of errors that a user can mend; our own bugs stay outside it."""
+"""The one family of errors that a user can correct; our own bugs stay outside it."""
 
 from __future__ import annotations
 

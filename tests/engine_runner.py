@@ -1,4 +1,4 @@
-"""Runs a scenario (see :mod:`scenarios`) with the package's own engine."""
+"""Runs a scenario (see :mod:`scenarios`) with the package's own simulation."""
 
 from __future__ import annotations
 

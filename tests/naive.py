@@ -1,7 +1,7 @@
 """A slow and obvious simulator of parallel tasks, written from the model's description alone.
 
 It shares nothing with the package: plain dictionaries in, plain tuples out, everything computed
-anew at every event. It is the judge of the engine on small cases, and SimGrid is its own judge.
+anew at every event. It is the judge of the simulation on small cases, and SimGrid is its own judge.
 
 Facts of a platform::
 

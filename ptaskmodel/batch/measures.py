@@ -176,11 +176,11 @@ def used_host_seconds(schedule: Schedule) -> float:
     return math.fsum(
         attempt.use * (end - begin)
         for attempt in schedule.attempts
-        for begin, end in spells(attempt, schedule.now_s)
+        for begin, end in running_intervals(attempt, schedule.now_s)
     )
 
 
-def spells(attempt: Attempt, now: float) -> Iterator[tuple[float, float]]:
+def running_intervals(attempt: Attempt, now: float) -> Iterator[tuple[float, float]]:
     """(from, to) of the stretches during which an attempt ran, up to now."""
     begin = attempt.start_s or 0.0
     for since, to in attempt.suspensions:
@@ -208,7 +208,7 @@ def load(schedule: Schedule) -> Load:
     rows: list[tuple[float, int, int, int, float]] = []
     started: dict[int, float] = {}
     for attempt in schedule.attempts:
-        for begin, end in spells(attempt, schedule.now_s):
+        for begin, end in running_intervals(attempt, schedule.now_s):
             rows += [(begin, 0, 0, 1, attempt.use), (end, 0, 0, -1, -attempt.use)]
         started.setdefault(id(attempt.job), attempt.start_s or 0.0)
     for attempt in schedule.final:

@@ -17,7 +17,7 @@ class Outages:
 
     def __init__(self, traces: Mapping[int, AvailabilityTrace]) -> None:
         self._traces = dict(traces)
-        # (date, host, position in the trace, repetition), the dates as the engine computes them
+        # (date, host, position in the trace, repetition), the dates as the core computes them
         self._next = [
             (trace.dates_s[0], host, 0, 0) for host, trace in self._traces.items() if trace.dates_s
         ]

@@ -160,7 +160,7 @@ class PtaskExecution:
         return now, ended
 
     def _go_to(self, now: float) -> None:
-        """Let the engine, which rests while it has no task, catch up."""
+        """Let the simulation, which rests while it has no task, catch up."""
         if self.simulation.now < now:
             self.simulation.advance_to(now)
 

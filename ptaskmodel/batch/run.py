@@ -25,7 +25,7 @@ class BatchResult:
 
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation.
-    simulation: the engine's `Simulation`, whose tasks have the ids of the jobs; None if all jobs
+    simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
     are delays. neighbours: who slowed whom by how many seconds, if that was asked for.
     """
 
@@ -76,7 +76,7 @@ def run_batch(
 ) -> BatchResult:
     """Simulate a workload on a platform.
 
-    observation: makes, of the engine's `Simulation`, a context to run in (see
+    observation: makes, of the `Simulation`, a context to run in (see
     `results.observing.Observation`); not called if all jobs are delays.
 
     Raises SimulationError, WorkloadError, PlatformError.
@@ -84,15 +84,15 @@ def run_batch(
     options = options or BatchOptions()
     machine = machine_of(platform, options.storages)
     plan = Plan(machine, workload, options)
-    engine = None if plan.ptasks is None else plan.ptasks.simulation
+    shared = None if plan.ptasks is None else plan.ptasks.simulation
     watch = None
-    if options.neighbours and engine is not None:
+    if options.neighbours and shared is not None:
         from ptaskmodel.batch.neighbours import Neighbours
 
-        watch = Neighbours(engine)
+        watch = Neighbours(shared)
     simulation = new_simulation(plan, machine, progress)
     began = time.perf_counter()
-    with nullcontext() if observation is None or engine is None else observation(engine):
+    with nullcontext() if observation is None or shared is None else observation(shared):
         schedule = _run_to_its_end(simulation, options.until_s)
     took = time.perf_counter() - began
     wanted = (options.contention or options.neighbours) and not plan.only_delays
@@ -107,7 +107,7 @@ def run_batch(
     notes = plan.notes
     if options.until_s is not None:
         notes = (*notes, _how_far(schedule, len(plan.workload.jobs)))
-    return BatchResult(schedule, plan.workload, machine, alone, notes, took, engine, neighbours)
+    return BatchResult(schedule, plan.workload, machine, alone, notes, took, shared, neighbours)
 
 
 def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Schedule:

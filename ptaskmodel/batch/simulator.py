@@ -156,7 +156,7 @@ class BatchSimulation:
     def next_event_time(self) -> float | None:
         """A date before which nothing will happen, s; None if nothing ever will by itself.
 
-        With parallel tasks it may be that of something in the engine of which no job ends.
+        With parallel tasks it may be that of something in the simulation with which no job ends.
         """
         jobs, position = self._jobs, self._position
         coming = jobs[position].submit_time_s if position < len(jobs) else inf

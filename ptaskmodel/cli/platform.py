@@ -91,7 +91,7 @@ def validate(platform_file: Path) -> None:
         click.echo(f"{platform_file}:{note.line}: {note.kind}: {note.text}")
     warnings = f"{len(findings)} warning{'s' * (len(findings) != 1)}"
     size = f"{len(loaded.hosts):,} hosts, {len(loaded.links) - 1:,} links"
-    click.echo(f"{platform_file}: valid ({size}), {warnings if findings else 'nothing to say'}")
+    click.echo(f"{platform_file}: valid ({size}), {warnings if findings else 'no warnings'}")
 
 
 @platform.command()

@@ -1,8 +1,8 @@
 """Says what limited each task, when, and who shared that resource with it.
 
-A listener of `usage.Recorder`. The life of a task, from its start date to its end, is cut into
-spells in which one thing limited it: a host, a link, its own bound, its latency, a delay, that it
-was suspended or stopped, or that it waited for other tasks. Spells tile the life exactly.
+A listener of `intervals.Recorder`. The life of a task, from its start date to its end, is cut into
+intervals in which one thing limited it: a host, a link, its own bound, its latency, a delay, that
+it was suspended or stopped, or that it waited for other tasks. They tile the life exactly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BOTTLENECKS, ATTRIBUTION = "bottlenecks.csv", "attribution.csv"
 
-SPELL_COLUMNS = (
+LIMIT_COLUMNS = (
     "task_id",
     "start_s",
     "end_s",
@@ -60,7 +60,7 @@ WAITED = -100
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-class Spell(NamedTuple):
+class LimitInterval(NamedTuple):
     """A task was limited by one thing from start_s to end_s.
 
     limited_by: one of `limits.KINDS`; resource: the name of a host or link, else "". progress: the
@@ -111,13 +111,13 @@ class Attribution(Trace):
         self._users = _Users(*(column[order] for column in users[:4]))
         self._phases, self._uses = [], []
 
-    def spells(self) -> Iterator[Spell]:
-        """Every spell, task by task in the order of addition, in order of time."""
+    def limits(self) -> Iterator[LimitInterval]:
+        """Every interval, task by task in the order of addition, in order of time."""
         names = self.recorder.names
         ids = names.tasks()
         for task, limit, start, end, progress in self._rows():
             if limit == WAITED:
-                yield Spell(ids[task], start, end, WAITING, "", progress, 0, ())
+                yield LimitInterval(ids[task], start, end, WAITING, "", progress, 0, ())
                 continue
             kind, resource = limit_name(limit, names)
             sharers = 0
@@ -125,7 +125,7 @@ class Attribution(Trace):
             if limit >= 0:
                 sharers, best = self._users.sharing(limit, task, start, end)
                 who = tuple(ids[k] for k in best)
-            yield Spell(ids[task], start, end, kind, resource, progress, sharers, who)
+            yield LimitInterval(ids[task], start, end, kind, resource, progress, sharers, who)
 
     def _rows(self) -> Iterator[tuple[int, int, float, float, float]]:
         """(task, limit, start, end, progress), with waiting before and pauses filled in."""
@@ -150,28 +150,27 @@ class Attribution(Trace):
                 yield k, row[1], row[2], row[3], min(done / whole, 1.0) if whole else 0.0
                 row = next(columns, None)
 
-    def summary(self, spells: Iterable[Spell]) -> Iterator[tuple]:
-        """Rows of SUMMARY_COLUMNS, one for each task that has spells, in their order."""
-        mine: list[Spell] = []
-        for spell in spells:
-            if mine and mine[-1].task_id != spell.task_id:
+    def summary(self, limits: Iterable[LimitInterval]) -> Iterator[tuple]:
+        """Rows of SUMMARY_COLUMNS, one for each task that has intervals, in their order."""
+        mine: list[LimitInterval] = []
+        for interval in limits:
+            if mine and mine[-1].task_id != interval.task_id:
                 yield _summary(mine)
                 mine = []
-            mine.append(spell)
+            mine.append(interval)
         if mine:
             yield _summary(mine)
 
     def write(self, bottlenecks: IO[str], attribution: IO[str]) -> None:
         """Write both tables as CSV, numbers to the last digit, ids separated by semicolons."""
         out = csv.writer(bottlenecks, lineterminator="\n")
-        out.writerow(SPELL_COLUMNS)
+        out.writerow(LIMIT_COLUMNS)
 
-        def written() -> Iterator[Spell]:
-            for spell in self.spells():
-                out.writerow(
-                    (*spell[:3], spell.end_s - spell.start_s, *spell[3:7], ";".join(spell[7]))
-                )
-                yield spell
+        def written() -> Iterator[LimitInterval]:
+            for interval in self.limits():
+                lasted = interval.end_s - interval.start_s
+                out.writerow((*interval[:3], lasted, *interval[3:7], ";".join(interval[7])))
+                yield interval
 
         table = csv.writer(attribution, lineterminator="\n")
         table.writerow(SUMMARY_COLUMNS)
@@ -179,23 +178,23 @@ class Attribution(Trace):
             table.writerow((*row, ";".join(who)))
 
 
-def _summary(spells: Sequence[Spell]) -> tuple:
+def _summary(limits: Sequence[LimitInterval]) -> tuple:
     by_kind: dict[str, float] = {}
     by_limit: dict[tuple[str, str], float] = {}
-    for spell in spells:
-        lasted = spell.end_s - spell.start_s
-        by_kind[spell.limited_by] = by_kind.get(spell.limited_by, 0.0) + lasted
-        key = spell.limited_by, spell.resource
+    for interval in limits:
+        lasted = interval.end_s - interval.start_s
+        by_kind[interval.limited_by] = by_kind.get(interval.limited_by, 0.0) + lasted
+        key = interval.limited_by, interval.resource
         by_limit[key] = by_limit.get(key, 0.0) + lasted
     main = max(by_limit, key=lambda key: by_limit[key])
     longest = max(
-        (spell for spell in spells if (spell.limited_by, spell.resource) == main),
-        key=lambda spell: spell.end_s - spell.start_s,
+        (interval for interval in limits if (interval.limited_by, interval.resource) == main),
+        key=lambda interval: interval.end_s - interval.start_s,
     )
-    sharers = max(s.sharers for s in spells if (s.limited_by, s.resource) == main)
+    sharers = max(s.sharers for s in limits if (s.limited_by, s.resource) == main)
     seconds = [by_kind.get(column.removesuffix("_s"), 0.0) for column in SUMMARY_COLUMNS[2:10]]
-    life = spells[-1].end_s - spells[0].start_s
-    return (spells[0].task_id, life, *seconds, *main, by_limit[main], sharers, longest.shared_with)
+    life = limits[-1].end_s - limits[0].start_s
+    return (limits[0].task_id, life, *seconds, *main, by_limit[main], sharers, longest.shared_with)
 
 
 class _Users:

@@ -191,11 +191,11 @@ def _compared(a: Results, b: Results) -> Comparison:
 
 def _main_limits(results: Results) -> dict[str, str]:
     times: dict[str, dict[str, float]] = {}
-    for spell in results.spells:
-        if spell.limited_by != WAITING:
-            limit = f"{spell.limited_by} {spell.resource}".strip()
-            mine = times.setdefault(spell.task_id, {})
-            mine[limit] = mine.get(limit, 0.0) + spell.end_s - spell.start_s
+    for interval in results.limits:
+        if interval.limited_by != WAITING:
+            limit = f"{interval.limited_by} {interval.resource}".strip()
+            mine = times.setdefault(interval.task_id, {})
+            mine[limit] = mine.get(limit, 0.0) + interval.end_s - interval.start_s
     return {task_id: max(mine, key=lambda n: mine[n]) for task_id, mine in times.items()}
 
 

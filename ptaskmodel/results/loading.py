@@ -71,7 +71,7 @@ class ShownTask:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSpell:
+class ShownLimit:
     """A line of bottlenecks.csv."""
 
     task_id: str
@@ -88,7 +88,7 @@ class ShownSpell:
 class Results:
     """What a directory of results holds.
 
-    what: "task" or "job". spells and utilisation ((resource, kind): list of (start_s, end_s, share)
+    what: "task" or "job". limits and utilisation ((resource, kind): list of (start_s, end_s, share)
     in order of time) are empty where the run was made without ``--attribution``.
     """
 
@@ -96,7 +96,7 @@ class Results:
     what: str
     summary: dict[str, Any]
     tasks: list[ShownTask]
-    spells: list[ShownSpell] = field(default_factory=list)
+    limits: list[ShownLimit] = field(default_factory=list)
     utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = field(
         default_factory=dict
     )
@@ -135,7 +135,7 @@ def load_results(directory: str | Path) -> Results:
         what = "job" if (place / JOBS).exists() else "task"
         tasks = list(_jobs(place) if what == "job" else _tasks(place))
         lines = _rows(place / "bottlenecks.csv", *SPELL_COLUMNS, optional=True)
-        spells = [_spell(row) for row in lines]
+        limits = [_limit(row) for row in lines]
         utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
         for row in _rows(place / "utilisation.csv", *USE_COLUMNS, optional=True):
             span = _finite(row["start_s"]), _finite(row["end_s"]), _finite(row["share"])
@@ -149,7 +149,7 @@ def load_results(directory: str | Path) -> Results:
         raise PTaskModelError(f"{place / SUMMARY}: not the summary of a run: {error}") from None
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{place}: results that cannot be read ({error})") from None
-    return Results(place, what, summary, tasks, spells, utilisation)
+    return Results(place, what, summary, tasks, limits, utilisation)
 
 
 def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
@@ -252,8 +252,8 @@ def _host_numbers(text: str) -> list[str]:
     return found
 
 
-def _spell(row: dict[str, str]) -> ShownSpell:
-    return ShownSpell(
+def _limit(row: dict[str, str]) -> ShownLimit:
+    return ShownLimit(
         row["task_id"],
         _finite(row["start_s"]),
         _finite(row["end_s"]),

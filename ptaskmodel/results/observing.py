@@ -75,11 +75,11 @@ class Observation:
         if self._attribution is not None and self._utilisation is not None:
             place = self.directory
             with (
-                (place / BOTTLENECKS).open("w", encoding="utf-8", newline="") as spells,
+                (place / BOTTLENECKS).open("w", encoding="utf-8", newline="") as limits,
                 (place / ATTRIBUTION).open("w", encoding="utf-8", newline="") as summary,
                 (place / UTILISATION).open("w", encoding="utf-8", newline="") as utilisation,
             ):
-                self._attribution.write(spells, summary)
+                self._attribution.write(limits, summary)
                 self._utilisation.write(utilisation)
 
     def _abandon(self, error: BaseException) -> None:

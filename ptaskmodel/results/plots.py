@@ -46,14 +46,14 @@ NAMED_LINES = 10
 
 def progress(results: Results) -> Figure:
     """Part done of each task over time: straight between the dates at which its limit changes."""
-    if not results.spells:
+    if not results.limits:
         raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
     lines: dict[str, list[tuple[float, float]]] = {}
-    for spell in results.spells:
-        if spell.limited_by == "waiting":
+    for interval in results.limits:
+        if interval.limited_by == "waiting":
             continue
-        points = lines.setdefault(spell.task_id, [(spell.start_s, 0.0)])
-        points.append((spell.end_s, spell.progress))
+        points = lines.setdefault(interval.task_id, [(interval.start_s, 0.0)])
+        points.append((interval.end_s, interval.progress))
     lasted = sorted(points[-1][0] - points[0][0] for points in lines.values())
     span_s = results.end_s
     from_start = lasted[len(lasted) // 2] < results.end_s / 50 and len(lines) > NAMED_LINES

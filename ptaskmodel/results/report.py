@@ -12,7 +12,7 @@ from typing import Any
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.drawing import host_order, natural
-from ptaskmodel.results.loading import Results, ShownSpell, results_of
+from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.units import format_time
 
 MAX_USES = 400
@@ -59,7 +59,7 @@ def page_data(results: Results) -> dict[str, Any]:
     """What the page shows, as JSON; see the comments of report.js."""
     hosts = host_order(results)
     place = {host: k for k, host in enumerate(hosts)}
-    main = _main_limits(results.spells)
+    main = _main_limits(results.limits)
     tasks = []
     for task in results.tasks:
         limit, seconds, shared = main.get(task.task_id, (None, None, None))
@@ -95,20 +95,20 @@ def page_data(results: Results) -> dict[str, Any]:
     }
 
 
-def _main_limits(spells: list[ShownSpell]) -> dict[str, tuple[str, float, str]]:
+def _main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
     """For each task that began what limited it longest, for how long, and who shared that."""
     times: dict[str, dict[str, float]] = {}
-    longest: dict[tuple[str, str], ShownSpell] = {}
-    for spell in spells:
-        if spell.limited_by == WAITING:
+    longest: dict[tuple[str, str], ShownLimit] = {}
+    for interval in limits:
+        if interval.limited_by == WAITING:
             continue
-        limit = f"{spell.limited_by} {spell.resource}".strip()
-        lasted = spell.end_s - spell.start_s
-        mine = times.setdefault(spell.task_id, {})
+        limit = f"{interval.limited_by} {interval.resource}".strip()
+        lasted = interval.end_s - interval.start_s
+        mine = times.setdefault(interval.task_id, {})
         mine[limit] = mine.get(limit, 0.0) + lasted
-        best = longest.get((spell.task_id, limit))
+        best = longest.get((interval.task_id, limit))
         if best is None or best.end_s - best.start_s < lasted:
-            longest[spell.task_id, limit] = spell
+            longest[interval.task_id, limit] = interval
     found = {}
     for task_id, mine in times.items():
         limit = max(mine, key=lambda name: mine[name])
@@ -121,10 +121,10 @@ def _limits(results: Results) -> list[list[Any]]:
     """[kind, resource, seconds summed over tasks, tasks, mean use in % or None], worst first."""
     seconds: dict[tuple[str, str], float] = {}
     tasks: dict[tuple[str, str], set[str]] = {}
-    for spell in results.spells:
-        key = spell.limited_by, spell.resource
-        seconds[key] = seconds.get(key, 0.0) + spell.end_s - spell.start_s
-        tasks.setdefault(key, set()).add(spell.task_id)
+    for interval in results.limits:
+        key = interval.limited_by, interval.resource
+        seconds[key] = seconds.get(key, 0.0) + interval.end_s - interval.start_s
+        tasks.setdefault(key, set()).add(interval.task_id)
     span = results.end_s or 1.0
     rows = []
     for (kind, resource), total in sorted(seconds.items(), key=lambda item: (-item[1], item[0])):
@@ -233,6 +233,6 @@ def _warnings(results: Results) -> list[str]:
         for state, n in sorted(states.items())
         if state not in GOOD_STATES
     ]
-    if results.what == "task" and not results.spells:
+    if results.what == "task" and not results.limits:
         found.append("Made without --attribution: no bottlenecks, slowdowns or utilisation.")
     return found

@@ -1,4 +1,4 @@
-"""The compiled walks: laws of the topologies, and the table that the engine gets."""
+"""The compiled walks: laws of the topologies, and the table that patterns get."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def attributed(simulation, until=None):
 
 def check_tiling(simulation, attribution):
     by_task: dict[str, list] = {}
-    for spell in attribution.spells():
-        by_task.setdefault(spell.task_id, []).append(spell)
+    for interval in attribution.limits():
+        by_task.setdefault(interval.task_id, []).append(interval)
     for ref in simulation.tasks():
         if ref.start_time is None:
             continue
@@ -75,7 +75,7 @@ def test_batches_make_no_difference(tmp_path, monkeypatch, gathered):
     simulation.add_all(busy_tasks(np.random.default_rng(3), 40))
     attribution = attributed(simulation)
     check_tiling(simulation, attribution)
-    kinds = {spell.limited_by for spell in attribution.spells()}
+    kinds = {interval.limited_by for interval in attribution.limits()}
     assert kinds == {"host", "link", "latency", "delay", "waiting"}
 
 
@@ -90,12 +90,12 @@ def test_a_hidden_bottleneck_is_found_with_who_shares_it(hidden):
     hidden.add(pm.Flow("b", "c", 50.0, id="second"))
     hidden.add(pm.Flow("a", "b", 100.0, id="aside", start_s=2.0))
     attribution = attributed(hidden)
-    spells = [s for s in attribution.spells() if s.task_id == "first"]
-    assert [(s.start_s, s.end_s, s.limited_by, s.resource, s.shared_with) for s in spells] == [
+    limits = [s for s in attribution.limits() if s.task_id == "first"]
+    assert [(s.start_s, s.end_s, s.limited_by, s.resource, s.shared_with) for s in limits] == [
         (0.0, 1.0, "latency", "", ()),
         (1.0, pytest.approx(15.0), "link", "thin", ("second",)),
     ]
-    rows = {row[0]: row for row in attribution.summary(attribution.spells())}
+    rows = {row[0]: row for row in attribution.summary(attribution.limits())}
     assert rows["first"][10:] == ("link", "thin", pytest.approx(14.0), 1, ("second",))
     assert rows["aside"][10:12] == ("link", "fast")
 
@@ -110,7 +110,7 @@ def test_waiting_delays_and_suspension(hidden):
         hidden.run(4.0)
         hidden.resume(first)
         hidden.run()
-    found = [(s.task_id, s.start_s, s.end_s, s.limited_by) for s in attribution.spells()]
+    found = [(s.task_id, s.start_s, s.end_s, s.limited_by) for s in attribution.limits()]
     assert found == [
         ("first", 0.0, 1.0, "delay"),
         ("first", 1.0, 4.0, "suspended"),
@@ -123,9 +123,9 @@ def test_waiting_delays_and_suspension(hidden):
 def test_the_tables_are_written(hidden):
     hidden.add(pm.Flow("a", "c", 100.0, id="x,1"))
     attribution = attributed(hidden)
-    spells, summary = io.StringIO(), io.StringIO()
-    attribution.write(spells, summary)
-    rows = list(csv.DictReader(io.StringIO(spells.getvalue())))
+    limits, summary = io.StringIO(), io.StringIO()
+    attribution.write(limits, summary)
+    rows = list(csv.DictReader(io.StringIO(limits.getvalue())))
     assert [(row["task_id"], row["limited_by"], row["resource"]) for row in rows] == [
         ("x,1", "latency", ""),
         ("x,1", "link", "thin"),

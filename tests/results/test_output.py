@@ -70,8 +70,8 @@ def test_every_file_of_results_is_known():
 
     traces = {name for name, _ in trace_files.FILES.values()}
     tables = {records.TASKS, loading.JOBS, loading.MACHINES, utilisation.UTILISATION}
-    spells = {attribution.BOTTLENECKS, attribution.ATTRIBUTION}
-    assert traces | tables | spells <= NAMES
+    limits = {attribution.BOTTLENECKS, attribution.ATTRIBUTION}
+    assert traces | tables | limits <= NAMES
 
 
 def test_a_file_and_the_current_directory_are_refused(tmp_path, monkeypatch):

@@ -158,7 +158,7 @@ def test_without_fatpipes_no_capacity_is_exceeded(problem):
 
 
 def test_dominated_resources_change_nothing():
-    # The engine leaves out links that their hosts dominate: the rates must not depend on it.
+    # The core leaves out links that their hosts dominate: the rates must not depend on it.
     random = np.random.default_rng(5)
     for exponent in (0, 9, 12):
         for _ in range(many(50)):

@@ -1,4 +1,4 @@
-"""The engine against the naive simulator, which shares no code with it."""
+"""The simulation against the naive simulator, which shares no code with it."""
 
 from __future__ import annotations
 

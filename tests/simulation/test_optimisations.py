@@ -1,4 +1,4 @@
-"""The engine's short cuts change no result: everything solved anew at each event gives the same."""
+"""The core's short cuts change no result: everything solved anew at each event gives the same."""
 
 from __future__ import annotations
 

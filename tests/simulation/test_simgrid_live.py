@@ -1,4 +1,4 @@
-"""The engine against an installed SimGrid, on random scenarios.
+"""The simulation against an installed SimGrid, on random scenarios.
 
 ``PTASKMODEL_SIMGRID_SCENARIOS`` (100) says how many, ``PTASKMODEL_SIMGRID_SEED`` from which on.
 """

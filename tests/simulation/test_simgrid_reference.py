@@ -1,4 +1,4 @@
-"""The engine against SimGrid's recorded answers (see reference/README.md)."""
+"""The simulation against SimGrid's recorded answers (see reference/README.md)."""
 
 from __future__ import annotations
 

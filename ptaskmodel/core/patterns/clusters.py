@@ -1,4 +1,4 @@
-"""What the engine needs to know of cluster zones: whose links are whose, which shortcuts apply."""
+"""What patterns need to know of cluster zones: whose links are whose, which shortcuts apply."""
 
 from __future__ import annotations
 

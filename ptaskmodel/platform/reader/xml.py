@@ -44,7 +44,7 @@ def read_xml(content: bytes, document: Document) -> None:
     source = document.source
     text = _without_declaration(_decoded(content, source))
     if not text or text.isspace():
-        raise source.error_at(1, "not well-formed XML: no element found; mend the file")
+        raise source.error_at(1, "not well-formed XML: no element found; correct the file")
     # SimGrid takes "--" in a comment, XML does not.
     text = _COMMENT.sub(_without_double_dash, text)
     target = _Target(document, text)
@@ -74,7 +74,7 @@ def _not_well_formed(source: Source, reason: str | None, line: int, column: int)
     if len(reason) > 120:
         reason = f"{reason[:117]}..."
     reason = " ".join(reason.split())
-    what = f"not well-formed XML: {reason} at column {column}; mend the file"
+    what = f"not well-formed XML: {reason} at column {column}; correct the file"
     return source.error_at(max(line, 1), what)
 
 
@@ -201,7 +201,7 @@ class _Target:
             raise self.tags.error(f"{short(name)}: xmlns is not supported; remove it")
         # lxml tells a tag before it finds that a wrong character follows.
         if name.rpartition(":")[2] != tag:
-            what = f"not well-formed XML: the tag {short(name)}; mend the file"
+            what = f"not well-formed XML: the tag {short(name)}; correct the file"
             raise self.tags.error(what)
         self._document.start(name, dict(attributes), self.tags.line)
 
