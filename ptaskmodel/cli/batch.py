@@ -20,6 +20,7 @@ from ptaskmodel.cli.parameters import (
     FINITE,
     NOT_NEGATIVE,
     PATH,
+    SEED,
     Choice,
     FileOrChoice,
     directory_option,
@@ -65,7 +66,7 @@ from ptaskmodel.workload.names import PATTERNS
     metavar="NAME",
     help=f"{', '.join(ALLOCATIONS)}.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the random allocation.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the random allocation.")
 @click.option(
     "--estimates",
     metavar="KIND",

@@ -64,6 +64,7 @@ FINITE = Real()
 POSITIVE = Real(min=0.0, min_open=True)
 NOT_NEGATIVE = Real(min=0.0)
 COUNT = Count()
+SEED = click.IntRange(min=0)
 
 
 def _name(param: click.Parameter | None) -> str:

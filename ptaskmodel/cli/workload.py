@@ -9,21 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptaskmodel.cli.parameters import COUNT, NOT_NEGATIVE, PATH, POSITIVE, SEED, Choice
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of
+from ptaskmodel.workload.names import PATTERNS
 
 if TYPE_CHECKING:
     from ptaskmodel.workload.jobs import Workload
 
-PATH = click.Path(path_type=Path)
-FORMAT_NAMES = click.Choice(formats_of(JOBS))
+FORMAT_NAMES = Choice(formats_of(JOBS))
 
 
 def cleaning_options(command: Any) -> Any:
     """The options that say how a log becomes a workload."""
     for option in (
-        click.option("--processors-per-host", default=1, show_default=True, help="Of an SWF log."),
-        click.option("--max-hosts", type=int, help="Leave out larger jobs of an SWF log."),
+        click.option(
+            "--processors-per-host",
+            type=COUNT,
+            default=1,
+            show_default=True,
+            help="Of an SWF log.",
+        ),
+        click.option("--max-hosts", type=COUNT, help="Leave out larger jobs of an SWF log."),
         click.option(
             "--zero-run-time",
             default="1",
@@ -46,8 +53,6 @@ def _read(
 ) -> Workload:
     from ptaskmodel.workload.reading import read_workload
 
-    if processors_per_host < 1:
-        raise WorkloadError(f"--processors-per-host: {processors_per_host}: give 1 or more")
     cleaning = Cleaning(processors_per_host, _zero(zero_run_time), max_hosts, not no_walltimes)
     return read_workload(file, cleaning)
 
@@ -75,49 +80,23 @@ def workload() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def info(file: Path, as_json: bool, **cleaning: Any) -> None:
     """Say what is in a workload, and what cleaning leaves out of a log."""
-    facts = _facts(_read(file, **cleaning))
+    from ptaskmodel.workload.facts import facts_of
+
+    facts = facts_of(_read(file, **cleaning))
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
     for key, value in facts.items():
         values = value if isinstance(value, list) else [value]
         for one in values:
-            click.echo(f"{key:<22}{one if one is not None else '-'}")
+            click.echo(f"{key:<22}{_text(one)}")
 
 
-def _facts(loaded: Workload) -> dict[str, Any]:
-    import numpy as np
-
-    jobs = loaded.jobs
-    delays = [job.work.duration_s for job in jobs]
-    known = np.array([d for d in delays if d is not None])
-    sizes = np.array([job.num_hosts for job in jobs])
-    dates = np.array([job.submit_time_s for job in jobs])
-    span = float(dates.max() - dates.min()) if len(jobs) else 0.0
-    kinds: dict[str, int] = {}
-    for job in jobs:
-        name = type(job.work).__name__.removesuffix("Work").lower()
-        kinds[name] = kinds.get(name, 0) + 1
-    facts: dict[str, Any] = {
-        "origin": loaded.origin,
-        "jobs": len(jobs),
-        "hosts of the machine": loaded.num_hosts,
-        "profiles": len(loaded.profiles),
-        "kinds of jobs": ", ".join(f"{count} {name}" for name, count in sorted(kinds.items())),
-        "submitted over (s)": span,
-        "with a walltime": sum(job.walltime_s is not None for job in jobs),
-    }
-    if len(jobs):
-        facts["hosts per job"] = (
-            f"mean {sizes.mean():.4g}, median {np.median(sizes):g}, max {sizes.max()}"
-        )
-    if len(known):
-        facts["run time (s)"] = (
-            f"mean {known.mean():.6g}, median {np.median(known):.6g}, max {known.max():.6g}"
-        )
-    if len(known) == len(jobs) and loaded.num_hosts and span > 0:
-        facts["offered load"] = float((known * sizes).sum() / (loaded.num_hosts * span))
-    return facts | {"note": list(loaded.notes)}
+def _text(value: Any) -> str:
+    """A value of the facts for readers, who need no more than 6 digits of a statistic."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {number:.6g}" for key, number in value.items())
+    return "-" if value is None else str(value)
 
 
 def _write(made: Workload, output: Path, kind: str | None, version: int) -> None:
@@ -145,15 +124,27 @@ def output_options(command: Any) -> Any:
 @output_options
 @click.option(
     "--profiles",
-    type=click.Choice(["as-given", "ptask"]),
+    type=Choice(["as-given", "ptask"]),
     default="as-given",
     show_default=True,
     help="ptask: delays become parallel tasks.",
 )
-@click.option("--speed", type=float, help="Of a host, flop/s, for --profiles ptask.")
-@click.option("--bandwidth", type=float, help="Of a network card, B/s, for --profiles ptask.")
-@click.option("--ratio", default=0.5, show_default=True, help="Communication over computation.")
-@click.option("--pattern", default="alltoall", show_default=True, help="Who sends to whom.")
+@click.option("--speed", type=POSITIVE, help="Of a host, flop/s, for --profiles ptask.")
+@click.option("--bandwidth", type=POSITIVE, help="Of a network card, B/s, for --profiles ptask.")
+@click.option(
+    "--ratio",
+    type=NOT_NEGATIVE,
+    default=0.5,
+    show_default=True,
+    help="Communication over computation.",
+)
+@click.option(
+    "--pattern",
+    type=Choice(PATTERNS),
+    default="alltoall",
+    show_default=True,
+    help="Who sends to whom.",
+)
 def convert(
     source: Path,
     output: Path,
@@ -188,12 +179,16 @@ def generate() -> None:
 @click.argument("output", type=PATH)
 @click.option("--jobs", default=1000, show_default=True)
 @click.option("--hosts", default=128, show_default=True, help="Of the machine.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("--type", "job_type", type=Choice(["all", "batch", "interactive"]), default="all")
 @click.option(
-    "--type", "job_type", type=click.Choice(["all", "batch", "interactive"]), default="all"
+    "--pace",
+    type=POSITIVE,
+    default=1.0,
+    show_default=True,
+    help="Arrivals come that much faster.",
 )
-@click.option("--pace", default=1.0, show_default=True, help="Arrivals come that much faster.")
-@click.option("--walltime-factor", type=float, help="Walltimes, in run times  [default: none]")
+@click.option("--walltime-factor", type=POSITIVE, help="Walltimes, in run times  [default: none]")
 @output_options
 def lublin(
     output: Path,
@@ -225,9 +220,9 @@ def lublin(
 @click.argument("kinds_file", metavar="KINDS", type=PATH)
 @click.argument("output", type=PATH)
 @click.option("--jobs", default=1000, show_default=True)
-@click.option("--seed", default=0, show_default=True)
-@click.option("--shape", default=1.0, show_default=True)
-@click.option("--scale", default=60.0, show_default=True, help="s.")
+@click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option("--shape", type=POSITIVE, default=1.0, show_default=True)
+@click.option("--scale", type=POSITIVE, default=60.0, show_default=True, help="s.")
 @output_options
 def weibull(
     kinds_file: Path,
@@ -258,10 +253,16 @@ def weibull(
 @click.argument("output", type=PATH, required=False)
 @cleaning_options
 @output_options
-@click.option("--days", default=7.0, show_default=True, help="Length of a window.")
-@click.option("--step-days", default=1.0, show_default=True, help="From a window to the next.")
-@click.option("--min-utilisation", default=0.7, show_default=True)
-@click.option("--machine-hosts", type=int, help="[default: as the workload says]")
+@click.option("--days", type=POSITIVE, default=7.0, show_default=True, help="Length of a window.")
+@click.option(
+    "--step-days",
+    type=POSITIVE,
+    default=1.0,
+    show_default=True,
+    help="From a window to the next.",
+)
+@click.option("--min-utilisation", type=NOT_NEGATIVE, default=0.7, show_default=True)
+@click.option("--machine-hosts", type=COUNT, help="[default: as the workload says]")
 @click.option("--pick", default="first", show_default=True, help="first, busiest or a number.")
 def extract(
     source: Path,
@@ -276,26 +277,17 @@ def extract(
     **cleaning: Any,
 ) -> None:
     """Cut a busy window out of SOURCE; without OUTPUT, list the windows."""
-    from ptaskmodel.workload.formats.swf import clean, read_swf
-    from ptaskmodel.workload.reading import format_of
-    from ptaskmodel.workload.transforms.windows import (
-        DAY_S,
-        cut_workload,
-        swf_windows,
-        workload_windows,
-    )
+    from ptaskmodel.workload.transforms.windows import DAY_S, cut_workload, picked, windows_of
 
-    options: dict[str, Any] = {
-        "length_s": days * DAY_S,
-        "step_s": step_days * DAY_S,
-        "min_utilisation": min_utilisation,
-        "machine_hosts": machine_hosts,
-    }
     made = _read(source, **cleaning)
-    if format_of(source) == "swf":
-        windows = swf_windows(clean(read_swf(source))[0], **options)
-    else:
-        windows = workload_windows(made, **options)
+    windows = windows_of(
+        made,
+        source,
+        length_s=days * DAY_S,
+        step_s=step_days * DAY_S,
+        min_utilisation=min_utilisation,
+        machine_hosts=machine_hosts,
+    )
     if not windows:
         raise WorkloadError(
             f"{source}: no window of {days:g} days has a utilisation of {min_utilisation:g}: "
@@ -308,16 +300,4 @@ def extract(
                 f"{window.jobs} jobs"
             )
         return
-    _write(cut_workload(made, windows[_picked(pick, windows)]), output, kind, version)
-
-
-def _picked(pick: str, windows: list[Any]) -> int:
-    if pick == "first":
-        return 0
-    if pick == "busiest":
-        return max(range(len(windows)), key=lambda k: (windows[k].utilisation, -k))
-    if not pick.isdigit() or int(pick) >= len(windows):
-        raise WorkloadError(
-            f"--pick: '{pick}' is not first, busiest or a number from 0 to {len(windows) - 1}"
-        )
-    return int(pick)
+    _write(cut_workload(made, picked(windows, pick)), output, kind, version)

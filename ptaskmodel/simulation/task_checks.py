@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform
-from ptaskmodel.workload.formats.json_document import token
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.validate import Finding, Found, check_document, told_once
 from ptaskmodel.workload.works import Work
 
 LONG_S = 10 * 365 * 24 * 3600.0
@@ -18,14 +18,6 @@ SHORT_S = 1e-6
 # Flows of a work that are tried on their routes; the others are surely of the same kind.
 MAX_FLOWS = 2000
 INFINITY = float("inf")
-
-
-class Finding(NamedTuple):
-    """What is odd, where: a JSON pointer, a short kind, a sentence."""
-
-    pointer: str
-    kind: str
-    text: str
 
 
 def check_tasks(
@@ -36,55 +28,8 @@ def check_tasks(
     document: the JSON document; tasks: what was read from it; platform: has all their hosts. What
     several tasks of a profile have in common is told once.
     """
-    findings = [*_unused_profiles(document), *_idle_ranks(tasks)]
-    if platform is not None:
-        findings += _on_platform(tasks, platform)
-    told: dict[tuple[str, str], Finding] = {}
-    for finding, profile in findings:
-        told.setdefault((finding.kind, profile or finding.pointer), finding)
-    return list(told.values())
-
-
-Found = tuple[Finding, str | None]  # with the profile that the task is of
-
-
-def _unused_profiles(document: Mapping[str, Any]) -> Iterator[Found]:
-    profiles = document.get("profiles", {})
-    used: set[str] = set()
-    waiting = [task["profile"] for task in document["tasks"] if "profile" in task]
-    while waiting:
-        name = waiting.pop()
-        if name not in used:
-            used.add(name)
-            waiting += profiles[name].get("seq", ())
-    for name in profiles:
-        if name not in used:
-            text = "no task uses this profile; remove it"
-            yield Finding(f"/profiles/{token(name)}", "unused profile", text), None
-
-
-def _idle_ranks(tasks: Sequence[Task]) -> Iterator[Found]:
-    """Ranks that exchange bytes but compute nothing while others do, and ranks that do nothing."""
-    checked: set[int] = set()
-    for k, task in enumerate(tasks):
-        if id(task.work) in checked:
-            continue
-        checked.add(id(task.work))
-        works = [work for work in task.work.parts() if work.duration_s is None]
-        if not works or any(work.ranks is None for work in works):
-            continue  # works for any number of ranks use every rank
-        demands = [work.demand(len(task.hosts)) for work in works]
-        computes = np.zeros(len(task.hosts), bool)
-        moved = computes.copy()
-        for demand in demands:
-            computes |= np.asarray(demand.flops) > 0
-            moved[demand.flow_from] = moved[demand.flow_to] = True
-        if (idle := np.flatnonzero(moved & ~computes)).size and computes.any():
-            text = f"{_ranks(idle)} no flop but bytes, while others compute; is cpu complete?"
-            yield Finding(_place(k, task), "traffic to an idle host", text), task.profile
-        if (idle := np.flatnonzero(~moved & ~computes)).size and (moved | computes).any():
-            text = f"{_ranks(idle)} neither flop nor bytes; leave out such hosts"
-            yield Finding(_place(k, task), "idle host", text), task.profile
+    on_platform = () if platform is None else _on_platform(tasks, platform)
+    return told_once((*check_document(document, tasks), *on_platform))
 
 
 def _on_platform(tasks: Sequence[Task], platform: Platform) -> Iterator[Found]:
@@ -164,13 +109,3 @@ def _amounts(work: Work, ranks: int) -> tuple[list[float], list[tuple[int, int, 
     if demand.pair_bytes > 0:
         flows += [(0, rank, demand.pair_bytes) for rank in range(1, ranks)]
     return np.broadcast_to(demand.flops, ranks).tolist(), flows
-
-
-def _place(k: int, task: Task) -> str:
-    return f"/tasks/{k}" if task.profile is None else f"/profiles/{token(task.profile)}"
-
-
-def _ranks(numbers: np.ndarray) -> str:
-    shown = ", ".join(map(str, numbers[:3].tolist()))
-    more = f", ... ({numbers.size} in all)" if numbers.size > 3 else ""
-    return f"rank {shown} has" if numbers.size == 1 else f"ranks {shown}{more} have"

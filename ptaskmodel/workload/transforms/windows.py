@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.formats.swf import COLUMN, SwfLog, sizes, starts_s
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.workload.formats.swf import COLUMN, SwfLog, clean, read_swf, sizes, starts_s
 from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.reading import format_of
 
 WEEK_S = 7 * 86400.0
 DAY_S = 86400.0
+MAX_WINDOWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +44,16 @@ def busy_windows(
     """The windows of ``length_s``, one every ``step_s`` from the first submission, that are busy.
 
     Utilisation is the work done inside the window over what the machine could do, in processor
-    seconds. Only windows that end by the last end of a job are considered.
+    seconds. Only windows that end by the last end of a job are considered. Raises WorkloadError for
+    more than MAX_WINDOWS of them.
     """
     if length_s <= 0 or step_s <= 0:
         raise WorkloadError("a window must have a positive length and step")
     if len(submit_s) == 0:
         return []
     first, last = float(submit_s.min()), float((start_s + run_time_s).max())
+    if (last - length_s - first) / step_s > MAX_WINDOWS:
+        raise WorkloadError(f"a step of {step_s:g} s makes more than {MAX_WINDOWS:,} windows")
     found = []
     for begin in np.arange(first, last - length_s, step_s):
         end = begin + length_s
@@ -113,6 +121,42 @@ def workload_windows(
         step_s=step_s,
         min_utilisation=min_utilisation,
     )
+
+
+def windows_of(
+    workload: Workload,
+    source: str | os.PathLike[str],
+    *,
+    length_s: float = WEEK_S,
+    step_s: float = DAY_S,
+    min_utilisation: float = 0.7,
+    machine_hosts: int | None = None,
+) -> list[Window]:
+    """`busy_windows` of a workload read from a file: of a log with its real start dates."""
+    options: dict[str, Any] = {
+        "length_s": length_s,
+        "step_s": step_s,
+        "min_utilisation": min_utilisation,
+        "machine_hosts": machine_hosts,
+    }
+    if format_of(source) == "swf":
+        return swf_windows(clean(read_swf(source))[0], **options)
+    return workload_windows(workload, **options)
+
+
+def picked(windows: Sequence[Window], pick: str) -> Window:
+    """The window that ``pick`` means: first, busiest (the first of them), or a number from 0.
+
+    Raises WorkloadError if it means none.
+    """
+    if pick == "busiest":
+        return max(windows, key=lambda window: window.utilisation)
+    k = 0 if pick == "first" else int(pick) if pick.isdecimal() else len(windows)
+    if k >= len(windows):
+        raise WorkloadError(
+            f"--pick: {shown(pick)} is not first, busiest or a number from 0 to {len(windows) - 1}"
+        )
+    return windows[k]
 
 
 def cut_swf(log: SwfLog, window: Window) -> SwfLog:

@@ -1,0 +1,85 @@
+"""What is legal in a tasks file but surely not meant, whatever the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptaskmodel.workload.formats.json_document import token
+from ptaskmodel.workload.tasks import Task
+
+
+class Finding(NamedTuple):
+    """What is odd, where: a JSON pointer, a short kind, a sentence."""
+
+    pointer: str
+    kind: str
+    text: str
+
+
+Found = tuple[Finding, str | None]  # with the profile that the task is of
+
+
+def check_document(document: Mapping[str, Any], tasks: Sequence[Task]) -> Iterator[Found]:
+    """Findings about the JSON document of a tasks file and the tasks that were read from it."""
+    yield from _unused_profiles(document)
+    yield from _idle_ranks(tasks)
+
+
+def told_once(findings: Iterable[Found]) -> list[Finding]:
+    """The findings; of those of a kind that tasks of a profile have in common, the first."""
+    told: dict[tuple[str, str], Finding] = {}
+    for finding, profile in findings:
+        told.setdefault((finding.kind, profile or finding.pointer), finding)
+    return list(told.values())
+
+
+def _unused_profiles(document: Mapping[str, Any]) -> Iterator[Found]:
+    profiles = document.get("profiles", {})
+    used: set[str] = set()
+    waiting = [task["profile"] for task in document["tasks"] if "profile" in task]
+    while waiting:
+        name = waiting.pop()
+        if name not in used:
+            used.add(name)
+            waiting += profiles[name].get("seq", ())
+    for name in profiles:
+        if name not in used:
+            text = "no task uses this profile; remove it"
+            yield Finding(f"/profiles/{token(name)}", "unused profile", text), None
+
+
+def _idle_ranks(tasks: Sequence[Task]) -> Iterator[Found]:
+    """Ranks that exchange bytes but compute nothing while others do, and ranks that do nothing."""
+    checked: set[int] = set()
+    for k, task in enumerate(tasks):
+        if id(task.work) in checked:
+            continue
+        checked.add(id(task.work))
+        works = [work for work in task.work.parts() if work.duration_s is None]
+        if not works or any(work.ranks is None for work in works):
+            continue  # works for any number of ranks use every rank
+        demands = [work.demand(len(task.hosts)) for work in works]
+        computes = np.zeros(len(task.hosts), bool)
+        moved = computes.copy()
+        for demand in demands:
+            computes |= np.asarray(demand.flops) > 0
+            moved[demand.flow_from] = moved[demand.flow_to] = True
+        if (idle := np.flatnonzero(moved & ~computes)).size and computes.any():
+            text = f"{_ranks(idle)} no flop but bytes, while others compute; is cpu complete?"
+            yield Finding(_place(k, task), "traffic to an idle host", text), task.profile
+        if (idle := np.flatnonzero(~moved & ~computes)).size and (moved | computes).any():
+            text = f"{_ranks(idle)} neither flop nor bytes; leave out such hosts"
+            yield Finding(_place(k, task), "idle host", text), task.profile
+
+
+def _place(k: int, task: Task) -> str:
+    return f"/tasks/{k}" if task.profile is None else f"/profiles/{token(task.profile)}"
+
+
+def _ranks(numbers: np.ndarray) -> str:
+    shown = ", ".join(map(str, numbers[:3].tolist()))
+    more = f", ... ({numbers.size} in all)" if numbers.size > 3 else ""
+    return f"rank {shown} has" if numbers.size == 1 else f"ranks {shown}{more} have"

@@ -1,0 +1,93 @@
+"""``ptaskmodel workload``: what it says and cuts, and options that it refuses in one line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ptaskmodel.cli import main
+
+DAY_S = 86400
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Four jobs of a day, one after the other, on 1, 4, 2 and 4 of 4 hosts."""
+    jobs = [
+        {"id": str(k), "subtime": k * DAY_S, "res": hosts, "profile": "day"}
+        for k, hosts in enumerate((1, 4, 2, 4))
+    ]
+    path = tmp_path / "w.json"
+    profiles = {"day": {"type": "delay", "delay": DAY_S}}
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": profiles}))
+    return path
+
+
+def test_statistics_are_numbers_in_json(log, capsys):
+    assert main(["workload", "info", str(log), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["hosts per job"] == {"mean": 2.75, "median": 3.0, "max": 4}
+    assert facts["run time (s)"] == {"mean": DAY_S, "median": DAY_S, "max": DAY_S}
+    assert facts["offered load"] == 11 / 12
+    assert main(["workload", "info", str(log)]) == 0
+    assert "hosts per job         mean 2.75, median 3, max 4\n" in capsys.readouterr().out
+
+
+def test_a_workload_without_jobs_has_few_facts(tmp_path, capsys):
+    path = tmp_path / "w.json"
+    path.write_text('{"jobs": [], "profiles": {}}')
+    assert main(["workload", "info", str(path), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["jobs"] == 0
+    assert "hosts per job" not in facts
+
+
+@pytest.mark.parametrize(
+    ("pick", "first"), [("first", "0"), ("busiest", "1"), ("1", "1"), ("2", "2")]
+)
+def test_windows_are_picked(log, tmp_path, capsys, pick, first):
+    out = tmp_path / "cut.json"
+    days = ["--days", "1", "--min-utilisation", "0.2", "--pick", pick]
+    assert main(["workload", "extract", str(log), str(out), *days]) == 0
+    assert [job["id"] for job in json.loads(out.read_text())["jobs"]] == [first]
+
+
+@pytest.mark.parametrize("pick", ["3", "-1", "last", "²", ""])
+def test_other_windows_are_refused(log, tmp_path, capsys, pick):
+    days = ["--days", "1", "--min-utilisation", "0.2", "--pick", pick]
+    assert main(["workload", "extract", str(log), str(tmp_path / "x.json"), *days]) == 2
+    assert "is not first, busiest or a number from 0 to 2" in capsys.readouterr().err
+    assert not (tmp_path / "x.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("extract", "--days"),
+        ("extract", "--step-days"),
+        ("extract", "--min-utilisation"),
+        ("extract", "--machine-hosts"),
+        ("convert", "--ratio"),
+        ("convert", "--speed"),
+        ("convert", "--bandwidth"),
+        ("convert", "--max-hosts"),
+        ("generate lublin", "--pace"),
+        ("generate lublin", "--walltime-factor"),
+        ("generate lublin", "--seed"),
+        ("generate weibull", "--shape"),
+        ("generate weibull", "--scale"),
+    ],
+)
+@pytest.mark.parametrize("value", ["nan", "inf", "-1"])
+def test_options_that_are_no_such_numbers(log, tmp_path, capsys, command, option, value):
+    files = [] if command == "generate lublin" else [str(log)]
+    files.append(str(tmp_path / "x.json"))
+    assert main(["workload", *command.split(), *files, f"{option}={value}"]) == 2
+    assert option in capsys.readouterr().err
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_too_many_windows_are_refused(log, capsys):
+    assert main(["workload", "extract", str(log), "--days", "1", "--step-days", "1e-9"]) == 2
+    assert "makes more than 1,000,000 windows" in capsys.readouterr().err
