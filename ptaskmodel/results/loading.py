@@ -43,7 +43,7 @@ JOB_COLUMNS = (
     *("job_id", "profile", "starting_time", "finish_time", "execution_time"),
     *("final_state", "allocated_resources"),
 )
-SPELL_COLUMNS = (
+LIMIT_COLUMNS = (
     *("task_id", "start_s", "end_s", "limited_by", "resource"),
     *("progress", "sharers", "shared_with"),
 )
@@ -134,7 +134,7 @@ def load_results(directory: str | Path) -> Results:
         summary = _summary((place / SUMMARY).read_bytes())
         what = "job" if (place / JOBS).exists() else "task"
         tasks = list(_jobs(place) if what == "job" else _tasks(place))
-        lines = _rows(place / "bottlenecks.csv", *SPELL_COLUMNS, optional=True)
+        lines = _rows(place / "bottlenecks.csv", *LIMIT_COLUMNS, optional=True)
         limits = [_limit(row) for row in lines]
         utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
         for row in _rows(place / "utilisation.csv", *USE_COLUMNS, optional=True):
