@@ -49,9 +49,16 @@ def set_state(s, resource, on):
 
 @jit
 def refresh_bound(s, slot, gamma):
-    """Largest rate of an activity: as asked, the TCP window, one core for each host entry."""
+    """Largest rate of an activity: as asked, the TCP window, one core for each host entry.
+
+    As in SimGrid, a flow keeps the bound of the bandwidths that it began with; but while one of
+    them is 0, so is the bound.
+    """
     a = s.activities[slot]
-    bound = min(a.asked, s.patterns[a.pattern].bound)
+    routed = s.patterns[a.pattern].bound
+    if routed > 0.0 and a.routed > 0.0:
+        routed = a.routed
+    bound = min(a.asked, routed)
     if gamma > 0.0 and a.latency_bytes > 0.0:
         bound = min(bound, gamma / (2.0 * a.latency_bytes))
     for k in range(a.nodes, a.nodes + a.n_nodes):

@@ -34,6 +34,7 @@ from ptaskmodel.core.patterns.network_models import NetworkModel, config_number
 from ptaskmodel.core.patterns.router import Router, Shape
 from ptaskmodel.core.patterns.table import Patterns
 from ptaskmodel.core.queues import push_wake
+from ptaskmodel.core.rescue import solve_hard
 from ptaskmodel.core.solving import code
 from ptaskmodel.core.state import (
     CAPACITY,
@@ -67,10 +68,8 @@ from ptaskmodel.core.store import (
     room_for_wakes,
     with_scratch,
 )
-from ptaskmodel.core.sub_system import sub_system
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform
-from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES, SOLVERS
 
 INFINITY = float("inf")
@@ -118,7 +117,7 @@ class Core:
     ) -> None:
         self.platform = platform
         self.model = model
-        rule = _rule(solver, model.parallel)
+        self.rule = rule = _rule(solver, model.parallel)
         self.state = new_state(platform, live_bandwidths=not model.parallel)
         self.state.clock[0]["drops_slack"] = RULES[rule].skips_slack
         repeats = RULES[rule].counts_repeats
@@ -383,7 +382,7 @@ class Core:
         elif status == GROW_WAKES:
             self.state = room_for_wakes(state, len(state.wakes) + 1)
         elif status == UNSOLVED:
-            self._solve_hard()
+            solve_hard(state, self.rule)
         elif status == ROUTES_CHANGED:
             self._refresh_routes()
         elif status == EVENTS_FULL:
@@ -391,29 +390,6 @@ class Core:
         else:
             return False
         return True
-
-    def _solve_hard(self) -> None:
-        """The fast rungs of bmf failed on the sub-system laid out: take the slow, sure ones."""
-        from ptaskmodel.sharing.bmf_hard import bmf_hard
-
-        s = self.state
-        n, m = int(s.clock[0]["n_sub"]), int(s.clock[0]["m_sub"])
-        v = sub_system(s)
-        z = int(v.start[n])
-        problem = SharingProblem(
-            start=v.start[: n + 1].copy(),
-            resource=v.resource[:z].copy(),
-            usage=v.usage[:z].copy(),
-            share=v.share[:z].copy(),
-            capacity=v.capacity[:m].copy(),
-            fatpipe=s.flags[:m].copy(),
-            bound=v.bound[:n].copy(),
-            weight=v.weight[:n].copy(),
-        )
-        allocation = bmf_hard(problem)
-        v.rate[:n] = allocation.rates
-        v.limit[:n] = allocation.limits
-        v.level[:m] = INFINITY
 
     def _refresh_routes(self) -> None:
         """A latency or a bandwidth changed: route again, refresh the activities in progress."""

@@ -76,6 +76,7 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     a.penalty = p.penalty / weight
     a.latency_bytes = p.latency_bytes
     a.asked = bound
+    a.routed = p.bound
     a.bound = INFINITY
     a.rate = 0.0
     a.updated = clock.now

@@ -95,6 +95,7 @@ ACTIVITY = np.dtype(
         ("weight", REAL),
         ("latency_bytes", REAL),  # largest latency * bytes of its flows, per unit
         ("asked", REAL),  # largest rate that its front end allows, 1/s
+        ("routed", REAL),  # the bound of its pattern when it began; 0: a link had no bandwidth then
         ("queued", INT),  # position of the end of its wait in the queue of dates, -1: not there
         ("pending", REAL),  # what was left of its wait when it was suspended
         ("waits_as", INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits

@@ -255,6 +255,4 @@ def _joined(batches: list[Columns]) -> Columns:
 
 def _stages(task: Task) -> int:
     """Number of stages of a task, all rounds counted."""
-    from ptaskmodel.simulation.programs import unrolled
-
-    return len(unrolled(task.work))
+    return len(task.work.one_round()) * task.work.rounds

@@ -54,9 +54,20 @@ def solve(problem: SharingProblem, rule: str) -> Allocation:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         status = kernel(entry)(System.of(problem), settings, answer, *new_scratch(problem, entry))
         if status != 0:
-            rescue: Any = _named(entry.rescue)
-            return rescue(problem)
+            return rescue(problem, rule)
     return Allocation(problem, rule, answer.rate, answer.limit)
+
+
+def rescue(problem: SharingProblem, rule: str) -> Allocation:
+    """The allocation of a problem that the kernel of a rule gave up.
+
+    Raises SharingError if the rule has no other way.
+    """
+    name = RULES[rule].rescue
+    if not name:
+        raise SharingError(f"rule {rule!r} does not solve this problem")
+    found: Allocation = _named(name)(problem)
+    return found
 
 
 def kernel(rule: Rule) -> Any:

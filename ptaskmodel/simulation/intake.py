@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import graphlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +20,7 @@ from ptaskmodel.simulation.state import (
     new_tasks,
     task_template,
 )
+from ptaskmodel.workload.order import check_acyclic
 from ptaskmodel.workload.tasks import Task
 
 INFINITY = float("inf")
@@ -117,12 +117,7 @@ class Intake:
                         )
                     before.append(self.index[name])
                 found.append((k, before))
-        try:
-            graphlib.TopologicalSorter(dict(found)).prepare()
-        except graphlib.CycleError as error:
-            raise WorkloadError(
-                f"task {self.ids[error.args[1][0]]!r}: waits for itself through its `after` list"
-            ) from None
+        check_acyclic(found, self.ids)
         return found
 
     def _register(

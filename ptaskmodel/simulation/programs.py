@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.router import SingleWork
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.simulation.state import Tasks
-from ptaskmodel.workload.works import DelayWork, SequenceWork, Work
+from ptaskmodel.workload.works import Work
 
 Key = tuple[int, tuple[int, ...], float | None]
 
@@ -27,7 +26,7 @@ class Programs:
     hosts: list[tuple[int, ...]] = field(default_factory=list)
     competitors: list[float | None] = field(default_factory=list)
     first: list[int] = field(default_factory=list)  # stage of each program in the state
-    stage_work: list[SingleWork] = field(default_factory=list)
+    stage_work: list[Work] = field(default_factory=list)
     stage_program: list[int] = field(default_factory=list)
 
     def copy(self) -> Programs:
@@ -60,16 +59,14 @@ class Programs:
         counts: list[int] = []
         for program in range(known, len(self.works)):
             work = self.works[program]
-            stages, repeat = [work], 1
-            if isinstance(work, SequenceWork):
-                repeat = work.repeat
-                stages = [stage for part in work.stages for stage in unrolled(part)]
+            stages = work.one_round()
             self.first.append(len(self.stage_work))
             counts.append(len(stages))
-            repeats.append(repeat)
-            self.stage_work.extend(stages)  # type: ignore[arg-type]
+            repeats.append(work.rounds)
+            self.stage_work.extend(stages)
             self.stage_program.extend([program] * len(stages))
-            delays += [s.delay_s if isinstance(s, DelayWork) else np.nan for s in stages]
+            lengths = [stage.duration_s for stage in stages]
+            delays += [np.nan if length is None else length for length in lengths]
         if not counts:
             return tasks
         last = len(self.stage_work)
@@ -113,11 +110,3 @@ class Programs:
         idle = (stages["pattern"] >= 0) & (tasks.programs["users"][program] == 0)
         core.hold(stages["pattern"][idle], -1)
         stages["pattern"][idle] = -1
-
-
-def unrolled(work: Work) -> list[Work]:
-    """A work as the stages that it makes, one after the other (sequences bound their number)."""
-    if isinstance(work, SequenceWork):
-        round_ = [stage for part in work.stages for stage in unrolled(part)]
-        return round_ * work.repeat
-    return [work]

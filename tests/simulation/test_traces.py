@@ -216,12 +216,3 @@ def test_a_trace_that_nobody_used_catches_up_when_somebody_comes(tmp_path):
     flow = sim.add(pm.Flow("a", "b", 30 + 100))
     sim.run()
     assert flow.finish_time == pytest.approx(1e6 + 16.0)
-
-
-@pytest.mark.parametrize("model", ["CM02", "LV08"])
-def test_a_flow_gains_from_a_bandwidth_that_rises_under_way(tmp_path, model):
-    sim = pm.Simulation(platform(tmp_path, "0 50\n5 100\n"), network_model=model)
-    flow = sim.add(pm.Flow("a", "b", 1000))
-    sim.run()
-    factor = {"CM02": 1.0, "LV08": 0.97}[model] / 1.05
-    assert flow.finish_time == pytest.approx(5.0 + (1000 / factor - 250) / 100)

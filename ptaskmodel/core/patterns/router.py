@@ -29,12 +29,10 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, WIFI
 from ptaskmodel.platform.routing.tally import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
-from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork
+from ptaskmodel.workload.works import Demand, Work
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-SingleWork = DelayWork | HomogeneousWork | ParallelWork
 
 # resource, usage, share, largest: see `Row`
 Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
@@ -68,7 +66,7 @@ class Shape(NamedTuple):
     """What a pattern is of: a work on hosts (indices). Equal keys ask the same."""
 
     key: tuple
-    work: SingleWork  # keeps the id in the key its own
+    work: Work  # keeps the id in the key its own
     hosts: tuple[int, ...]
     competitors: float | None
 
@@ -123,29 +121,29 @@ class Router:
         return Ways(self.fatpipe, self.latency_s, self.clusters.common, self.n_hosts)
 
     def shape(
-        self, work: SingleWork, hosts: tuple[int, ...], competitors: float | None
+        self, work: Work, hosts: tuple[int, ...], competitors: float | None
     ) -> tuple[Shape, float]:
         """The shape of a work on hosts (indices), and its amount: nan if the pattern will say it.
 
         Raises SimulationError where the network model cannot express the work.
         """
-        if isinstance(work, DelayWork):
+        if work.duration_s is not None:
             return Shape((None, tuple(sorted(set(hosts)))), work, hosts, None), 0.0
         if self.model.parallel:
             return Shape((id(work), hosts, competitors), work, hosts, competitors), np.nan
-        single = expand(work, len(hosts)) if isinstance(work, HomogeneousWork) else work
-        flops = float(single.flops.sum())
-        if not len(single.flow_bytes) and len(hosts) == 1:
-            return Shape(hosts, single, hosts, None), flops
-        if len(single.flow_bytes) != 1 or flops > 0.0:
+        asked = work.demand(len(hosts))
+        flops = float(np.broadcast_to(asked.flops, len(hosts)).sum())
+        everybody_sends = asked.pair_bytes > 0.0 and len(hosts) > 1
+        if not len(asked.flow_bytes) and len(hosts) == 1:
+            return Shape(hosts, work, hosts, None), flops
+        if len(asked.flow_bytes) != 1 or flops > 0.0 or everybody_sends:
             raise SimulationError(
                 f"network model {self.model.name} takes tasks of one execution or one flow; "
                 "use L07 for parallel tasks"
             )
-        ends = hosts[int(single.flow_from[0])], hosts[int(single.flow_to[0])]
-        return Shape(ends, single, ends, None), float(
-            single.flow_bytes[0] / self.model.bandwidth_factor
-        )
+        ends = hosts[int(asked.flow_from[0])], hosts[int(asked.flow_to[0])]
+        amount = float(asked.flow_bytes[0] / self.model.bandwidth_factor)
+        return Shape(ends, work, ends, None), amount
 
     def route(self, shape: Shape) -> Row:
         """What a shape that is no delay asks, per unit of its amount.
@@ -154,7 +152,6 @@ class Router:
         cannot be simulated.
         """
         work, hosts, competitors = shape.work, shape.hosts, shape.competitors
-        assert not isinstance(work, DelayWork)
         if not self.model.parallel:
             if len(hosts) == 1:
                 one = np.ones(1)
@@ -162,15 +159,12 @@ class Router:
             return self._flow(hosts[0], hosts[1])
         clear(self._tally)
         where = np.array(hosts, dtype=np.int64)
-        if isinstance(work, HomogeneousWork):
-            flops, size = work.per_rank(len(hosts))
-            cpu = self._cpu(np.full(len(hosts), flops), where)
-            if size > 0.0 and len(hosts) > 1:
-                self._all_to_all(where, size)
-        else:
-            cpu = self._cpu(work.flops, where)
-            if len(work.flow_bytes):
-                self._flows(work, where)
+        asked = work.demand(len(hosts))
+        cpu = self._cpu(np.array(np.broadcast_to(asked.flops, len(hosts))), where)
+        if asked.pair_bytes > 0.0 and len(hosts) > 1:
+            self._all_to_all(where, asked.pair_bytes)
+        elif len(asked.flow_bytes):
+            self._flows(asked, where)
         parts = zip(cpu, self._tallied(), strict=True)
         resource, usage, share, largest = (np.concatenate(both) for both in parts)
         if competitors is not None:
@@ -214,18 +208,18 @@ class Router:
         np.maximum.at(largest, inverse, flops)
         return hosts, total, largest if self.count == "flow" else total, largest
 
-    def _flows(self, work: ParallelWork, where: IntArray) -> None:
+    def _flows(self, asked: Demand, where: IntArray) -> None:
         """Add flows between ranks to the tally."""
-        sources, targets = where[work.flow_from], where[work.flow_to]
-        amount = largest = work.flow_bytes
+        sources, targets = where[asked.flow_from], where[asked.flow_to]
+        amount = largest = asked.flow_bytes
         flows = np.ones(len(amount))
         if len(set(where.tolist())) < len(where):
             key = sources * self.n_hosts + targets
             pairs, inverse = np.unique(key, return_inverse=True)
             sources, targets = np.divmod(pairs, self.n_hosts)
-            amount = np.bincount(inverse, weights=work.flow_bytes).astype(np.float64)
+            amount = np.bincount(inverse, weights=asked.flow_bytes).astype(np.float64)
             largest = np.zeros(len(pairs))
-            np.maximum.at(largest, inverse, work.flow_bytes)
+            np.maximum.at(largest, inverse, asked.flow_bytes)
             flows = np.bincount(inverse).astype(np.float64)
         self._pairs(sources, targets, amount, largest, flows)
 
@@ -275,8 +269,7 @@ class Router:
         sources, targets = np.repeat(ranks, n), np.tile(ranks, n)
         others = sources != targets
         amount = np.full(n * (n - 1), size)
-        work = ParallelWork(np.zeros(n), sources[others], targets[others], amount)
-        self._flows(work, where)
+        self._flows(Demand(0.0, 0.0, sources[others], targets[others], amount), where)
 
     def _by_zone(self, by_zone: dict[int, list[int]], size: float, shortcut: bool) -> bool:
         """Add an all-to-all zone by zone; False (with the tally spoilt) where that cannot be."""
@@ -357,7 +350,7 @@ class Router:
     def route_together(
         self,
         placement: Placement,
-        works: list[HomogeneousWork | ParallelWork],
+        works: list[Work],
         competitors: list[float | None],
         stages: NDArray,
         stage_numbers: list[int],
@@ -492,13 +485,3 @@ def _new_tally(resources: int, links: int) -> Tally:
         np.full(resources, -1, dtype=np.int64),
         np.zeros(2),
     )
-
-
-def expand(work: HomogeneousWork, ranks: int) -> ParallelWork:
-    """A homogeneous work as a parallel one on ``ranks`` ranks."""
-    flops, size = work.per_rank(ranks)
-    matrix = None
-    if size > 0.0 and ranks > 1:
-        matrix = np.full((ranks, ranks), size)
-        np.fill_diagonal(matrix, 0.0)
-    return ParallelWork.of(ranks, flops, matrix)

@@ -13,7 +13,6 @@ from ptaskmodel.core.patterns.placement import Placement
 from ptaskmodel.core.patterns.router import Router, Row, Shape
 from ptaskmodel.core.state import PATTERN, State
 from ptaskmodel.core.store import enlarged
-from ptaskmodel.workload.works import DelayWork
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -74,8 +73,8 @@ class Patterns:
         others: list[int] = []
         for number, first in zip(numbers, state.patterns["first"][numbers].tolist(), strict=True):
             if first < 0:
-                delay = isinstance(self._shape(number).work, DelayWork)
-                (delays if delay else others).append(number)
+                depends = self._shape(number).work.duration_s is None
+                (others if depends else delays).append(number)
         if delays:
             state = self._route_delays(state, delays)
         if len(others) > 1 and router.model.parallel:
@@ -133,7 +132,7 @@ class Patterns:
         state = self._with_room(state, 8 * len(placement.hosts))
         self.n_elements = router.route_together(
             placement,
-            [self._shape(number).work for number in numbers],  # type: ignore[misc]
+            [self._shape(number).work for number in numbers],
             [self._shape(number).competitors for number in numbers],
             state.patterns,
             numbers,
