@@ -66,3 +66,10 @@ def test_the_reference_names_every_element_and_attribute_of_platform_files():
         if tag not in ("actor", "argument", "random", "config", "bypassRoute", "bypassZoneRoute"):
             (row,) = (line for line in rows.splitlines() if f"`{tag}`" in line.split("|")[1])
             assert not {name for name in facts.attributes if f"`{name}`" not in row}, tag
+
+
+def test_the_glossary_is_in_alphabetical_order():
+    page = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
+    words = [word.lower() for word in re.findall(r"^\*\*(.+?)\*\*", page, re.MULTILINE)]
+    assert len(words) > 50
+    assert words == sorted(set(words))

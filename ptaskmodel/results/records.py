@@ -42,7 +42,8 @@ def write_tasks_csv(
 ) -> None:
     """One line per task, dates in s to the last digit, empty for None, hosts split by spaces.
 
-    alone_s: the times that the tasks take alone, for two more columns: that time and the slowdown.
+    alone_s: the times that the tasks take alone, for two more columns: that time and the contention
+    slowdown.
     """
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS if alone_s is None else (*COLUMNS, *ALONE_COLUMNS))
@@ -60,7 +61,7 @@ def write_tasks_csv(
 
 
 def _slowdown(record: TaskRecord, alone_s: float | None) -> tuple[float | None, float | None]:
-    """(time alone, slowdown); a task that takes no time alone nor otherwise is not slowed down."""
+    """(time alone, contention slowdown); a task that takes no time either way is not slowed."""
     if alone_s is None or record.execution_time is None:
         return None, None
     if alone_s == 0.0:
