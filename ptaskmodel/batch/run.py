@@ -87,7 +87,7 @@ def run_batch(
     shared = None if plan.ptasks is None else plan.ptasks.simulation
     watch = None
     if options.neighbours and shared is not None:
-        from ptaskmodel.batch.neighbours import Neighbours
+        from ptaskmodel.recording.neighbours import Neighbours
 
         watch = Neighbours(shared)
     simulation = new_simulation(plan, machine, progress)

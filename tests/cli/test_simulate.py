@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import ptaskmodel as pm
 from ptaskmodel.cli import main
+from ptaskmodel.simulation.checkpoint import save_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 PLATFORM = str(ROOT / "platforms" / "worked_example.xml")
@@ -179,3 +181,35 @@ def test_without_a_place_for_the_cache_it_compiles_each_time(monkeypatch, capsys
     assert main(["simulate", PLATFORM, TASKS]) == 0
     said = capsys.readouterr().err
     assert "no cache directory can be written; set PTASKMODEL_CACHE_DIR to a directory" in said
+
+
+def test_a_run_with_checkpoints_gives_the_same_results_and_leaves_none(tmp_path):
+    plain, cut = tmp_path / "plain", tmp_path / "cut"
+    assert main(["simulate", PLATFORM, TASKS, "--output", str(plain)]) == 0
+    options = ["--checkpoint-every", "0", "--resume"]
+    assert main(["simulate", PLATFORM, TASKS, "--output", str(cut), *options]) == 0
+    assert (cut / "tasks.csv").read_bytes() == (plain / "tasks.csv").read_bytes()
+    assert not (tmp_path / "cut.checkpoint").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--resume"], "give --output DIR"),
+        (["--checkpoint-every", "60"], "give --output DIR"),
+        (["--resume", "--output", "new", "--attribution"], "leave out --trace and --attribution"),
+    ],
+)
+def test_checkpoints_that_make_no_sense_are_refused(options, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", PLATFORM, TASKS, *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_checkpoint_of_another_run_is_refused(tmp_path, capsys):
+    simulation = pm.Simulation(pm.load_platform(PLATFORM))
+    save_checkpoint(simulation, tmp_path / "run.checkpoint", {"solver": "maxmin"})
+    command = ["simulate", PLATFORM, TASKS, "--output", str(tmp_path / "run"), "--resume"]
+    assert main(command) == 2
+    assert "is of another run" in capsys.readouterr().err
