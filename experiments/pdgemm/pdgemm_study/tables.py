@@ -32,7 +32,6 @@ from ptaskmodel.calibration.results import (
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.amounts import FloatArray
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.works import ParallelWork, SequenceWork
 
 if TYPE_CHECKING:
     import pandas
@@ -299,7 +298,7 @@ def phase_activity(
     import pandas as pd
 
     work = setting.task(values).work
-    stages = work.stages if isinstance(work, SequenceWork) else (work,)
+    stages = work.one_round() * work.rounds
     simulation = Simulation(setting.platform)
     for number, stage in enumerate(stages):
         after = (f"stage-{number - 1}",) if number else ()
@@ -308,20 +307,22 @@ def phase_activity(
     crosses = _crossing(setting, router)
     rows = []
     for stage, record in zip(stages, simulation.records(), strict=True):
-        if not isinstance(stage, ParallelWork) or not record.execution_time:
+        if stage.duration_s is not None or not record.execution_time:
             continue
-        pairs = zip(stage.flow_from.tolist(), stage.flow_to.tolist(), strict=True)
+        demand = stage.demand(len(setting.hosts))
+        pairs = zip(demand.flow_from.tolist(), demand.flow_to.tolist(), strict=True)
         crossing = [
             crosses[setting.hosts[source]] != crosses[setting.hosts[destination]]
             for source, destination in pairs
         ]
-        loads = stage.flow_bytes[np.array(crossing, bool)]
+        sent = demand.flow_bytes[np.array(crossing, bool)].sum()
+        took_s = record.execution_time
         rows.append(
             {
                 "start_s": record.start_time,
                 "end_s": record.finish_time,
-                "router_Bps": loads.sum() * values["network_efficiency"] / record.execution_time,
-                "flops": stage.flops.sum() * values["compute_efficiency"] / record.execution_time,
+                "router_Bps": sent * values["network_efficiency"] / took_s,
+                "flops": np.sum(demand.flops) * values["compute_efficiency"] / took_s,
             }
         )
     return pd.DataFrame(rows)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.workload.jobs import Job
 
-Order = Callable[[Job], Any]
-Estimate = Callable[[Job], float]
+if TYPE_CHECKING:
+    from ptaskmodel.workload.jobs import Job
+
+Order = Callable[["Job"], Any]
+Estimate = Callable[["Job"], float]
 
 ORDERS = ("fcfs", "sjf", "ljf", "smallest", "largest", "smallest-area", "largest-area")
 

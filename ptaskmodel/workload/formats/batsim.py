@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import STDIN, read_bytes, shown_path, write_bytes
+from ptaskmodel.files import STDIN, shown_path, write_bytes
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
 from ptaskmodel.workload.formats.batsim_profiles import profile_fields, read_profiles
+from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
 from ptaskmodel.workload.works import Work
@@ -49,7 +50,7 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
     """
     path = Path(path)
     where = shown_path(path)
-    document = _decoded(read_bytes(path, error=WorkloadError), where)
+    document = read_json(path, writable=True)
     if not isinstance(document, dict):
         raise WorkloadError(f"{where}: a workload is a JSON object with 'jobs' and 'profiles'")
     if "tasks" in document and "jobs" not in document:
@@ -86,17 +87,6 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
         notes=tuple(str(note) for note in document["notes"]),
         extra=extra,
     )
-
-
-def _decoded(data: bytes, where: str) -> Any:
-    if not data.strip():
-        raise WorkloadError(f"{where}: is empty; give a workload")
-    try:
-        return msgspec.json.decode(data)
-    except RecursionError:
-        raise WorkloadError(f"{where}: is nested too deep for a workload") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"{where}: this is not JSON: {error}") from None
 
 
 def _is_whole(value: Any, least: int) -> bool:

@@ -342,6 +342,8 @@ def profile_fields(name: str, work: Work, version: int) -> dict[str, dict[str, A
 
     Raises WorkloadError for what the version cannot say.
     """
+    if isinstance(work, HomogeneousWork) and work.total:
+        work = SpreadWork(work.flops, work.bytes, by_pair=True)
     names = NAMES[version if version in (2, 5) else 3]
     if type(work) not in names:
         raise WorkloadError(

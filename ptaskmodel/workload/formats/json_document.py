@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text, shown_path
+
+# A half of a character outside the first 65,536, which means nothing without the other.
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _Repeated(dict):
@@ -22,10 +26,11 @@ class _Repeated(dict):
             self[key] = value
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, *, writable: bool = False) -> Any:
     """The document in a UTF-8 file: dict, list, str, int, float, bool, None.
 
-    Stricter than the json module: no key twice in an object, no NaN or Infinity.
+    Stricter than the json module: no key twice in an object, no NaN or Infinity; with ``writable``,
+    no half of a character, which cannot be written again.
 
     Raises WorkloadError with ``file:line:column`` or the JSON pointer of the mistake.
     """
@@ -45,10 +50,14 @@ def read_json(path: Path) -> Any:
 
     try:
         document = json.loads(text, object_pairs_hook=make_object, parse_constant=refuse)
+        if writable and _HALF.search(text):
+            json.dumps(document, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise WorkloadError(f"{where}:{error.lineno}:{error.colno}: {_why(text, error)}") from None
+    except UnicodeEncodeError:
+        raise WorkloadError(f"{where}: holds half of a character; give both") from None
     except RecursionError:
-        raise WorkloadError(f"{where}: is nested too deep; lists and objects go 4 deep") from None
+        raise WorkloadError(f"{where}: is nested too deep") from None
     except ValueError:
         raise WorkloadError(f"{where}: holds a number of too many digits") from None
     if repeated:
@@ -60,9 +69,9 @@ def read_json(path: Path) -> Any:
 
 def _why(text: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
-        return "is empty"
+        return "is empty; give a JSON document"
     if error.pos >= len(text.rstrip()):
-        return "ends too early; is it truncated?"
+        return "this is not JSON: ends too early; is it truncated?"
     return f"is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
 
 

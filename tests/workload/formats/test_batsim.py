@@ -13,7 +13,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
 from ptaskmodel.workload.host_facts import HostFacts
-from ptaskmodel.workload.jobs import workload_from_frame
+from ptaskmodel.workload.jobs import Job, Workload, workload_from_frame
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
 
 OLDEST = {
@@ -122,6 +122,32 @@ def test_versions_spread_bytes_differently(tmp_path):
     assert not (tmp_path / "out.json").exists()
 
 
+@pytest.mark.parametrize(("version", "volume"), [(5, 60.0), (5, 0.0), (4, 0.0), (2, 0.0)])
+@pytest.mark.parametrize("inside", [False, True])
+def test_totals_of_a_homogeneous_work_are_read_back(tmp_path, version, volume, inside):
+    total = HomogeneousWork(12.0, volume, total=True)
+    work = SequenceWork((total,)) if inside else total
+    job = Job("1", 0.0, 4, "p", work)
+    write_batsim(Workload((job,), {"p": work}, 4), tmp_path / "w.json", version)
+    read = read_batsim(tmp_path / "w.json").jobs[0].work
+    facts = HostFacts({}, {})
+    for hosts in (("a",), ("a", "b", "c", "d")):
+        [[(on, bound)]] = read.bound(hosts, facts)
+        [part] = bound.one_round()
+        assert on == hosts
+        demand = part.demand(len(hosts))
+        assert np.sum(np.broadcast_to(demand.flops, len(hosts))) == 12.0
+        pairs = len(hosts) * (len(hosts) - 1)
+        assert demand.pair_bytes * pairs + demand.flow_bytes.sum() == (volume if pairs else 0.0)
+
+
+def test_totals_of_bytes_are_not_written_as_another_sum(tmp_path):
+    work = HomogeneousWork(12.0, 60.0, total=True)
+    loaded = Workload((Job("1", 0.0, 4, "p", work),), {"p": work}, 4)
+    with pytest.raises(WorkloadError, match="spread bytes differently"):
+        write_batsim(loaded, tmp_path / "out.json", 4)
+
+
 def test_a_usage_trace_becomes_phases_on_cores(tmp_path):
     (tmp_path / "list.txt").write_text("r0.txt\nr1.txt\n")
     (tmp_path / "r0.txt").write_text("0 m_usage 0.5 100\n0 m_usage 0 50\n")
@@ -172,6 +198,15 @@ GOOD_JOB = {"id": 1, "subtime": 0, "res": 2, "profile": "p"}
 DELAY = {"p": {"type": "delay", "delay": 1}}
 BAD = {
     "not json": ("{", "this is not JSON"),
+    "key twice": (
+        '{"jobs": [], "profiles": {"p": {"type": "delay", "delay": 1, "delay": 2}}}',
+        "/profiles/p: 'delay' is given twice; keep one",
+    ),
+    "profile twice": (
+        '{"jobs": [], "profiles": {"p": {"type": "delay"}, "p": {"type": "delay"}}}',
+        "/profiles: 'p' is given twice",
+    ),
+    "half a character": ('{"jobs": [], "profiles": {}, "x": "\\ud83d"}', "half of a character"),
     "not an object": ("[]", "is a JSON object"),
     "no jobs": ({"profiles": DELAY}, "/jobs: it must be there"),
     "no profiles": ({"jobs": [GOOD_JOB]}, "/profiles: it must be there"),
