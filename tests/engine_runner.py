@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
+import quiet
 from simgrid_driver import Times, write_platform
 
 import ptaskmodel as pm
-from ptaskmodel.platform import PlatformWarning
 
 
 def task_of(task: dict) -> pm.Task:
@@ -30,9 +29,8 @@ def task_of(task: dict) -> pm.Task:
 
 def prepare(scenario: dict, **options: Any) -> pm.Simulation:
     """A simulation with the scenario's tasks added, nothing run yet."""
-    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlatformWarning)
-        platform = pm.load_platform(write_platform(scenario, Path(place)))
+    with tempfile.TemporaryDirectory() as place:
+        platform = quiet.load(write_platform(scenario, Path(place)))
     simulation = pm.Simulation(platform, **options)
     simulation.add_all([task_of(task) for task in scenario["tasks"]])
     return simulation

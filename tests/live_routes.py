@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 SOURCE = Path(__file__).resolve().parent / "simgrid" / "routes.cpp"
 TAIL_LIMIT = 50
 
@@ -37,6 +39,12 @@ def dumper() -> Path | None:
             return None
         fresh.rename(program)
     return program
+
+
+needs_simgrid = [
+    pytest.mark.simgrid,
+    pytest.mark.skipif(dumper() is None, reason="needs g++ and SimGrid"),
+]
 
 
 def run(platform: Path, text: str) -> subprocess.CompletedProcess[str]:

@@ -26,10 +26,10 @@ from ptaskmodel.cli.parameters import (
     directory_option,
     model_options,
     platform_argument,
+    profile_options,
     recording_options,
 )
 from ptaskmodel.errors import PTaskModelError, SimulationError
-from ptaskmodel.workload.names import PATTERNS
 
 
 @click.command()
@@ -72,27 +72,7 @@ from ptaskmodel.workload.names import PATTERNS
     metavar="KIND",
     help="exact, walltime or factor:F  [default: walltime if every job has one, else exact]",
 )
-@click.option(
-    "--profiles",
-    type=Choice(["as-given", "delay", "ptask"]),
-    default="as-given",
-    show_default=True,
-    help="delay: each job lasts its time alone; ptask: delays become parallel tasks.",
-)
-@click.option(
-    "--ratio",
-    type=NOT_NEGATIVE,
-    default=0.5,
-    show_default=True,
-    help="Communication, for --profiles ptask",
-)
-@click.option(
-    "--pattern",
-    type=Choice(PATTERNS),
-    default="alltoall",
-    show_default=True,
-    help="For --profiles ptask.",
-)
+@profile_options("as-given", "delay", "ptask")
 @click.option("--storage", "storages", multiple=True, metavar="NAME=HOST", help="Repeatable.")
 @model_options
 @click.option(

@@ -12,8 +12,14 @@ import click
 from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.results.names import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
+from ptaskmodel.workload.names import PATTERNS
 
 PATH = click.Path(path_type=Path)
+
+PROFILES = {
+    "delay": "delay: each job lasts its time alone",
+    "ptask": "ptask: delays become parallel tasks",
+}
 
 
 class Choice(click.Choice):
@@ -118,6 +124,39 @@ def model_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+def profile_options(*kinds: str) -> Any:
+    """``--profiles``, one of the kinds, the first by default, and the rule of ``ptask``."""
+
+    def add(command: Any) -> Any:
+        for option in (
+            click.option(
+                "--pattern",
+                type=Choice(PATTERNS),
+                default="alltoall",
+                show_default=True,
+                help="Who sends to whom, for --profiles ptask.",
+            ),
+            click.option(
+                "--ratio",
+                type=NOT_NEGATIVE,
+                default=0.5,
+                show_default=True,
+                help="Communication over computation, for --profiles ptask.",
+            ),
+            click.option(
+                "--profiles",
+                type=Choice(kinds),
+                default=kinds[0],
+                show_default=True,
+                help="; ".join(PROFILES[kind] for kind in kinds if kind in PROFILES) + ".",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
 
 
 def recording_options(what: str) -> Any:

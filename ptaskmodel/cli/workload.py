@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.parameters import COUNT, NOT_NEGATIVE, PATH, POSITIVE, SEED, Choice
+from ptaskmodel.cli.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    PATH,
+    POSITIVE,
+    SEED,
+    Choice,
+    profile_options,
+)
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of
-from ptaskmodel.workload.names import PATTERNS
 
 if TYPE_CHECKING:
     from ptaskmodel.workload.jobs import Workload
@@ -122,29 +129,9 @@ def output_options(command: Any) -> Any:
 @click.argument("output", type=PATH)
 @cleaning_options
 @output_options
-@click.option(
-    "--profiles",
-    type=Choice(["as-given", "ptask"]),
-    default="as-given",
-    show_default=True,
-    help="ptask: delays become parallel tasks.",
-)
+@profile_options("as-given", "ptask")
 @click.option("--speed", type=POSITIVE, help="Of a host, flop/s, for --profiles ptask.")
 @click.option("--bandwidth", type=POSITIVE, help="Of a network card, B/s, for --profiles ptask.")
-@click.option(
-    "--ratio",
-    type=NOT_NEGATIVE,
-    default=0.5,
-    show_default=True,
-    help="Communication over computation.",
-)
-@click.option(
-    "--pattern",
-    type=Choice(PATTERNS),
-    default="alltoall",
-    show_default=True,
-    help="Who sends to whom.",
-)
 def convert(
     source: Path,
     output: Path,

@@ -7,32 +7,21 @@ links of that zone first. So where a platform has such a zone, the order is not 
 from __future__ import annotations
 
 import random
-import warnings
 from collections import Counter
 from pathlib import Path
 
 import live_routes
 import pytest
+from quiet import load
 from random_platforms import random_platform
 
 from ptaskmodel.errors import PlatformError, RouteError
-from ptaskmodel.platform import Platform, PlatformWarning, load_platform
+from ptaskmodel.platform import Platform
 
 HERE = Path(__file__).resolve().parent
 PLATFORMS = HERE.parent.parent / "platforms"
 REFERENCE = HERE / "reference"
 MAX_PAIRS = 4000
-
-needs_simgrid = [
-    pytest.mark.simgrid,
-    pytest.mark.skipif(live_routes.dumper() is None, reason="needs g++ and SimGrid"),
-]
-
-
-def load(file: Path) -> Platform:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlatformWarning)
-        return load_platform(file)
 
 
 def ours(platform: Platform, pair: tuple[str, str]) -> tuple[tuple[str, ...] | None, float]:
@@ -84,7 +73,7 @@ def compare_live(file: Path, seed: int) -> None:
 
 
 def live_parameters(files):
-    return [pytest.param(file, marks=needs_simgrid, id=file.stem) for file in files]
+    return [pytest.param(file, marks=live_routes.needs_simgrid, id=file.stem) for file in files]
 
 
 SHARED = HERE.parent.parent.parent / "shared" / "data" / "platforms"
@@ -100,7 +89,8 @@ def test_live_routes(file):
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param(k, marks=needs_simgrid, id=str(k)) for k in range(2000, 2040, 20)]
+    "first",
+    [pytest.param(k, marks=live_routes.needs_simgrid, id=str(k)) for k in range(2000, 2040, 20)],
 )
 def test_live_routes_of_generated_platforms(first, tmp_path):
     for seed in range(first, first + 20):

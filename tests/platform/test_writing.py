@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-import warnings
 from pathlib import Path
 
 import live_routes
 import pytest
+from quiet import load, no_platform_warnings
 from random_platforms import random_platform
 
 from ptaskmodel.errors import PlatformError, RouteError
-from ptaskmodel.platform import Platform, PlatformWarning, load_platform
+from ptaskmodel.platform import Platform
 from ptaskmodel.platform.reader.loading import parse_platform
 
 HERE = Path(__file__).resolve().parent
@@ -20,21 +20,9 @@ SHARED = sorted((HERE.parent.parent.parent / "shared" / "data" / "platforms").gl
 FILES = [pytest.param(file, id=file.stem) for file in (*OWN, *SHARED)]
 PAIRS = 400
 
-needs_simgrid = [
-    pytest.mark.simgrid,
-    pytest.mark.skipif(live_routes.dumper() is None, reason="needs g++ and SimGrid"),
-]
-
-
-def load(file: Path) -> Platform:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlatformWarning)
-        return load_platform(file)
-
 
 def again(platform: Platform) -> Platform:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlatformWarning)
+    with no_platform_warnings():
         return parse_platform(platform.to_xml().encode(), Path("again.xml"))
 
 
@@ -97,7 +85,7 @@ def test_random_platforms_read_back_as_the_same(first):
 
 
 @pytest.mark.parametrize(
-    "file", [pytest.param(*f.values, id=f.id, marks=needs_simgrid) for f in FILES]
+    "file", [pytest.param(*f.values, id=f.id, marks=live_routes.needs_simgrid) for f in FILES]
 )
 def test_simgrid_reads_what_is_written(file, tmp_path):
     if not live_routes.loads(file):

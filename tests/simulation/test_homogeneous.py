@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import warnings
 from pathlib import Path
 
 import pytest
+import quiet
 import scenarios
 
 import ptaskmodel as pm
-from ptaskmodel.platform import PlatformWarning
 
 STAR = '<cluster id="c" prefix="n" suffix="" radical="0-99" speed="1Gf" bw="1GBps" lat="1us"{}/>'
 TREE = ' topology="FAT_TREE" topo_parameters="2;10,10;1,{};1,{}"'
@@ -19,9 +18,7 @@ TREE = ' topology="FAT_TREE" topo_parameters="2;10,10;1,{};1,{}"'
 def load(place: Path, text: str) -> pm.Platform:
     path = place / "platform.xml"
     path.write_text(text)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlatformWarning)
-        return pm.load_platform(path)
+    return quiet.load(path)
 
 
 def dates(platform: pm.Platform, tasks: list[pm.Task]) -> list[float | None]:

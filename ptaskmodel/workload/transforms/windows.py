@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,14 @@ class Window:
     end_s: float
     utilisation: float
     jobs: int
+
+
+class WindowOptions(TypedDict, total=False):
+    """What `busy_windows` looks for; the defaults are there."""
+
+    length_s: float
+    step_s: float
+    min_utilisation: float
 
 
 def busy_windows(
@@ -68,10 +76,8 @@ def busy_windows(
 def swf_windows(
     log: SwfLog,
     *,
-    length_s: float = WEEK_S,
-    step_s: float = DAY_S,
-    min_utilisation: float = 0.7,
     machine_hosts: int | None = None,
+    **options: Unpack[WindowOptions],
 ) -> list[Window]:
     """`busy_windows` of a clean log, from its real start dates (submissions where unknown)."""
     machine = machine_hosts or log.num_processors
@@ -85,19 +91,15 @@ def swf_windows(
         np.maximum(log.column("run_time_s"), 0),
         sizes(log),
         machine,
-        length_s=length_s,
-        step_s=step_s,
-        min_utilisation=min_utilisation,
+        **options,
     )
 
 
 def workload_windows(
     workload: Workload,
     *,
-    length_s: float = WEEK_S,
-    step_s: float = DAY_S,
-    min_utilisation: float = 0.7,
     machine_hosts: int | None = None,
+    **options: Unpack[WindowOptions],
 ) -> list[Window]:
     """`busy_windows` of a workload of delays, each job counted from its submission."""
     machine = machine_hosts or workload.num_hosts
@@ -117,9 +119,7 @@ def workload_windows(
         np.array(delays, dtype=np.float64),
         np.array([float(job.num_hosts) for job in workload.jobs]),
         machine,
-        length_s=length_s,
-        step_s=step_s,
-        min_utilisation=min_utilisation,
+        **options,
     )
 
 
@@ -127,21 +127,13 @@ def windows_of(
     workload: Workload,
     source: str | os.PathLike[str],
     *,
-    length_s: float = WEEK_S,
-    step_s: float = DAY_S,
-    min_utilisation: float = 0.7,
     machine_hosts: int | None = None,
+    **options: Unpack[WindowOptions],
 ) -> list[Window]:
     """`busy_windows` of a workload read from a file: of a log with its real start dates."""
-    options: dict[str, Any] = {
-        "length_s": length_s,
-        "step_s": step_s,
-        "min_utilisation": min_utilisation,
-        "machine_hosts": machine_hosts,
-    }
     if format_of(source) == "swf":
-        return swf_windows(clean(read_swf(source))[0], **options)
-    return workload_windows(workload, **options)
+        return swf_windows(clean(read_swf(source))[0], machine_hosts=machine_hosts, **options)
+    return workload_windows(workload, machine_hosts=machine_hosts, **options)
 
 
 def picked(windows: Sequence[Window], pick: str) -> Window:
