@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import time
 
@@ -90,6 +91,16 @@ def test_plots(kind, size, request, tmp_path):
     picture = tmp_path / f"{kind}.png"
     assert main(["plot", str(request.getfixturevalue(size)), kind, "-o", str(picture)]) == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_there_is_a_worst_bottleneck_only_where_somebody_is_slowed_down(small, tmp_path):
+    worst = re.compile(r"worst bottleneck.{,200}?: \d+\.\d% of the task time", re.DOTALL)
+    alone = make(tmp_path, 1, name="alone")
+    for results, shown in ((small, True), (alone, False)):
+        assert main(["report", str(results), "-o", str(tmp_path / "report.html")]) == 0
+        page = (tmp_path / "report.html").read_text()
+        assert bool(worst.search(page)) is shown
+        assert ("worst bottleneck" in page) is shown
 
 
 @pytest.mark.parametrize("suffix", ["svg", "pdf"])
