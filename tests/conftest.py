@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numba
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,3 +17,12 @@ def shared_data() -> Path:
     if not place.is_dir():
         pytest.skip("the data by others are not beside this checkout")
     return place
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without the JIT, leave out what would take minutes interpreted."""
+    if numba.config.DISABLE_JIT:
+        skip = pytest.mark.skip(reason="takes long without the JIT")
+        for item in items:
+            if item.get_closest_marker("jit"):
+                item.add_marker(skip)

@@ -172,6 +172,7 @@ def test_listeners_are_told_of_rates_and_of_capacities_set_by_hand(platform):
     assert set(rates["amount"]) == {300.0}
 
 
+@pytest.mark.jit
 def test_places_are_given_again_so_that_a_long_run_needs_little(platform):
     core = new_core(platform)
     flop, flow = pattern(core, ONE_FLOP, A), pattern(core, ONE_BYTE, A, B)
@@ -186,6 +187,7 @@ def test_places_are_given_again_so_that_a_long_run_needs_little(platform):
     assert check_state(core.state) == []
 
 
+@pytest.mark.jit
 def test_patterns_that_nobody_holds_are_freed_and_their_numbers_given_again(platform):
     core, kept = new_core(platform), Kept()
     core.listen(kept)

@@ -36,12 +36,14 @@ def check_all_along(scenario: dict, **options: object) -> None:
         steps += 1
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("seed", range(40))
 def test_the_state_holds_together_under_parallel_tasks(seed):
     solver = ("bmf", "fairbottleneck", "maxmin")[seed % 3]
     check_all_along(random_scenario(seed), solver=solver)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("seed", range(15))
 def test_the_state_holds_together_under_flow_models(seed):
     check_all_along(random_flow_scenario(seed), network_model=("CM02", "LV08")[seed % 2])

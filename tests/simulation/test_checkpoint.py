@@ -21,6 +21,7 @@ def facts(simulation: pm.Simulation) -> list[tuple]:
     return [(r.task_id, r.start_time, r.finish_time, r.final_state) for r in simulation.records()]
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize("seed", range(12))
 def test_a_simulation_read_again_goes_on_bit_for_bit(seed, tmp_path):
     """Cut in its middle, with tasks in every state, traces and latencies under way."""
@@ -50,6 +51,7 @@ def test_a_snapshot_can_be_pickled(tmp_path):
     assert facts(twin) == facts(simulation)
 
 
+@pytest.mark.jit
 def test_tasks_can_be_added_to_what_was_read(tmp_path):
     found = []
     for read in (False, True):
@@ -87,6 +89,7 @@ simulate_into(output, platform, pm.load_tasks(tasks_file), options,
 """
 
 
+@pytest.mark.jit
 def test_a_run_that_was_killed_goes_on_to_the_same_bits(tmp_path):
     platform = tmp_path / "platform.xml"
     platform.write_text(

@@ -61,6 +61,7 @@ def test_the_clock_goes_on_after_a_run_that_starves_beside_a_periodic_trace(tmp_
     assert flow.finish_time == pytest.approx(5.0)
 
 
+@pytest.mark.jit
 def test_changes_by_a_trace_in_vain_end_a_run_but_not_the_next_one(tmp_path):
     sim = pm.Simulation(platform(tmp_path, speed="PERIODICITY 2\n0 0\n1 0\n"))
     task = sim.add(pm.Execution("a", 100))
