@@ -32,6 +32,10 @@ class Job:
     (such as {"gpu": 2}) are asked of each host, ``licences`` of the whole machine; they are counted
     where the machine has limits to them.
 
+    ``user``, ``group``, ``queue``, ``partition`` and ``executable`` are names that logs give (None:
+    unknown). ``preceding_job`` is the id of the job whose end its submission waited for, and
+    ``think_time_s`` what its user took from then on; dates hold unless dependencies are asked for.
+
     ``extra`` holds whatever else the workload says of the job, unread by the simulation.
     """
 
@@ -47,6 +51,13 @@ class Job:
     memory_B: float | None = None
     resources: Mapping[str, int] = field(default_factory=_nothing)
     licences: Mapping[str, int] = field(default_factory=_nothing)
+    user: str | None = None
+    group: str | None = None
+    queue: str | None = None
+    partition: str | None = None
+    executable: str | None = None
+    preceding_job: str | None = None
+    think_time_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +87,10 @@ class Workload:
         import pandas as pd
 
         rows = [
-            (j.id, j.submit_time_s, j.num_hosts, j.walltime_s, j.profile, j.work.duration_s)
+            (j.id, j.submit_time_s, j.num_hosts, j.walltime_s, j.profile, j.work.duration_s, j.user)
             for j in self.jobs
         ]
-        names = ["job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s"]
+        names = ["job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s", "user"]
         return pd.DataFrame(rows, columns=names)
 
 
@@ -159,6 +170,11 @@ def checked_job(job: Job, where: str) -> Job:
         raise WorkloadError(
             f"{where}: job '{job.id}' has a walltime of {job.walltime_s:g} s: it must be positive "
             "(leave it out for no limit)"
+        )
+    if not 0 <= job.think_time_s < float("inf"):
+        raise WorkloadError(
+            f"{where}: job '{job.id}' has a think time of {job.think_time_s:g} s: it must be "
+            "finite and 0 or more"
         )
     _check_demands(job, where)
     return job

@@ -22,7 +22,9 @@ from ptaskmodel.workload.works import Work
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 # What a job asks for beside hosts: fields of ours, which Batsim ignores.
 DEMANDS = ("cores", "memory", "resources", "licences")
-JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", *DEMANDS)
+# Where a job comes from, as logs say it: fields of ours, each a name or a number.
+ORIGINS = ("user", "group", "queue", "partition", "executable", "preceding_job")
+JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", "think_time", *DEMANDS)
 
 
 def looks_like(start: bytes) -> bool:
@@ -125,7 +127,11 @@ def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], sp
     return_code = fields.get("ret", profiles[profile].get("ret", 0))
     if type(return_code) is not int:
         raise WorkloadError(f"{spot}/ret: {shown(return_code)} is not a whole number")
-    extra = {key: value for key, value in fields.items() if key not in JOB_FIELDS}
+    origins: dict[str, Any] = {
+        key: str(fields[key]) for key in ORIGINS if _is_name(fields.get(key))
+    }
+    known = (*JOB_FIELDS, *origins)
+    extra = {key: value for key, value in fields.items() if key not in known}
     walltime = fields.get("walltime")
     job = Job(
         _name(fields, "id", spot),
@@ -136,6 +142,8 @@ def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], sp
         None if walltime is None or walltime == -1 else _seconds(fields, "walltime", spot),
         return_code,
         extra or NOTHING,
+        think_time_s=_seconds(fields, "think_time", spot) if "think_time" in fields else 0.0,
+        **origins,
     )
     return checked_job(_with_demands(job, fields, spot), spot)
 
@@ -169,9 +177,13 @@ def _with_demands(job: Job, fields: Mapping[str, Any], spot: str) -> Job:
 def _name(fields: Mapping[str, Any], key: str, spot: str) -> str:
     """An id, or the name of a profile: a string or a number."""
     value = fields[key]
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+    if not _is_name(value):
         raise WorkloadError(f"{spot}/{key}: {shown(value)} is not a string nor a number")
     return str(value)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
 
 
 def _seconds(fields: Mapping[str, Any], key: str, spot: str) -> float:
@@ -230,4 +242,9 @@ def _job_fields(job: Job) -> dict[str, Any]:
     for key, counts in (("resources", job.resources), ("licences", job.licences)):
         if counts:
             fields[key] = dict(counts)
+    for key in ORIGINS:
+        if (name := getattr(job, key)) is not None:
+            fields[key] = name
+    if job.think_time_s:
+        fields["think_time"] = job.think_time_s
     return fields | dict(job.extra)

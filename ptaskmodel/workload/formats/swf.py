@@ -42,6 +42,15 @@ FIELDS = (
     "think_time_s",
 )
 COLUMN = {name: k for k, name in enumerate(FIELDS)}
+# Names that a job carries, and the least number that is one (queue 0 is the interactive one).
+ORIGINS = (
+    ("user", 0),
+    ("group", 0),
+    ("queue", 0),
+    ("partition", 0),
+    ("executable", 0),
+    ("preceding_job", 1),
+)
 CANCELLED = 5
 PARTIAL = (2, 3, 4)
 LINES_AT_ONCE = 50_000
@@ -53,11 +62,13 @@ class SwfLog:
     """A log: its header lines ("; Key: value") in order, and one row of 18 values per job.
 
     rows: float64, shape (jobs, 18), columns as in FIELDS; -1 is the format's own "unknown".
+    notes: what was left unread, one sentence each.
     """
 
     header: tuple[tuple[str, str], ...]
     rows: NDArray[np.float64]
     origin: str = ""
+    notes: tuple[str, ...] = ()
 
     def column(self, name: str) -> NDArray[np.float64]:
         return self.rows[:, COLUMN[name]]
@@ -100,7 +111,8 @@ def write(workload: Workload, path: str | os.PathLike[str], options: Writing) ->
 def read_swf(path: str | os.PathLike[str]) -> SwfLog:
     """Read an SWF log (also gzipped): every header line and all 18 fields of every job.
 
-    Raises WorkloadError with file and line for a line that has not 18 numbers.
+    What follows the 18th field of a line is left unread, with a note. Raises WorkloadError with
+    file and line for a line that has not 18 numbers.
     """
     where = shown_path(path)
     text = read_bytes(path, error=WorkloadError).decode("utf-8", errors="surrogateescape")
@@ -115,27 +127,40 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
         elif stripped:
             lines.append(stripped)
             numbers.append(number)
-    rows = _parsed(lines, numbers, where)
-    return SwfLog(tuple(header), rows, where)
+    rows, longer = _parsed(lines, numbers, where)
+    notes = (f"left unread what follows the 18th field on {longer} lines",) if longer else ()
+    return SwfLog(tuple(header), rows, where, notes)
 
 
-def _parsed(lines: Sequence[str], numbers: Sequence[int], where: str) -> NDArray[np.float64]:
-    """The 18 values of each line; WorkloadError names the first line that has not that."""
+def _parsed(
+    lines: Sequence[str], numbers: Sequence[int], where: str
+) -> tuple[NDArray[np.float64], int]:
+    """The first 18 values of each line, and how many lines have more.
+
+    WorkloadError names the first line that has fewer.
+    """
     rows = np.empty((len(lines), len(FIELDS)))
+    longer = 0
     for first in range(0, len(lines), LINES_AT_ONCE):
         part = slice(first, first + LINES_AT_ONCE)
-        rows[part] = _parsed_part(lines[part], numbers[part], where)
-    return rows
+        rows[part], more = _parsed_part(lines[part], numbers[part], where)
+        longer += more
+    return rows, longer
 
 
-def _parsed_part(lines: Sequence[str], numbers: Sequence[int], where: str) -> NDArray[np.float64]:
+def _parsed_part(
+    lines: Sequence[str], numbers: Sequence[int], where: str
+) -> tuple[NDArray[np.float64], int]:
     words = [line.split() for line in lines]
+    longer = 0
     for number, row in zip(numbers, words, strict=True):
-        if len(row) != len(FIELDS):
+        if len(row) < len(FIELDS):
             raise WorkloadError(
                 f"{where}:{number}: {len(row)} fields instead of 18: this is not an SWF job "
                 "(-1 stands for what is unknown)"
             )
+        longer += len(row) > len(FIELDS)
+        del row[len(FIELDS) :]
         try:
             row[:] = map(float, row)  # type: ignore[arg-type]
         except ValueError as error:
@@ -148,7 +173,7 @@ def _parsed_part(lines: Sequence[str], numbers: Sequence[int], where: str) -> ND
         raise WorkloadError(
             f"{where}:{numbers[bad[0]]}: a value is not finite or beyond {LARGEST:g}: correct it"
         )
-    return rows
+    return rows, longer
 
 
 def clean(
@@ -185,7 +210,7 @@ def clean(
     if zero.any() and zero_run_time_s is not None:
         rows[zero, COLUMN["run_time_s"]] = zero_run_time_s
         notes.append(f"made {int(zero.sum())} jobs of 0 s last {zero_run_time_s:g} s")
-    return SwfLog(log.header, rows, log.origin), tuple(notes)
+    return SwfLog(log.header, rows, log.origin), (*log.notes, *notes)
 
 
 def sizes(log: SwfLog) -> NDArray[np.float64]:
@@ -211,7 +236,9 @@ def workload_from_swf(
 
     A job asks for its processors, ``processors_per_host`` to a host, rounded up. Its walltime is
     the requested time, if the log has it and ``walltimes`` is on. Jobs larger than ``max_hosts``
-    are left out. What `clean` left out or changed is in the notes.
+    are left out. What `clean` left out or changed is in the notes. Users, groups, queues,
+    partitions and executables are the log's numbers as text; preceding jobs and think times are
+    kept too.
     """
     limit = None if max_hosts is None else max_hosts * processors_per_host
     log, notes = clean(log, zero_run_time_s=zero_run_time_s, max_processors=limit)
@@ -222,6 +249,8 @@ def workload_from_swf(
     seen: set[int] = set()
     columns = ("job_number", "submit_time_s", "run_time_s")
     values = (log.column(name).tolist() for name in columns)
+    origins = zip(*(_named(log.column(name), least) for name, least in ORIGINS), strict=True)
+    think_times = np.maximum(log.column("think_time_s"), 0).tolist()
     for k, (number, submit, run_time) in enumerate(zip(*values, strict=True)):
         if number in seen:
             raise WorkloadError(f"{log.origin}: job {number:g} is there twice: renumber the jobs")
@@ -230,7 +259,24 @@ def workload_from_swf(
             works[run_time] = (f"delay_{run_time:.12g}", _delay(run_time, number, log.origin))
         profile, work = works[run_time]
         walltime = requested[k] if walltimes and requested[k] > 0 else None
-        jobs.append(Job(f"{number:g}", submit, hosts[k], profile, work, walltime))
+        user, group, queue, partition, executable, preceding = next(origins)
+        jobs.append(
+            Job(
+                _number(number),
+                submit,
+                hosts[k],
+                profile,
+                work,
+                walltime,
+                user=user,
+                group=group,
+                queue=queue,
+                partition=partition,
+                executable=executable,
+                preceding_job=preceding,
+                think_time_s=think_times[k],
+            )
+        )
     machine = log.num_processors
     return Workload(
         sorted_jobs(jobs),
@@ -240,6 +286,12 @@ def workload_from_swf(
         origin=log.origin,
         notes=notes,
     )
+
+
+def _named(column: NDArray[np.float64], least: int) -> list[str | None]:
+    """The numbers of a column as text, one object for each; below ``least`` means unknown."""
+    names = {value: _number(value) for value in np.unique(column).tolist() if value >= least}
+    return [names.get(value) for value in column.tolist()]
 
 
 def _delay(run_time_s: float, number: float, origin: str) -> DelayWork:
@@ -252,8 +304,9 @@ def _delay(run_time_s: float, number: float, origin: str) -> DelayWork:
 def swf_from_workload(workload: Workload) -> SwfLog:
     """A log of the workload: dates, sizes and requested times; run times where they are known.
 
-    Jobs are renumbered from 1 when their ids are not all distinct whole numbers above 0 (a header
-    line says so). Run times of jobs that depend on the platform are unknown (-1).
+    Jobs are renumbered from 1 when their ids are not all distinct whole numbers above 0, and so
+    are users, groups and the like (a header line says so). Run times of jobs that depend on the
+    platform are unknown (-1).
     """
     rows = np.full((len(workload.jobs), len(FIELDS)), -1.0)
     ids = [job.id for job in workload.jobs]
@@ -269,14 +322,30 @@ def swf_from_workload(workload: Workload) -> SwfLog:
         rows[k, COLUMN["requested_processors"]] = job.num_hosts
         rows[k, COLUMN["requested_time_s"]] = -1 if job.walltime_s is None else job.walltime_s
         rows[k, COLUMN["status"]] = 0 if job.return_code else 1
+        rows[k, COLUMN["think_time_s"]] = job.think_time_s if job.preceding_job else -1
+    renumbered = [] if numbered else ["jobs renumbered in order of submission"]
+    job_numbers = dict(zip(ids, rows[:, COLUMN["job_number"]].tolist(), strict=True))
+    for name, _ in ORIGINS:
+        names = [getattr(job, name) for job in workload.jobs]
+        numbers = job_numbers if name == "preceding_job" else _numbers_of(names)
+        if numbers is not job_numbers and any(n != _number(k) for n, k in numbers.items()):
+            renumbered.append(f"{name}s renumbered")
+        rows[:, COLUMN[name]] = [-1.0 if n is None else numbers.get(n, -1.0) for n in names]
     header = [("Version", "2.2"), ("Computer", workload.name)]
     header += [("MaxJobs", str(len(ids))), ("MaxRecords", str(len(ids)))]
     if workload.num_hosts is not None:
         header += [("MaxNodes", str(workload.num_hosts)), ("MaxProcs", str(workload.num_hosts))]
     header += [("Note", note) for note in workload.notes]
-    if not numbered:
-        header.append(("Note", "jobs renumbered in order of submission"))
+    header += [("Note", note) for note in renumbered]
     return SwfLog(tuple(header), rows, workload.origin)
+
+
+def _numbers_of(names: Sequence[str | None]) -> dict[str, float]:
+    """A number for each name: its own if all are whole numbers, else by order of appearance."""
+    known = [name for name in dict.fromkeys(names) if name is not None]
+    if all(name.isascii() and name.isdigit() and name == str(int(name)) for name in known):
+        return {name: float(name) for name in known}
+    return {name: float(k) for k, name in enumerate(known, start=1)}
 
 
 def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.names import PATTERNS
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, Work
 
@@ -58,18 +59,8 @@ def ptask_profiles(
         key = (delay, job.num_hosts)
         if key not in works:
             works[key] = _work(delay, job.num_hosts, speed_flops, bandwidth_Bps * ratio, pattern)
-        jobs.append(
-            Job(
-                job.id,
-                job.submit_time_s,
-                job.num_hosts,
-                f"{pattern}_{delay:.12g}_{job.num_hosts}",
-                works[key],
-                job.walltime_s,
-                job.return_code,
-                job.extra,
-            )
-        )
+        name = f"{pattern}_{delay:.12g}_{job.num_hosts}"
+        jobs.append(replace(job, profile=name, work=works[key]))
     note = (
         f"delays became parallel tasks: pattern {pattern}, communication ratio {ratio:g}, "
         f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s a host"

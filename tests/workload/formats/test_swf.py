@@ -17,13 +17,15 @@ from ptaskmodel.workload.formats.swf import (
     write_swf,
 )
 from ptaskmodel.workload.formats.table import Cleaning
-from ptaskmodel.workload.reading import format_of, read_workload
+from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.reading import format_of, read_workload, write_workload
 from ptaskmodel.workload.transforms.windows import (
     cut_swf,
     cut_workload,
     swf_windows,
     workload_windows,
 )
+from ptaskmodel.workload.works import DelayWork
 
 LOG = """\
 ; Version: 2.2
@@ -165,3 +167,39 @@ def test_real_logs_read(shared_data):
     assert len(log.jobs) == 18239
     assert log.num_hosts == 128
     assert log.notes == ("made 173 jobs of 0 s last 1 s",)
+
+
+def test_who_asks_for_a_job_goes_through_both_formats(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(
+        "1000007 0 0 5 2 -1 -1 2 9 -1 1 12 3 4 0 1 -1 -1\n"
+        "1000008 9 0 5 2 -1 -1 2 9 -1 1 12 -1 -1 -1 -1 1000007 60\n"
+    )
+    write_workload(read_workload(path), tmp_path / "jobs.json")
+    write_workload(read_workload(tmp_path / "jobs.json"), tmp_path / "again.swf")
+    for made in map(read_workload, (path, tmp_path / "jobs.json", tmp_path / "again.swf")):
+        first, second = made.jobs
+        assert (first.id, first.user, first.group, first.executable) == ("1000007", "12", "3", "4")
+        assert (first.queue, first.partition, first.preceding_job) == ("0", "1", None)
+        assert (second.user, second.group, second.queue) == ("12", None, None)
+        assert (second.preceding_job, second.think_time_s) == ("1000007", 60)
+
+
+def test_names_of_users_are_numbered_in_a_log(tmp_path):
+    jobs = [
+        Job("a", 0, 1, "d", DelayWork(1), user="ada"),
+        Job("b", 0, 1, "d", DelayWork(1), user="ben", preceding_job="a"),
+        Job("c", 0, 1, "d", DelayWork(1), user="ada", preceding_job="nowhere"),
+    ]
+    log = swf_from_workload(Workload(tuple(jobs), {"d": DelayWork(1)}))
+    assert log.column("user").tolist() == [1, 2, 1]
+    assert log.column("preceding_job").tolist() == [-1, 1, -1]
+    assert ("Note", "users renumbered") in log.header
+
+
+def test_what_follows_the_18th_field_is_left_unread_with_a_note(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text("1 0 0 5 2 -1 -1 2 9 -1 1 12 3 4 0 1 -1 -1 77 x\n")
+    made = read_workload(path)
+    assert len(made.jobs) == 1
+    assert made.notes == ("left unread what follows the 18th field on 1 lines",)
