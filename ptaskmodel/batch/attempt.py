@@ -21,7 +21,8 @@ class Attempt:
     """One execution of a job; a job that is requeued has several.
 
     job: the `Job`. ordinal: 0 for the first attempt of the job. number: among all attempts of the
-    simulation, in order of their starts (-1: it never started). mask: its hosts as bits; ``cores``:
+    simulation, in order of their starts (-1: it never started). mask: the hosts that it holds, as
+    bits (with partitions more than it asked for; the work is on the lowest of them); ``cores``:
     how many of each, hosts ascending (None: whole hosts). use: of how many whole hosts that is
     worth. start_s, end_s: dates, None until then. expected_end_s: what the scheduler believes.
     state: one of the names above; reason: why it was rejected or stopped. suspensions: [from, to]
@@ -75,7 +76,7 @@ class Attempt:
         """The host of each rank of its work: one rank a host, or one on each core that it has."""
         hosts = members(self.mask)
         if self.cores is None:
-            return hosts
+            return hosts[: self.job.num_hosts]
         return [k for k, count in zip(hosts, self.cores, strict=True) for _ in range(count)]
 
     def suspended_s(self, now: float) -> float:

@@ -49,6 +49,7 @@ class Carrier:
         self._execution = execution
         self._agenda = agenda
         self._fault = fault
+        self._rounds_up = getattr(state.allocation, "rounds_up", False)
         self._gone: list[Job] = []
         self._requeued: list[Job] = []
         self._ways: dict[type, Callable[[Any], None]] = {
@@ -113,12 +114,14 @@ class Carrier:
                 raise self._fault(f"starts job '{job.id}', for which there is no room")
         else:
             mask = self._mask(hosts, f"starts job '{job.id}' on")
-        if mask & ~free or (cores is None and mask.bit_count() != job.num_hosts):
+        if mask & ~free or (cores is None and not self._right_number(job, mask)):
             raise self._fault(
                 f"starts job '{job.id}' on hosts that are not {job.num_hosts} free ones"
             )
         number = len(self.attempts)
         attempt = Attempt(job, mask, state.now, state.now + state.estimates[job], number)
+        if self._rounds_up:
+            attempt.use = mask.bit_count()
         if job.cores is not None:
             attempt.cores = self._cores(job, mask, cores)
         self._leave_queue(job)
@@ -129,6 +132,10 @@ class Carrier:
         self.last[job] = attempt
         state.started(attempt)
         self._execution.start(attempt, state.now)
+
+    def _right_number(self, job: Job, mask: Mask) -> bool:
+        count = mask.bit_count()
+        return count == job.num_hosts or (self._rounds_up and count > job.num_hosts)
 
     def _cores(self, job: Job, mask: Mask, cores: Any) -> tuple[int, ...]:
         """How many cores of each host a job gets that asks for cores."""

@@ -28,7 +28,8 @@ class JobTimes:
     """Times of the jobs that ran and ended, in order of submission; one entry a job, s.
 
     A job that was killed and restarted waits until its last start and executes from there; while it
-    is suspended it does not execute. hosts: of how many whole hosts its placement is worth.
+    is suspended it does not execute. hosts: of how many whole hosts its placement is worth;
+    asked_hosts: without those that it holds beyond what it asked for.
     """
 
     submit_s: FloatArray
@@ -36,6 +37,7 @@ class JobTimes:
     end_s: FloatArray
     hosts: FloatArray
     suspended_s: FloatArray
+    asked_hosts: FloatArray
 
     @property
     def waiting_s(self) -> FloatArray:
@@ -65,17 +67,24 @@ class JobTimes:
 
     def per_processor_slowdown(self, tau_s: float) -> FloatArray:
         """max(1, turnaround / (hosts * max(execution, tau)))."""
-        base = np.maximum(self.hosts, 1) * np.maximum(self.execution_s, tau_s)
+        base = np.maximum(self.asked_hosts, 1) * np.maximum(self.execution_s, tau_s)
         return np.maximum(1.0, self.turnaround_s / base)
 
 
 def job_times(schedule: Schedule) -> JobTimes:
     """The times of the jobs that ran and ended."""
     rows = [
-        (a.job.submit_time_s, a.start_s, a.end_s, a.use, a.suspended_s(schedule.now_s))
+        (
+            a.job.submit_time_s,
+            a.start_s,
+            a.end_s,
+            a.use,
+            a.suspended_s(schedule.now_s),
+            min(a.use, a.job.num_hosts),
+        )
         for a in schedule.ended()
     ]
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), 5)
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), 6)
     return JobTimes(*table.T)
 
 

@@ -161,6 +161,8 @@ def _more_of(attempt: Attempt, first: Attempt | None) -> Iterable[str]:
         yield f"attempt={attempt.ordinal} first_starting_time={first.start_s}"
     if attempt.suspensions:
         yield f"suspended_time={attempt.suspended_s(attempt.end_s or 0.0)}"
+    if attempt.cores is None and attempt.use > attempt.job.num_hosts:
+        yield f"held_hosts={attempt.use}"
     if attempt.cores is not None:
         yield f"cores={','.join(map(str, attempt.cores))}"
     if attempt.reason:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptaskmodel.batch.allocations import allocation_by_name
+from ptaskmodel.batch.allocations.partitions import Partitions
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.plan import BatchOptions, Plan
@@ -45,6 +46,11 @@ def new_simulation(
     """The batch simulation of a plan, at date 0."""
     options = plan.options
     switches = machine.switches() if options.allocation == "topology" else None
+    allocation = allocation_by_name(
+        options.allocation, num_hosts=machine.num_hosts, seed=options.seed, switches=switches
+    )
+    if isinstance(allocation, Partitions):
+        allocation.check(plan.workload.jobs)
     return BatchSimulation(
         plan.workload.jobs,
         machine.capacities,
@@ -55,7 +61,7 @@ def new_simulation(
             backfill_order=options.backfill_order,
             options=options.policy_options,
         ),
-        allocation=allocation_by_name(options.allocation, seed=options.seed, switches=switches),
+        allocation=allocation,
         execution=plan.execution,
         estimate=plan.estimate,
         limited=plan.limited,

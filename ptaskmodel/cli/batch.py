@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ptaskmodel.batch.allocations import ALLOCATIONS
+from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
 from ptaskmodel.batch.names import ON_HOST_FAILURE, WALLTIMES
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
@@ -60,11 +60,11 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 )
 @click.option(
     "--allocation",
-    type=Choice(ALLOCATIONS),
+    type=FileOrChoice(ALLOCATIONS, FILE_MARK),
     default="first-fit",
     show_default=True,
     metavar="NAME",
-    help=f"{', '.join(ALLOCATIONS)}.",
+    help=f"{', '.join(ALLOCATIONS)} or {FILE_MARK}FILE.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of the random allocation.")
 @click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,14 @@ class Choice(click.Choice):
 
 
 class FileOrChoice(Choice):
-    """One of some names, or FILE.py:CLASS."""
+    """One of some names, or something with a file in it: with ``mark``, such as FILE.py:CLASS."""
+
+    def __init__(self, choices: Iterable[str], mark: str = ".py:") -> None:
+        super().__init__(list(choices))
+        self._mark = mark
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if ".py:" in str(value) else super().convert(value, param, ctx)
+        return value if self._mark in str(value) else super().convert(value, param, ctx)
 
 
 class Real(click.FloatRange):

@@ -146,6 +146,8 @@ BAD_OPTIONS = {
     "order twice": (["--policy", "sjf", "--order", "ljf"], "is an order itself"),
     "backfill order": (["--policy", "fcfs", "--backfill-order", "sjf"], "has no backfill order"),
     "allocation": (["--allocation", "magic"], "allocation 'magic' is unknown"),
+    "partitions": (["--allocation", "partitions:absent.txt"], "absent.txt: no such file"),
+    "intrepid": (["--allocation", "intrepid"], "80 midplanes, one host each"),
     "estimates": (["--estimates", "factor:-1"], "use exact, walltime or factor"),
     "tau": (["--tau", "0"], "tau is 0 s"),
     "storage": (["--storage", "pfs=nowhere"], "nowhere"),

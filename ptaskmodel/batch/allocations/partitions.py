@@ -1,0 +1,168 @@
+"""Partitions: a job runs alone in one of a catalogue of sets of hosts, as on the Blue Gene.
+
+Source of the choice: W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job
+scheduling for production supercomputers", Parallel Computing 39(12), 2013, and the behaviour of the
+first author's simulator.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from pathlib import Path
+
+from ptaskmodel.batch.hostset import Mask, first_hosts, parse
+from ptaskmodel.batch.spaces import asks_for_more_than_hosts
+from ptaskmodel.errors import SimulationError, WorkloadError
+from ptaskmodel.files import read_bytes, shown_path
+from ptaskmodel.workload.jobs import Job
+
+# Intrepid: 5 rows of 8 racks of 2 midplanes; one host stands for one midplane of 512 nodes.
+ROW, ROWS = 16, 5
+MAX_PARTITIONS = 100_000
+MAX_BUDDIES = 8192
+
+
+class Partitions:
+    """A job gets the smallest defined size that holds it, and the partition that blocks least.
+
+    Of the free partitions of that size, the one within fewest *larger* free ones; of equal ones the
+    one whose first host is lowest. A job holds the whole partition, also what it did not ask for;
+    its work runs on the lowest hosts of it. ``catalogue``: the partitions, as masks; ``name``: of
+    the catalogue, for messages. Raises SimulationError for an empty one.
+    """
+
+    constrained = True
+    rounds_up = True
+
+    def __init__(self, catalogue: Iterable[Mask], name: str = "partitions") -> None:
+        by_size: dict[int, set[Mask]] = {}
+        for hosts in catalogue:
+            if hosts:
+                by_size.setdefault(hosts.bit_count(), set()).add(hosts)
+        if not by_size:
+            raise SimulationError(f"allocation '{name}' has no partition: define some")
+        self.name = name
+        self._sizes = sorted(by_size)
+        self._sets = {
+            size: sorted(sets, key=lambda hosts: (hosts & -hosts, hosts))
+            for size, sets in by_size.items()
+        }
+
+    def __deepcopy__(self, memo: object) -> Partitions:
+        return self  # it never changes
+
+    def held(self, count: int) -> int | None:
+        """How many hosts a job that asks for ``count`` holds; None if no partition is so large."""
+        if count == 0:
+            return 0
+        k = bisect_left(self._sizes, count)
+        return self._sizes[k] if k < len(self._sizes) else None
+
+    def check(self, jobs: Iterable[Job]) -> None:
+        """SimulationError for a job that no partition holds or that asks for part of a host."""
+        for job in jobs:
+            if self.held(job.num_hosts) is None:
+                raise SimulationError(
+                    f"job '{job.id}' asks for {job.num_hosts} hosts and the largest partition of "
+                    f"'{self.name}' has {self._sizes[-1]}: leave the job out"
+                )
+            if asks_for_more_than_hosts(job):
+                raise SimulationError(
+                    f"job '{job.id}' asks for more than whole hosts, and the partitions of "
+                    f"'{self.name}' are whole hosts: use another allocation"
+                )
+
+    def choose(self, count: int, free: Mask) -> Mask | None:
+        size = self.held(count)
+        if not size:
+            return size
+        blocked = [
+            larger
+            for other in self._sizes[bisect_left(self._sizes, size) + 1 :]
+            for larger in self._sets[other]
+            if not larger & ~free
+        ]
+        best, least = None, len(blocked) + 1
+        for hosts in self._sets[size]:
+            if hosts & ~free:
+                continue
+            score = sum(not hosts & ~larger for larger in blocked)
+            if score < least:
+                best, least = hosts, score
+                if score == 0:
+                    break
+        return best
+
+
+def buddy(num_hosts: int) -> Partitions:
+    """Aligned blocks of 1, 2, 4, ... hosts, and the whole machine.
+
+    Raises SimulationError for a machine of more than `MAX_BUDDIES` hosts.
+    """
+    if num_hosts > MAX_BUDDIES:
+        raise SimulationError(
+            f"allocation 'buddy' is for {MAX_BUDDIES} hosts at most, and the machine has "
+            f"{num_hosts}: let a host stand for several (--processors-per-host)"
+        )
+    blocks = {first_hosts(num_hosts)}
+    size = 1
+    while size <= num_hosts:
+        blocks |= {first_hosts(size) << first for first in range(0, num_hosts - size + 1, size)}
+        size *= 2
+    return Partitions(blocks, "buddy")
+
+
+def intrepid(num_hosts: int) -> Partitions:
+    """The Blue Gene/P Intrepid, a host a midplane: 80 in rows of 16.
+
+    Aligned blocks of 1, 2, 4, 8 and 16 in each row; pairs of rows (0-1 and 2-3), rows 0 to 3, all.
+    The larger ones, and the wiring, are not published: these are plausible. Raises SimulationError
+    for a machine of another size.
+    """
+    total = ROW * ROWS
+    if num_hosts != total:
+        raise SimulationError(
+            f"allocation 'intrepid' has {total} midplanes, one host each, and the machine "
+            f"{num_hosts} hosts: use a platform of {total}, or buddy"
+        )
+    blocks = {first_hosts(total)}
+    for size in (1, 2, 4, 8, ROW, 2 * ROW, 4 * ROW):
+        blocks |= {first_hosts(size) << first for first in range(0, total - size + 1, size)}
+    return Partitions(blocks, "intrepid")
+
+
+def from_file(path: str | Path, num_hosts: int) -> Partitions:
+    """The partitions of a file: on each line hosts such as ``0-3 8``; # begins a comment.
+
+    Raises SimulationError with file and line for what is no set of hosts of the machine.
+    """
+    where = shown_path(path)
+    text = read_bytes(path, error=SimulationError).decode("utf-8", errors="replace")
+    catalogue: list[Mask] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].strip()
+        if words:
+            catalogue.append(_line(words, f"{where}:{number}", num_hosts))
+        if len(catalogue) > MAX_PARTITIONS:
+            raise SimulationError(f"{where}: more than {MAX_PARTITIONS} partitions: give fewer")
+    if not catalogue:
+        raise SimulationError(f"{where}: no partition in it: give hosts such as 0-3 on each line")
+    return Partitions(catalogue, str(path))
+
+
+def _line(words: str, where: str, num_hosts: int) -> Mask:
+    """The hosts that a line names."""
+    try:
+        beyond = max(
+            (int(word) for part in words.replace(",", " ").split() for word in part.split("-")),
+            default=0,
+        )
+        if beyond >= num_hosts:
+            raise SimulationError(
+                f"{where}: host {beyond}: the machine has hosts 0 to {num_hosts - 1}"
+            )
+        return parse(words)
+    except (ValueError, WorkloadError) as error:
+        what = str(error) if isinstance(error, WorkloadError) else f"'{words[:60]}' is no host list"
+        raise SimulationError(f"{where}: {what}: give hosts such as 0-3 8") from None
