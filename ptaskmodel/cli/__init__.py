@@ -34,9 +34,7 @@ COMMANDS = {
     "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
     "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
     "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
-    "workload": Entry(
-        "ptaskmodel.cli.workload:workload", "Look at, convert, generate and cut workloads."
-    ),
+    "workload": Entry("ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."),
     "calibrate": Entry("ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."),
     "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
     "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,67 +17,22 @@ from ptaskmodel.cli.parameters import (
     Choice,
     profile_options,
 )
+from ptaskmodel.cli.transform import transform
+from ptaskmodel.cli.workload_files import (
+    cleaning_options,
+    output_options,
+    read_clean,
+    write_made,
+)
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of
-
-if TYPE_CHECKING:
-    from ptaskmodel.workload.jobs import Workload
-
-FORMAT_NAMES = Choice(formats_of(JOBS))
-
-
-def cleaning_options(command: Any) -> Any:
-    """The options that say how a log becomes a workload."""
-    for option in (
-        click.option(
-            "--processors-per-host",
-            type=COUNT,
-            default=1,
-            show_default=True,
-            help="Of an SWF log.",
-        ),
-        click.option("--max-hosts", type=COUNT, help="Leave out larger jobs of an SWF log."),
-        click.option(
-            "--zero-run-time",
-            default="1",
-            show_default=True,
-            metavar="SECONDS",
-            help="How long jobs of 0 s last, or 'drop'.",
-        ),
-        click.option("--no-walltimes", is_flag=True, help="Forget the requested times of a log."),
-    ):
-        command = option(command)
-    return command
-
-
-def _read(
-    file: Path,
-    processors_per_host: int,
-    max_hosts: int | None,
-    zero_run_time: str,
-    no_walltimes: bool,
-) -> Workload:
-    from ptaskmodel.workload.reading import read_workload
-
-    cleaning = Cleaning(processors_per_host, _zero(zero_run_time), max_hosts, not no_walltimes)
-    return read_workload(file, cleaning)
-
-
-def _zero(text: str) -> float | None:
-    if text == "drop":
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < math.inf:
-        raise WorkloadError(f"--zero-run-time: '{text}' is neither a number of seconds nor 'drop'")
-    return seconds
 
 
 @click.group()
 def workload() -> None:
-    """Look at, convert, generate and cut workloads (Batsim JSON, SWF)."""
+    """Look at, convert, generate, cut and transform workloads (Batsim JSON, SWF)."""
+
+
+workload.add_command(transform)
 
 
 @workload.command()
@@ -89,7 +43,7 @@ def info(file: Path, as_json: bool, **cleaning: Any) -> None:
     """Say what is in a workload, and what cleaning leaves out of a log."""
     from ptaskmodel.workload.facts import facts_of
 
-    facts = facts_of(_read(file, **cleaning))
+    facts = facts_of(read_clean(file, **cleaning))
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return
@@ -104,24 +58,6 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {number:.6g}" for key, number in value.items())
     return "-" if value is None else str(value)
-
-
-def _write(made: Workload, output: Path, kind: str | None, version: int) -> None:
-    from ptaskmodel.workload.reading import write_workload
-
-    write_workload(made, output, kind, Writing(version))
-    for note in made.notes:
-        click.echo(f"note: {note}", err=True)
-    click.echo(f"{output}: {len(made.jobs)} jobs, {len(made.profiles)} profiles")
-
-
-def output_options(command: Any) -> Any:
-    for option in (
-        click.option("--format", "kind", type=FORMAT_NAMES, help="[default: by the name]"),
-        click.option("--batsim-version", "version", default=5, show_default=True, help="2 to 5."),
-    ):
-        command = option(command)
-    return command
 
 
 @workload.command()
@@ -145,7 +81,7 @@ def convert(
     **cleaning: Any,
 ) -> None:
     """Convert SOURCE to OUTPUT: SWF to Batsim or back, delays to parallel tasks."""
-    made = _read(source, **cleaning)
+    made = read_clean(source, **cleaning)
     if profiles == "ptask":
         from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 
@@ -154,7 +90,7 @@ def convert(
         made = ptask_profiles(
             made, speed_flops=speed, bandwidth_Bps=bandwidth, ratio=ratio, pattern=pattern
         )
-    _write(made, output, kind, version)
+    write_made(made, output, kind, version)
 
 
 @workload.group()
@@ -200,7 +136,7 @@ def lublin(
         pace=pace,
         walltime_factor=walltime_factor,
     )
-    _write(made, output, kind, version)
+    write_made(made, output, kind, version)
 
 
 @generate.command()
@@ -232,7 +168,7 @@ def weibull(
     source = read_batsim(kinds_file)
     kinds = kinds_of(source)
     made = model(jobs, kinds, seed, shape=shape, scale_s=scale, hosts=source.num_hosts)
-    _write(made, output, kind, version)
+    write_made(made, output, kind, version)
 
 
 @workload.command()
@@ -266,7 +202,7 @@ def extract(
     """Cut a busy window out of SOURCE; without OUTPUT, list the windows."""
     from ptaskmodel.workload.transforms.windows import DAY_S, cut_workload, picked, windows_of
 
-    made = _read(source, **cleaning)
+    made = read_clean(source, **cleaning)
     windows = windows_of(
         made,
         source,
@@ -287,4 +223,4 @@ def extract(
                 f"{window.jobs} jobs"
             )
         return
-    _write(cut_workload(made, picked(windows, pick)), output, kind, version)
+    write_made(cut_workload(made, picked(windows, pick)), output, kind, version)

@@ -77,6 +77,11 @@ def test_other_windows_are_refused(log, tmp_path, capsys, pick):
         ("generate lublin", "--seed"),
         ("generate weibull", "--shape"),
         ("generate weibull", "--scale"),
+        ("transform sample", "--ratio"),
+        ("transform sample", "--window"),
+        ("transform shrink", "--factor"),
+        ("transform load", "--to"),
+        ("transform resample", "--weeks"),
     ],
 )
 @pytest.mark.parametrize("value", ["nan", "inf", "-1"])
@@ -91,3 +96,24 @@ def test_options_that_are_no_such_numbers(log, tmp_path, capsys, command, option
 def test_too_many_windows_are_refused(log, capsys):
     assert main(["workload", "extract", str(log), "--days", "1", "--step-days", "1e-9"]) == 2
     assert "makes more than 1,000,000 windows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("load", "give either --factor or --to"),
+        ("load --factor 2 --to 1", "give either --factor or --to"),
+        ("sample --ratio 1e9", "a ratio of 1e+09 leaves no sample of 4 jobs"),
+        ("sample --ratio 2 --offset 2", "the offset is 2: it must be 0 or more and below 2"),
+        ("resample --weeks 20000", "20000 weeks: give 1 to 10000"),
+        ("resample --weeks 10 --factor 5000", "a factor of 5000"),
+        ("shuffle --dates odd", "--dates"),
+    ],
+)
+def test_transforms_that_make_no_sense(log, tmp_path, capsys, options, message):
+    kind, *rest = options.split()
+    made = tmp_path / "x.json"
+    assert main(["workload", "transform", kind, str(log), str(made), *rest]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert not made.exists()

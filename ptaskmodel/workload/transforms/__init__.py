@@ -1,1 +1,1 @@
-"""From a workload to another: windows cut out, delays made parallel tasks."""
+"""From a workload to another: cut, shuffled, sampled, scaled, drawn again, made parallel tasks."""

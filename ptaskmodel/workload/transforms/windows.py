@@ -14,6 +14,7 @@ from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.formats.swf import COLUMN, SwfLog, clean, read_swf, sizes, starts_s
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.reading import format_of
+from ptaskmodel.workload.transforms.whole import dates_s, run_times_s, without_lost_links
 
 WEEK_S = 7 * 86400.0
 DAY_S = 86400.0
@@ -105,18 +106,12 @@ def workload_windows(
     machine = machine_hosts or workload.num_hosts
     if machine is None:
         raise WorkloadError(f"{workload.origin}: nb_res is unknown: say --machine-hosts")
-    delays = [job.work.duration_s for job in workload.jobs]
-    if None in delays:
-        job = workload.jobs[delays.index(None)]
-        raise WorkloadError(
-            f"{workload.origin}: how long job '{job.id}' runs depends on the platform: extract "
-            "windows from a log or from a workload of delays"
-        )
-    submit = np.array([job.submit_time_s for job in workload.jobs])
+    times = run_times_s(workload, "extract windows from a log or from a workload of delays")
+    submit = dates_s(workload)
     return busy_windows(
         submit,
         submit,
-        np.array(delays, dtype=np.float64),
+        times,
         np.array([float(job.num_hosts) for job in workload.jobs]),
         machine,
         **options,
@@ -161,7 +156,7 @@ def cut_swf(log: SwfLog, window: Window) -> SwfLog:
 
 def cut_workload(workload: Workload, window: Window) -> Workload:
     """The jobs submitted in the window, with the window's beginning as date 0."""
-    jobs = tuple(
+    jobs = without_lost_links(
         replace(job, submit_time_s=job.submit_time_s - window.start_s)
         for job in workload.jobs
         if window.start_s <= job.submit_time_s < window.end_s

@@ -1,0 +1,85 @@
+"""How the commands that make workloads read one and write one: options and what they mean."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptaskmodel.cli.parameters import COUNT, Choice
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of
+
+if TYPE_CHECKING:
+    from ptaskmodel.workload.jobs import Workload
+
+FORMAT_NAMES = Choice(formats_of(JOBS))
+
+
+def cleaning_options(command: Any) -> Any:
+    """The options that say how a log becomes a workload."""
+    for option in (
+        click.option(
+            "--processors-per-host",
+            type=COUNT,
+            default=1,
+            show_default=True,
+            help="Of an SWF log.",
+        ),
+        click.option("--max-hosts", type=COUNT, help="Leave out larger jobs of an SWF log."),
+        click.option(
+            "--zero-run-time",
+            default="1",
+            show_default=True,
+            metavar="SECONDS",
+            help="How long jobs of 0 s last, or 'drop'.",
+        ),
+        click.option("--no-walltimes", is_flag=True, help="Forget the requested times of a log."),
+    ):
+        command = option(command)
+    return command
+
+
+def read_clean(
+    file: Path,
+    processors_per_host: int,
+    max_hosts: int | None,
+    zero_run_time: str,
+    no_walltimes: bool,
+) -> Workload:
+    from ptaskmodel.workload.reading import read_workload
+
+    cleaning = Cleaning(processors_per_host, _zero(zero_run_time), max_hosts, not no_walltimes)
+    return read_workload(file, cleaning)
+
+
+def _zero(text: str) -> float | None:
+    if text == "drop":
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise WorkloadError(f"--zero-run-time: '{text}' is neither a number of seconds nor 'drop'")
+    return seconds
+
+
+def write_made(made: Workload, output: Path, kind: str | None, version: int) -> None:
+    from ptaskmodel.workload.reading import write_workload
+
+    write_workload(made, output, kind, Writing(version))
+    for note in made.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo(f"{output}: {len(made.jobs)} jobs, {len(made.profiles)} profiles")
+
+
+def output_options(command: Any) -> Any:
+    for option in (
+        click.option("--format", "kind", type=FORMAT_NAMES, help="[default: by the name]"),
+        click.option("--batsim-version", "version", default=5, show_default=True, help="2 to 5."),
+    ):
+        command = option(command)
+    return command

@@ -1,0 +1,149 @@
+"""New workloads that look like a log: its users drawn again, week by week.
+
+Source of the idea: N. Zakay and D. Feitelson, "Workload resampling for performance evaluation of
+parallel job schedulers", Concurrency and Computation 26(12), 2014. The unit is the user, since
+what repeats in a log (sessions, campaigns of like jobs) does so within users; and the week, since
+users keep days and hours. Here: users seen over less than ``LONG_WEEKS`` weeks are temporary, the
+others stay. In each week of the new workload as many temporary users come as did on average, drawn
+with replacement, each with all its jobs, shifted by whole weeks. Each of those who stay begins at
+a random week of its own trace and goes on from its beginning where it ends; as many are there as
+were on average. Where no user is known, whole weeks are drawn instead (``by="weeks"``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.jobs import Job, Workload
+
+WEEK_S = 7 * 86400.0
+LONG_WEEKS = 12
+MAX_WEEKS = 10_000
+MAX_JOBS = 20_000_000
+UNITS = ("users", "weeks")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The jobs of a user: those of each week from the first to the last in which there are some."""
+
+    weeks: tuple[tuple[Job, ...], ...]
+
+
+# A job of the new workload: its date, the number of the copy of a trace it is of, and the old job.
+Drawn = tuple[float, int, Job]
+
+
+def resampled(
+    workload: Workload, weeks: int, seed: int, *, by: str = "users", factor: float = 1.0
+) -> Workload:
+    """A new workload of so many weeks, drawn from the users (or the weeks) of another.
+
+    factor: so many times as many users at a time (only with users). Days and hours of
+    submissions stay; ids are new, links between jobs of one user stay. Equal seeds give equal
+    workloads. Raises WorkloadError if there is nothing to draw from or a value is out of range.
+    """
+    if by not in UNITS:
+        raise WorkloadError(f"resampling by '{by}' is unknown: use one of {', '.join(UNITS)}")
+    if not 1 <= weeks <= MAX_WEEKS:
+        raise WorkloadError(f"{weeks} weeks: give 1 to {MAX_WEEKS}")
+    if not 0 < factor <= 1000 or (by == "weeks" and factor != 1):
+        raise WorkloadError(
+            f"a factor of {factor:g}: it must be above 0 and up to 1000, and 1 by weeks"
+        )
+    if not workload.jobs:
+        raise WorkloadError(f"{workload.origin}: has no jobs to draw from")
+    if by == "users" and any(job.user is None for job in workload.jobs):
+        raise WorkloadError(
+            f"{workload.origin}: not every job has a user: resample by weeks (--by weeks)"
+        )
+    whole = Trace(_by_week(workload.jobs))
+    spans = len(whole.weeks)
+    if (expected := len(workload.jobs) / spans * weeks * factor) > MAX_JOBS:
+        raise WorkloadError(f"this would make some {expected:.3g} jobs: {MAX_JOBS:,} at most")
+    rng = np.random.default_rng(seed)
+    if by == "weeks":
+        drawn = list(_weeks_drawn(whole, weeks, rng))
+    else:
+        users: dict[str | None, list[Job]] = {}
+        for job in workload.jobs:
+            users.setdefault(job.user, []).append(job)
+        traces = [Trace(_by_week(jobs)) for jobs in users.values()]
+        drawn = list(_users_drawn(traces, spans, weeks, factor, rng))
+    note = f"resampled by {by}: {weeks} weeks out of {spans}, factor {factor:g}, seed {seed}"
+    return workload.with_jobs(_numbered(drawn), note)
+
+
+def _by_week(jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
+    """The jobs of each week, from that of the first job to that of the last."""
+    numbers = [math.floor(job.submit_time_s / WEEK_S) for job in jobs]
+    weeks: list[list[Job]] = [[] for _ in range(numbers[-1] - numbers[0] + 1)]
+    for number, job in zip(numbers, jobs, strict=True):
+        weeks[number - numbers[0]].append(job)
+    return tuple(map(tuple, weeks))
+
+
+def _weeks_drawn(whole: Trace, weeks: int, rng: np.random.Generator) -> Iterator[Drawn]:
+    for week, source in enumerate(rng.integers(len(whole.weeks), size=weeks).tolist()):
+        yield from _placed(whole.weeks[source], week, week)
+
+
+def _users_drawn(
+    traces: Sequence[Trace], spans: int, weeks: int, factor: float, rng: np.random.Generator
+) -> Iterator[Drawn]:
+    copies = itertools.count()
+    temporary = [trace for trace in traces if len(trace.weeks) < LONG_WEEKS]
+    staying = [trace for trace in traces if len(trace.weeks) >= LONG_WEEKS]
+    come = len(temporary) / spans * factor
+    for week in range(-LONG_WEEKS, weeks):
+        many = math.floor(come * (week + 1)) - math.floor(come * week)
+        for chosen in rng.integers(len(temporary), size=many).tolist() if temporary else ():
+            copy = next(copies)
+            for k, jobs in enumerate(temporary[chosen].weeks):
+                if 0 <= week + k < weeks:
+                    yield from _placed(jobs, week + k, copy)
+    lengths = np.array([len(trace.weeks) for trace in staying], dtype=np.float64)
+    if not staying:
+        return
+    there = max(1, round(float(lengths.sum()) / spans * factor))
+    for chosen in rng.choice(len(staying), size=there, p=lengths / lengths.sum()).tolist():
+        own = staying[chosen].weeks
+        begin = int(rng.integers(len(own)))
+        copy = next(copies)
+        for week in range(weeks):
+            at = (begin + week) % len(own)
+            if week and at == 0:
+                copy = next(copies)
+            yield from _placed(own[at], week, copy)
+
+
+def _placed(jobs: Iterable[Job], week: int, copy: int) -> Iterator[Drawn]:
+    """The jobs of a week in another one, at their day and hour."""
+    for job in jobs:
+        yield week * WEEK_S + job.submit_time_s % WEEK_S, copy, job
+
+
+def _numbered(drawn: list[Drawn]) -> tuple[Job, ...]:
+    """Jobs in order of their dates, numbered from 1; links stay within a copy."""
+    drawn.sort(key=lambda one: one[0])
+    names = {(copy, job.id): str(k) for k, (_, copy, job) in enumerate(drawn, start=1)}
+    made = []
+    for date, copy, job in drawn:
+        link = None if job.preceding_job is None else names.get((copy, job.preceding_job))
+        think = 0.0 if link is None else job.think_time_s
+        made.append(
+            replace(
+                job,
+                id=names[copy, job.id],
+                submit_time_s=date,
+                preceding_job=link,
+                think_time_s=think,
+            )
+        )
+    return tuple(made)
