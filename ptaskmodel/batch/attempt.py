@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptaskmodel.batch.hostset import HostSet, Mask, members
+from ptaskmodel.batch.hostset import HostSet, Mask, Placement, holds, mask_of, members, runs, text
 from ptaskmodel.workload.jobs import Job
 
 SUCCESS = "COMPLETED_SUCCESSFULLY"
@@ -21,10 +21,11 @@ class Attempt:
     """One execution of a job; a job that is requeued has several.
 
     job: the `Job`. ordinal: 0 for the first attempt of the job. number: among all attempts of the
-    simulation, in order of their starts (-1: it never started). mask: the hosts that it holds, as
-    bits (with partitions more than it asked for; the work is on the lowest of them); ``cores``:
-    how many of each, hosts ascending (None: whole hosts). use: of how many whole hosts that is
-    worth. start_s, end_s: dates, None until then. expected_end_s: what the scheduler believes.
+    simulation, in order of their starts (-1: it never started). placement: the hosts that it holds,
+    as they were chosen (with partitions more than it asked for; the work is on the lowest of them);
+    ``hosts``, ``mask`` and ``runs`` are made of it when somebody asks. cores: how many of each,
+    hosts ascending (None: whole hosts). use: of how many whole hosts that is worth. start_s,
+    end_s: dates, None until then. expected_end_s: what the scheduler believes.
     state: one of the names above; reason: why it was rejected or stopped. suspensions: [from, to]
     for each time that it was suspended, ``to`` None while it lasts.
     """
@@ -34,9 +35,9 @@ class Attempt:
         "end_s",
         "expected_end_s",
         "job",
-        "mask",
         "number",
         "ordinal",
+        "placement",
         "reason",
         "start_s",
         "state",
@@ -47,14 +48,14 @@ class Attempt:
     def __init__(
         self,
         job: Job,
-        mask: Mask,
+        placement: Placement,
         start_s: float | None,
         expected_end_s: float,
         number: int,
         state: str = RUNNING,
     ) -> None:
         self.job = job
-        self.mask = mask
+        self.placement = placement
         self.cores: tuple[int, ...] | None = None
         self.use: float = job.num_hosts
         self.start_s = start_s
@@ -72,9 +73,28 @@ class Attempt:
         return HostSet(self.mask)
 
     @property
+    def mask(self) -> Mask:
+        """The hosts of its placement as bits."""
+        return mask_of(self.placement)
+
+    @property
+    def runs(self) -> list[tuple[int, int]]:
+        """(first, length) of each run of consecutive hosts of its placement, lowest first."""
+        return list(runs(self.placement))
+
+    @property
+    def hosts_text(self) -> str:
+        """The hosts of its placement as Batsim writes them, such as "0-2 5"."""
+        return text(self.placement)
+
+    def is_on(self, host: int) -> bool:
+        """Whether a host, by its number, belongs to its placement."""
+        return holds(self.placement, host)
+
+    @property
     def ranks(self) -> list[int]:
         """The host of each rank of its work: one rank a host, or one on each core that it has."""
-        hosts = members(self.mask)
+        hosts = members(self.placement)
         if self.cores is None:
             return hosts[: self.job.num_hosts]
         return [k for k, count in zip(hosts, self.cores, strict=True) for _ in range(count)]
@@ -84,4 +104,4 @@ class Attempt:
         return sum(((now if to is None else to) - (since or 0.0)) for since, to in self.suspensions)
 
     def __repr__(self) -> str:
-        return f"<attempt {self.ordinal} of job '{self.job.id}' on {self.hosts}: {self.state}>"
+        return f"<attempt {self.ordinal} of job '{self.job.id}' on {self.hosts_text}: {self.state}>"

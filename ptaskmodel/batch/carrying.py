@@ -23,7 +23,7 @@ from ptaskmodel.batch.decisions import (
 from ptaskmodel.batch.events import LATER, WAKE, Agenda, Event
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.faults import PolicyFault
-from ptaskmodel.batch.hostset import HostSet, Mask, as_mask, members
+from ptaskmodel.batch.hostset import HostSet, Mask, Placement, as_mask, members
 from ptaskmodel.batch.schedule import HostChange
 from ptaskmodel.batch.state import State
 from ptaskmodel.errors import WorkloadError
@@ -104,34 +104,50 @@ class Carrier:
         if job not in state.waiting:
             self._check_waiting(job)
         cluster = state.cluster
-        free = cluster.candidates(job) if cluster.counted else cluster.idle
-        if within is not None:
-            free &= within
-        if hosts is None:
-            enough = free.bit_count() >= job.num_hosts
-            mask = state.allocation.choose(job.num_hosts, free) if enough else None
-            if mask is None:
+        at_once = hosts is None and within is None and state.first_fit and not cluster.counted
+        if at_once:
+            if job.num_hosts > cluster.idle_hosts.count:
                 raise self._fault(f"starts job '{job.id}', for which there is no room")
+            placement: Placement = cluster.idle_hosts.take_lowest(job.num_hosts)
         else:
-            mask = self._mask(hosts, f"starts job '{job.id}' on")
-        if mask & ~free or (cores is None and not self._right_number(job, mask)):
-            raise self._fault(
-                f"starts job '{job.id}' on hosts that are not {job.num_hosts} free ones"
-            )
+            placement = self._placement(decision)
         number = len(self.attempts)
-        attempt = Attempt(job, mask, state.now, state.now + state.estimates[job], number)
+        attempt = Attempt(job, placement, state.now, state.now + state.estimates[job], number)
         if self._rounds_up:
-            attempt.use = mask.bit_count()
+            attempt.use = attempt.mask.bit_count()
         if job.cores is not None:
-            attempt.cores = self._cores(job, mask, cores)
+            attempt.cores = self._cores(job, attempt.mask, cores)
         self._leave_queue(job)
         before = self.last.get(job)
         if before is not None:
             attempt.ordinal = before.ordinal + 1
         self.attempts.append(attempt)
         self.last[job] = attempt
+        if not at_once:
+            cluster.take(attempt)
         state.started(attempt)
         self._execution.start(attempt, state.now)
+
+    def _placement(self, decision: Start) -> Mask:
+        """The hosts on which a job starts: those named, or those that the allocation chooses."""
+        job, hosts, within, cores = decision
+        cluster = self._state.cluster
+        free = cluster.candidates(job)
+        if within is not None:
+            free &= within
+        if hosts is None:
+            enough = free.bit_count() >= job.num_hosts
+            mask = self._state.allocation.choose(job.num_hosts, free) if enough else None
+            if mask is None:
+                raise self._fault(f"starts job '{job.id}', for which there is no room")
+        else:
+            mask = self._mask(hosts, f"starts job '{job.id}' on")
+        whole = cores is None or job.cores is None
+        if mask & ~free or (whole and not self._right_number(job, mask)):
+            raise self._fault(
+                f"starts job '{job.id}' on hosts that are not {job.num_hosts} free ones"
+            )
+        return mask
 
     def _right_number(self, job: Job, mask: Mask) -> bool:
         count = mask.bit_count()

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ptaskmodel.batch.attempt import SUSPENDED, Attempt
-from ptaskmodel.batch.hostset import Mask, members
+from ptaskmodel.batch.free_hosts import FreeHosts
+from ptaskmodel.batch.hostset import Mask, Placement, mask_of, members
 from ptaskmodel.batch.spaces import (
     CoreSpace,
     HostCapacity,
@@ -22,8 +23,8 @@ class Cluster:
     """The state of the hosts; only the simulation changes it.
 
     A host is *available* while it is up (it has not failed) and on (nobody turned it off), *idle*
-    while moreover no running job has any of it. As long as all jobs ask for whole hosts, these
-    masks are all there is; from the first that asks for more, cores and the rest are counted.
+    while moreover no running job has any of it. As long as all jobs ask for whole hosts, this is
+    all there is; from the first that asks for more, cores and the rest are counted.
     """
 
     def __init__(
@@ -35,13 +36,18 @@ class Cluster:
         self.available: Mask = self.everything
         self.down: Mask = 0
         self.off: Mask = 0
-        self.idle: Mask = self.everything
+        self.idle_hosts = FreeHosts(self.num_hosts)
         self.counted = False
         self.space: Space = HostSpace(self.num_hosts)
         self.licences = dict(licences or {})
         self._free: Any = None  # a value of the `CoreSpace`
 
     # --- what fits --------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> Mask:
+        """The idle hosts as a mask."""
+        return self.idle_hosts.mask
 
     @property
     def free(self) -> Any:
@@ -97,24 +103,26 @@ class Cluster:
             job = attempt.job
             self._free = self.space.taken(self._free, job, attempt.mask, attempt.cores)
             attempt.use = self._use(attempt)
-        self.idle &= ~attempt.mask
+            self.idle_hosts.mask = self.idle & ~attempt.mask
+        else:
+            self.idle_hosts.take(attempt.placement)
 
     def give(self, attempt: Attempt) -> None:
         """The attempt, which ran, has ended."""
         if self.counted:
             job = attempt.job
             self._free = self.space.given(self._free, job, attempt.mask, attempt.cores)
-        self._rest(attempt.mask)
+        self._rest(attempt.placement)
 
     def release(self, attempt: Attempt) -> None:
         """The attempt is suspended: its cores are free, the rest is not."""
         self._give_cores(attempt, 1.0)
-        self._rest(attempt.mask)
+        self._rest(attempt.placement)
 
     def take_again(self, attempt: Attempt) -> None:
         """The attempt has its cores again."""
         self._give_cores(attempt, -1.0)
-        self.idle &= ~attempt.mask
+        self.idle_hosts.mask = self.idle & ~attempt.mask
 
     def _give_cores(self, attempt: Attempt, sign: float) -> None:
         if self.counted:
@@ -137,7 +145,7 @@ class Cluster:
             return attempt.mask & ~self.idle == 0
         return all(
             self._free.hosts[host, 0] >= cores
-            for host, cores in zip(members(attempt.mask), self._cores(attempt), strict=True)
+            for host, cores in zip(members(attempt.placement), self._cores(attempt), strict=True)
         )
 
     def check_cores(self, job: Job, hosts: Mask, cores: Sequence[int]) -> bool:
@@ -150,28 +158,28 @@ class Cluster:
             for host, count in zip(places, cores, strict=True)
         )
 
-    def _rest(self, hosts: Mask) -> None:
-        """These hosts are idle if nothing is left on them."""
+    def _rest(self, hosts: Placement) -> None:
+        """These hosts are idle if nothing is left on them and they are available."""
+        if not self.counted and self.available == self.everything:
+            self.idle_hosts.give(hosts)
+            return
+        left = mask_of(hosts)
         if self.counted:
-            busy = [
-                host
-                for host in members(hosts)
-                if self._free.hosts[host, 0] < self.capacities[host].cores
-            ]
-            for host in busy:
-                hosts &= ~(1 << host)
-        self.idle |= hosts & self.available
+            for host in members(hosts):
+                if self._free.hosts[host, 0] < self.capacities[host].cores:
+                    left &= ~(1 << host)
+        self.idle_hosts.mask = self.idle | (left & self.available)
 
     def _cores(self, attempt: Attempt) -> Sequence[int]:
         if attempt.cores is not None:
             return attempt.cores
-        return [self.capacities[host].cores for host in members(attempt.mask)]
+        return [self.capacities[host].cores for host in members(attempt.placement)]
 
     def _use(self, attempt: Attempt) -> float:
         """Of how many whole hosts the placement of an attempt is worth."""
         if attempt.cores is None:
-            return attempt.mask.bit_count()
-        places = zip(members(attempt.mask), attempt.cores, strict=True)
+            return attempt.job.num_hosts
+        places = zip(members(attempt.placement), attempt.cores, strict=True)
         return sum(count / self.capacities[host].cores for host, count in places)
 
     # --- hosts that come and go -------------------------------------------------------------
@@ -195,7 +203,7 @@ class Cluster:
     def _see_what_is_available(self) -> None:
         before = self.available
         self.available = self.everything & ~self.down & ~self.off
-        self.idle &= self.available
+        self.idle_hosts.mask = self.idle & self.available
         self._rest(self.available & ~before)
 
 

@@ -1,16 +1,26 @@
 """Sets of hosts as whole numbers: bit k is host k. Counting and searching are a few operations.
 
 A `Mask` is the bare number, for speed; a `HostSet` is the same number that also looks like a set.
+On large machines, sets that are made of few runs of consecutive hosts are kept as `Runs`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import cast
+
+import numpy as np
 
 from ptaskmodel.errors import WorkloadError
 
 Mask = int
+# The first host of a run and the one after its last, of each run, lowest first: (0, 3, 5, 6).
+Runs = tuple[int, ...]
+# The hosts of a job, in the form in which they were chosen.
+Placement = Mask | Runs
+# From so many hosts on, arrays of flags are quicker than operations on whole numbers, run by run.
+MANY_HOSTS = 4096
 # The masks of the first 1, 2, 4, ... hosts.
 _HALVES = [(1 << (1 << k)) - 1 for k in range(24)]
 
@@ -96,22 +106,62 @@ def of_hosts(hosts: Iterable[int]) -> Mask:
     return mask
 
 
-def runs(hosts: Mask) -> Iterator[tuple[int, int]]:
-    """(first, length) of each run of consecutive hosts, lowest first."""
-    hosts, position = int(hosts), 0
+def flat_runs(hosts: Placement) -> Runs:
+    """The runs of a set."""
+    if isinstance(hosts, tuple):
+        return hosts
+    hosts = int(hosts)
+    if hosts.bit_length() > MANY_HOSTS:
+        octets = np.frombuffer(hosts.to_bytes(hosts.bit_length() // 8 + 1, "little"), np.uint8)
+        flags = np.unpackbits(octets, bitorder="little")
+        return tuple((np.flatnonzero(np.diff(flags, prepend=0))).tolist())
+    found: list[int] = []
+    position = 0
     while hosts:
         gap = (hosts & -hosts).bit_length() - 1
         hosts >>= gap
-        position += gap
         length = (hosts + 1 & ~hosts).bit_length() - 1
-        yield position, length
         hosts >>= length
-        position += length
+        found += (position + gap, position + gap + length)
+        position += gap + length
+    return tuple(found)
 
 
-def members(hosts: Mask) -> list[int]:
+def runs(hosts: Placement) -> Iterator[tuple[int, int]]:
+    """(first, length) of each run of consecutive hosts, lowest first."""
+    flat = flat_runs(hosts)
+    return ((flat[k], flat[k + 1] - flat[k]) for k in range(0, len(flat), 2))
+
+
+def members(hosts: Placement) -> list[int]:
     """The host numbers, ascending."""
-    return [host for first, length in runs(hosts) for host in range(first, first + length)]
+    flat = flat_runs(hosts)
+    if len(flat) == 2:
+        return list(range(flat[0], flat[1]))
+    return [host for k in range(0, len(flat), 2) for host in range(flat[k], flat[k + 1])]
+
+
+def mask_of(placement: Placement, num_hosts: int = 0) -> Mask:
+    """The mask of a placement. num_hosts: of the machine, if it is known."""
+    if isinstance(placement, int):
+        return placement
+    if len(placement) > 8 and num_hosts > MANY_HOSTS:
+        borders, steps = np.array(placement), np.zeros(num_hosts + 1, dtype=np.int8)
+        steps[borders[0::2]] += 1
+        steps[borders[1::2]] -= 1
+        flags = np.packbits(np.cumsum(steps, dtype=np.int8), bitorder="little")
+        return int.from_bytes(flags.tobytes(), "little")
+    mask = 0
+    for k in range(0, len(placement), 2):
+        mask |= (1 << placement[k + 1]) - (1 << placement[k])
+    return mask
+
+
+def holds(placement: Placement, host: int) -> bool:
+    """Whether a host belongs to a placement."""
+    if isinstance(placement, int):
+        return bool(placement >> host & 1)
+    return bool(bisect_right(placement, host) & 1)
 
 
 def lowest(hosts: Mask, count: int) -> Mask:
@@ -144,7 +194,7 @@ def contiguous(hosts: Mask, count: int) -> Mask | None:
     return ((1 << count) - 1) << ((begins & -begins).bit_length() - 1)
 
 
-def text(hosts: Mask) -> str:
+def text(hosts: Placement) -> str:
     """The set in Batsim's notation, such as "0-2 5"."""
     return " ".join(
         str(first) if length == 1 else f"{first}-{first + length - 1}"

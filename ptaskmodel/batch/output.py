@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.hostset import text
 from ptaskmodel.batch.measures import Load, job_times, load, used_host_seconds
 from ptaskmodel.batch.schedule import Schedule, has_ended
 
@@ -136,7 +135,7 @@ def _job_row(attempt: Attempt, name: str, first: Attempt | None) -> tuple[Any, .
         return (*asked, 0, attempt.state, *[""] * 8, attempt.reason)
     waited = start - job.submit_time_s
     if end is None:
-        place = (text(attempt.mask), "")
+        place = (attempt.hosts_text, "")
         return (*asked, 0, attempt.state, start, "", "", waited, "", "", *place, "")
     execution, turnaround = end - start, end - job.submit_time_s
     return (
@@ -149,7 +148,7 @@ def _job_row(attempt: Attempt, name: str, first: Attempt | None) -> tuple[Any, .
         waited,
         turnaround,
         turnaround / execution if execution > 0 else "",
-        text(attempt.mask),
+        attempt.hosts_text,
         "",
         " ".join(_more_of(attempt, first)),
     )
@@ -176,7 +175,7 @@ def _run_row(attempt: Attempt) -> tuple[Any, ...]:
         attempt.start_s,
         "" if attempt.end_s is None else attempt.end_s,
         attempt.state,
-        text(attempt.mask),
+        attempt.hosts_text,
     )
 
 

@@ -24,7 +24,7 @@ from ptaskmodel.batch.events import (
 )
 from ptaskmodel.batch.execution import DelayExecution, Ended, Execution, walltime_or_inf
 from ptaskmodel.batch.faults import PolicyFault, misbehaved, policy_name, raised
-from ptaskmodel.batch.hostset import HostSet, Mask
+from ptaskmodel.batch.hostset import HostSet
 from ptaskmodel.batch.names import ON_HOST_FAILURE
 from ptaskmodel.batch.outages import Outages
 from ptaskmodel.batch.schedule import HostChange, Schedule
@@ -245,7 +245,7 @@ class BatchSimulation:
         if other <= now:
             ended = self._other_events(ended)
         for attempt, final_state in ended:
-            again = self._requeue and final_state == FAILED and attempt.mask & state.cluster.down
+            again = self._requeue and final_state == FAILED and self._was_failed_by_host(attempt)
             self._carrier.stop(attempt, final_state, not again)
             if again:
                 state.submit_again(attempt.job)
@@ -289,20 +289,25 @@ class BatchSimulation:
                 HostChange(state.now, HostSet(1 << host), "up" if up else "down")
             )
             if not up:
-                self._fail_those_on(1 << host, ended, failed, over)
+                self._fail_those_on(host, ended, failed, over)
             if k >= by_trace:
                 self._tell_execution(host, up)
         ended.sort(key=lambda entry: entry[0].number)
         return ended
 
+    def _was_failed_by_host(self, attempt: Attempt) -> bool:
+        """Whether an attempt that failed was on a host that is down."""
+        down = self._state.cluster.down
+        return bool(down) and bool(attempt.mask & down)
+
     def _fail_those_on(
-        self, host: Mask, ended: Ended, failed: set[Attempt], over: set[Attempt]
+        self, host: int, ended: Ended, failed: set[Attempt], over: set[Attempt]
     ) -> None:
         """The attempts on a host that went down fail, unless they ended at this very date."""
         state = self._state
-        reason = f"host {host.bit_length() - 1} went down"
+        reason = f"host {host} went down"
         for attempt in (*state.running.values(), *state.suspended.values()):
-            if attempt.mask & host:
+            if attempt.is_on(host):
                 if attempt not in over:
                     self._execution.stop(attempt)
                     ended.append((attempt, FAILED))

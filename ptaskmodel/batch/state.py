@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from ptaskmodel.batch.allocations import Allocation
+from ptaskmodel.batch.allocations.first_fit import FirstFit
 from ptaskmodel.batch.attempt import RUNNING, SUSPENDED, Attempt
 from ptaskmodel.batch.cluster import Cluster
 from ptaskmodel.batch.events import Event
@@ -43,6 +44,8 @@ class State:
         self.now = 0.0
         self.cluster = cluster
         self.allocation = allocation
+        # Whether the lowest free hosts are always right: nobody need be asked then.
+        self.first_fit = type(allocation) is FirstFit
         self.estimates = Estimates(estimate)
         self.limited = limited
         self.queue: list[Job] = []
@@ -94,8 +97,8 @@ class State:
     # --- attempts ---------------------------------------------------------------------------
 
     def started(self, attempt: Attempt) -> None:
+        """An attempt has begun; its hosts have been taken."""
         self.running[attempt.job] = attempt
-        self.cluster.take(attempt)
         insort(self.by_end, (attempt.expected_end_s, attempt.number, attempt))
 
     def stopped(self, attempt: Attempt) -> None:

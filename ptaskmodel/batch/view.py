@@ -31,10 +31,11 @@ class Policy(Protocol):
 class View:
     """What a policy may look at. A view of part of the machine shows only the hosts ``within``.
 
+    ``within`` is their mask; None: the whole machine.
     ``estimate_s(job)`` is how long a job is believed to run, s; inf if there is no belief.
     """
 
-    __slots__ = ("_queue", "_state", "_whole", "estimate_s", "within")
+    __slots__ = ("_queue", "_state", "estimate_s", "within")
 
     estimate_s: Callable[[Job], float]
 
@@ -43,8 +44,7 @@ class View:
     ) -> None:
         self._state = state
         self._queue = queue
-        self.within: Mask = state.cluster.everything if within is None else int(within)
-        self._whole = self.within == state.cluster.everything
+        self.within: Mask | None = None if within is None else int(within)
         self.estimate_s = state.estimates.__getitem__
 
     # --- hosts ------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class View:
     @property
     def num_hosts(self) -> int:
         """How many hosts there are, busy and unavailable ones included."""
-        return self.within.bit_count()
+        return self._state.cluster.num_hosts if self.within is None else self.within.bit_count()
 
     @property
     def num_available(self) -> int:
@@ -67,7 +67,11 @@ class View:
     @property
     def free(self) -> int:
         """How many hosts are free: available, and no running job has any of them."""
-        return self.free_mask.bit_count()
+        return (
+            self._state.cluster.idle_hosts.count
+            if self.within is None
+            else self.free_mask.bit_count()
+        )
 
     @property
     def free_hosts(self) -> HostSet:
@@ -77,8 +81,7 @@ class View:
     @property
     def free_mask(self) -> Mask:
         """The free hosts as a mask (quicker than a `HostSet`)."""
-        idle = self._state.cluster.idle
-        return idle if self._whole else idle & self.within
+        return self._part(self._state.cluster.idle)
 
     @property
     def available_hosts(self) -> HostSet:
@@ -88,17 +91,21 @@ class View:
     @property
     def available_mask(self) -> Mask:
         """The hosts that are up and on, as a mask."""
-        return self._state.cluster.available & self.within
+        return self._part(self._state.cluster.available)
 
     @property
     def down_hosts(self) -> HostSet:
         """The hosts that have failed."""
-        return HostSet(self._state.cluster.down & self.within)
+        return HostSet(self._part(self._state.cluster.down))
 
     @property
     def off_hosts(self) -> HostSet:
         """The hosts that are turned off."""
-        return HostSet(self._state.cluster.off & self.within)
+        return HostSet(self._part(self._state.cluster.off))
+
+    def _part(self, hosts: Mask) -> Mask:
+        """Those of the hosts that the view shows."""
+        return hosts if self.within is None else hosts & self.within
 
     # --- jobs -------------------------------------------------------------------------------
 
@@ -127,7 +134,7 @@ class View:
         return self._state.running.get(job) or self._state.suspended.get(job)
 
     def _seen(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        if self._whole:
+        if self.within is None:
             return list(attempts)
         return [attempt for attempt in attempts if attempt.mask & self.within]
 
@@ -146,7 +153,7 @@ class View:
     def ended(self) -> Sequence[Attempt]:
         """The attempts that ended at this date or were stopped in this decision."""
         ended = self._state.ended
-        return ended if self._whole else self._seen(ended)
+        return ended if self.within is None else self._seen(ended)
 
     @property
     def messages(self) -> Sequence[Any]:
@@ -196,19 +203,20 @@ class View:
 
     def candidates(self, job: Job) -> Mask:
         """The hosts on which the job could start now (it needs ``job.num_hosts`` of them)."""
-        return self._state.cluster.candidates(job) & self.within
+        return self._part(self._state.cluster.candidates(job))
 
     def fits(self, job: Job) -> bool:
         """Whether the job could start now."""
         state = self._state
-        cluster = state.cluster
-        free = cluster.candidates(job) if cluster.counted else cluster.idle
-        if not self._whole:
-            free &= self.within
-        if free.bit_count() < job.num_hosts:
+        if self.within is None and not state.cluster.counted:
+            if state.cluster.idle_hosts.count < job.num_hosts:
+                return False
+        elif self.candidates(job).bit_count() < job.num_hosts:
             return False
         allocation = state.allocation
-        return not allocation.constrained or allocation.choose(job.num_hosts, free) is not None
+        if not allocation.constrained:
+            return True
+        return allocation.choose(job.num_hosts, self.candidates(job)) is not None
 
     def can_resume(self, attempt: Attempt) -> bool:
         """Whether the cores of a suspended attempt are free."""
@@ -219,7 +227,7 @@ class View:
         attempts that run are in the way; the date is inf if that is not to be foreseen.
         """
         free, date = self.free, inf
-        if self._whole:
+        if self.within is None:
             for end, _, attempt in self._state.by_end:
                 if end > date:
                     break
@@ -230,15 +238,18 @@ class View:
         for attempt in self.by_expected_end:
             if attempt.expected_end_s > date:
                 break
-            free += (attempt.mask & self.within).bit_count()
+            free += self._part(attempt.mask).bit_count()
             if date == inf and free >= count:
                 date = attempt.expected_end_s
         return date, free
 
-    def part(self, within: HostSet | Mask | Iterable[int], *, still_waiting: bool = False) -> View:
-        """The view of the hosts ``within`` alone; the queue is the same.
+    def part(
+        self, within: HostSet | Mask | Iterable[int] | None = None, *, still_waiting: bool = False
+    ) -> View:
+        """The view of the hosts ``within`` alone (None: the same hosts); the queue is the same.
 
         still_waiting: the queue without the jobs that were decided on already at this date.
         """
         queue = [job for job in self.queue if self.is_waiting(job)] if still_waiting else None
-        return View(self._state, as_mask(within) & self.within, queue)
+        part = self.within if within is None else self._part(as_mask(within))
+        return View(self._state, part, queue)

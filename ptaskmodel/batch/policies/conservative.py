@@ -75,7 +75,8 @@ class Conservative:
         for attempt in view.ended:
             if attempt.expected_end_s > view.now and attempt.number not in self._given:
                 self._given.add(attempt.number)
-                self._give(attempt.job, view.now, attempt.expected_end_s, attempt.mask)
+                place = attempt.mask if _by_place(view) else attempt.job.num_hosts
+                self._give(attempt.job, view.now, attempt.expected_end_s, place)
                 early = True
         return early
 
@@ -127,7 +128,7 @@ class Conservative:
         else:
             self._calendar = counts = HostCounts(view.now, view.num_available)
             for attempt in view.running:
-                counts.take(view.now, attempt.expected_end_s, attempt.mask.bit_count())
+                counts.take(view.now, attempt.expected_end_s, attempt.job.num_hosts)
         self.reserved_s.clear()
         self._places.clear()
         for job in view.queue:

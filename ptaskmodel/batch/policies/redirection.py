@@ -100,7 +100,7 @@ class Redirection:
 
     def _principal(self, part: View) -> Iterator[Decision]:
         """The decisions of the policy of the principal group, about jobs that still wait."""
-        yield from self.principal.decide(part.part(part.within, still_waiting=True))
+        yield from self.principal.decide(part.part(still_waiting=True))
 
     def _count(self, job: Job, principal: View, apart: View) -> Attempt | None:
         """Raise the counters for a job that was made to wait; the attempt to redirect, if any."""
