@@ -6,6 +6,7 @@ with ptaskmodel.batch. Hosts are given lowest number first.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from math import inf
 
@@ -104,6 +105,90 @@ def promised(job, queue, dates, running, now, num_hosts):
     spans = [(now, r.expected_end, r.size) for r in running]
     spans += [(dates[j.id], dates[j.id] + j.estimate, j.size) for j in queue if j.id in dates]
     for date in sorted({now, *(end for _, end, _ in spans)}):
+        moments = [date, *(b for b, _, _ in spans if date < b < date + job.estimate)]
+        if all(
+            job.size + sum(size for b, e, size in spans if b <= m < e) <= num_hosts for m in moments
+        ):
+            return date
+    return inf
+
+
+def metric_aware(balance, window, backfill, walls):
+    """Every order of every window tried, on lists of (begin, end, size); ``walls`` by job id."""
+
+    def decide(queue, running, now, num_hosts, memory):
+        spans = [(now, job.expected_end, job.size) for job in running]
+        order = by_score(queue, now, balance, walls)
+        started = []
+        while order:
+            jobs, order = order[:window], order[window:]
+            tried = []
+            for permutation in itertools.permutations(jobs):
+                dates = place_all(permutation, spans, now, num_hosts)
+                end = max(date + job.estimate for job, date in dates)
+                tried.append((end, len(tried), dates))
+            _, _, dates = min(tried)
+            spans += [(date, date + job.estimate, job.size) for job, date in dates]
+            for job in [job for job, date in dates if date == now]:
+                begin(job, now, running, num_hosts)
+                started.append(job)
+            if backfill == "easy" and any(date > now for _, date in dates):
+                break
+        for job in order:
+            if first_gap(job, spans, now, num_hosts) == now:
+                spans.append((now, now + job.estimate, job.size))
+                begin(job, now, running, num_hosts)
+                started.append(job)
+        return started
+
+    return decide
+
+
+def one_by_one(decide):
+    """The same, asked again after the first start, until there is none."""
+
+    def again(queue, running, now, num_hosts, memory):
+        queue, started = list(queue), []
+        while True:
+            trial = list(running)
+            first = decide(queue, trial, now, num_hosts, memory)
+            for job in first:
+                job.start, job.hosts = inf, []
+            if not first:
+                return started
+            begin(first[0], now, running, num_hosts)
+            started.append(first[0])
+            queue.remove(first[0])
+
+    return again
+
+
+def by_score(queue, now, balance, walls):
+    """The queue by priority; ``walls``: the requested times."""
+    wait = max((now - job.submit for job in queue), default=0)
+    asked = [walls[job.id] for job in queue]
+
+    def score(job):
+        waited = 100 * (now - job.submit) / wait if wait else 0
+        spread = max(asked) - min(asked)
+        short = 100 * (max(asked) - walls[job.id]) / spread if spread else 0
+        return -(balance * waited + (1 - balance) * short)
+
+    return sorted(queue, key=score)
+
+
+def place_all(jobs, spans, now, num_hosts):
+    spans, dates = list(spans), []
+    for job in jobs:
+        date = first_gap(job, spans, now, num_hosts)
+        spans.append((date, date + job.estimate, job.size))
+        dates.append((job, date))
+    return dates
+
+
+def first_gap(job, spans, now, num_hosts):
+    """First date at which the job fits for its whole estimate beside these spans."""
+    for date in sorted({now, *(end for _, end, _ in spans if end > now)}):
         moments = [date, *(b for b, _, _ in spans if date < b < date + job.estimate)]
         if all(
             job.size + sum(size for b, e, size in spans if b <= m < e) <= num_hosts for m in moments

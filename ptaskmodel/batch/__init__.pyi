@@ -45,7 +45,14 @@ from ptaskmodel.batch.policies.conservative import Conservative as Conservative
 from ptaskmodel.batch.policies.easy import Easy as Easy
 from ptaskmodel.batch.policies.fcfs import Fcfs as Fcfs
 from ptaskmodel.batch.policies.filler import Filler as Filler
+from ptaskmodel.batch.policies.metric_aware import MetricAware as MetricAware
 from ptaskmodel.batch.policies.redirection import Redirection as Redirection
+from ptaskmodel.batch.policies.tuning import Check as Check
+from ptaskmodel.batch.policies.tuning import Measures as Measures
+from ptaskmodel.batch.policies.tuning import Rule as Rule
+from ptaskmodel.batch.policies.tuning import Tuning as Tuning
+from ptaskmodel.batch.policies.tuning import by_queue_depth as by_queue_depth
+from ptaskmodel.batch.policies.tuning import by_utilisation as by_utilisation
 from ptaskmodel.batch.policies.user import user_policy as user_policy
 from ptaskmodel.batch.run import BatchResult as BatchResult
 from ptaskmodel.batch.run import new_simulation as new_simulation

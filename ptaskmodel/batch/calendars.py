@@ -94,18 +94,26 @@ class PlaceCalendar:
 
         The date is inf if there is none.
         """
-        times, free, space = self.times, self.free, self._space
-        for begin, date in enumerate(times):
-            common, k = free[begin], begin + 1
-            while k < len(times) and times[k] < date + duration and common:
-                common = space.meet(common, free[k])
-                k += 1
-            hosts = space.candidates(common, job) & self._usable
-            if hosts.bit_count() >= job.num_hosts:
-                place = self._choose(job.num_hosts, hosts)
-                if place is not None:
-                    return date, place
+        for begin, date in enumerate(self.times):
+            place = self.room(job, begin, duration, self._usable)
+            if place is not None:
+                return date, place
         return inf, 0
+
+    def room(self, job: Job, begin: int, duration: float, within: Mask) -> Mask | None:
+        """Hosts of ``within`` that are free for ``duration`` from the date ``times[begin]`` on.
+
+        None: there are too few.
+        """
+        times, free, space = self.times, self.free, self._space
+        end, common, k = times[begin] + duration, free[begin], begin + 1
+        while k < len(times) and times[k] < end and common:
+            common = space.meet(common, free[k])
+            k += 1
+        hosts = space.candidates(common, job) & within
+        if hosts.bit_count() < job.num_hosts:
+            return None
+        return self._choose(job.num_hosts, hosts)
 
     def keep(self, job: Job, place: Mask, cores: Cores) -> None:
         """A suspended job keeps all but its cores, for nobody knows how long."""

@@ -111,6 +111,19 @@ def test_the_example_of_a_users_policy_passes_the_kit(capsys, workload):
     check_policy(lambda: user_policy(spec, {"patience_s": 20.0}), workloads=30)
 
 
+def test_metric_aware_by_its_options(capsys, workload):
+    options = ["balance=0.5", "window=4", "backfill=conservative", "adaptive=window"]
+    found = summary(
+        capsys,
+        GRAPHENE,
+        workload(),
+        "--policy",
+        "metric-aware",
+        *(word for option in options for word in ("--policy-option", option)),
+    )
+    assert found["jobs"]["succeeded"] == 3
+
+
 def test_redirection_by_its_options(capsys, workload):
     jobs = [JOBS[0] | {"res": 72}] + [
         {"id": k, "subtime": k, "res": 72, "profile": "short", "walltime": 10} for k in (2, 3, 4)
@@ -142,6 +155,15 @@ BAD_OPTIONS = {
         ["--policy", "redirection", "--policy-option", "alpha=2", "--policy-option", "theta=1"],
         "alpha is 2",
     ),
+    "balance": (
+        ["--policy", "metric-aware", "--policy-option", "balance=2"],
+        "balance is 2: it must be between 0 and 1",
+    ),
+    "window": (
+        ["--policy", "metric-aware", "--policy-option", "window=1.5"],
+        "metric-aware needs --policy-option window=NUMBER",
+    ),
+    "own order": (["--policy", "metric-aware", "--order", "sjf"], "sets its own order"),
     "order": (["--order", "zigzag"], "order 'zigzag' is unknown"),
     "order twice": (["--policy", "sjf", "--order", "ljf"], "is an order itself"),
     "backfill order": (["--policy", "fcfs", "--backfill-order", "sjf"], "has no backfill order"),

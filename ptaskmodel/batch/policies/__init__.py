@@ -31,6 +31,9 @@ POLICIES = {
     "largest": Entry("fcfs", "Fcfs", "the same, most hosts first", "largest"),
     "easy": Entry("easy", "Easy", "others overtake the first that does not fit, without delay"),
     "conservative": Entry("conservative", "Conservative", "everybody gets a reservation"),
+    "metric-aware": Entry(
+        "metric_aware", "MetricAware", "waiting balanced against length, windows, tuning"
+    ),
     "filler": Entry("filler", "Filler", "whatever fits; large jobs may starve"),
     "redirection": Entry("redirection", "Redirection", "two groups of hosts, long jobs moved"),
 }
@@ -75,7 +78,9 @@ def policy_by_name(
     arguments["order"] = order_by_name(entry.order or order, estimate)
     if backfill_order is not None:
         if "backfill_order" not in inspect.signature(maker).parameters:
-            raise SimulationError(f"policy '{name}' has no backfill order: only 'easy' has one")
+            raise SimulationError(
+                f"policy '{name}' has no backfill order: easy and metric-aware have one"
+            )
         arguments["backfill_order"] = order_by_name(backfill_order, estimate)
     return cast("Policy", maker(**arguments))
 

@@ -1,0 +1,205 @@
+"""Metric-aware scheduling: priorities that balance waiting and length, windows, adaptive tuning.
+
+Source: W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job scheduling for
+production supercomputers", Parallel Computing 39(12), 2013; what it leaves open is said in the
+guide on scheduling studies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from ptaskmodel.batch.decisions import Decision, Start
+from ptaskmodel.batch.forecasts import HostForecast, PlaceForecast, forecast
+from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.batch.policies.tuning import Rule, Tuning, by_queue_depth, by_utilisation
+from ptaskmodel.batch.policies.windows import best_order
+from ptaskmodel.batch.view import View
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.workload.jobs import Job
+
+BACKFILLS = ("easy", "conservative")
+ADAPTIVE = ("none", "balance", "window", "both")
+WINDOWS = ("consecutive", "sliding")
+# 8! orders at each decision.
+LARGEST_WINDOW = 8
+
+
+class MetricAware:
+    """The queue by a balance of two scores, placed window by window, the rest backfilled.
+
+    At each decision everything is planned anew. A job's priority is balance * S_w + (1 - balance)
+    * S_r, with S_w its waiting time in per cent of the longest in the queue, S_r how much shorter
+    than the longest its requested time is, in per cent of the range. The sorted queue is cut in
+    windows of ``window`` jobs; of the orders of a window the one that ends first is taken.
+
+    balance: 1 is first come first served, 0 shortest first. backfill: with "easy" the first window
+    in which some job does not start keeps its places, and who delays none of them may start; with
+    "conservative" every window keeps its places. backfill_order: of easy's candidates. windows:
+    "consecutive", or "sliding": after each start, scores and windows are formed anew.
+
+    adaptive: which of both follows the run, in checks every ``check_interval_s`` from the first
+    submission (+ ``check_offset_s``). Balance: it rises by ``balance_step`` while the queue depth
+    is below ``threshold_s``, else it falls, between ``least_balance`` and ``balance``. Window: it
+    falls by ``window_step`` while the utilisation of the last 10 h is above that of 24 h, else it
+    rises, between ``window`` and ``most_window``. ``tuning.log`` keeps all checks.
+
+    Raises SimulationError for values that make no sense.
+    """
+
+    def __init__(
+        self,
+        balance: float = 1.0,
+        window: int = 1,
+        *,
+        backfill: str = "easy",
+        adaptive: str = "none",
+        windows: str = "consecutive",
+        threshold_s: float = inf,
+        check_interval_s: float = 1800.0,
+        check_offset_s: float = 0.0,
+        balance_step: float = 0.5,
+        least_balance: float = 0.5,
+        window_step: int = 3,
+        most_window: int = 4,
+        order: Order | None = None,
+        backfill_order: Order | None = None,
+    ) -> None:
+        if order is not None:
+            raise SimulationError("policy 'metric-aware' sets its own order: leave --order out")
+        _check_between("balance", balance, 0.0, 1.0)
+        _check_between("window", window, 1, LARGEST_WINDOW)
+        _check_one("backfill", backfill, BACKFILLS)
+        _check_one("adaptive", adaptive, ADAPTIVE)
+        _check_one("windows", windows, WINDOWS)
+        self.order = None
+        self.backfill_order = backfill_order
+        self.balance = float(balance)
+        self.window = window
+        self._easy = backfill == "easy"
+        self._sliding = windows == "sliding"
+        rules: list[Rule] = []
+        if adaptive in ("balance", "both"):
+            _check_between("least_balance", least_balance, 0.0, self.balance)
+            rules.append(
+                by_queue_depth(
+                    "balance", threshold_s, least_balance, self.balance, balance_step, self.balance
+                )
+            )
+        if adaptive in ("window", "both"):
+            _check_between("most_window", most_window, window, LARGEST_WINDOW)
+            rules.append(by_utilisation("window", window, most_window, window_step, window))
+        self.tuning = (
+            Tuning(rules, interval_s=check_interval_s, offset_s=check_offset_s) if rules else None
+        )
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        if self.tuning is None:
+            return self._decide(view)
+        return self.tuning.during(view, self._decide)
+
+    def _decide(self, view: View) -> Iterator[Decision]:
+        if self.tuning is not None:
+            self.balance = self.tuning.values.get("balance", self.balance)
+            self.window = int(self.tuning.values.get("window", self.window))
+        if not self._sliding:
+            yield from self._starts(view)
+            return
+        while (start := next(self._starts(view), None)) is not None:
+            yield start
+
+    def _starts(self, view: View) -> Iterator[Start]:
+        """The jobs that start now, one plan for all."""
+        queue = [job for job in view.queue if view.is_waiting(job)]
+        smallest = min((job.num_hosts for job in queue), default=0)
+        if not queue or _too_few(view, smallest):
+            return
+        queue = by_priority(queue, self.balance, view)
+        plan = forecast(view)
+        for first in range(0, len(queue), self.window):
+            jobs = queue[first : first + self.window]
+            durations = [view.estimate_s(job) for job in jobs]
+            all_start = True
+            for job, date, duration, place in best_order(
+                jobs, durations, plan, alike=isinstance(plan, HostForecast)
+            ):
+                plan.put(job, date, duration, place)
+                if date <= view.now and _can_start(job, place, plan, view):
+                    yield _start(job, place, plan, view)
+                else:
+                    all_start = False
+            if self._easy and not all_start:
+                yield from self._backfill(queue[first + self.window :], plan, view)
+                return
+            if _too_few(view, smallest):
+                return
+
+    def _backfill(
+        self, candidates: list[Job], plan: HostForecast | PlaceForecast, view: View
+    ) -> Iterator[Start]:
+        """Who has room now beside what is planned."""
+        if self.backfill_order is not None:
+            candidates.sort(key=self.backfill_order)
+        for job in candidates:
+            place = plan.now(job, view.estimate_s(job))
+            if place is not None and _can_start(job, place, plan, view):
+                plan.put(job, view.now, view.estimate_s(job), place)
+                yield _start(job, place, plan, view)
+
+
+def by_priority(queue: Sequence[Job], balance: float, view: View) -> list[Job]:
+    """The queue, in order of submission, by priority: the greatest first, equal ones as they are.
+
+    The requested time of a job is its walltime, else what it is believed to run; a job without
+    either does not count in S_r and has none.
+    """
+    if balance == 1.0:
+        return list(queue)
+    now = view.now
+    longest_wait = now - min(job.submit_time_s for job in queue)
+    walls = [view.estimate_s(job) if job.walltime_s is None else job.walltime_s for job in queue]
+    known = [wall for wall in walls if wall < inf]
+    longest, shortest = max(known, default=0.0), min(known, default=0.0)
+    score: dict[Job, float] = {}
+    for job, wall in zip(queue, walls, strict=True):
+        waited = 100 * (now - job.submit_time_s) / longest_wait if longest_wait > 0 else 0.0
+        short = (
+            100 * (longest - wall) / (longest - shortest)
+            if longest > shortest and wall < inf
+            else 0
+        )
+        score[job] = balance * waited + (1 - balance) * short
+    return sorted(queue, key=score.__getitem__, reverse=True)
+
+
+def _too_few(view: View, smallest: int) -> bool:
+    """Whether no job can start, as the smallest asks for more hosts than are free."""
+    return not view.counted and view.free < smallest
+
+
+def _can_start(job: Job, place: int, plan: HostForecast | PlaceForecast, view: View) -> bool:
+    """Whether its place is free: a job of 0 s, which takes none in the plan, may be there still."""
+    if isinstance(plan, HostForecast):
+        return view.free >= job.num_hosts
+    return place & ~view.candidates(job) == 0
+
+
+def _start(job: Job, place: int, plan: HostForecast | PlaceForecast, view: View) -> Start:
+    if isinstance(plan, HostForecast):
+        return Start(job, None, view.within)
+    return Start(job, place)
+
+
+def _check_between(name: str, value: float, least: float, most: float) -> None:
+    if isinstance(value, bool) or not least <= value <= most:
+        raise SimulationError(
+            f"metric-aware: {name} is {value:g}: it must be between {least:g} and {most:g}"
+        )
+
+
+def _check_one(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise SimulationError(
+            f"metric-aware: {name} '{value}' is unknown: use {' or '.join(known)}"
+        )
