@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ptaskmodel"
 ROOMS: tuple[dict[str, set[str]], ...] = (
     {"platform": set(), "workload": set(), "sharing": set()},
     {"core": set()},
-    {"simulation": set(), "recording": {"simulation"}},
+    {"simulation": set(), "recording": {"simulation"}, "energy": {"simulation", "recording"}},
     {"apps": set(), "batch": set()},
     {"bridges": set(), "calibration": set()},
     {"results": set()},

@@ -25,7 +25,11 @@ FLOORS = (
     (GREEN, (("apps", "where parallel tasks come from"), ("batch", "who waits: jobs, policies"))),
     (
         COOL,
-        (("simulation", "tasks on the core"), ("recording", "what the stream tells, kept")),
+        (
+            ("simulation", "tasks on the core"),
+            ("recording", "what the stream tells"),
+            ("energy", "what it costs in joules"),
+        ),
     ),
     (COOL, (("core", "WHEN: activities, dates, the stream of events"),)),
     (

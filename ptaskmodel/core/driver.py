@@ -49,9 +49,11 @@ from ptaskmodel.core.state import (
     GROW_WAKES,
     NO_CHANGE,
     OK,
+    PSTATE,
     ROUTES_CHANGED,
     RUN,
     SEVERAL_CHANGES,
+    TURNED,
     UNROUTED,
     UNSOLVED,
     WOKE,
@@ -282,25 +284,32 @@ class Core:
         self.change(
             SET_SPEED if resource < len(self.platform.hosts) else SET_BANDWIDTH, resource, value
         )
-        clock, record = self.state.clock[0], self.state.resources[resource]
-        event = self.state.events[clock["n_events"]]
-        event["date"], event["kind"], event["subject"] = clock["now"], CAPACITY, resource
-        event["value"], event["amount"] = record["capacity"], record["peak"]
-        clock["n_events"] += 1
+        record = self.state.resources[resource]
+        self._tell(CAPACITY, resource, record["capacity"], record["peak"])
         if not self.model.parallel:
-            clock["changed"] = SEVERAL_CHANGES
+            self.state.clock[0]["changed"] = SEVERAL_CHANGES
+
+    def _tell(self, kind: int, subject: int, value: float, amount: float = 0.0) -> None:
+        """Add an event to the stream, in which `change` has left room."""
+        clock = self.state.clock[0]
+        event = self.state.events[clock["n_events"]]
+        event["date"], event["kind"], event["subject"] = clock["now"], kind, subject
+        event["value"], event["amount"] = value, amount
+        clock["n_events"] += 1
 
     def set_latency(self, link: int, latency_s: float) -> None:
         """Change the latency of a link (its resource number) from now on, s."""
         self.state.resources["latency"][link] = latency_s
         self.state.clock[0]["changed"] = SEVERAL_CHANGES
 
-    def set_peak(self, host: int, speed_flops: float) -> None:
-        """Change the speed of the cores of a host from now on; its availability factor stays."""
+    def set_pstate(self, host: int, pstate: int) -> None:
+        """Give the cores of a host another speed from now on; its availability factor stays."""
         self.change(CATCH_UP, host)
         record = self.state.resources[host]
         factor = record["one_core"] / record["peak"] if record["peak"] > 0.0 else 1.0
-        record["peak"] = speed_flops
+        record["peak"] = self.platform.hosts[host].speeds_flops[pstate]
+        record["pstate"] = pstate
+        self._tell(PSTATE, host, pstate)
         self.set_capacity(host, factor)
 
     def set_on(self, resource: int, on: bool) -> list[int]:
@@ -309,6 +318,7 @@ class Core:
         They go on until their front end stops them.
         """
         self.change(TURN_ON if on else TURN_OFF, resource)
+        self._tell(TURNED, resource, on)
         clock, activities = self.state.clock[0], self.state.activities
         slots = activities["slot_doomed"][: clock["n_doomed"]]
         lost = activities["owner"][slots[activities["doomed"][slots] == DOOMED]].tolist()

@@ -59,8 +59,9 @@ NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
 LIMIT_LATENCY, LIMIT_DELAY, LIMIT_SUSPENDED, LIMIT_UNKNOWN = LIMIT_NOTHING - np.arange(1, 5)
 
 # Kinds of events. STARTED, ENDED, FAILED: of what the front end runs; RATE: an activity progresses
-# at another rate; CAPACITY: set by hand (what traces do follows from the platform); WOKE.
-STARTED, ENDED, FAILED, RATE, CAPACITY, WOKE = numbers(6)
+# at another rate; CAPACITY, PSTATE, TURNED on or off: by hand (what traces do follows from the
+# platform); WOKE.
+STARTED, ENDED, FAILED, RATE, CAPACITY, WOKE, PSTATE, TURNED = numbers(8)
 
 # What one call of a loop is to do: go on, process one date, only begin what is due and share anew.
 RUN, STEP, SETTLE = numbers(3)
@@ -138,6 +139,7 @@ RESOURCE = np.dtype(
         ("one_core", REAL),  # speed of one core; inf for a link
         ("cores", REAL),
         ("peak", REAL),  # speed of one core at availability 1
+        ("pstate", INT),  # of a host
         # Lists of resource numbers, one place in each record.
         ("slot_touched", INT),
         ("slot_sub", INT),
@@ -206,10 +208,11 @@ TRACE_RECORD = np.dtype(
 
 TRACE_EVENT = np.dtype([("date", REAL), ("value", REAL)], align=True)
 
-# What anybody learns of a run. subject: the owner of the activity, for CAPACITY the resource, for
-# WOKE the token. value: the rate from this date on, the capacity (and amount: the peak speed of the
-# host's cores). For RATE: its pattern and amount, and what limits it, a resource or one of
-# LIMIT_... (with a rate of 0, LIMIT_NOTHING says that it stopped).
+# What anybody learns of a run. subject: the owner of the activity; for CAPACITY, PSTATE and TURNED
+# the resource, for WOKE the token. value: the rate from this date on; the capacity (and amount: the
+# peak speed of the host's cores); the number of the pstate; 1 or 0. For RATE: its pattern and
+# amount, and what limits it, a resource or one of LIMIT_... (with a rate of 0, LIMIT_NOTHING says
+# that it stopped).
 EVENT = np.dtype(
     [
         ("date", REAL),

@@ -96,6 +96,7 @@ def _resources(platform: Platform) -> np.ndarray:
     r["group"][:n] = np.arange(n)
     r["cores"][:n] = [host.cores for host in platform.hosts]
     r["peak"][:n] = [host.speed_flops for host in platform.hosts]
+    r["pstate"][:n] = [host.pstate for host in platform.hosts]
     r["one_core"] = INFINITY
     r["one_core"][:n] = r["peak"][:n]
     r["capacity"][:n] = r["cores"][:n] * r["peak"][:n]

@@ -11,6 +11,7 @@ from ptaskmodel.errors import RouteError
 from ptaskmodel.platform.model import RouteParts
 from ptaskmodel.platform.notes import Note, short
 from ptaskmodel.platform.platform import Platform
+from ptaskmodel.platform.power import power_findings
 from ptaskmodel.platform.zones import NONE
 
 SLOW_LINK_BPS = 1e3
@@ -41,7 +42,7 @@ def _merged(platform: Platform) -> list[Note]:
     """One finding per line and kind: a cluster has as many equal links as hosts."""
     counts: dict[tuple[int, str], int] = {}
     first: dict[tuple[int, str], Note] = {}
-    for note in (*_check_hosts(platform), *_check_links(platform)):
+    for note in (*_check_hosts(platform), *_check_links(platform), *power_findings(platform)):
         key = note.line, note.kind
         counts[key] = counts.get(key, 0) + 1
         first.setdefault(key, note)

@@ -314,6 +314,13 @@ class Rows:
         part = slice(first, first + self.count[pattern])
         return self._resource[part], self._usage[part]
 
+    def table(self) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """(first, count, resource, usage): elements first[k] to first[k] + count[k] are of k.
+
+        Of patterns that were not found the first is negative and the count 0.
+        """
+        return self._first, self.count, self._resource, self._usage
+
     def expand(self, patterns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
         """The rows of patterns end to end: position in ``patterns``, resource, usage."""
         count = self.count[patterns]

@@ -251,6 +251,10 @@ class Simulation:
         self._hand_over()
         self.core.listen(listener)
 
+    def tell(self) -> None:
+        """Let the listeners know now all that was told so far, not only when the loop returns."""
+        self._hand_over()
+
     # --- changes while running --------------------------------------------------------------
 
     def _changed(self) -> None:
@@ -314,7 +318,7 @@ class Simulation:
             raise SimulationError(
                 f"host {host!r} has pstates 0 to {len(fact.speeds_flops) - 1}, not {pstate}"
             )
-        self.core.set_peak(fact.index, fact.speeds_flops[pstate])
+        self.core.set_pstate(fact.index, pstate)
         self._changed()
 
     def fail(self, name: str) -> None:

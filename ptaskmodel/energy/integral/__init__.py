@@ -1,0 +1,1 @@
+"""The compiled part of the meter: power is integrated over a stream of changes."""

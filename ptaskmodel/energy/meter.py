@@ -1,0 +1,290 @@
+"""The meter: integrates the power of hosts and links over what the core tells, exactly.
+
+Power: Heinrich, Cornebize, Degomme, Legrand, Carpen-Amarie, Hunold, Orgerie and Quinson,
+"Predicting the energy consumption of MPI applications at scale using a single node", IEEE Cluster
+2017; a host draws Idle without load, else Epsilon plus its load times (AllCores - Epsilon).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.core.driver import as_compiled
+from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING, PSTATE, RATE, RUNNING, TURNED
+from ptaskmodel.core.store import enlarged, records
+from ptaskmodel.energy.integral.records import (
+    CURVE,
+    HOLD,
+    HOLDER,
+    OWNER,
+    PLACE,
+    RELEASE,
+    SAMPLE,
+    SAMPLED,
+    TOTAL,
+    Books,
+)
+from ptaskmodel.energy.integral.sweep import sweep, used_so_far
+from ptaskmodel.energy.tables import power_tables
+from ptaskmodel.energy.traces import PowerTraces
+from ptaskmodel.platform import Platform
+from ptaskmodel.recording.intervals import Rows
+
+if TYPE_CHECKING:
+    from ptaskmodel.simulation.simulation import Simulation
+
+FloatArray = NDArray[np.float64]
+# Changes gathered before they are looked at.
+GATHERED = 1 << 15
+KINDS = (RATE, CAPACITY, PSTATE, TURNED)
+NO_ROWS = (
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0),
+)
+# A host that is held, with which weight, and by which part kept busy without a rate.
+Place = tuple[int, int, float]
+
+
+class Curve(Protocol):
+    """Takes the power curve: records (date s, hosts_W, links_W), each up to the next date."""
+
+    def __call__(self, rows: np.ndarray) -> None: ...
+
+
+class Meter:
+    """Energy of the hosts and links of a platform, and of those who use and hold them.
+
+    leave_out: hosts (indices) that draw nothing. switching: see `tables.power_tables`. curve: is
+    given the power curve, in parts.
+
+    It is told of changes in order of date: of those of a simulation by `follow`, of others by
+    `hold`, `release`, `set_pstate`, `turn`. Energies are those up to the last `count`, J.
+
+    Raises PlatformError where power is not what it should be.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        *,
+        leave_out: Collection[int] = (),
+        switching: bool = False,
+        curve: Curve | None = None,
+    ) -> None:
+        self._n_hosts = len(platform.hosts)
+        resources, states = power_tables(platform, leave_out, switching)
+        total = records(1, TOTAL)
+        total["hosts_W"] = resources["watts"][: self._n_hosts].sum()
+        total["links_W"] = resources["watts"][self._n_hosts :].sum()
+        total["epsilon_W"] = states["epsilon"][resources["state"][: self._n_hosts]].sum()
+        total["told_hosts_W"] = np.nan
+        self._platform = platform
+        self._curve = curve
+        self._traces = PowerTraces(platform, 0.0)
+        self._simulation: Simulation | None = None
+        self._rows: Rows | None = None
+        self._gathered: list[np.ndarray] = []
+        self._n_gathered = 0
+        self._own: list[tuple[float, int, int, float, int, float, int]] = []
+        self._new_places: list[Place] = []
+        self._most_places = 1024
+        self._n_samples = 0
+        self._books = Books(
+            total, resources, states, records(16, OWNER), records(16, HOLDER), records(0, PLACE),
+            records(0, CURVE), records(0, SAMPLED), *NO_ROWS,
+        )  # fmt: skip
+
+    # --- what it is told --------------------------------------------------------------------
+
+    def follow(self, simulation: Simulation) -> None:
+        """Count what a simulation on this platform does from now on; what runs already too."""
+        core, books = simulation.core, self._books
+        simulation.tell()
+        now = simulation.now
+        capacities = core.capacities()
+        n, hosts = self._n_hosts, core.state.resources[: self._n_hosts]
+        books.resources["capacity"][n:] = capacities[n:]
+        books.resources["last"] = books.total["date"] = now
+        self._simulation = simulation
+        self._rows = Rows(simulation)
+        if core.has_begun:
+            self._traces = PowerTraces(self._platform, now)
+        for host in np.flatnonzero(
+            hosts["pstate"] != books.resources["state"][:n] - books.resources["first_state"][:n]
+        ).tolist():
+            self.set_pstate(now, host, int(hosts["pstate"][host]))
+        for host in np.flatnonzero(~hosts["on"]).tolist():
+            self.turn(now, host, False)
+        simulation.listen(self)
+        active = core.state.activities[core.state.activities["state"] == RUNNING]
+        for a in active[active["rate"] > 0.0]:
+            self._tell(now, RATE, int(a["owner"]), float(a["rate"]), int(a["pattern"]))
+
+    def take(self, events: np.ndarray) -> None:
+        """Take a part of the stream (see `core.driver.Listener`)."""
+        mine = events[np.isin(events["kind"], KINDS)]
+        self._gathered.append(mine)
+        self._n_gathered += len(mine)
+        if self._n_gathered + len(self._own) >= GATHERED and self._simulation is not None:
+            self._sweep(self._simulation.now)
+
+    def forget(self, patterns: list[int]) -> None:
+        """These numbers will be given to other patterns."""
+        if self._simulation is not None and self._rows is not None:
+            self._sweep(self._simulation.now)
+            self._rows.forget(patterns)
+
+    def hold(self, date_s: float, holder: int, places: Iterable[Place]) -> None:
+        """Somebody (a number of one's choice) holds hosts from now on.
+
+        What hosts draw without load is shared by those who hold them, by weight.
+        """
+        books = self._books
+        self._books = books._replace(holders=enlarged(books.holders, holder + 1))
+        first = len(books.places) + len(self._new_places)
+        self._new_places += places
+        count = len(books.places) + len(self._new_places) - first
+        self._tell(date_s, HOLD, holder, count, first)
+
+    def release(self, date_s: float, holder: int) -> None:
+        """Somebody holds hosts no more."""
+        self._tell(date_s, RELEASE, holder)
+
+    def set_pstate(self, date_s: float, host: int, pstate: int) -> None:
+        """A host goes into a pstate (one that a simulation sets is known already)."""
+        self._tell(date_s, PSTATE, host, pstate)
+
+    def turn(self, date_s: float, host: int, on: bool) -> None:
+        """A host goes on or off (one that a simulation or a trace turns is known already)."""
+        self._tell(date_s, TURNED, host, on)
+
+    def sample(self, date_s: float) -> int:
+        """Note the energy of the hosts at a date; the number of the row of `samples`."""
+        self._tell(date_s, SAMPLE, self._n_samples)
+        self._n_samples += 1
+        return self._n_samples - 1
+
+    def count(self, date_s: float) -> None:
+        """Count all up to a date, s."""
+        if self._simulation is not None:
+            self._simulation.tell()
+        self._sweep(date_s)
+
+    # --- what it says -----------------------------------------------------------------------
+
+    @property
+    def hosts_J(self) -> FloatArray:
+        """Energy of each host, J, shape (hosts,)."""
+        return np.array(self._books.resources["joules"][: self._n_hosts], dtype=np.float64)
+
+    @property
+    def links_J(self) -> FloatArray:
+        """Energy of each link, J, shape (links,)."""
+        return np.array(self._books.resources["joules"][self._n_hosts :], dtype=np.float64)
+
+    @property
+    def watts(self) -> FloatArray:
+        """What each resource draws now, hosts first, W, shape (hosts + links,)."""
+        return np.array(self._books.resources["watts"], dtype=np.float64)
+
+    @property
+    def charged_J(self) -> FloatArray:
+        """The part of the energy of each resource that somebody's share holds, J."""
+        return np.array(self._books.resources["charged"], dtype=np.float64)
+
+    def used_J(self, owners: int) -> FloatArray:
+        """What the use of hosts and links cost, of the first so many owners of activities, J."""
+        found = np.zeros(owners)
+        with as_compiled():
+            used_so_far(self._books, found)
+        return found
+
+    def held_J(self, holders: int) -> tuple[FloatArray, FloatArray]:
+        """(energy of their hosts, part of what these draw without load) of so many holders, J.
+
+        Only while they held them.
+        """
+        books = self._books
+        whole, share = np.zeros(holders), np.zeros(holders)
+        known = min(holders, len(books.holders))
+        whole[:known] = books.holders["whole"][:known]
+        share[:known] = books.holders["share"][:known]
+        for k in np.flatnonzero(books.holders["holds"][:known]).tolist():
+            record = books.holders[k]
+            first = int(record["first"])
+            places = books.places[first : first + int(record["count"])]
+            there = books.resources[places["host"]]
+            whole[k] += there["joules"].sum() - record["joules"]
+            cost = places["weight"] * there["idle_price"] + places["load"] * there["load_price"]
+            share[k] += cost.sum() - record["at"]
+        return whole, share
+
+    @property
+    def samples(self) -> np.ndarray:
+        """The rows of `sample`: date s, hosts_J, and epsilon_W: their power at the least load."""
+        return np.array(self._books.samples[: self._n_samples])
+
+    # --- counting ---------------------------------------------------------------------------
+
+    def _tell(
+        self, date: float, kind: int, subject: int, value: float = 0.0, pattern: int = -1
+    ) -> None:
+        self._own.append((date, kind, subject, value, pattern, 0.0, int(LIMIT_NOTHING)))
+        if len(self._own) >= GATHERED and self._simulation is None:
+            self._sweep(date)
+
+    def _sweep(self, until: float) -> None:
+        """Count what was gathered, up to a date."""
+        changes = [self._traces.advance(until), *self._gathered, np.array(self._own, dtype=EVENT)]
+        self._gathered, self._n_gathered, self._own = [], 0, []
+        everything = np.concatenate(changes)
+        everything = everything[np.argsort(everything["date"], kind="stable")]
+        told = records(len(everything), EVENT)
+        told[:] = everything
+        rates = told[told["kind"] == RATE]
+        books = self._books
+        if len(rates) and self._rows is not None:
+            self._rows.find(np.unique(rates["pattern"][rates["value"] > 0.0]))
+            first, count, resource, usage = self._rows.table()
+            books = books._replace(
+                of_first=first, of_count=count, of_resource=resource, of_usage=usage
+            )
+            books = books._replace(owners=enlarged(books.owners, int(rates["subject"].max()) + 1))
+        places = records(len(books.places) + len(self._new_places), PLACE)
+        places[: len(books.places)] = books.places
+        places[len(books.places) :] = np.array(self._new_places, dtype=PLACE)
+        self._new_places = []
+        self._books = books = books._replace(
+            places=places,
+            curve=enlarged(books.curve, len(told) + 1),
+            samples=enlarged(books.samples, self._n_samples),
+        )
+        with as_compiled():
+            sweep(books, told, until)
+        self._free_places()
+        n = int(books.total[0]["n_curve"])
+        books.total[0]["n_curve"] = 0
+        if n and self._curve is not None:
+            self._curve(np.array(books.curve[:n]))
+
+    def _free_places(self) -> None:
+        """Close the gaps that those leave who hold nothing any more."""
+        books = self._books
+        if len(books.places) < self._most_places:
+            return
+        holders, kept, n = books.holders, [np.zeros(0, dtype=PLACE)], 0
+        for k in np.flatnonzero(holders["holds"]).tolist():
+            first, count = int(holders["first"][k]), int(holders["count"][k])
+            kept.append(books.places[first : first + count])
+            holders["first"][k] = n
+            n += count
+        places = records(n, PLACE)
+        places[:] = np.concatenate(kept)
+        self._books = books._replace(places=places)
+        self._most_places = 2 * n + 1024
