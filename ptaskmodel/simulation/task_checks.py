@@ -11,7 +11,7 @@ from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.validate import Finding, Found, check_document, told_once
-from ptaskmodel.workload.works import Work
+from ptaskmodel.workload.works import ParallelWork, Work
 
 LONG_S = 10 * 365 * 24 * 3600.0
 SHORT_S = 1e-6
@@ -103,9 +103,10 @@ def _slowest_link_Bps(platform: Platform, source: int, destination: int) -> floa
 
 def _amounts(work: Work, ranks: int) -> tuple[list[float], list[tuple[int, int, float]]]:
     """Flop of each rank, and flows; of a homogeneous work those of its first rank stand for all."""
+    if isinstance(work, ParallelWork):
+        ends = work.flow_from.tolist(), work.flow_to.tolist()
+        return work.flops.tolist(), list(zip(*ends, work.flow_bytes.tolist(), strict=True))
     demand = work.demand(ranks)
-    columns = demand.flow_from, demand.flow_to, demand.flow_bytes
-    flows = list(zip(*(column.tolist() for column in columns), strict=True))
-    if demand.pair_bytes > 0:
-        flows += [(0, rank, demand.pair_bytes) for rank in range(1, ranks)]
+    others = range(1, ranks if demand.pair_bytes > 0 else 1)
+    flows = [(0, rank, demand.pair_bytes) for rank in others]
     return np.broadcast_to(demand.flops, ranks).tolist(), flows

@@ -67,6 +67,7 @@ def _idle_ranks(tasks: Sequence[Task]) -> Iterator[Found]:
         for demand in demands:
             computes |= np.asarray(demand.flops) > 0
             moved[demand.flow_from] = moved[demand.flow_to] = True
+            moved |= demand.pair_bytes > 0
         if (idle := np.flatnonzero(moved & ~computes)).size and computes.any():
             text = f"{_ranks(idle)} no flop but bytes, while others compute; is cpu complete?"
             yield Finding(_place(k, task), "traffic to an idle host", text), task.profile

@@ -143,6 +143,9 @@ class ParallelWork(Work):
     most once; a rank may send to itself. The arrays are read-only; those given are copied if they
     can be written. Use `ParallelWork.of` to build one from matrices or lists.
 
+    pair_bytes: > 0 if the flows are one of so many bytes from every rank to every other, for which
+    there are faster ways than one by one; else 0.
+
     Raises WorkloadError if the arrays are not that.
     """
 
@@ -150,6 +153,7 @@ class ParallelWork(Work):
     flow_from: IntArray
     flow_to: IntArray
     flow_bytes: FloatArray
+    pair_bytes: float = field(init=False, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., ParallelWork], tuple[np.ndarray, ...]]:
         return _restored, (self.flops, self.flow_from, self.flow_to, self.flow_bytes)
@@ -171,6 +175,7 @@ class ParallelWork(Work):
         check_amounts("flops", self.flops)
         if not len(self.flow_from) == len(self.flow_to) == count:
             raise FieldError("flow_bytes", "flow_from, flow_to and flow_bytes differ in length")
+        object.__setattr__(self, "pair_bytes", 0.0)
         if count == 0:
             return
         check_amounts("flow_bytes", self.flow_bytes)
@@ -182,6 +187,14 @@ class ParallelWork(Work):
         pairs = self.flow_from * n + self.flow_to
         if count > 1 and (pairs[1:] <= pairs[:-1]).any():
             raise FieldError("flow_from", "the flows are not in row-major order, each pair once")
+        self._recognise()
+
+    def _recognise(self) -> None:
+        """Set ``pair_bytes``: as each pair is there at most once, it is enough to count them."""
+        n, sent = len(self.flops), self.flow_bytes
+        every = len(sent) == n * (n - 1) > 0 and bool((sent == sent[0]).all())
+        every = every and bool((self.flow_from != self.flow_to).all())
+        object.__setattr__(self, "pair_bytes", float(sent[0]) if every else 0.0)
 
     @property
     def ranks(self) -> int:
@@ -234,11 +247,16 @@ class ParallelWork(Work):
     ) -> ParallelWork:
         """The same as the constructor, for read-only arrays known to be right."""
         work = object.__new__(cls)
-        for name, array in zip(cls.__slots__, (flops, flow_from, flow_to, flow_bytes), strict=True):
-            object.__setattr__(work, name, array)
+        object.__setattr__(work, "flops", flops)
+        object.__setattr__(work, "flow_from", flow_from)
+        object.__setattr__(work, "flow_to", flow_to)
+        object.__setattr__(work, "flow_bytes", flow_bytes)
+        work._recognise()
         return work
 
     def demand(self, ranks: int) -> Demand:
+        if self.pair_bytes > 0.0:
+            return Demand(self.flops, self.pair_bytes)
         return Demand(self.flops, 0.0, self.flow_from, self.flow_to, self.flow_bytes)
 
     def divided(self, flops: float, bytes: float) -> ParallelWork:

@@ -12,14 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from documents import ROOT, blocks
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ptaskmodel.core.patterns.laying import add_zone_all_to_all, clear
+from ptaskmodel.core.patterns.clusters import Cluster
+from ptaskmodel.core.patterns.laying import add_all_to_all, add_flows, clear
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
 from ptaskmodel.platform.routing.tally import Tally, Ways
-from ptaskmodel.platform.topologies.families import BY_NAME, FAMILIES
-from ptaskmodel.platform.topologies.star import Star
-from ptaskmodel.platform.topologies.topology import LONGEST, ParameterError
+from ptaskmodel.platform.topologies.families import BY_NAME, FAMILIES, kind_of
+from ptaskmodel.platform.topologies.star import Star, star_table
+from ptaskmodel.platform.topologies.topology import LONGEST, NO_ENDS, ParameterError, WalkTable
 
 SHAPES = {
     "FLAT": (Star(1), Star(7)),
@@ -74,48 +77,131 @@ def test_routes_are_bounded_and_cross_links_of_the_graph(shape, options):
                 assert first_halves <= drawn
 
 
-def tally_of(platform, plain, nodes):
-    """What an all-to-all between nodes asks of the links."""
-    walk, n_hosts = platform.walk_table(1), len(platform.hosts)
-    size = n_hosts + len(platform.links)
-    common, owner = np.zeros(size, np.bool_), np.full(len(platform.links), -1)
-    hosts = np.arange(n_hosts)
-    family = FAMILIES[walk.kind]
-    survey = family.survey(walk.table, hosts, hosts, owner, common[n_hosts:])
-    if plain and not survey.plain:
-        pytest.skip("no shortcut")
-    latency = np.array([0.0] * n_hosts + [link.latency_s for link in platform.links])
-    ways = Ways(np.zeros(size, np.bool_), latency, common, n_hosts)
-    five = (np.empty(size, np.int64), *(np.empty(size) for _ in range(4)))
-    tally = Tally(np.zeros(1, np.int64), *five, np.full(size, -1), np.zeros(2))
-    route = np.empty(int(walk.table[LONGEST]), np.int64)
-    scratch = np.empty((4, len(nodes)), np.int64)
-    counts = np.zeros((2, survey.ways), np.int64)
-    clear(tally)
-    assert add_zone_all_to_all(
-        tally, ways, walk.kind, plain, walk.table, nodes, 3.0, route, scratch, counts
-    )
-    assert not counts.any()
-    n = int(tally.size[0])
-    columns = zip(*(column[:n].tolist() for column in tally[1:6]), strict=True)
-    return sorted(columns), tally.worst.tolist(), owner
+class Patch:
+    """A zone and a tally of what flows ask of its links, which follow the hosts."""
+
+    def __init__(self, walk, numbers, hosts, n_hosts, latency_s, fatpipes=()):
+        n_links = len(latency_s)
+        size = n_hosts + n_links
+        common, self.owner = np.zeros(size, np.bool_), np.full(n_links, -1)
+        family = FAMILIES[walk.kind]
+        survey = family.survey(walk.table, numbers, hosts, self.owner, common[n_hosts:])
+        self.cluster = Cluster(*walk, *survey)
+        fatpipe = np.zeros(size, np.bool_)
+        fatpipe[[n_hosts + link for link in fatpipes]] = True
+        self.ways = Ways(fatpipe, np.array([0.0] * n_hosts + list(latency_s)), common, n_hosts)
+        four = (np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
+        self.tally = Tally(np.zeros(1, np.int64), *four, np.full(size, -1), np.zeros(2))
+        self.route = np.empty(int(walk.table[LONGEST]), np.int64)
+
+    @classmethod
+    def of(cls, platform, zone=1, fatpipes=()):
+        n_hosts = len(platform.hosts)
+        hosts = np.array([k for k in range(n_hosts) if platform.leaf_zone(k) == zone])
+        latency_s = [link.latency_s for link in platform.links]
+        numbers = platform.local_numbers[hosts]
+        return cls(platform.walk_table(zone), numbers, hosts, n_hosts, latency_s, fatpipes)
+
+    def _told(self):
+        """What is in the tally, which is then empty."""
+        n = int(self.tally.size[0])
+        columns = [column[:n].tolist() for column in self.tally[1:5]]
+        worst = self.tally.worst.tolist()
+        clear(self.tally)
+        return columns, worst
+
+    def all_to_all(self, nodes, shortcut):
+        scratch = np.empty((4, len(nodes)), np.int64)
+        counts = np.zeros((2, self.cluster.ways), np.int64)
+        assert add_all_to_all(
+            self.tally, self.ways, self.cluster, shortcut, nodes, 3.0, self.route, scratch, counts
+        )
+        assert not counts.any()
+        columns, worst = self._told()
+        return sorted(zip(*columns, strict=True)), worst
+
+    def flows(self, nodes, sources, targets, amount, largest, tables):
+        cluster = self.cluster if tables else self.cluster._replace(ends=NO_ENDS)
+        assert add_flows(
+            self.tally, self.ways, cluster, self.route, nodes, sources, targets, amount, largest
+        )
+        return self._told()
 
 
 @pytest.mark.parametrize("shape", EVERY)
 def test_a_shortcut_gives_the_tally_of_walking(shape):
-    platform = platform_of(shape)
+    patch = Patch.of(platform_of(shape))
+    if not patch.cluster.plain:
+        pytest.skip("no shortcut")
     for nodes in (np.arange(shape.hosts), np.arange(0, shape.hosts, 2)):
-        if len(nodes) < 2:
-            continue
-        quick, walked = tally_of(platform, True, nodes), tally_of(platform, False, nodes)
-        assert quick[:2] == walked[:2]
+        if len(nodes) > 1:
+            assert patch.all_to_all(nodes, True) == patch.all_to_all(nodes, False)
+
+
+def compare_flows(patch, rng, n):
+    """Flows between all pairs of nodes, in some order: by tables as by walking, to the bit."""
+    nodes = rng.permutation(n)
+    sources, targets = (part.ravel() for part in np.indices((n, n)))
+    amount = rng.uniform(0.1, 1.0, n * n)
+    for order in (np.arange(n * n), rng.permutation(n * n), rng.integers(0, n * n, 7)):
+        given = (nodes, sources[order], targets[order], amount[order], amount[order] / 3.0)
+        assert patch.flows(*given, tables=True) == patch.flows(*given, tables=False)
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"policy": "FATPIPE", "backbone": "1Bps"}], ids=str)
+@pytest.mark.parametrize("shape", EVERY)
+def test_tables_give_the_tally_of_walking(shape, options):
+    platform = platform_of(shape, **options)
+    patch = Patch.of(platform, fatpipes=range(0, len(platform.links), 3))
+    tabled = type(shape).flows is not None and (
+        not isinstance(shape, FatTree) or ("limiter" not in options and set(shape.cables) == {1})
+    )
+    assert (patch.cluster.ends.size > 0) == tabled
+    compare_flows(patch, np.random.default_rng(1), shape.hosts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_tables_of_any_fat_tree_give_the_tally_of_walking(data):
+    levels = data.draw(st.integers(1, 3))
+    sizes = st.lists(st.integers(1, 4), min_size=levels, max_size=levels)
+    shape = FatTree(tuple(data.draw(sizes)), tuple(data.draw(sizes)), (1,) * levels)
+    options = data.draw(st.sampled_from([{}, *OPTIONS[2:]]))
+    build = Platform.build("w")
+    common = {"speed": "1f", "bandwidth": "1Bps", "latency": "1s", **options}
+    build.cluster("before", FatTree((data.draw(st.integers(1, 5)),), (1,), (1,)), **common)
+    build.cluster("c", shape, **common)
+    patch = Patch.of(build.finish(), zone=2)
+    assert patch.cluster.ends.size > 0
+    compare_flows(patch, np.random.default_rng(data.draw(st.integers(0, 9))), shape.hosts)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_tables_of_any_star_give_the_tally_of_walking(data):
+    n = data.draw(st.integers(1, 4))
+    mine = st.lists(st.integers(0, 1), max_size=2)
+    shared = data.draw(st.lists(st.integers(20, 21), max_size=2))
+
+    def path(node):
+        own = [2 * node + k for k in data.draw(mine)]
+        return data.draw(st.permutations(own + shared))
+
+    up, down, loop = ([path(node) for node in range(n)] for _ in range(3))
+    if data.draw(st.booleans()):
+        up[0] = down[0] = None
+    loop = [links if data.draw(st.booleans()) else [] for links in loop]
+    walk, nodes = WalkTable(kind_of(Star), star_table(up, down, loop)), np.arange(n)
+    patch = Patch(walk, nodes, nodes, n, [0.1 * k for k in range(22)], fatpipes=[1, 20])
+    if patch.cluster.ends.size > 0:
+        compare_flows(patch, np.random.default_rng(data.draw(st.integers(0, 9))), n)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("shape", EVERY)
 def test_the_owner_of_a_link_is_the_only_host_that_uses_it(shape, options):
     platform = platform_of(shape, **options)
-    _, _, owner = tally_of(platform, False, np.arange(shape.hosts))
+    owner = Patch.of(platform).owner
     for a in range(shape.hosts):
         for b in range(shape.hosts):
             for link in platform.route_parts(a, b).links:

@@ -36,7 +36,10 @@ def check(platform: pm.Platform, jobs: list[tuple[list[str], float, float]]) -> 
         flows = [(i, j, size) for i in range(n) for j in range(n) if i != j]
         common = {"id": f"t{k}", "start_s": 0.1 * k}
         short.append(pm.Task(hosts, pm.HomogeneousWork(flops, size), **common))
-        long.append(pm.ParallelTask(hosts, flops=flops, flows=flows, **common))
+        work = pm.ParallelWork.of(n, flops, flows=flows)
+        assert work.pair_bytes == size
+        object.__setattr__(work, "pair_bytes", 0.0)  # as if it were not recognised
+        long.append(pm.Task(hosts, work, **common))
     assert dates(platform, short) == pytest.approx(dates(platform, long), rel=1e-9)
 
 

@@ -115,6 +115,23 @@ def test_a_homogeneous_work_expanded_asks_the_same(work, ranks):
     assert again[1].tolist() == matrix.tolist()
 
 
+@given(
+    st.integers(1, 5),
+    st.sampled_from([1.0, 2.5]),
+    st.dictionaries(st.integers(0, 24), st.sampled_from([0.0, 1.0]), max_size=1),
+)
+def test_a_complete_uniform_all_to_all_is_recognised(ranks, size, others):
+    matrix = size * (1.0 - np.eye(ranks)).ravel()
+    for place, amount in others.items():
+        matrix[place % ranks**2] = amount
+    work = ParallelWork.of(ranks, 1.0, matrix)
+    pair_bytes = matrix[1] if ranks > 1 else 0.0
+    complete = pair_bytes > 0 and (matrix == pair_bytes * (1 - np.eye(ranks)).ravel()).all()
+    for one in (work, ParallelWork(work.flops, work.flow_from, work.flow_to, work.flow_bytes)):
+        assert one.pair_bytes == (pair_bytes if complete else 0.0)
+    assert totals(work, ranks)[1].ravel().tolist() == matrix.tolist()
+
+
 @given(parallel, st.lists(st.integers(0, RANKS - 1), min_size=RANKS, max_size=RANKS))
 def test_merged_flows_carry_the_same_bytes(work, rank):
     merged = work.with_merged_flows(np.array(rank))
@@ -175,7 +192,8 @@ def test_works_come_back_from_a_pickle_and_from_a_copy(work):
         assert again.duration_s == work.duration_s
         for one, other in zip(again.parts(), work.parts(), strict=True):
             if isinstance(one, ParallelWork):
-                for name in ParallelWork.__slots__:
+                assert one.pair_bytes == other.pair_bytes
+                for name in ("flops", "flow_from", "flow_to", "flow_bytes"):
                     array = getattr(one, name)
                     assert array.tolist() == getattr(other, name).tolist()
                     assert not array.flags.writeable

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.families import FAMILIES
-from ptaskmodel.platform.topologies.topology import Survey
 
 IntArray = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cluster:
-    """A cluster zone; see ``topologies.topology.Survey``."""
+class Cluster(NamedTuple):
+    """A cluster zone, as kernels see it: its `WalkTable` and its `Survey`."""
 
     kind: int
     table: IntArray
-    survey: Survey
+    plain: bool
+    ways: int
+    ends: IntArray
 
 
 class Clusters:
@@ -57,4 +57,4 @@ class Clusters:
         nodes = self.platform.local_numbers[hosts]
         common = self.common[len(self.platform.hosts) :]
         survey = FAMILIES[walk.kind].survey(walk.table, nodes, hosts, self.owner, common)
-        return Cluster(walk.kind, walk.table, survey)
+        return Cluster(walk.kind, walk.table, survey.plain, survey.ways, survey.ends)

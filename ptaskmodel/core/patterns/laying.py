@@ -1,14 +1,14 @@
 """Kernels that add up what the flows of a task ask of each link.
 
-All-to-alls are added by walking every route, or by the shortcut of their family (`topologies`),
-which gives the same tally.
+Flows and all-to-alls are added by walking every route, or by the shortcuts of their family
+(`topologies`), which give the same tally.
 """
 
 from __future__ import annotations
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.platform.routing.tally import add, note_latency
-from ptaskmodel.platform.routing.walks import all_to_all_shortcut, walk
+from ptaskmodel.platform.routing.tally import add, carry, note_latency
+from ptaskmodel.platform.routing.walks import all_to_all_shortcut, flows_by_tables, walk
 
 
 @entry
@@ -22,47 +22,52 @@ def clear(tally):
 
 
 @entry
-def add_routes(tally, ways, start, links, extra_s, amount, largest, flows):
+def add_routes(tally, ways, start, links, extra_s, amount, largest):
     """Add routes between pairs of hosts: route k is ``links[start[k]:start[k + 1]]``."""
     for k in range(start.size - 1):
         total = extra_s[k]
         for h in range(start[k], start[k + 1]):
             link = links[h]
             total += ways.latency_s[link]
-            add(tally, ways.fatpipe, link, amount[k], largest[k], flows[k], 1.0)
+            add(tally, ways.fatpipe, link, amount[k], largest[k], 1.0)
         note_latency(tally, total, largest[k])
 
 
 @jit
-def add_walk(tally, ways, kind, table, route, source, target, amount, largest, flows):
+def add_walk(tally, ways, cluster, route, source, target, amount, largest):
     """Add the route of a cluster zone between two nodes; False if it is undefined."""
-    count = walk(kind, table, source, target, route)
+    count = walk(cluster.kind, cluster.table, source, target, route)
     total = 0.0
     for h in range(count):
-        link = ways.offset + route[h]
-        total += ways.latency_s[link]
-        add(tally, ways.fatpipe, link, amount, largest, flows, 1.0)
+        total += carry(tally, ways, route[h], amount, largest)
     note_latency(tally, total, largest)
     return count >= 0
 
 
 @entry
-def add_walks(tally, ways, kind, table, route, sources, targets, amount, largest, flows):
-    """Add the routes of a cluster zone between pairs of nodes; False if one is undefined."""
+def add_flows(tally, ways, cluster, route, nodes, sources, targets, amount, largest):
+    """Add flows inside a cluster zone, from ``nodes[sources[k]]`` to ``nodes[targets[k]]``.
+
+    False if a route is undefined.
+    """
+    if cluster.ends.size > 0:
+        return flows_by_tables(
+            cluster.kind, tally, ways, cluster.table, cluster.ends, nodes, sources, targets,
+            amount, largest,
+        )  # fmt: skip
     for k in range(sources.size):
-        if not add_walk(
-            tally, ways, kind, table, route, sources[k], targets[k], amount[k], largest[k], flows[k]
-        ):
+        source, target = nodes[sources[k]], nodes[targets[k]]
+        if not add_walk(tally, ways, cluster, route, source, target, amount[k], largest[k]):
             return False
     return True
 
 
 @jit
-def add_all_to_all(tally, ways, kind, table, route, nodes, amount):
+def walk_all_to_all(tally, ways, cluster, route, nodes, amount):
     """Add a flow of ``amount`` bytes between each two of distinct nodes, by walking every route."""
     for a in nodes:
         for b in nodes:
-            if a != b and not add_walk(tally, ways, kind, table, route, a, b, amount, amount, 1.0):
+            if a != b and not add_walk(tally, ways, cluster, route, a, b, amount, amount):
                 return False
     return True
 
@@ -90,7 +95,7 @@ def add_crossings(tally, ways, start, links, crossings, amount):
             total = 0.0
             for h in range(start[k], start[k + 1]):
                 total += ways.latency_s[links[h]]
-                add(tally, ways.fatpipe, links[h], flows * amount, amount, flows, flows)
+                add(tally, ways.fatpipe, links[h], flows * amount, amount, flows)
             if i < n_up:
                 worst_up = max(worst_up, total)
             elif i == n_up:
@@ -102,52 +107,52 @@ def add_crossings(tally, ways, start, links, crossings, amount):
 
 
 @entry
-def add_zone_all_to_all(tally, ways, kind, plain, table, nodes, amount, route, scratch, counts):
-    """The same on any cluster, by the shortcut of its kind if ``plain``.
+def add_all_to_all(tally, ways, cluster, shortcut, nodes, amount, route, scratch, counts):
+    """The same on any cluster, by the shortcut of its kind if it serves and is wanted.
 
     False if a route is undefined or, with the shortcut, the tally is spoilt.
     """
-    if plain:
-        return all_to_all_shortcut(kind, tally, ways, table, nodes, amount, scratch, counts)
-    return add_all_to_all(tally, ways, kind, table, route, nodes, amount)
+    if shortcut and cluster.plain:
+        return all_to_all_shortcut(
+            cluster.kind, tally, ways, cluster.table, nodes, amount, scratch, counts
+        )
+    return walk_all_to_all(tally, ways, cluster, route, nodes, amount)
 
 
 @entry
 def lay_stages(
-    stages, stage_numbers, elements, first, tally, ways, kind, plain, table, number, start, hosts,
-    sorted_nodes, flops, all_to_all, flow_start, flow_from, flow_to, flow_bytes, competitors,
+    stages, stage_numbers, elements, first, tally, ways, cluster, number, placement, demands,
     by_flow, by_pair, route, scratch, counts,
 ):  # fmt: skip
-    """Lay out stages on hosts of one cluster.
+    """Lay out stages on hosts of one cluster, each host once in a stage.
 
-    Entry i of stage k, for i in ``start[k]:start[k + 1]``, is host ``hosts[i]`` (each host
-    once) with ``flops[i]``; ``sorted_nodes`` has its nodes in increasing order there; each
-    sends ``all_to_all[k]`` bytes to each other, and flows ``flow_start[k]:flow_start[k + 1]``
-    are as in a `ParallelWork`. ``competitors[k]`` (0: none) overrides the count. Elements are
-    written from place ``first`` on. Returns the place after the last element, or -(k + 1) at
-    the first stage k that has no room or no route.
+    number: of each host inside its zone. Elements are written from place ``first`` on; ``demands``
+    and ``placement`` (see there) have an entry k for stage ``stage_numbers[k]``. Returns the place
+    after the last element, or -(k + 1) at the first k that has no room or no route.
     """
+    hosts, flops = placement.hosts, demands.flops
     for k in range(stage_numbers.size):
-        begin = start[k]
-        n = start[k + 1] - begin
+        begin = placement.start[k]
+        n = placement.start[k + 1] - begin
         clear(tally)
         works = False
-        if all_to_all[k] > 0.0 and n > 1:
-            nodes = sorted_nodes[begin : start[k + 1]]
-            done = add_zone_all_to_all(
-                tally, ways, kind, plain, table, nodes, all_to_all[k], route, scratch, counts
-            )
-            if plain and not done:
+        amount = demands.pair_bytes[k]
+        if amount > 0.0 and n > 1:
+            nodes = placement.nodes[begin : begin + n]
+            done = add_all_to_all(tally, ways, cluster, True, nodes, amount, route, scratch, counts)
+            if cluster.plain and not done:
                 clear(tally)
-                done = add_all_to_all(tally, ways, kind, table, route, nodes, all_to_all[k])
+                done = walk_all_to_all(tally, ways, cluster, route, nodes, amount)
             if not done:
                 return -(k + 1)
-        for f in range(flow_start[k], flow_start[k + 1]):
-            source = number[hosts[begin + flow_from[f]]]
-            target = number[hosts[begin + flow_to[f]]]
-            if not add_walk(
-                tally, ways, kind, table, route, source, target, flow_bytes[f], flow_bytes[f], 1.0
-            ):
+        f, g = demands.flow_start[k], demands.flow_start[k + 1]
+        if f < g:
+            nodes = scratch[0, :n]
+            for i in range(n):
+                nodes[i] = number[hosts[begin + i]]
+            sent = demands.flow_bytes[f:g]
+            sources, targets = demands.flow_from[f:g], demands.flow_to[f:g]
+            if not add_flows(tally, ways, cluster, route, nodes, sources, targets, sent, sent):
                 return -(k + 1)
         count = n + tally.size[0]
         if first + count > elements.size:
@@ -169,9 +174,10 @@ def lay_stages(
                 element.share = tally.largest[i]
             elif by_pair:
                 element.share = tally.usage[i] / tally.pairs[i]
-        if competitors[k] > 0.0:
+        competitors = demands.competitors[k]
+        if competitors > 0.0:
             for i in range(count):
-                elements[first + i].share = elements[first + i].usage / competitors[k]
+                elements[first + i].share = elements[first + i].usage / competitors
         stage = stages[stage_numbers[k]]
         stage.first = first
         stage.count = count

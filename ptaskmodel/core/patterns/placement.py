@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Placement:
+class Placement(NamedTuple):
     """Hosts of works, one after the other: those of work k in ``hosts[start[k]:start[k + 1]]``.
 
     nodes: in the same places, their numbers inside their zone, in increasing order.
@@ -60,34 +59,41 @@ class Placement:
         return Placement(start, self.hosts[each], self.nodes[each], self.cluster[works])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demands:
-    """What works ask, one after the other: the arguments of ``laying.lay_stages``."""
+class Demands(NamedTuple):
+    """What works ask, one after the other (see `Demand`), for kernels.
+
+    Entry i of work k has ``flops[i]``, with i as in the `Placement`; its flows are
+    ``flow_start[k]:flow_start[k + 1]``. competitors: of each work, 0 where they are counted.
+    """
 
     flops: FloatArray
-    all_to_all: FloatArray
+    pair_bytes: FloatArray
     flow_start: IntArray
     flow_from: IntArray
     flow_to: IntArray
     flow_bytes: FloatArray
-    most_flows: int
+    competitors: FloatArray
 
     @classmethod
-    def of(cls, works: Sequence[Work], start: IntArray) -> Demands:
+    def of(
+        cls, works: Sequence[Work], competitors: Sequence[float | None], start: IntArray
+    ) -> Demands:
         """Those of works of which work k is on entries ``start[k]:start[k + 1]``."""
         counts = np.diff(start).tolist()
         demands = [work.demand(n) for work, n in zip(works, counts, strict=True)]
-        flow_counts = np.array([len(demand.flow_bytes) for demand in demands])
-        flops = np.empty(start[-1])
-        for k, demand in enumerate(demands):
-            flops[start[k] : start[k + 1]] = demand.flops
+        flops = [
+            demand.flops if isinstance(demand.flops, np.ndarray) else np.full(n, demand.flops)
+            for demand, n in zip(demands, counts, strict=True)
+        ]
         flowing = [demand for demand in demands if len(demand.flow_bytes)]
+        flow_start = np.zeros(len(demands) + 1, dtype=np.int64)
+        np.cumsum([len(demand.flow_bytes) for demand in demands], out=flow_start[1:])
         return cls(
-            flops,
+            np.concatenate(flops),
             np.array([demand.pair_bytes for demand in demands]),
-            np.concatenate(([0], np.cumsum(flow_counts))),
+            flow_start,
             np.concatenate([NO_INTS, *(demand.flow_from for demand in flowing)]),
             np.concatenate([NO_INTS, *(demand.flow_to for demand in flowing)]),
             np.concatenate([NO_FLOATS, *(demand.flow_bytes for demand in flowing)]),
-            int(flow_counts.max()),
+            np.array([share or 0.0 for share in competitors], dtype=np.float64),
         )

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from ptaskmodel.core.patterns.clusters import Clusters
 from ptaskmodel.core.patterns.laying import (
+    add_all_to_all,
     add_crossings,
+    add_flows,
     add_routes,
-    add_walks,
-    add_zone_all_to_all,
     clear,
     lay_stages,
 )
@@ -212,7 +212,6 @@ class Router:
         """Add flows between ranks to the tally."""
         sources, targets = where[asked.flow_from], where[asked.flow_to]
         amount = largest = asked.flow_bytes
-        flows = np.ones(len(amount))
         if len(set(where.tolist())) < len(where):
             key = sources * self.n_hosts + targets
             pairs, inverse = np.unique(key, return_inverse=True)
@@ -220,27 +219,20 @@ class Router:
             amount = np.bincount(inverse, weights=asked.flow_bytes).astype(np.float64)
             largest = np.zeros(len(pairs))
             np.maximum.at(largest, inverse, asked.flow_bytes)
-            flows = np.bincount(inverse).astype(np.float64)
-        self._pairs(sources, targets, amount, largest, flows)
+        self._pairs(sources, targets, amount, largest)
 
     def _pairs(
-        self,
-        sources: IntArray,
-        targets: IntArray,
-        amount: FloatArray,
-        largest: FloatArray,
-        flows: FloatArray,
+        self, sources: IntArray, targets: IntArray, amount: FloatArray, largest: FloatArray
     ) -> None:
         """Add what goes between distinct pairs of hosts to the tally."""
         zones = {self.clusters.zone[host] for host in {*sources.tolist(), *targets.tolist()}}
         if len(zones) == 1 and (cluster := self.clusters[zones.pop()]) is not None:
-            number = self.platform.local_numbers
             route = np.empty(int(cluster.table[LONGEST]), dtype=np.int64)
             self._make_room(len(sources) * len(route))
-            if add_walks(
-                self._tally, self._over, cluster.kind, cluster.table, route,
-                number[sources], number[targets], amount, largest, flows,
-            ):  # fmt: skip
+            nodes = self.platform.local_numbers
+            if add_flows(
+                self._tally, self._over, cluster, route, nodes, sources, targets, amount, largest
+            ):
                 return
             clear(self._tally)
         ends = zip(sources.tolist(), targets.tolist(), strict=True)
@@ -250,7 +242,7 @@ class Router:
         links = np.concatenate([links for links, _ in routes])
         extra = np.array([extra for _, extra in routes], dtype=np.float64)
         self._make_room(len(links))
-        add_routes(self._tally, self._over, start, links, extra, amount, largest, flows)
+        add_routes(self._tally, self._over, start, links, extra, amount, largest)
 
     def _all_to_all(self, where: IntArray, size: float) -> None:
         """Add ``size`` bytes between each two ranks to the tally."""
@@ -284,11 +276,10 @@ class Router:
             self._make_room(len(hosts) ** 2 * longest)
             route = np.empty(longest, dtype=np.int64)
             scratch = np.empty((4, len(hosts)), dtype=np.int64)
-            counts = np.zeros((2, cluster.survey.ways), dtype=np.int64)
-            if not add_zone_all_to_all(
-                self._tally, self._over, cluster.kind, cluster.survey.plain and shortcut,
-                cluster.table, nodes, size, route, scratch, counts,
-            ):  # fmt: skip
+            counts = np.zeros((2, cluster.ways), dtype=np.int64)
+            if not add_all_to_all(
+                self._tally, self._over, cluster, shortcut, nodes, size, route, scratch, counts
+            ):
                 return False
         return len(by_zone) == 1 or self._across_zones(by_zone, size)
 
@@ -364,10 +355,11 @@ class Router:
         """
         cluster = self.clusters[int(placement.cluster[0])]
         assert cluster is not None
-        demands = Demands.of(works, placement.start)
+        demands = Demands.of(works, competitors, placement.start)
         most_ranks = int(np.diff(placement.start).max())
         longest = int(cluster.table[LONGEST])
-        self._make_room(max(most_ranks**2, demands.most_flows) * longest)
+        most_flows = int(np.diff(demands.flow_start).max())
+        self._make_room(max(most_ranks**2, most_flows) * longest)
         last = int(
             lay_stages(
                 stages,
@@ -376,25 +368,15 @@ class Router:
                 first,
                 self._tally,
                 self._over,
-                cluster.kind,
-                cluster.survey.plain,
-                cluster.table,
+                cluster,
                 self.platform.local_numbers,
-                placement.start,
-                placement.hosts,
-                placement.nodes,
-                demands.flops,
-                demands.all_to_all,
-                demands.flow_start,
-                demands.flow_from,
-                demands.flow_to,
-                demands.flow_bytes,
-                np.array([k or 0.0 for k in competitors], dtype=np.float64),
+                placement,
+                demands,
                 self.count == "flow",
                 self.count == "pair",
                 np.empty(longest, dtype=np.int64),
                 np.empty((4, most_ranks), dtype=np.int64),
-                np.zeros((2, cluster.survey.ways), dtype=np.int64),
+                np.zeros((2, cluster.ways), dtype=np.int64),
             )
         )
         clear(self._tally)
@@ -478,7 +460,6 @@ def _new_tally(resources: int, links: int) -> Tally:
     return Tally(
         np.zeros(1, dtype=np.int64),
         np.empty(links, dtype=np.int64),
-        np.empty(links),
         np.empty(links),
         np.empty(links),
         np.empty(links),

@@ -22,7 +22,6 @@ class Tally(NamedTuple):
     resource: np.ndarray
     usage: np.ndarray
     largest: np.ndarray
-    flows: np.ndarray
     pairs: np.ndarray
     place: np.ndarray
     worst: np.ndarray
@@ -41,8 +40,8 @@ class Ways(NamedTuple):
 
 
 @kernel
-def add(tally, fatpipe, link, amount, largest, flows, pairs):
-    """Let a link carry ``amount`` bytes more, in so many flows between so many pairs of hosts."""
+def add(tally, fatpipe, link, amount, largest, pairs):
+    """Let a link carry ``amount`` bytes more, between so many pairs of hosts."""
     i = tally.place[link]
     if i < 0:
         i = tally.size[0]
@@ -51,15 +50,21 @@ def add(tally, fatpipe, link, amount, largest, flows, pairs):
         tally.resource[i] = link
         tally.usage[i] = 0.0
         tally.largest[i] = 0.0
-        tally.flows[i] = 0.0
         tally.pairs[i] = 0.0
     if fatpipe[link]:
         tally.usage[i] = max(tally.usage[i], largest)
     else:
         tally.usage[i] += amount
     tally.largest[i] = max(tally.largest[i], largest)
-    tally.flows[i] += flows
     tally.pairs[i] += pairs
+
+
+@kernel
+def carry(tally, ways, link, amount, largest):
+    """Let a link (of the platform) carry one flow more; returns its latency."""
+    link += ways.offset
+    add(tally, ways.fatpipe, link, amount, largest, 1.0)
+    return ways.latency_s[link]
 
 
 @kernel

@@ -1,6 +1,6 @@
-"""Compiled routes inside a zone of any family, and all-to-alls by the shortcut of their family.
+"""Compiled routes inside a zone of any family, and the shortcuts of their family for many of them.
 
-Both are generated from the table of families.
+All are generated from the table of families.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ def _no_shortcut(tally, ways, table, nodes, amount, scratch, counts):
     return False
 
 
+@jit
+def _no_tables(tally, ways, table, ends, nodes, sources, targets, amount, largest):
+    return False
+
+
 _walk = dispatch([family.walk for family in FAMILIES])
 all_to_all_shortcut = dispatch([family.all_to_all or _no_shortcut for family in FAMILIES])
+flows_by_tables = dispatch([family.flows or _no_tables for family in FAMILIES])
 
 
 @entry

@@ -13,14 +13,17 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ptaskmodel.platform.notes import short
 from ptaskmodel.platform.routing.kernel import kernel
-from ptaskmodel.platform.routing.tally import add, note_latency
+from ptaskmodel.platform.routing.tally import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
     FIRST,
     LIMITER,
     LOOPBACK,
+    NO_ENDS,
     NODES,
     PARAMS,
     BoolArray,
@@ -149,10 +152,10 @@ def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
                         inside[i] = 0
                     return False
                 if up > 0.0:
-                    add(tally, fatpipe, link, up * amount, amount, up, up)
+                    add(tally, fatpipe, link, up * amount, amount, up)
                     deepest = level + 1
                 if down > 0.0:
-                    add(tally, fatpipe, link + halves - 1, down * amount, amount, down, down)
+                    add(tally, fatpipe, link + halves - 1, down * amount, amount, down)
             for i in range(first, last):
                 inside[way[i]] = 0
             first = last
@@ -164,6 +167,29 @@ def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
     for _ in range(2 * deepest):
         total += latency
     note_latency(tally, total, amount)
+    return True
+
+
+@kernel
+def _flows(tally, ways, table, ends, nodes, sources, targets, amount, largest):
+    """Up to the first subtree that holds both ends, then down; see ``_ends``."""
+    loopback = table[LOOPBACK]
+    for f in range(sources.size):
+        a, b = nodes[sources[f]], nodes[targets[f]]
+        total = 0.0
+        if a == b and loopback >= 0:
+            total = carry(tally, ways, loopback + a, amount[f], largest[f])
+        else:
+            level = 0
+            total = carry(tally, ways, ends[a, 0] + ends[b, 1], amount[f], largest[f])
+            while ends[a, level + 3] != ends[b, level + 3]:
+                level += 4
+                up = ends[a, level] + ends[b, level + 1]
+                total += carry(tally, ways, up, amount[f], largest[f])
+            while level >= 0:
+                total += carry(tally, ways, ends[b, level + 2], amount[f], largest[f])
+                level -= 4
+        note_latency(tally, total, largest[f])
     return True
 
 
@@ -181,6 +207,7 @@ class FatTree(Topology):
     name = "FAT_TREE"
     walk = _walk
     all_to_all = _all_to_all
+    flows = _flows
 
     def __post_init__(self) -> None:
         levels = len(self.children)
@@ -266,7 +293,30 @@ class FatTree(Topology):
         levels = table[PARAMS + 2 : PARAMS + 2 + 6 * int(table[PARAMS])].reshape(-1, 6)
         parents, cables, below = levels[:, 1], levels[:, 2], levels[:, 3]
         plain = int(table[LIMITER]) < 0 and bool((cables == 1).all())
-        return Survey(plain, int((parents * below).max()))
+        return Survey(plain, int((parents * below).max()), _ends(table) if plain else NO_ENDS)
+
+
+def _ends(table: IntArray) -> IntArray:
+    """What ``_flows`` reads of a tree with one cable between two switches and no limiters.
+
+    For each node, four columns for each level: the first link above the subtree that it is in;
+    the place there of the link that flows to the node climb; the link by which they come down;
+    the number of the subtree one level further up.
+    """
+    levels, shift, halves = (int(table[k]) for k in (PARAMS, PARAMS + 1, DUPLEX))
+    halves += 1
+    node = np.arange(int(table[NODES]))
+    place = np.zeros_like(node)
+    columns = []
+    for level in range(levels):
+        g = PARAMS + 2 + 6 * level
+        c, p, _, below, leaves, first = table[g : g + 6].tolist()
+        port = (node + shift) // below % p
+        lowest = int(table[FIRST]) + (first + node // leaves * below * p) * halves
+        climbed = (place * p + port) * halves
+        columns += [lowest, climbed, lowest + climbed + halves - 1, node // (leaves * c)]
+        place = place + below * port
+    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def fat_tree_table(tree: FatTree, shift: int, links: LinkBlock) -> IntArray:

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.platform.routing.kernel import kernel
-from ptaskmodel.platform.routing.tally import add, note_latency
+from ptaskmodel.platform.routing.tally import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
+    LONGEST,
+    NO_ENDS,
     NODES,
     BoolArray,
     IntArray,
@@ -24,6 +26,9 @@ from ptaskmodel.platform.topologies.topology import (
     Survey,
     Topology,
 )
+
+# Wider tables of paths would take more memory than they save time.
+MOST_COLUMNS = 16
 
 
 @kernel
@@ -73,11 +78,11 @@ def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
             link = offset + table[position]
             if not common[link]:
                 total += latency_s[link]
-                add(tally, fatpipe, link, others * amount, amount, others, others)
+                add(tally, fatpipe, link, others * amount, amount, others)
             elif i == 0:
                 shared_latency += latency_s[link]
                 every = n * others
-                add(tally, fatpipe, link, every * amount, amount, every, every)
+                add(tally, fatpipe, link, every * amount, amount, every)
         if total > best_down:
             second_down = best_down
             best_down = total
@@ -91,10 +96,28 @@ def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
             link = offset + table[position]
             if not common[link]:
                 total += latency_s[link]
-                add(tally, fatpipe, link, others * amount, amount, others, others)
+                add(tally, fatpipe, link, others * amount, amount, others)
         if n > 1:
             total += second_down if i == best else best_down
             note_latency(tally, total, amount)
+    return True
+
+
+@kernel
+def _flows(tally, ways, table, ends, nodes, sources, targets, amount, largest):
+    """Up-path of the source, then down-path of the target; see ``_ends``."""
+    for f in range(sources.size):
+        a, b = nodes[sources[f]], nodes[targets[f]]
+        total = 0.0
+        if a == b:
+            for column in range(ends[a, 1], ends[a, 2]):
+                total += carry(tally, ways, ends[a, column], amount[f], largest[f])
+        else:
+            for column in range(3, ends[a, 0]):
+                total += carry(tally, ways, ends[a, column], amount[f], largest[f])
+            for column in range(ends[b, 0], ends[b, 1]):
+                total += carry(tally, ways, ends[b, column], amount[f], largest[f])
+        note_latency(tally, total, largest[f])
     return True
 
 
@@ -107,6 +130,7 @@ class Star(Topology):
     name = "FLAT"
     walk = _walk
     all_to_all = _all_to_all
+    flows = _flows
 
     @classmethod
     def parse(cls, text: str, hosts: int) -> Star:
@@ -167,7 +191,36 @@ class Star(Topology):
         common[used[everywhere]] = ~alone[everywhere]
         undefined = table[2 + nodes].any()
         once = len(np.unique(inverse * (2 * n) + node * 2 + way)) == len(links)
-        return Survey(bool((alone | everywhere).all() and once and not undefined))
+        plain = bool((alone | everywhere).all() and once and not undefined)
+        return Survey(plain, ends=_ends(table, used[everywhere & ~alone]) if plain else NO_ENDS)
+
+
+def _ends(table: IntArray, common: IntArray) -> IntArray:
+    """What ``_flows`` reads of a plain star: for each node three ends of columns, then links.
+
+    Up to the first end those of its up-path, then those of its down-path without the ``common``
+    ones (every up-path has them), then those of its route to itself. None if a path is long.
+    """
+    n = int(table[NODES])
+    starts, links = table[2 + n : 3 + 4 * n], table[3 + 4 * n :]
+    node, way = np.divmod(np.repeat(np.arange(3 * n), np.diff(starts)), 3)
+    if len(links) == 0 or 2 * int(table[LONGEST]) > MOST_COLUMNS:
+        return NO_ENDS
+    looped = np.zeros(n, dtype=np.bool_)
+    looped[node[way == 2]] = True
+    alone = np.flatnonzero(np.where(looped[node], way == 2, way < 2))
+    once = np.unique(node[alone] * (int(links.max()) + 1) + links[alone], return_index=True)[1]
+    up, down = way == 0, (way == 1) & ~np.isin(links, common)
+    parts = [np.flatnonzero(up), np.flatnonzero(down), alone[np.sort(once)]]
+    chosen, part = np.concatenate(parts), np.repeat([0, 1, 2], [len(part) for part in parts])
+    order = np.argsort(node[chosen] * 3 + part, kind="stable")
+    counts = np.bincount(node[chosen] * 3 + part, minlength=3 * n).reshape(n, 3)
+    total = counts.sum(axis=1)
+    ends = np.zeros((n, 3 + int(total.max())), np.int64)
+    ends[:, :3] = 3 + np.cumsum(counts, axis=1)
+    column = 3 + np.arange(len(chosen)) - np.repeat(np.cumsum(total) - total, total)
+    ends[node[chosen][order], column] = links[chosen][order]
+    return ends
 
 
 def star_table(

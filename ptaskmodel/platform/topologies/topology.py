@@ -32,6 +32,7 @@ BoolArray = NDArray[np.bool_]
 
 LONGEST, NODES, DUPLEX, FIRST, LIMITER, LOOPBACK, PARAMS = 0, 1, 2, 3, 4, 5, 6
 MAX_PARAMETER = 10**9
+NO_ENDS: IntArray = np.empty((0, 0), np.int64)
 
 
 class ParameterError(PlatformError):
@@ -67,10 +68,12 @@ class Survey(NamedTuple):
     """What simulations know of a zone beforehand.
 
     plain: ``Topology.all_to_all`` serves this zone. ways: how many counters that needs.
+    ends: what ``Topology.flows`` reads, a row for each node; none where it does not serve.
     """
 
     plain: bool = False
     ways: int = 0
+    ends: IntArray = NO_ENDS
 
 
 class Site(Protocol):
@@ -130,6 +133,12 @@ class Topology(abc.ABC):
     that does not grow with their pairs. False, with the tally spoilt, where it cannot; None: routes
     are walked. scratch: four values for each node; counts: twice ``Survey.ways`` zeros, to be left
     so."""
+
+    flows: ClassVar[Any] = None
+    """Kernel (tally, ways, table, ends, nodes, sources, targets, amount, largest): adds flows to a
+    tally, flow f being of ``amount[f]`` bytes from ``nodes[sources[f]]`` to ``nodes[targets[f]]``,
+    the same to the last bit as walking, but by tables (``Survey.ends``) that are looked up. None:
+    routes are walked."""
 
     @classmethod
     @abc.abstractmethod

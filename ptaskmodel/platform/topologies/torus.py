@@ -10,12 +10,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ptaskmodel.platform.routing.kernel import kernel
+from ptaskmodel.platform.routing.tally import carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
     FIRST,
     LIMITER,
     LOOPBACK,
+    NODES,
     PARAMS,
     BoolArray,
     Edge,
@@ -68,6 +72,49 @@ def _walk(table, a, b, out):
     return count
 
 
+@kernel
+def _flows(tally, ways, table, ends, nodes, sources, targets, amount, largest):
+    """As ``_walk``; ``ends``: the coordinates of each node."""
+    dimensions, halves, limiter = table[PARAMS], 1 + table[DUPLEX], table[LIMITER]
+    first, loopback = table[FIRST], table[LOOPBACK]
+    for f in range(sources.size):
+        a, b = nodes[sources[f]], nodes[targets[f]]
+        total = 0.0
+        if a == b and loopback >= 0:
+            total = carry(tally, ways, loopback + a, amount[f], largest[f])
+        else:
+            node, stride = a, 1
+            for j in range(dimensions):
+                size = table[PARAMS + 1 + j]
+                here, there, half = ends[a, j], ends[b, j], size // 2
+                upwards = (there > here and there <= here + half) or (
+                    here > half and here + half - size >= there
+                )
+                while here != there:
+                    if limiter >= 0:
+                        total += carry(tally, ways, limiter + node, amount[f], largest[f])
+                    if upwards:
+                        link = first + (node * dimensions + j) * halves
+                        here += 1
+                        node += stride
+                        if here == size:
+                            here = 0
+                            node -= size * stride
+                    else:
+                        here -= 1
+                        node -= stride
+                        if here < 0:
+                            here = size - 1
+                            node += size * stride
+                        link = first + (node * dimensions + j) * halves + halves - 1
+                    total += carry(tally, ways, link, amount[f], largest[f])
+                stride *= size
+            if limiter >= 0:
+                total += carry(tally, ways, limiter + b, amount[f], largest[f])
+        note_latency(tally, total, largest[f])
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Torus(Topology):
     """A torus of ``sizes``, one for each dimension."""
@@ -76,6 +123,7 @@ class Torus(Topology):
 
     name = "TORUS"
     walk = _walk
+    flows = _flows
 
     def __post_init__(self) -> None:
         check_positive(*self.sizes)
@@ -113,7 +161,9 @@ class Torus(Topology):
         cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
     ) -> Survey:
         own_loops(table, nodes, hosts, owner)
-        return Survey()
+        sizes = table[PARAMS + 1 : PARAMS + 1 + int(table[PARAMS])]
+        places = np.unravel_index(np.arange(int(table[NODES])), sizes[::-1])[::-1]
+        return Survey(ends=np.ascontiguousarray(np.stack(places, axis=1)))
 
 
 def _neighbours(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
