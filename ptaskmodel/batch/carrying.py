@@ -78,7 +78,7 @@ class Carrier:
         """After a decision: the queue as it is now; whether jobs came back to it."""
         state = self._state
         if self._gone:
-            state.leave_queue(self._gone)
+            state.line.leave(self._gone)
             self._gone = []
         state.submitted = []
         again = self._requeued
@@ -100,7 +100,7 @@ class Carrier:
 
     def _start(self, decision: Start) -> None:
         state = self._state
-        job, hosts, within, cores = decision
+        job, hosts, within, _ = decision
         if job not in state.waiting:
             self._check_waiting(job)
         cluster = state.cluster
@@ -116,7 +116,7 @@ class Carrier:
         if self._rounds_up:
             attempt.use = attempt.mask.bit_count()
         if job.cores is not None:
-            attempt.cores = self._cores(job, attempt.mask, cores)
+            attempt.cores = self._cores(job, attempt.mask, decision.cores)
         self._leave_queue(job)
         before = self.last.get(job)
         if before is not None:

@@ -34,6 +34,7 @@ class Cluster:
         self.num_hosts = len(self.capacities)
         self.everything: Mask = (1 << self.num_hosts) - 1
         self.available: Mask = self.everything
+        self.num_available = self.num_hosts
         self.down: Mask = 0
         self.off: Mask = 0
         self.idle_hosts = FreeHosts(self.num_hosts)
@@ -109,6 +110,9 @@ class Cluster:
 
     def give(self, attempt: Attempt) -> None:
         """The attempt, which ran, has ended."""
+        if not self.counted and self.num_available == self.num_hosts:
+            self.idle_hosts.give(attempt.placement)
+            return
         if self.counted:
             job = attempt.job
             self._free = self.space.given(self._free, job, attempt.mask, attempt.cores)
@@ -160,9 +164,6 @@ class Cluster:
 
     def _rest(self, hosts: Placement) -> None:
         """These hosts are idle if nothing is left on them and they are available."""
-        if not self.counted and self.available == self.everything:
-            self.idle_hosts.give(hosts)
-            return
         left = mask_of(hosts)
         if self.counted:
             for host in members(hosts):
@@ -203,6 +204,7 @@ class Cluster:
     def _see_what_is_available(self) -> None:
         before = self.available
         self.available = self.everything & ~self.down & ~self.off
+        self.num_available = self.available.bit_count()
         self.idle_hosts.mask = self.idle & self.available
         self._rest(self.available & ~before)
 

@@ -82,7 +82,8 @@ class FreeHosts:
             taken += (first, end)
             count -= end - first
         placement = tuple(taken)
-        self._note(placement)
+        if self._mask is not None:
+            self._note(placement)
         return placement
 
     def take(self, placement: Placement) -> None:
@@ -103,7 +104,8 @@ class FreeHosts:
                 firsts.insert(k, -end)
                 ends.insert(k, last)
             self.count -= end - begin
-        self._note(placement)
+        if self._mask is not None:
+            self._note(placement)
 
     def give(self, placement: Placement) -> None:
         """These hosts, which were not free, are."""
@@ -114,8 +116,8 @@ class FreeHosts:
         if firsts is None:
             self.mask = self.mask | mask_of(placement, self._num_hosts)
             return
-        for k in range(0, len(placement), 2):
-            begin, end = placement[k], placement[k + 1]
+        borders = iter(placement)
+        for begin, end in zip(borders, borders, strict=True):
             self.count += end - begin
             # The neighbours: the run above stands before the place, the run below at it.
             place = bisect_left(firsts, -begin)
@@ -130,12 +132,12 @@ class FreeHosts:
             else:
                 firsts.insert(place, -begin)
                 ends.insert(place, end)
-        self._note(placement)
+        if self._mask is not None:
+            self._note(placement)
 
     def _note(self, placement: Runs) -> None:
         """A change of the runs, to be made up for in the mask."""
-        if self._mask is not None:
-            self._changes.append(placement)
-            if len(self._changes) > KEPT_CHANGES:
-                self._mask = None
-                self._changes.clear()
+        self._changes.append(placement)
+        if len(self._changes) > KEPT_CHANGES:
+            self._mask = None
+            self._changes.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -12,11 +12,12 @@ from ptaskmodel.batch.allocations.first_fit import FirstFit
 from ptaskmodel.batch.attempt import RUNNING, SUSPENDED, Attempt
 from ptaskmodel.batch.cluster import Cluster
 from ptaskmodel.batch.events import Event
+from ptaskmodel.batch.job_queue import JobQueue
 from ptaskmodel.workload.jobs import Job
 
 
 class Estimates(dict[Job, float]):
-    """How long each job is believed to run, s: asked for once, when first needed."""
+    """How long each job is believed to run, s: asked for once, when it is submitted or before."""
 
     def __init__(self, estimate: Callable[[Job], float]) -> None:
         super().__init__()
@@ -47,9 +48,11 @@ class State:
         # Whether the lowest free hosts are always right: nobody need be asked then.
         self.first_fit = type(allocation) is FirstFit
         self.estimates = Estimates(estimate)
+        self._estimate = estimate
         self.limited = limited
-        self.queue: list[Job] = []
-        self.waiting: set[Job] = set()
+        self.line = JobQueue(order, self.estimates)
+        self.queue = self.line.jobs
+        self.waiting = self.line.waiting
         self.running: dict[Job, Attempt] = {}
         self.suspended: dict[Job, Attempt] = {}
         # Running attempts by expected end, then by start.
@@ -61,38 +64,19 @@ class State:
         self.estimates_changed = False
         self.machine_changed = False
         self.machine_changes = False  # since the last decision began
-        self._order = order
-        self._rank: dict[Job, Any] = {}
-        self._arrivals = 0
 
     # --- the queue --------------------------------------------------------------------------
 
     def submit(self, job: Job) -> None:
-        """Put a job in the queue, in the order of the policy."""
-        self.waiting.add(job)
+        """Put a job in the queue; how long it is believed to run is asked for here, once."""
+        self.estimates[job] = self._estimate(job)
+        self.line.enter(job)
         self.submitted.append(job)
-        self._arrivals += 1
-        if self._order is None:
-            self._rank[job] = self._arrivals
-            self.queue.append(job)
-        else:
-            self._rank[job] = (self._order(job), self._arrivals)
-            insort(self.queue, job, key=self._rank.__getitem__)
 
     def submit_again(self, job: Job) -> None:
         """Put a job that was stopped at its place in the queue."""
-        self.waiting.add(job)
+        self.line.enter_again(job)
         self.submitted.append(job)
-        insort(self.queue, job, key=self._rank.__getitem__)
-
-    def leave_queue(self, gone: Sequence[Job]) -> None:
-        """Take these jobs out of the queue."""
-        if len(gone) > 8:
-            left = set(gone)
-            self.queue = [job for job in self.queue if job not in left]
-        else:
-            for job in gone:
-                self.queue.remove(job)
 
     # --- attempts ---------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from math import inf
 from typing import Any
 
 from ptaskmodel.batch.decisions import Decision, Start
+from ptaskmodel.batch.job_queue import SHORT
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.batch.view import View
 from ptaskmodel.workload.jobs import Job
@@ -38,22 +39,47 @@ class Easy:
         if started + 1 >= len(queue) or (view.free == 0 and not view.counted):
             return
         head = queue[started]
+        by_place = view.allocation.constrained or view.counted
+        if self.backfill_order is None and not by_place and len(queue) > SHORT:
+            yield from _backfill_far(view, head)
+            return
         candidates: list[Job] = list(queue[started + 1 :])
         if self.backfill_order is not None:
             candidates.sort(key=self.backfill_order)
-        if view.allocation.constrained or view.counted:
+        if by_place:
             yield from _backfill_places(view, head, candidates)
-        elif head.num_hosts > view.num_available:
-            yield from _fill(view, candidates)
         else:
             yield from _backfill_counts(view, head, candidates)
 
 
-def _backfill_counts(view: View, head: Job, candidates: list[Job]) -> Iterator[Decision]:
-    """Backfill where any free hosts will do: numbers of hosts are enough."""
-    now, free, within, estimate_s = view.now, view.free, view.within, view.estimate_s
+def _room_beyond(view: View, head: Job) -> tuple[float, int]:
+    """When the first of the queue is expected to start, and how many hosts it leaves free then.
+
+    If it needs more hosts than are up and on, nobody knows, and nobody is in its way.
+    """
+    if head.num_hosts > view.num_available:
+        return inf, view.num_hosts
     shadow, at_shadow = view.first_room(head.num_hosts)
-    extra = at_shadow - head.num_hosts
+    return shadow, at_shadow - head.num_hosts
+
+
+def _backfill_far(view: View, head: Job) -> Iterator[Decision]:
+    """Backfill in the order of a long queue, where numbers of hosts are enough."""
+    shadow, extra = _room_beyond(view, head)
+    job = view.next_fitting(head, beyond=extra, end_by=shadow)
+    while job is not None:
+        if not view.now + view.estimate_s(job) <= shadow < inf:
+            extra -= job.num_hosts
+        yield Start(job, None, view.within)
+        if view.free == 0:
+            return
+        job = view.next_fitting(job, beyond=extra, end_by=shadow)
+
+
+def _backfill_counts(view: View, head: Job, candidates: list[Job]) -> Iterator[Decision]:
+    """The same looking at each of few candidates, in any order."""
+    now, free, within, estimate_s = view.now, view.free, view.within, view.estimate_s
+    shadow, extra = _room_beyond(view, head)
     for job in candidates:
         count = job.num_hosts
         if count > free:

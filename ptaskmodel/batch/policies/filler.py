@@ -16,12 +16,7 @@ class Filler:
         self.order = order
 
     def decide(self, view: View) -> Iterator[Decision]:
-        # Where only whole hosts are counted, their number says at once that a job does not fit.
-        free = view.num_hosts if view.counted else view.free
-        for job in view.queue:
-            if free == 0:
-                return
-            if job.num_hosts <= free and view.fits(job):
-                yield Start(job, within=view.within)
-                if not view.counted:
-                    free -= job.num_hosts
+        job = view.next_fitting()
+        while job is not None:
+            yield Start(job, within=view.within)
+            job = view.next_fitting(job)
