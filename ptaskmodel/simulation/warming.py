@@ -25,6 +25,7 @@ from ptaskmodel.sharing.solvers import kernel
 from ptaskmodel.simulation.life import begin_ready
 from ptaskmodel.simulation.loop import process
 from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.formats.json_numbers import cut_numbers
 from ptaskmodel.workload.tasks import Delay, Flow, ParallelTask, Sequence, Task
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
@@ -74,6 +75,7 @@ def compile_kernels(everything: bool) -> None:
     if everything:
         _change(platform)
         _solve_hard()
+        cut_numbers("[]", ())
 
 
 def _platform() -> Platform:

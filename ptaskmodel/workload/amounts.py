@@ -156,28 +156,35 @@ def flows_of_list(
     """The flows of a ParallelWork (from, to, bytes) from triples (see `ParallelWork.of`)."""
     if not isinstance(flows, Iterable):
         raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each")
-    listed: Any = flows if isinstance(flows, np.ndarray) else list(flows)
-    values = array_of("flows", listed)
+    if isinstance(flows, np.ndarray) and flows.dtype == np.float64:
+        values: FloatArray = flows
+    else:
+        listed: Any = flows if isinstance(flows, np.ndarray) else list(flows)
+        values = array_of("flows", listed)
     if values.size == 0:
         return NO_INTS, NO_INTS, NO_FLOATS
     if values.ndim != 2 or values.shape[1] != 3:
         raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each flow")
     check_amounts("flows", values)
     ends = values[:, :2]
-    wrong = (ends != np.floor(ends)) | (ends >= ranks)
-    if wrong.any():
+    if ends.max() >= ranks or (ends != np.floor(ends)).any():
+        wrong = (ends != np.floor(ends)) | (ends >= ranks)
         row, column = (int(k) for k in np.argwhere(wrong)[0])
         problem = f"{ends[row, column]:g} is not one of the {plural_hosts(ranks)}, numbered from 0"
         raise FieldError("flows", problem, (row, column))
-    pairs = ends[:, 0].astype(np.int64) * ranks + ends[:, 1].astype(np.int64)
-    order = np.argsort(pairs, kind="stable")
-    pairs = pairs[order]
-    (twice,) = np.nonzero(pairs[1:] == pairs[:-1])
-    if len(twice):
-        row = int(order[twice[0] + 1])
-        problem = f"from {ends[row, 0]:g} to {ends[row, 1]:g} again; give each pair once"
-        raise FieldError("flows", problem, (row,))
-    amounts = values[order, 2]
-    used = amounts > 0
-    sender, receiver = np.divmod(pairs[used], ranks)
-    return own(sender), own(receiver), own(amounts[used])
+    sender, receiver = ends.astype(np.int64).T.copy()
+    amounts = values[:, 2].copy()
+    pairs = sender * ranks + receiver
+    if not (pairs[1:] > pairs[:-1]).all():
+        order = np.argsort(pairs, kind="stable")
+        pairs = pairs[order]
+        (twice,) = np.nonzero(pairs[1:] == pairs[:-1])
+        if len(twice):
+            row = int(order[twice[0] + 1])
+            problem = f"from {ends[row, 0]:g} to {ends[row, 1]:g} again; give each pair once"
+            raise FieldError("flows", problem, (row,))
+        sender, receiver, amounts = sender[order], receiver[order], amounts[order]
+    if amounts.min() == 0:
+        used = amounts > 0
+        sender, receiver, amounts = sender[used], receiver[used], amounts[used]
+    return own(sender), own(receiver), own(amounts)

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text, shown_path
+from ptaskmodel.workload.amounts import FloatArray
 
 # A half of a character outside the first 65,536, which means nothing without the other.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+# Characters; below, the scanner of numbers would take longer to load than it saves.
+LARGE = 200_000
+
+
+class _NotRead(Exception):
+    """Something is wrong with a document."""
 
 
 class _Repeated(dict):
@@ -26,16 +36,58 @@ class _Repeated(dict):
             self[key] = value
 
 
-def read_json(path: Path, *, writable: bool = False) -> Any:
+def read_json(path: Path, *, writable: bool = False, arrays: Collection[str] = ()) -> Any:
     """The document in a UTF-8 file: dict, list, str, int, float, bool, None.
 
     Stricter than the json module: no key twice in an object, no NaN or Infinity; with ``writable``,
     no half of a character, which cannot be written again.
 
+    arrays: names of fields. In a large file, some lists of numbers there, or of rows of equally
+    many numbers, are float64 arrays of the same values.
+
     Raises WorkloadError with ``file:line:column`` or the JSON pointer of the mistake.
     """
     where = shown_path(path)
     text = read_text(path, error=WorkloadError)
+    if arrays and len(text) >= LARGE:
+        try:
+            return _read_with_arrays(text, arrays)
+        except _NotRead:
+            pass  # the mistake is told with its place in the whole text
+    return _read(text, where, writable)
+
+
+def _read_with_arrays(text: str, names: Collection[str]) -> Any:
+    from ptaskmodel.workload.formats.json_numbers import PLACEHOLDER, cut_numbers
+
+    short, arrays = cut_numbers(text, names)
+    following = iter(arrays)
+
+    def put_back(constant: str) -> FloatArray:
+        if constant != PLACEHOLDER:
+            raise _NotRead
+        array = next(following, None)
+        if array is None:
+            raise _NotRead
+        return array
+
+    try:
+        document = json.loads(short, object_pairs_hook=_unrepeated, parse_constant=put_back)
+    except (ValueError, RecursionError):
+        raise _NotRead from None
+    if next(following, None) is not None:
+        raise _NotRead
+    return document
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    if len(plain) < len(pairs):
+        raise _NotRead
+    return plain
+
+
+def _read(text: str, where: str, writable: bool) -> Any:
     repeated: list[_Repeated] = []
 
     def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -67,8 +67,10 @@ class Fields:
             self.fail(pointer, f"is {shown(value)}; give a whole number")
         return value
 
-    def numbers(self, value: list, pointer: str) -> FloatArray:
+    def numbers(self, value: list | FloatArray, pointer: str) -> FloatArray:
         """A list of numbers, or of lists of numbers of the same length, as an array."""
+        if isinstance(value, np.ndarray):
+            return value
         nested = bool(value) and all(type(row) is list for row in value)
         if nested:
             self._check_lengths(value, pointer)

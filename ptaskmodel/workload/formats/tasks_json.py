@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ptaskmodel.errors import shown
+from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import shown_path
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
@@ -53,25 +53,28 @@ def load_tasks(path: str | Path) -> list[Task]:
 def read_tasks_file(path: str | Path) -> TasksFile:
     """The same as `load_tasks`, with the paths of the files read (.npz files included)."""
     path = Path(path)
-    reader = _TasksReader(path)
     with collector_at_rest():
-        tasks = reader.read(read_json(path))
-    return TasksFile(tasks, [path, *reader.arrays.paths])
+        try:
+            return _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS))
+        except WorkloadError:
+            # Messages show what is written: without arrays in place of lists.
+            return _TasksReader(path).read(read_json(path))
 
 
 class _TasksReader:
     """Reads one document."""
 
     def __init__(self, path: Path) -> None:
-        self.arrays = ArrayFiles(path.parent)
+        self._path = path
+        self._arrays = ArrayFiles(path.parent)
         self._fields = Fields(shown_path(path))
-        self._profile_reader = ProfileReader(self._fields, self.arrays)
+        self._profile_reader = ProfileReader(self._fields, self._arrays)
         self._profiles: dict[str, Profile] = {}
         self._hosts: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._host_count = 0
         self._names: dict[str, str] = {}  # one string for all mentions of a host
 
-    def read(self, document: Any) -> list[Task]:
+    def read(self, document: Any) -> TasksFile:
         fail = self._fields.fail
         if type(document) is dict and "jobs" in document and "tasks" not in document:
             fail("", "this is a Batsim workload; run it by `ptaskmodel batch`")
@@ -88,7 +91,7 @@ class _TasksReader:
         self._profiles = self._profile_reader.read(document.get("profiles", {}))
         tasks = [self._task(entry, f"/tasks/{k}") for k, entry in enumerate(listed)]
         self._check_ids(tasks)
-        return tasks
+        return TasksFile(tasks, [self._path, *self._arrays.paths])
 
     def _task(self, entry: Any, pointer: str) -> Task:
         fields = self._fields
@@ -170,11 +173,15 @@ class _TasksReader:
         if type(value) is not list:
             hint = f"; write [{shown(value)}]" if type(value) is str else "; give a list of names"
             fields.fail(pointer, f"is {shown(value)}{hint}")
-        for k, name in enumerate(value):
+        for k, name in enumerate(value if set(map(type, value)) - {str} else ()):
             if type(name) is not str:
                 fields.fail(f"{pointer}/{k}", f"is {shown(name)}; give the name of a host")
         key = tuple(value)
         if key not in self._hosts:
+            known = [self._names[name] for name in key if name in self._names]
+            if len(known) == len(key) and self._host_count + len(known) <= MAX_TOTAL_HOSTS:
+                self._host_count += len(known)
+                return self._hosts.setdefault(key, tuple(known))
             names: list[str] = []
             for k, expression in enumerate(key):
                 try:

@@ -179,7 +179,7 @@ class ProfileReader:
             return None
         value, pointer = entry[key], f"{pointer}/{key}"
         fields = self._fields
-        if type(value) is list:
+        if isinstance(value, list | np.ndarray):
             return fields.numbers(value, pointer)
         if type(value) is dict:
             return self._from_file(value, pointer, most)

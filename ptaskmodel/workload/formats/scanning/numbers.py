@@ -1,0 +1,215 @@
+"""Kernels that find arrays of numbers in JSON and read them as Python does, or not at all."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.jit import entry, jit
+
+_MOST_DIGITS = 18
+_EXACT = 2**53
+_SPLIT = 2.0**27 + 1.0
+# What a sum of two doubles leaves out is far below this part of their last digit.
+_DOUBT = 1e-8
+
+
+@entry
+def cut(text, fields, ends, numbers, cuts, powers, smallest):
+    """Read the arrays of the fields; returns the number of those that were understood.
+
+    fields: the quoted names one after the other, cut at ``ends``. Of each array, ``cuts`` gets
+    where it begins and ends, the number of ``numbers`` up to its last, and the length of its rows
+    (0: it has none).
+    """
+    found = 0
+    used = 0
+    i = 0
+    while i < text.size:
+        begin = _bracket(text, i, fields, ends) if text[i] == 34 else -1
+        i += 1
+        if begin < 0:
+            continue
+        i = begin + 1
+        end, until, row = _array(text, begin, numbers, used, powers)
+        if end >= 0 and until - used >= smallest:
+            cuts[found, 0], cuts[found, 1], cuts[found, 2], cuts[found, 3] = begin, end, until, row
+            found += 1
+            used = until
+            i = end
+    return found
+
+
+@jit
+def _bracket(text, i, fields, ends):
+    """The place of the bracket that opens the array of a field whose name begins at i, or -1.
+
+    In JSON this cannot be inside a string, where quotes have backslashes before them.
+    """
+    first = 0
+    for last in ends:
+        j = 0
+        while first + j < last and i + j < text.size and text[i + j] == fields[first + j]:
+            j += 1
+        if first + j == last:
+            j = _after_blanks(text, i + j)
+            if j < text.size and text[j] == 58:
+                j = _after_blanks(text, j + 1)
+                if j < text.size and text[j] == 91:
+                    return j
+            return -1
+        first = last
+    return -1
+
+
+@jit
+def _after_blanks(text, i):
+    while i < text.size and (text[i] == 32 or text[i] == 10 or text[i] == 13 or text[i] == 9):
+        i += 1
+    return i
+
+
+@jit
+def _array(text, i, numbers, used, powers):
+    """Read the array at a bracket: the place after it (-1: not understood), see ``cut``."""
+    nothing = (-1, used, 0)
+    first = used
+    begin_of_row = used
+    row = -1
+    depth = 1
+    wants_value = True
+    just_opened = True
+    i += 1
+    while depth > 0:
+        if i >= text.size:
+            return nothing
+        byte = int(text[i])
+        if byte == 32 or byte == 10 or byte == 13 or byte == 9:
+            i += 1
+        elif byte == 44:  # a comma
+            if wants_value:
+                return nothing
+            wants_value = True
+            i += 1
+        elif byte == 91:  # a row
+            if depth == 2 or not wants_value or (row < 0 and used > first):
+                return nothing
+            depth, just_opened = 2, True
+            begin_of_row = used
+            i += 1
+        elif byte == 93:
+            if wants_value and not just_opened:
+                return nothing
+            if depth == 2:
+                if used == begin_of_row or (row >= 0 and used - begin_of_row != row):
+                    return nothing
+                row = used - begin_of_row
+            depth -= 1
+            wants_value = just_opened = False
+            i += 1
+        else:
+            if not wants_value or (depth == 1 and row >= 0):
+                return nothing
+            i, numbers[used] = _number(text, i, powers)
+            if i < 0:
+                return nothing
+            used += 1
+            wants_value = just_opened = False
+    return i, used, max(row, 0)
+
+
+@jit
+def _number(text, i, powers):
+    """The place after the number at ``i`` (-1: not understood), and its value."""
+    negative = text[i] == 45
+    if negative:
+        i += 1
+    begin = i
+    i, mantissa = _digits(text, i, 0)
+    digits = i - begin
+    if digits == 0 or (digits > 1 and text[begin] == 48):
+        return -1, 0.0
+    exponent = 0
+    whole = True
+    if i < text.size and text[i] == 46:
+        point = i + 1
+        i, mantissa = _digits(text, point, mantissa)
+        exponent = point - i
+        digits -= exponent
+        whole = False
+        if exponent == 0:
+            return -1, 0.0
+    if i < text.size and (text[i] == 101 or text[i] == 69):
+        i += 1
+        smaller = i < text.size and text[i] == 45
+        if smaller or (i < text.size and text[i] == 43):
+            i += 1
+        begin = i
+        i, power = _digits(text, i, 0)
+        if i == begin or i > begin + 3:
+            return -1, 0.0
+        exponent += -power if smaller else power
+        whole = False
+    if digits > _MOST_DIGITS:
+        return -1, 0.0
+    value = _double(mantissa, exponent, powers)
+    if np.isnan(value):
+        return -1, 0.0
+    # A whole number has one zero only.
+    return i, -value if negative and not (whole and mantissa == 0) else value
+
+
+@jit
+def _digits(text, i, number):
+    """The place after digits, and the number that they go on."""
+    while i < text.size and 48 <= text[i] <= 57:
+        number = 10 * number + (int(text[i]) - 48)
+        i += 1
+    return i, number
+
+
+@jit
+def _double(mantissa, exponent, powers):
+    """The double nearest to mantissa * 10**exponent, mantissa < 10**18; nan if that is in doubt.
+
+    W. D. Clinger, "How to read floating point numbers accurately", 1990: exact where both parts
+    are; else in twice the precision (products by Dekker's method), unless two doubles are about
+    equally near.
+    """
+    if mantissa == 0:
+        return 0.0
+    size = abs(exponent)
+    if size >= powers.size:
+        return np.nan
+    power = powers[size]
+    high = float(mantissa)
+    if mantissa <= _EXACT:
+        return high * power if exponent >= 0 else high / power
+    low = float(mantissa - int(high))
+    if exponent >= 0:
+        near, rest = _product(high, power)
+        rest += low * power
+    else:
+        near = high / power
+        back, error = _product(near, power)
+        rest = (((high - back) - error) + low) / power
+    value = near + rest
+    dropped = abs(rest - (value - near))
+    last = np.nextafter(value, np.inf) - value
+    for half in (0.5, 0.25):  # below a power of two doubles are closer
+        if abs(dropped - half * last) < _DOUBT * last:
+            return np.nan
+    return value
+
+
+@jit
+def _product(a, b):
+    """a * b rounded, and what rounding lost."""
+    product = a * b
+    t = _SPLIT * a
+    a_high = t - (t - a)
+    a_low = a - a_high
+    t = _SPLIT * b
+    b_high = t - (t - b)
+    b_low = b - b_high
+    lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return product, lost
