@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ptaskmodel.core.sharing_graph import STRICTLY_LESS
 from ptaskmodel.core.state import FREE, RUNNING, TRACE, WAIT, WAITING, WAKE, State
 
 
@@ -17,6 +18,7 @@ def check_state(state: State) -> list[str]:
         *_places(state),
         *_enabled(state),
         *_resources(state),
+        *_kept(state),
         *_patterns(state),
     ]
 
@@ -96,6 +98,24 @@ def _resources(s: State) -> Iterator[str]:
         asked = float((s.nodes["usage"][nodes] * s.activities["top"][slots])[enabled].sum())
         if np.isfinite(asked) and abs(asked - r["demand"]) > 1e-6 * max(asked, r["capacity"], 1.0):
             yield f"the demand on resource {resource} is wrong"
+
+
+def _kept(s: State) -> Iterator[str]:
+    """What may limit its users is kept by all of them or by none: solvers count on it."""
+    settled = (s.activities["state"] == RUNNING) & (s.activities["todo"] == 0)
+    slots = np.flatnonzero(settled)
+    runs = [s.activities[name][slots].tolist() for name in ("nodes", "n_kept")]
+    kept = [s.kept["resource"][first : first + n] for first, n in zip(*runs, strict=True)]
+    resources, counts = np.unique(np.concatenate([[], *kept]).astype(np.int64), return_counts=True)
+    waiting = set()
+    for slot in np.flatnonzero((s.activities["state"] == RUNNING) & ~settled).tolist():
+        first, n = s.activities[slot]["nodes"], s.activities[slot]["n_nodes"]
+        waiting |= set(s.nodes["resource"][first : first + n].tolist())
+    for resource, count in zip(resources.tolist(), counts.tolist(), strict=True):
+        r = s.resources[resource]
+        slack = s.clock[0]["drops_slack"] == 1 and r["demand"] <= r["capacity"] * STRICTLY_LESS
+        if resource not in waiting and count != r["enabled"] and (r["fatpipe"] or not slack):
+            yield f"resource {resource} is kept by some of its users only"
 
 
 def _patterns(s: State) -> Iterator[str]:

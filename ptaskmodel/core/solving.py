@@ -59,7 +59,7 @@ def solve(s, n, m, solver):
     z = v.start[n]
     system = System(
         v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m], s.flags[:m],
-        v.bound[:n], v.weight[:n], v.penalty[:n],
+        v.bound[:n], v.weight[:n], v.penalty[:n], v.first_user[: m + 1], v.user, v.user_usage,
     )  # fmt: skip
     answer = Answer(v.rate[:n], v.limit[:n], v.level[:m])
     return solve_by_rule(solver, system, m > 0, answer, v.reals, v.integers)

@@ -145,6 +145,9 @@ class SubSystem(NamedTuple):
     resource: np.ndarray
     usage: np.ndarray
     share: np.ndarray
+    first_user: np.ndarray
+    user: np.ndarray
+    user_usage: np.ndarray
     capacity: np.ndarray
     bound: np.ndarray
     weight: np.ndarray
@@ -158,7 +161,7 @@ class SubSystem(NamedTuple):
 
 def sub_system_sizes(n: int, m: int, z: int) -> tuple[int, int]:
     """What `sub_system` takes of ``reals`` and ``integers``; the rest is the solvers' scratch."""
-    return 2 * z + 2 * m + 4 * n, z + 2 * n + 1
+    return 3 * z + 2 * m + 4 * n, 2 * z + 2 * n + m + 2
 
 
 @views
@@ -169,6 +172,7 @@ def sub_system(s):
     z = s.nodes.size
     usage, reals = carve(s.reals, z)
     share, reals = carve(reals, z)
+    user_usage, reals = carve(reals, z)
     capacity, reals = carve(reals, m)
     level, reals = carve(reals, m)
     bound, reals = carve(reals, n)
@@ -178,9 +182,11 @@ def sub_system(s):
     start, integers = carve(s.integers, n + 1)
     limit, integers = carve(integers, n)
     resource, integers = carve(integers, z)
+    first_user, integers = carve(integers, m + 1)
+    user, integers = carve(integers, z)
     return SubSystem(
-        start, resource, usage, share, capacity, bound, weight, penalty, level, rate, limit, reals,
-        integers,
+        start, resource, usage, share, first_user, user, user_usage, capacity, bound, weight,
+        penalty, level, rate, limit, reals, integers,
     )  # fmt: skip
 
 
@@ -191,8 +197,10 @@ def lay_sub_system(s, n):
     clock.mark += 1
     mark = clock.mark
     v = sub_system(s)
+    lists_users = clock.lists_users == 1
     m = 0
     z = 0
+    users = 0
     for i in range(n):
         t = s.activities[s.activities[i].slot_sub]
         v.start[i] = z
@@ -209,10 +217,18 @@ def lay_sub_system(s, n):
                 v.capacity[m] = r.capacity
                 s.flags[m] = r.fatpipe
                 v.level[m] = r.level
+                users += r.enabled
+                v.first_user[m] = users
                 m += 1
             v.resource[z] = r.local
             v.usage[z] = element.usage
             v.share[z] = element.share
             z += 1
+            if lists_users:  # from the last place of its resource on, oldest first
+                k_user = v.first_user[r.local] - 1
+                v.first_user[r.local] = k_user
+                v.user[k_user] = i
+                v.user_usage[k_user] = element.usage
     v.start[n] = z
+    v.first_user[m] = users
     return m

@@ -25,6 +25,7 @@ class Rule:
     for_tasks: whether one may ask for it by name; else a network model chooses it.
     skips_slack: a resource that its users cannot fill, each at its largest rate, limits nobody.
     counts_repeats: a task that names a resource twice counts as two users of it.
+    lists_users: its kernel wants the users of each resource listed (see `System`).
     """
 
     summary: str
@@ -35,6 +36,7 @@ class Rule:
     for_tasks: bool = True
     skips_slack: bool = False
     counts_repeats: bool = False
+    lists_users: bool = False
 
 
 RULES = {
@@ -50,6 +52,7 @@ RULES = {
         "fairbottleneck_core.solve_fairbottleneck",
         condition="equal-share",
         counts_repeats=True,
+        lists_users=True,
     ),
     "fairbottleneck-corrected": Rule(
         "the same without its double charging",
@@ -57,6 +60,7 @@ RULES = {
         variant=True,
         condition="corrected",
         counts_repeats=True,
+        lists_users=True,
     ),
     "maxmin": Rule(
         "weighted max-min", "maxmin_core.solve_maxmin", condition="maxmin", skips_slack=True
