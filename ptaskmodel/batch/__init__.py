@@ -20,6 +20,7 @@ NAMES = {
         "Attempt",
     ),
     "ptaskmodel.batch.campaign": ("run_campaign",),
+    "ptaskmodel.batch.classes": ("ClassRow", "by_class"),
     "ptaskmodel.batch.decisions": (
         "Kill",
         "Reject",
@@ -54,6 +55,7 @@ NAMES = {
         "by_utilisation",
     ),
     "ptaskmodel.batch.policies.user": ("user_policy",),
+    "ptaskmodel.batch.queue_measures": ("OverTime", "QueueMeasures"),
     "ptaskmodel.batch.run": ("BatchResult", "new_simulation", "run_batch"),
     "ptaskmodel.batch.schedule": ("HostChange", "Schedule"),
     "ptaskmodel.batch.simulator": ("BatchSimulation",),

@@ -12,6 +12,8 @@ from ptaskmodel.batch.attempt import WAITING as WAITING
 from ptaskmodel.batch.attempt import WALLTIME as WALLTIME
 from ptaskmodel.batch.attempt import Attempt as Attempt
 from ptaskmodel.batch.campaign import run_campaign as run_campaign
+from ptaskmodel.batch.classes import ClassRow as ClassRow
+from ptaskmodel.batch.classes import by_class as by_class
 from ptaskmodel.batch.decisions import Kill as Kill
 from ptaskmodel.batch.decisions import Reject as Reject
 from ptaskmodel.batch.decisions import Requeue as Requeue
@@ -54,6 +56,8 @@ from ptaskmodel.batch.policies.tuning import Tuning as Tuning
 from ptaskmodel.batch.policies.tuning import by_queue_depth as by_queue_depth
 from ptaskmodel.batch.policies.tuning import by_utilisation as by_utilisation
 from ptaskmodel.batch.policies.user import user_policy as user_policy
+from ptaskmodel.batch.queue_measures import OverTime as OverTime
+from ptaskmodel.batch.queue_measures import QueueMeasures as QueueMeasures
 from ptaskmodel.batch.run import BatchResult as BatchResult
 from ptaskmodel.batch.run import new_simulation as new_simulation
 from ptaskmodel.batch.run import run_batch as run_batch

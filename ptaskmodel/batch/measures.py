@@ -113,7 +113,8 @@ def metrics(
     hosts times execution time. ``utilisation`` is the share of host seconds in use from the first
     submission to the last end, lost runs included; ``mean_used_hosts`` counts from the first
     start. ``alone_s``: time of each job that ran with the platform to itself; gives the contention
-    slowdown. Raises SimulationError if tau is not positive.
+    slowdown, and ``useful_utilisation``: what the machine would have needed without contention for
+    the jobs that were not killed. Raises SimulationError if tau is not positive.
     """
     if not 0 < tau_s < math.inf:
         raise SimulationError(f"tau is {tau_s:g} s: it must be positive")
@@ -135,7 +136,19 @@ def metrics(
         found[f"weighted_{name}"] = distribution(named[name], area)["mean"]
     if alone_s is not None:
         found["contention_slowdown"] = distribution(contention_slowdown(schedule, alone_s))
+        found["useful_utilisation"] = _useful(schedule, times, alone_s, found["span_s"])
     return found
+
+
+def _useful(
+    schedule: Schedule, times: JobTimes, alone_s: Sequence[float], span_s: float | None
+) -> float | None:
+    """Host seconds that the jobs that were not killed need alone, over all host seconds."""
+    if not span_s:
+        return None
+    done = np.array([a.state not in (WALLTIME, KILLED) for a in schedule.ended()], dtype=bool)
+    needed = times.hosts * np.asarray(alone_s, dtype=np.float64)
+    return float(np.nansum(needed[done])) / (schedule.num_hosts * span_s)
 
 
 def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:

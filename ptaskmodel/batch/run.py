@@ -14,6 +14,7 @@ from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.policies import policy_by_name
+from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.simulator import BatchSimulation, Progress
 from ptaskmodel.platform.platform import Platform
@@ -27,7 +28,8 @@ class BatchResult:
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation.
     simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
-    are delays. neighbours: who slowed whom by how many seconds, if that was asked for.
+    are delays. neighbours: who slowed whom by how many seconds, if that was asked for. tuning: that
+    of the policy, if it has one.
     """
 
     schedule: Schedule
@@ -38,6 +40,7 @@ class BatchResult:
     simulation_s: float
     simulation: Any = None
     neighbours: tuple[tuple[str, str, float], ...] | None = None
+    tuning: Tuning | None = None
 
 
 def new_simulation(
@@ -113,7 +116,18 @@ def run_batch(
     notes = plan.notes
     if options.until_s is not None:
         notes = (*notes, _how_far(schedule, len(plan.workload.jobs)))
-    return BatchResult(schedule, plan.workload, machine, alone, notes, took, shared, neighbours)
+    tuning = getattr(simulation.policy, "tuning", None)
+    return BatchResult(
+        schedule,
+        plan.workload,
+        machine,
+        alone,
+        notes,
+        took,
+        shared,
+        neighbours,
+        tuning=tuning if isinstance(tuning, Tuning) else None,
+    )
 
 
 def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Schedule:

@@ -105,6 +105,11 @@ class BatchSimulation:
     # --- advancing --------------------------------------------------------------------------
 
     @property
+    def policy(self) -> Policy:
+        """Who decides."""
+        return self._policy
+
+    @property
     def now(self) -> float:
         """The date, s."""
         return self._state.now

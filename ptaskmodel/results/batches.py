@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
+from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
 from ptaskmodel.batch.plan import BatchOptions, only_delays
+from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import BatchResult, run_batch
+from ptaskmodel.batch.study_output import write_classes, write_over_time, write_tuning
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.results.observing import Observation
@@ -99,7 +102,8 @@ def batch_into(
     kernels_s = load_kernels() if needs_kernels(workload, options) else None
     if directory is None:
         result = run_batch(platform, workload, options, progress)
-        return BatchRun(_summary(result, options, writing, kernels_s, inputs), result)
+        queue = QueueMeasures(result.schedule)
+        return BatchRun(_summary(result, queue, options, writing, kernels_s, inputs), result)
     with whole_directory(directory) as place:
         observed: list[str] = []
 
@@ -110,8 +114,9 @@ def batch_into(
             return made
 
         result = run_batch(platform, workload, options, progress, observation)
-        summary = _summary(result, options, writing, kernels_s, inputs)
-        files = (*_write(place, result, writing), *observed, SUMMARY)
+        queue = QueueMeasures(result.schedule)
+        summary = _summary(result, queue, options, writing, kernels_s, inputs)
+        files = (*_write(place, result, queue, writing), *observed, SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
         _draw(place, files)
     return BatchRun(summary, result, Path(directory), files)
@@ -135,6 +140,7 @@ def without_larger(
 
 def _summary(
     result: BatchResult,
+    queue: QueueMeasures,
     options: BatchOptions,
     writing: BatchWriting,
     kernels_s: float | None,
@@ -152,11 +158,14 @@ def _summary(
         "kernels_wall_time_s": kernels_s,
         **({} if result.simulation is None else choices(result.simulation)),
         **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
+        **queue.summary(),
         **provenance(inputs),
     }
 
 
-def _write(place: Path, result: BatchResult, writing: BatchWriting) -> list[str]:
+def _write(
+    place: Path, result: BatchResult, queue: QueueMeasures, writing: BatchWriting
+) -> list[str]:
     """Write the schedule in an existing directory; returns the names of the files."""
     files = write_schedule(
         place,
@@ -167,6 +176,10 @@ def _write(place: Path, result: BatchResult, writing: BatchWriting) -> list[str]
         simulation_s=result.simulation_s,
         alone_s=result.alone_s,
     )
+    files.append(write_over_time(place, queue.over_time()))
+    files.append(write_classes(place, by_class(result.schedule, tau_s=writing.tau)))
+    if result.tuning is not None:
+        files.append(write_tuning(place, result.tuning))
     if result.neighbours is not None:
         files.append(write_neighbours(place, result.neighbours))
     ran = any(attempt.start_s is not None for attempt in result.schedule.attempts)

@@ -17,6 +17,7 @@ NAMES = frozenset(
         SUMMARY,
         "attribution.csv",
         "bottlenecks.csv",
+        "classes.csv",
         "gantt.png",
         "jobs.csv",
         "load.csv",
@@ -24,6 +25,7 @@ NAMES = frozenset(
         "machine_states.csv",
         "machines.csv",
         "neighbours.csv",
+        "over_time.csv",
         "runs.csv",
         "schedule.json",
         "tasks.csv",
@@ -31,6 +33,7 @@ NAMES = frozenset(
         "trace.paje",
         "trace.parquet",
         "trace.perfetto.json",
+        "tuning.csv",
         "utilisation.csv",
     }
 )

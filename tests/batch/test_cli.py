@@ -50,10 +50,12 @@ def test_policies_by_name(capsys, workload, tmp_path, policy, waits):
         assert [float(row["waiting_time"]) for row in csv.DictReader(file)] == waits
     assert json.loads((out / "summary.json").read_text())["policy"] == policy
     assert {p.name for p in out.iterdir()} == {
+        "classes.csv",
         "jobs.csv",
         "schedule.json",
         "machine_states.csv",
         "load.csv",
+        "over_time.csv",
         "machines.csv",
         "summary.json",
     }

@@ -11,6 +11,7 @@ from math import inf
 
 import naive_batch as naive
 import pytest
+from metric_aware_vectors import V2, V3, V4, V5, V6, jobs_of
 
 from ptaskmodel.batch import (
     BatchSimulation,
@@ -31,16 +32,7 @@ from ptaskmodel.batch.allocations.partitions import buddy
 from ptaskmodel.batch.forecasts import forecast
 from ptaskmodel.batch.policies.metric_aware import MetricAware, by_priority
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
-
-
-def jobs_of(*rows):
-    """Jobs a, b, ... of (submit, hosts, walltime[, run time])."""
-    return [
-        Job("abcdefgh"[k], float(row[0]), row[1], "d", DelayWork(float(row[-1])), float(row[2]))
-        for k, row in enumerate(rows)
-    ]
 
 
 def starts(jobs, hosts, policy=None, allocation=None, **options):
@@ -79,20 +71,6 @@ def test_priorities_where_a_score_is_undefined():
     queue = [open_ended, *jobs_of((5, 1, 60), (9, 1, 50))]
     assert [job.walltime_s for job in by_priority(queue, 0, Seen(10.0))] == [50, None, 60]
     assert by_priority([open_ended], 0, Seen(10.0)) == [open_ended]
-
-
-V2 = jobs_of((0, 4, 20), (1, 8, 10), (1, 6, 20), (1, 4, 30))
-V3 = jobs_of(
-    (0, 6, 100, 80), (10, 8, 60, 40), (20, 4, 100, 100),
-    (30, 4, 20, 20), (40, 2, 200, 150), (50, 6, 30, 30),
-)  # fmt: skip
-V4 = jobs_of(
-    (0, 1, 100), (0, 1, 10), (0, 2, 10), (0, 2, 50), (0, 1, 20), (0, 1, 70), (5, 4, 30), (6, 3, 40)
-)
-V5 = jobs_of((0, 4, 6000), (600, 4, 7200), (1200, 4, 1800), (5000, 4, 600), (6100, 4, 1200))
-V6 = jobs_of(
-    (0, 10, 72000), (108000, 4, 36000), (109000, 8, 3600), (109000, 6, 36000), (109000, 6, 18000)
-)
 
 
 @pytest.mark.parametrize(

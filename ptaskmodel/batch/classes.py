@@ -1,0 +1,124 @@
+"""Jobs in classes: by size, by length and by user, how long each class waits and is slowed down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.measures import job_times
+from ptaskmodel.batch.schedule import Schedule
+
+# Lengths are execution times; each class goes up to its limit, s.
+LENGTH_LIMITS_S = (60.0, 600.0, 3600.0, 6 * 3600.0, 24 * 3600.0)
+LENGTHS = ("up to 1 min", "1 to 10 min", "10 min to 1 h", "1 to 6 h", "6 to 24 h", "over 24 h")
+UNKNOWN = "unknown"
+
+
+class ClassRow(NamedTuple):
+    """What became of the jobs of a class: those that ran; times in s.
+
+    kind: "size" (hosts asked for), "length", "size and length" or "user". host_s: host seconds
+    executed. unfair: how many started later than was fair; None where that was not asked for.
+    """
+
+    kind: str
+    name: str
+    jobs: int
+    host_s: float
+    mean_waiting_s: float
+    max_waiting_s: float
+    mean_execution_s: float
+    mean_bounded_slowdown: float
+    unfair: int | None
+
+
+def size_name(k: int) -> str:
+    """The name of a class of sizes: 1, 2, 3-4, 5-8, and so on; that of 1 is 0."""
+    return str(k + 1) if k < 2 else f"{2 ** (k - 1) + 1}-{2**k}"
+
+
+def by_class(
+    schedule: Schedule, *, tau_s: float = 60.0, unfair: Iterable[str] | None = None
+) -> list[ClassRow]:
+    """A row for each class that has jobs: sizes, lengths, both together, and users by name.
+
+    tau_s: of the bounded slowdown. unfair: the ids of the jobs that started later than was fair.
+    """
+    times = job_times(schedule)
+    if not len(times.submit_s):
+        return []
+    jobs = [attempt.job for attempt in schedule.ended()]
+    asked = np.array([job.num_hosts for job in jobs], dtype=np.int64)
+    # The smallest k with 2**k >= hosts.
+    sizes = np.ceil(np.log2(np.maximum(asked, 1))).astype(np.int64)
+    lengths = np.searchsorted(LENGTH_LIMITS_S, times.execution_s, side="left")
+    users, names = _numbered([UNKNOWN if job.user is None else job.user for job in jobs])
+    late = None
+    if unfair is not None:
+        ids = set(unfair)
+        late = np.array([job.id in ids for job in jobs], dtype=np.float64)
+    columns = (
+        times.hosts * times.execution_s,
+        times.waiting_s,
+        times.execution_s,
+        times.bounded_slowdown(tau_s),
+        late,
+    )
+    size_names = [size_name(k) for k in range(int(sizes.max()) + 1)]
+    both = [f"{size}, {length}" for size in size_names for length in LENGTHS]
+    found: list[ClassRow] = []
+    for kind, classes, labels in (
+        ("size", sizes, size_names),
+        ("length", lengths, LENGTHS),
+        ("size and length", sizes * len(LENGTHS) + lengths, both),
+        ("user", users, names),
+    ):
+        found += _rows(kind, classes, labels, columns)
+    return found
+
+
+def _numbered(names: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Each name as its number among all names, numbers among them in their order first."""
+    known = sorted(set(names), key=lambda n: (0, len(n), n) if n.isdecimal() else (1, 0, n))
+    number = {name: k for k, name in enumerate(known)}
+    return np.array([number[name] for name in names], dtype=np.int64), known
+
+
+def _rows(
+    kind: str,
+    classes: NDArray[np.int64],
+    names: Sequence[str],
+    columns: tuple[NDArray[np.float64] | None, ...],
+) -> list[ClassRow]:
+    host_s, waited, lasted, slowed, late = columns
+    assert waited is not None
+    jobs = np.bincount(classes, minlength=len(names))
+    longest = np.zeros(len(names))
+    np.maximum.at(longest, classes, waited)
+    sums = [
+        None if column is None else np.bincount(classes, column, minlength=len(names))
+        for column in (host_s, waited, lasted, slowed, late)
+    ]
+
+    def total(which: int, k: int) -> float:
+        column = sums[which]
+        assert column is not None
+        return float(column[k])
+
+    return [
+        ClassRow(
+            kind,
+            names[k],
+            int(jobs[k]),
+            total(0, k),
+            total(1, k) / int(jobs[k]),
+            float(longest[k]),
+            total(2, k) / int(jobs[k]),
+            total(3, k) / int(jobs[k]),
+            None if late is None else round(total(4, k)),
+        )
+        for k in np.flatnonzero(jobs).tolist()
+    ]

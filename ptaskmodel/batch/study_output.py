@@ -1,0 +1,64 @@
+"""Writes what studies of schedulers look at: the queue over time, classes of jobs, the tuning."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel.batch.classes import ClassRow
+from ptaskmodel.batch.policies.tuning import Measures, Tuning
+from ptaskmodel.batch.queue_measures import OverTime
+
+OVER_TIME, CLASSES, TUNING = "over_time.csv", "classes.csv", "tuning.csv"
+OVER_TIME_COLUMNS = (
+    "time",
+    "queue_depth",
+    "waiting_jobs",
+    "used_hosts",
+    "utilisation_1h",
+    "utilisation_10h",
+    "utilisation_24h",
+    "lost_capacity",
+)
+CLASS_COLUMNS = (
+    "kind",
+    "class",
+    "jobs",
+    "host_seconds",
+    "mean_waiting",
+    "max_waiting",
+    "mean_execution",
+    "mean_bounded_slowdown",
+    "unfair_jobs",
+)
+CHECK_COLUMNS = ("time", "queue_depth", *Measures._fields[2:])
+
+
+def write_over_time(directory: Path, found: OverTime) -> str:
+    """Write over_time.csv: a line for each sample; its name."""
+    columns: list[Any] = [found.date_s, found.queue_depth_s, found.waiting_jobs, found.used_hosts]
+    columns += [*found.utilisation.values(), found.lost]
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return _write(directory / OVER_TIME, OVER_TIME_COLUMNS, rows)
+
+
+def write_classes(directory: Path, found: Sequence[ClassRow]) -> str:
+    """Write classes.csv: a line for each class of jobs; its name."""
+    return _write(directory / CLASSES, CLASS_COLUMNS, found)
+
+
+def write_tuning(directory: Path, tuning: Tuning) -> str:
+    """Write tuning.csv: a line for each check, its measures and the values after it; its name."""
+    names = [rule.parameter for rule in tuning.rules]
+    rows = ((*check.measures, *check.values) for check in tuning.log)
+    return _write(directory / TUNING, (*CHECK_COLUMNS, *names), rows)
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    return path.name
