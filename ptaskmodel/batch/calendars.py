@@ -124,6 +124,13 @@ class PlaceCalendar:
                 for free in self.free
             ]
 
+    def close(self, begin: float, end: float, hosts: Mask) -> None:
+        """Nobody gets these hosts from ``begin`` to ``end``."""
+        first, stop = _cut(self.times, self.free, begin), _cut(self.times, self.free, end)
+        for k in range(first, stop):
+            self.free[k] = self._space.closed(self.free[k], hosts)
+        _join(self.times, self.free, first, stop)
+
     def take(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:
         """The job is on its place from ``begin`` to ``end``."""
         self._change(self._space.taken, begin, end, job, place, cores)

@@ -24,7 +24,7 @@ from ptaskmodel.batch.events import LATER, WAKE, Agenda, Event
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.faults import PolicyFault
 from ptaskmodel.batch.hostset import HostSet, Mask, Placement, as_mask, members
-from ptaskmodel.batch.schedule import HostChange
+from ptaskmodel.batch.schedule import HostChange, LinkChange
 from ptaskmodel.batch.state import State
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job
@@ -45,6 +45,7 @@ class Carrier:
         self.over = 0
         self.decisions = 0
         self.host_changes: list[HostChange] = []
+        self.link_changes: list[LinkChange] = []
         self._state = state
         self._execution = execution
         self._agenda = agenda
@@ -104,7 +105,7 @@ class Carrier:
         if job not in state.waiting:
             self._check_waiting(job)
         cluster = state.cluster
-        at_once = hosts is None and within is None and state.first_fit and not cluster.counted
+        at_once = hosts is None and within is None and state.any_will_do
         if at_once:
             if job.num_hosts > cluster.idle_hosts.count:
                 raise self._fault(f"starts job '{job.id}', for which there is no room")
@@ -131,8 +132,7 @@ class Carrier:
     def _placement(self, decision: Start) -> Mask:
         """The hosts on which a job starts: those named, or those that the allocation chooses."""
         job, hosts, within, cores = decision
-        cluster = self._state.cluster
-        free = cluster.candidates(job)
+        free = self._state.candidates(job)
         if within is not None:
             free &= within
         if hosts is None:
@@ -184,13 +184,13 @@ class Carrier:
     def _kill(self, decision: Kill) -> None:
         attempt = self._under_way(decision.job, "kills")
         attempt.reason = decision.reason
-        self._execution.stop(attempt)
+        self._execution.stop(attempt, self._state.now)
         self.stop(attempt, decision.state)
 
     def _requeue(self, decision: Requeue) -> None:
         attempt = self._under_way(decision.job, "requeues")
         attempt.reason = decision.reason
-        self._execution.stop(attempt)
+        self._execution.stop(attempt, self._state.now)
         self.stop(attempt, KILLED, over=False)
         self._state.waiting.add(decision.job)
         self._requeued.append(decision.job)
@@ -206,7 +206,7 @@ class Carrier:
         attempt = self._state.suspended.get(decision.job)
         if attempt is None:
             raise self._fault(f"resumes job '{self._id(decision.job)}', which is not suspended")
-        if not self._state.cluster.cores_free(attempt):
+        if not self._state.can_resume(attempt):
             raise self._fault(f"resumes job '{decision.job.id}', whose hosts are not free")
         self._state.resume(attempt)
         self._execution.resume(attempt, self._state.now)

@@ -22,9 +22,10 @@ from ptaskmodel.workload.jobs import Job
 class Cluster:
     """The state of the hosts; only the simulation changes it.
 
-    A host is *available* while it is up (it has not failed) and on (nobody turned it off), *idle*
-    while moreover no running job has any of it. As long as all jobs ask for whole hosts, this is
-    all there is; from the first that asks for more, cores and the rest are counted.
+    A host is *available* while it is up (it has not failed), on (nobody turned it off) and not in
+    maintenance, *idle* while moreover no running job has any of it. As long as all jobs ask for
+    whole hosts, this is all there is; from the first that asks for more, cores and the rest are
+    counted.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Cluster:
         self.num_available = self.num_hosts
         self.down: Mask = 0
         self.off: Mask = 0
+        self.maintained: Mask = 0
         self.idle_hosts = FreeHosts(self.num_hosts)
         self.counted = False
         self.space: Space = HostSpace(self.num_hosts)
@@ -201,9 +203,21 @@ class Cluster:
         self._see_what_is_available()
         return changed
 
+    def set_maintained(self, hosts: Mask) -> Mask:
+        """These hosts and no others are in maintenance; those for which that is news."""
+        changed = hosts ^ self.maintained
+        self.maintained = hosts
+        self._see_what_is_available()
+        return changed
+
+    @property
+    def working(self) -> Mask:
+        """The hosts that are up and on, those in maintenance included."""
+        return self.everything & ~self.down & ~self.off
+
     def _see_what_is_available(self) -> None:
         before = self.available
-        self.available = self.everything & ~self.down & ~self.off
+        self.available = self.working & ~self.maintained
         self.num_available = self.available.bit_count()
         self.idle_hosts.mask = self.idle & self.available
         self._rest(self.available & ~before)

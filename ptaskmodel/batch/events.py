@@ -9,9 +9,15 @@ from typing import Any, NamedTuple
 ENDED = "ended"
 HOST_DOWN = "host down"
 HOST_UP = "host up"
+LINK_DOWN = "link down"
+LINK_UP = "link up"
+MAINTENANCE_BEGINS = "maintenance begins"
+MAINTENANCE_ENDS = "maintenance ends"
 SUBMITTED = "submitted"
 MESSAGE = "message"
 WAKE = "wake"
+# What happens to the machine.
+MACHINE = (HOST_DOWN, HOST_UP, LINK_DOWN, LINK_UP, MAINTENANCE_BEGINS, MAINTENANCE_ENDS)
 
 # Of events of one date: jobs end first; hosts change by their traces, then by hand, then comes the
 # rest; the policy is asked when all is told.
@@ -21,8 +27,8 @@ BY_HAND, LATER = 1, 2
 class Event(NamedTuple):
     """Something that the policy is told: when, what (the names above), and of whom.
 
-    subject: the `Attempt` that ended, the number of the host, the `Job` submitted (or requeued),
-    the message, or None.
+    subject: the `Attempt` that ended, the number of the host, the name of the link, the `Window` of
+    maintenance, the `Job` submitted (or requeued), the message, or None.
     """
 
     date_s: float

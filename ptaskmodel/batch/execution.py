@@ -11,6 +11,8 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 
 Ended = list[tuple[Attempt, str]]
+# Of an attempt that a host or link which went down, or maintenance, stopped; not a final state.
+INTERRUPTED = "INTERRUPTED"
 
 
 class Execution(Protocol):
@@ -19,7 +21,7 @@ class Execution(Protocol):
     def start(self, attempt: Attempt, now: float) -> None:
         """The attempt begins on its placement, now."""
 
-    def stop(self, attempt: Attempt) -> None:
+    def stop(self, attempt: Attempt, now: float) -> None:
         """The attempt, running or suspended, stops now."""
 
     def suspend(self, attempt: Attempt, now: float) -> None:
@@ -33,6 +35,13 @@ class Execution(Protocol):
 
     def restore_host(self, host: int, now: float) -> None:
         """A host works again (not by a trace of the platform)."""
+
+    def fail_other(self, name: str, now: float) -> list[Attempt]:
+        """A link, or a host that runs no jobs, fails; the attempts that this stopped."""
+        ...
+
+    def restore_other(self, name: str, now: float) -> None:
+        """A link, or a host that runs no jobs, works again."""
 
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         """A host has another performance state."""
@@ -77,7 +86,7 @@ class DelayExecution:
         self._due[attempt.number] = date
         heapq.heappush(self._ends, (date, attempt.number, attempt, state))
 
-    def stop(self, attempt: Attempt) -> None:
+    def stop(self, attempt: Attempt, now: float) -> None:
         self._due.pop(attempt.number, None)
         self._suspended.pop(attempt.number, None)
 
@@ -94,6 +103,13 @@ class DelayExecution:
         """Delays use no host."""
 
     restore_host = fail_host
+
+    def fail_other(self, name: str, now: float) -> list[Attempt]:
+        """Delays use no link."""
+        return []
+
+    def restore_other(self, name: str, now: float) -> None:
+        """Delays use no link."""
 
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         """Delays use no host."""

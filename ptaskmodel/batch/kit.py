@@ -122,12 +122,17 @@ def _overtaken(head: Job | None, view: View, policy: Policy) -> bool:
 
 
 def earliest_start(job: Job, view: View) -> float:
-    """The first date at which the job can start if only the running jobs are in its way."""
-    for date in sorted({view.now, *(attempt.expected_end_s for attempt in view.running)}):
-        free = view.free_mask
+    """The first date at which the job can start beside what runs, and maintenance."""
+    ends = {attempt.expected_end_s for attempt in view.running}
+    ends.update(window.end_s for window in view.maintenance)
+    for date in sorted({view.now, *ends}):
+        free, due = view.working_mask, date + view.estimate_s(job)
         for attempt in view.running:
-            if attempt.expected_end_s <= date:
-                free |= attempt.mask
+            if attempt.expected_end_s > date:
+                free &= ~attempt.mask
+        for window in view.maintenance:
+            if window.start_s <= date < window.end_s or date < window.start_s < due:
+                free &= ~window.hosts
         if free.bit_count() < job.num_hosts:
             continue
         if not view.allocation.constrained or view.allocation.choose(job.num_hosts, free):

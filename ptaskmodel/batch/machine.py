@@ -9,7 +9,7 @@ from ptaskmodel import units
 from ptaskmodel.batch.hostset import Mask, of_hosts
 from ptaskmodel.batch.spaces import HostCapacity
 from ptaskmodel.errors import PlatformError, SimulationError
-from ptaskmodel.platform.model import AvailabilityTrace, Host
+from ptaskmodel.platform.model import AvailabilityTrace, Host, Link
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.host_facts import HostFacts
 
@@ -44,13 +44,21 @@ class Machine:
             for link in platform.links
         )
 
-    def state_traces(self) -> dict[int, AvailabilityTrace]:
-        """When hosts are down by the platform: their traces, by host of a schedule."""
-        found: dict[int, AvailabilityTrace] = {}
+    def state_traces(self) -> dict[int | str, AvailabilityTrace]:
+        """When what is down by the platform: traces by number of the host, then by name of others.
+
+        Others are links, and hosts that run no jobs.
+        """
+        found: dict[int | str, AvailabilityTrace] = {}
         for k, name in enumerate(self.names):
             trace = self.platform.host(name).state_trace
             if trace is not None:
                 found[k] = trace
+        kept = frozenset(self.names)
+        others: list[Host | Link] = [host for host in self.platform.hosts if host.name not in kept]
+        for each in [*others, *self.platform.links]:
+            if each.state_trace is not None:
+                found[each.name] = each.state_trace
         return found
 
     def switches(self) -> list[Mask]:

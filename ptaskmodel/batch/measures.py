@@ -211,6 +211,33 @@ def running_intervals(attempt: Attempt, now: float) -> Iterator[tuple[float, flo
     yield begin, now if attempt.end_s is None else attempt.end_s
 
 
+def unavailable_hosts(schedule: Schedule) -> list[tuple[float, int]]:
+    """(date in s, hosts that are down or in maintenance from then on), at each change."""
+    gone = {"down": 0, "maintenance": 0}
+    found: list[tuple[float, int]] = []
+    for change in schedule.host_changes:
+        for begins, ends in (("down", "up"), ("maintenance", "maintenance over")):
+            if change.state == begins:
+                gone[begins] |= int(change.hosts)
+            elif change.state == ends:
+                gone[begins] &= ~int(change.hosts)
+        count = (gone["down"] | gone["maintenance"]).bit_count()
+        if found and found[-1][0] == change.date_s:
+            found.pop()
+        if count != (found[-1][1] if found else 0):
+            found.append((change.date_s, count))
+    return found
+
+
+def unavailable_host_seconds(schedule: Schedule, until_s: float) -> float:
+    """Host seconds down or in maintenance, from date 0 to ``until_s``."""
+    changes = [(date, count) for date, count in unavailable_hosts(schedule) if date < until_s]
+    ends = [*(date for date, _ in changes[1:]), until_s]
+    return math.fsum(
+        count * (end - date) for (date, count), end in zip(changes, ends, strict=False)
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
     """What is in use and what waits over time: values hold from ``date_s[k]`` on.

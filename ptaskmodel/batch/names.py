@@ -4,4 +4,5 @@ from __future__ import annotations
 
 PROFILES = ("as-given", "delay", "ptask")
 WALLTIMES = ("kill", "ignore", "extend")
-ON_HOST_FAILURE = ("fail", "requeue")
+ON_FAILURE = ("fail", "requeue")
+FAILURE_LAW = ("mtbf", "repair", "shape", "repair_law", "link_mtbf", "link_repair", "seed")

@@ -1,45 +1,82 @@
-"""When hosts go down and come up by the availability traces of the platform, date by date."""
+"""When hosts and links go down and come up, and maintenance begins and ends, date by date."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
+from typing import NamedTuple
 
+from ptaskmodel.batch.maintenance import Window
 from ptaskmodel.platform.model import AvailabilityTrace
+
+Subject = int | str | Window
+
+
+class Outage(NamedTuple):
+    """A host (its number), a link or a host without jobs (a name), or a window of maintenance.
+
+    up: whether it is there from ``date_s`` on. followed: the platform's traces say so too.
+    """
+
+    date_s: float
+    subject: Subject
+    up: bool
+    followed: bool
 
 
 class Outages:
-    """The events of the traces of hosts, computed as they come (a trace may go on for ever).
+    """The changes of many resources in order of date, computed as they come: they may be endless.
 
-    traces: by number of the host; a host is up while the value is positive, and before the first.
+    traces: of the platform; the execution follows those by itself. failures: (date, whether it is
+    up), which the execution must be told. Of one date: traces first, then failures, then windows,
+    each in the order given.
     """
 
-    def __init__(self, traces: Mapping[int, AvailabilityTrace]) -> None:
-        self._traces = dict(traces)
-        # (date, host, position in the trace, repetition), the dates as the core computes them
-        self._next = [
-            (trace.dates_s[0], host, 0, 0) for host, trace in self._traces.items() if trace.dates_s
+    def __init__(
+        self,
+        traces: Mapping[int | str, AvailabilityTrace],
+        failures: Iterable[tuple[Subject, Iterable[tuple[float, bool]]]] = (),
+        windows: Iterable[Window] = (),
+    ) -> None:
+        streams: list[Iterator[Outage]] = [
+            _of_trace(subject, trace) for subject, trace in traces.items()
         ]
-        heapq.heapify(self._next)
-        self.next_date = self._next[0][0] if self._next else inf  # of the first event, s
+        streams += [_of_failures(subject, changes) for subject, changes in failures]
+        streams += [_of_window(window) for window in windows]
+        self._streams = streams
+        self._next: list[tuple[float, int, Outage]] = []
+        for k, stream in enumerate(streams):
+            self._go_on(k, stream)
+        self.next_date = self._next[0][0] if self._next else inf  # of the first change, s
 
-    def take(self, now: float) -> list[tuple[float, int, bool]]:
-        """(date, host, whether it is up) of the events up to ``now``, which are gone then."""
+    def _go_on(self, number: int, stream: Iterator[Outage]) -> None:
+        change = next(stream, None)
+        if change is not None:
+            heapq.heappush(self._next, (change.date_s, number, change))
+
+    def take(self, now: float) -> list[Outage]:
+        """The changes up to ``now``, which are gone then."""
         found = []
         while self._next and self._next[0][0] <= now:
-            date, host, position, repetition = heapq.heappop(self._next)
-            trace = self._traces[host]
-            found.append((date, host, trace.values[position] > 0))
-            position += 1
-            if position == len(trace.dates_s):
-                if trace.period_s is None:
-                    continue
-                position, repetition = 0, repetition + 1
-            date = trace.dates_s[position]
-            if repetition:
-                assert trace.period_s is not None
-                date += repetition * trace.period_s
-            heapq.heappush(self._next, (date, host, position, repetition))
+            _, number, change = heapq.heappop(self._next)
+            found.append(change)
+            self._go_on(number, self._streams[number])
         self.next_date = self._next[0][0] if self._next else inf
         return found
+
+
+def _of_trace(subject: Subject, trace: AvailabilityTrace) -> Iterator[Outage]:
+    """A resource is up while the value of its trace is positive, and before the first."""
+    for date_s, value in trace.events():
+        yield Outage(date_s, subject, value > 0, True)
+
+
+def _of_failures(subject: Subject, changes: Iterable[tuple[float, bool]]) -> Iterator[Outage]:
+    for date_s, up in changes:
+        yield Outage(date_s, subject, up, False)
+
+
+def _of_window(window: Window) -> Iterator[Outage]:
+    yield Outage(window.start_s, window, False, False)
+    yield Outage(window.end_s, window, True, False)

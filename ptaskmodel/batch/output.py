@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.measures import Load, job_times, load, used_host_seconds
+from ptaskmodel.batch.measures import (
+    Load,
+    job_times,
+    load,
+    unavailable_host_seconds,
+    unavailable_hosts,
+    used_host_seconds,
+)
 from ptaskmodel.batch.schedule import Schedule, has_ended
 
 JOB_COLUMNS = (
@@ -46,7 +53,10 @@ RUN_COLUMNS = (
     "finish_time",
     "final_state",
     "allocated_resources",
+    "suspensions",
+    "reason",
 )
+FAILURE_COLUMNS = ("date", "resource", "event")
 STATE_COLUMNS = (
     "time",
     "nb_sleeping",
@@ -54,6 +64,7 @@ STATE_COLUMNS = (
     "nb_switching_off",
     "nb_idle",
     "nb_computing",
+    "nb_unavailable",
 )
 NEIGHBOUR_COLUMNS = ("job_id", "slowed_by", "seconds")
 LOAD_COLUMNS = (
@@ -78,20 +89,32 @@ def write_schedule(
 ) -> list[str]:
     """Write the files of a schedule in an existing directory; returns their names.
 
-    jobs.csv (one line a job; with alone_s, a last column ``time_alone``), runs.csv (only if some
-    job ran more than once), schedule.json, machine_states.csv, load.csv, machines.csv.
+    jobs.csv (one line a job; with alone_s, a column ``time_alone``, and if some job was suspended,
+    ``suspended_time``), runs.csv (only if some job ran more than once or was suspended),
+    failures.csv (only if something went down), schedule.json, machine_states.csv, load.csv,
+    machines.csv.
     """
     columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
-    _write_csv(directory / "jobs.csv", columns, _job_rows(schedule, workload_name, alone_s))
+    rows = _job_rows(schedule, workload_name, alone_s)
+    suspended = any(attempt.suspensions for attempt in schedule.attempts)
+    if suspended:
+        columns = (*columns, "suspended_time")
+        times = (attempt.suspended_s(schedule.now_s) for attempt in schedule.final)
+        rows = ((*row, time_s) for row, time_s in zip(rows, times, strict=True))
+    _write_csv(directory / "jobs.csv", columns, rows)
     written = ["jobs.csv"]
-    if any(attempt.ordinal for attempt in schedule.final):
+    if suspended or any(attempt.ordinal for attempt in schedule.final):
         _write_csv(directory / "runs.csv", RUN_COLUMNS, map(_run_row, schedule.attempts))
         written.append("runs.csv")
+    changes = _failure_rows(schedule, host_names)
+    if changes:
+        _write_csv(directory / "failures.csv", FAILURE_COLUMNS, changes)
+        written.append("failures.csv")
     summary = batsim_summary(schedule, version, simulation_s)
     (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
     over_time = load(schedule)
     total = schedule.num_hosts
-    _write_csv(directory / "machine_states.csv", STATE_COLUMNS, _state_rows(over_time, total))
+    _write_csv(directory / "machine_states.csv", STATE_COLUMNS, _state_rows(schedule, over_time))
     _write_csv(directory / "load.csv", LOAD_COLUMNS, _load_rows(over_time, total))
     _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
     return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
@@ -137,7 +160,8 @@ def _job_row(attempt: Attempt, name: str, first: Attempt | None) -> tuple[Any, .
     if end is None:
         place = (attempt.hosts_text, "")
         return (*asked, 0, attempt.state, start, "", "", waited, "", "", *place, "")
-    execution, turnaround = end - start, end - job.submit_time_s
+    turnaround = end - job.submit_time_s
+    execution = end - start - attempt.suspended_s(end)
     return (
         *asked,
         int(attempt.state == SUCCESS),
@@ -158,8 +182,6 @@ def _more_of(attempt: Attempt, first: Attempt | None) -> Iterable[str]:
     """What no other column says of a job."""
     if attempt.ordinal and first is not None:
         yield f"attempt={attempt.ordinal} first_starting_time={first.start_s}"
-    if attempt.suspensions:
-        yield f"suspended_time={attempt.suspended_s(attempt.end_s or 0.0)}"
     if attempt.cores is None and attempt.use > attempt.job.num_hosts:
         yield f"held_hosts={attempt.use}"
     if attempt.cores is not None:
@@ -176,12 +198,32 @@ def _run_row(attempt: Attempt) -> tuple[Any, ...]:
         "" if attempt.end_s is None else attempt.end_s,
         attempt.state,
         attempt.hosts_text,
+        " ".join(f"{since}:{'' if to is None else to}" for since, to in attempt.suspensions),
+        attempt.reason,
     )
 
 
-def _state_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
-    for date, used in zip(over_time.date_s.tolist(), over_time.used_hosts.tolist(), strict=True):
-        yield date, 0, 0, 0, total - used, used
+def _failure_rows(schedule: Schedule, names: Sequence[str]) -> list[tuple[float, str, str]]:
+    """What went down and came back, hosts before the rest at each date, as ``--failures`` reads."""
+    rows = [
+        (change.date_s, names[host], change.state)
+        for change in schedule.host_changes
+        if change.state in ("down", "up")
+        for host in change.hosts
+    ]
+    rows += [(change.date_s, change.name, change.state) for change in schedule.link_changes]
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _state_rows(schedule: Schedule, over_time: Load) -> Iterable[tuple[Any, ...]]:
+    """Hosts by what they do, at each date at which that changes."""
+    gone = dict(unavailable_hosts(schedule))
+    used = dict(zip(over_time.date_s.tolist(), over_time.used_hosts.tolist(), strict=True))
+    computing, unavailable = 0, 0
+    for date in sorted(used.keys() | gone.keys()):
+        computing, unavailable = used.get(date, computing), gone.get(date, unavailable)
+        idle = schedule.num_hosts - computing - unavailable
+        yield date, 0, 0, 0, idle, computing, unavailable
 
 
 def _load_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
@@ -204,6 +246,7 @@ def batsim_summary(schedule: Schedule, version: str, simulation_s: float) -> dic
     success = states.count(SUCCESS)
     makespan = float(times.end_s.max()) if len(times.end_s) else 0.0
     computing = used_host_seconds(schedule)
+    unavailable = unavailable_host_seconds(schedule, makespan)
     killed = sum(state in (WALLTIME, KILLED) for state in states)
     found: dict[str, Any] = {
         "batsim_version": f"ptaskmodel {version}",
@@ -219,11 +262,11 @@ def batsim_summary(schedule: Schedule, version: str, simulation_s: float) -> dic
         "simulation_time": simulation_s,
         "success_rate": success / len(states) if states else None,
         "time_computing": computing,
-        "time_idle": schedule.num_hosts * makespan - computing,
+        "time_idle": schedule.num_hosts * makespan - computing - unavailable,
         "time_sleeping": 0.0,
         "time_switching_off": 0.0,
         "time_switching_on": 0.0,
-        "time_unavailable": 0.0,
+        "time_unavailable": unavailable,
     }
     named = {
         "waiting_time": times.waiting_s,

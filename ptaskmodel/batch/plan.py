@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.batch.attempt import Attempt
@@ -57,7 +58,10 @@ class BatchOptions:
     contention: bool = True
     neighbours: bool = False
     walltimes: str = "kill"
-    on_host_failure: str = "fail"
+    on_failure: str = "fail"
+    failures: str | Path | None = None
+    failure_law: Mapping[str, Any] = field(default_factory=dict)
+    maintenance: str | Path | None = None
     licences: Mapping[str, int] = field(default_factory=dict)
     until_s: float | None = None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import inf
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.execution import DelayExecution, Ended
+from ptaskmodel.batch.execution import INTERRUPTED, DelayExecution, Ended
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.simulation.refs import TaskRef
@@ -73,10 +73,10 @@ class PtaskExecution:
             self._set_deadline(attempt.number, now + job.walltime_s)
         self._next_step(live)
 
-    def stop(self, attempt: Attempt) -> None:
+    def stop(self, attempt: Attempt, now: float) -> None:
         live = self._live.get(attempt.number)
         if live is None:
-            self._delays.stop(attempt)
+            self._delays.stop(attempt, now)
             return
         for index, ref in live.refs.items():
             del self._by_task[index]
@@ -119,6 +119,15 @@ class PtaskExecution:
         self._go_to(now)
         self.simulation.restore(self.machine.names[host])
 
+    def fail_other(self, name: str, now: float) -> list[Attempt]:
+        self._go_to(now)
+        self.simulation.fail(name)
+        return [attempt for attempt, _ in self._ended(self.simulation.run_until_change(now), now)]
+
+    def restore_other(self, name: str, now: float) -> None:
+        self._go_to(now)
+        self.simulation.restore(name)
+
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         self._go_to(now)
         self.simulation.set_pstate(self.machine.names[host], pstate)
@@ -154,7 +163,7 @@ class PtaskExecution:
         while self._next_deadline() <= now:
             _, number = heapq.heappop(self._deadlines)
             attempt = self._live[number].attempt
-            self.stop(attempt)
+            self.stop(attempt, now)
             ended.append((attempt, WALLTIME))
         ended.sort(key=lambda entry: entry[0].number)
         return now, ended
@@ -214,8 +223,8 @@ class PtaskExecution:
             del live.refs[ref.index]
             attempt = live.attempt
             if ref.state != "completed":
-                self.stop(attempt)
-                ended.append((attempt, FAILED))
+                self.stop(attempt, now)
+                ended.append((attempt, INTERRUPTED))
             elif not live.refs and live.steps:
                 self._next_step(live)
             elif not live.refs:

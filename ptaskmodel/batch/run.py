@@ -10,13 +10,16 @@ from typing import Any
 
 from ptaskmodel.batch.allocations import allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
+from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine, machine_of
+from ptaskmodel.batch.maintenance import read_maintenance
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.simulator import BatchSimulation, Progress
+from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.jobs import Workload
 
@@ -54,6 +57,10 @@ def new_simulation(
     )
     if isinstance(allocation, Partitions):
         allocation.check(plan.workload.jobs)
+    traces, failures = _outages_of(plan, machine)
+    windows = (
+        () if options.maintenance is None else read_maintenance(options.maintenance, machine.names)
+    )
     return BatchSimulation(
         plan.workload.jobs,
         machine.capacities,
@@ -68,12 +75,33 @@ def new_simulation(
         execution=plan.execution,
         estimate=plan.estimate,
         limited=plan.limited,
-        traces=machine.state_traces(),
-        on_host_failure=options.on_host_failure,
+        traces=traces,
+        failures=failures,
+        maintenance=windows,
+        on_failure=options.on_failure,
         licences=options.licences,
         observe=None if options.verify is None else Verifier(options.verify),
         progress=progress,
     )
+
+
+def _outages_of(
+    plan: Plan, machine: Machine
+) -> tuple[dict[int | str, AvailabilityTrace], dict[int | str, Changes]]:
+    """What goes down: by the platform's traces, and as the options say.
+
+    Links stop nobody where every job is a delay: they are left out then.
+    """
+    options = plan.options
+    traces: dict[int | str, AvailabilityTrace] = machine.state_traces()
+    failures: dict[int | str, Changes] = {}
+    if options.failures is not None or options.failure_law:
+        law = FailureLaw.of(options.failure_law) if options.failure_law else None
+        failures = failures_of(machine, file=options.failures, law=law)
+    if plan.only_delays:
+        traces = {key: trace for key, trace in traces.items() if isinstance(key, int)}
+        failures = {key: changes for key, changes in failures.items() if isinstance(key, int)}
+    return traces, failures
 
 
 def run_batch(

@@ -11,11 +11,23 @@ from ptaskmodel.batch.hostset import HostSet
 
 @dataclass(frozen=True, slots=True)
 class HostChange:
-    """From ``date_s`` on these hosts are "down", "up", "off", "on", or in this pstate."""
+    """From ``date_s`` on these hosts are "down" or "up", "off" or "on", or in this pstate.
+
+    Or "maintenance" begins there, or is over ("maintenance over").
+    """
 
     date_s: float
     hosts: HostSet
     state: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """From ``date_s`` on a link, or a host that runs no jobs, is "down" or "up"."""
+
+    date_s: float
+    name: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +36,8 @@ class Schedule:
 
     final: for each job submitted so far, in order of submission, its last attempt; one that has
     none (rejected, still waiting) has a placeholder without dates. attempts: all, in order of their
-    starts. events: at how many dates the policy was asked. host_changes: in order of date.
+    starts. events: at how many dates the policy was asked. host_changes, link_changes: in order of
+    date.
     """
 
     final: tuple[Attempt, ...]
@@ -33,6 +46,7 @@ class Schedule:
     events: int
     now_s: float
     host_changes: tuple[HostChange, ...] = ()
+    link_changes: tuple[LinkChange, ...] = ()
 
     def ended(self) -> Iterator[Attempt]:
         """The last attempts of the jobs that ran and ended, in order of submission."""

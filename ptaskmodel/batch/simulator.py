@@ -10,7 +10,7 @@ from typing import Any
 
 from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.allocations.first_fit import FirstFit
-from ptaskmodel.batch.attempt import FAILED, WAITING, Attempt
+from ptaskmodel.batch.attempt import WAITING, Attempt
 from ptaskmodel.batch.carrying import Carrier
 from ptaskmodel.batch.cluster import Cluster
 from ptaskmodel.batch.events import (
@@ -18,16 +18,20 @@ from ptaskmodel.batch.events import (
     HOST_DOWN,
     HOST_UP,
     LATER,
+    LINK_DOWN,
+    LINK_UP,
     MESSAGE,
     Agenda,
     Event,
 )
-from ptaskmodel.batch.execution import DelayExecution, Ended, Execution, walltime_or_inf
+from ptaskmodel.batch.execution import DelayExecution, Execution, walltime_or_inf
+from ptaskmodel.batch.failures import Changes
 from ptaskmodel.batch.faults import PolicyFault, misbehaved, policy_name, raised
-from ptaskmodel.batch.hostset import HostSet
-from ptaskmodel.batch.names import ON_HOST_FAILURE
+from ptaskmodel.batch.interruptions import Interruptions
+from ptaskmodel.batch.maintenance import Maintenance, Window
+from ptaskmodel.batch.names import ON_FAILURE
 from ptaskmodel.batch.outages import Outages
-from ptaskmodel.batch.schedule import HostChange, Schedule
+from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.spaces import HostCapacity
 from ptaskmodel.batch.state import State
 from ptaskmodel.batch.view import Policy, View
@@ -52,10 +56,12 @@ class BatchSimulation:
 
     hosts: how many there are, or what each has. estimate: what the policy believes of a job's
     duration (its walltime by default). limited: whether a job ends at its walltime at the latest.
-    traces: by host, when it is down (see `Outages`). on_host_failure: the jobs on a host that goes
-    down "fail" or are "requeue"d. licences: how many of each name the whole machine has. observe:
-    called after each decision; progress: now and then, with the date, how many jobs are over and
-    how many wait.
+    traces: by host (its number) or link (its name), when it is down by the platform; failures: the
+    same by (date, whether it is up), of which the execution is told. on_failure: the jobs that this
+    stops "fail" or are "requeue"d. maintenance: when which hosts are set apart; who would run into
+    that, by the estimate, does not start. licences: how many of each name the whole machine has.
+    observe: called after each decision; progress: now and then, with the date, how many jobs are
+    over and how many wait.
 
     Raises SimulationError for a job that can never run and a policy that is none.
     """
@@ -70,16 +76,16 @@ class BatchSimulation:
         execution: Execution | None = None,
         estimate: Callable[[Job], float] = walltime_or_inf,
         limited: bool = True,
-        traces: Mapping[int, AvailabilityTrace] | None = None,
-        on_host_failure: str = "fail",
+        traces: Mapping[int | str, AvailabilityTrace] | None = None,
+        failures: Mapping[int | str, Changes] | None = None,
+        maintenance: Iterable[Window] = (),
+        on_failure: str = "fail",
         licences: Mapping[str, int] | None = None,
         observe: Observer | None = None,
         progress: Progress | None = None,
     ) -> None:
-        if on_host_failure not in ON_HOST_FAILURE:
-            raise SimulationError(
-                f"on_host_failure is '{on_host_failure}': use {' or '.join(ON_HOST_FAILURE)}"
-            )
+        if on_failure not in ON_FAILURE:
+            raise SimulationError(f"on_failure is '{on_failure}': use {' or '.join(ON_FAILURE)}")
         cluster = Cluster(hosts, licences)
         self._jobs = list(sorted_jobs(list(jobs)))
         self._position = 0
@@ -89,14 +95,27 @@ class BatchSimulation:
         self._policy = policy
         self._order = _order_of(policy)
         self._execution = execution or DelayExecution(limited)
-        self._requeue = on_host_failure == "requeue"
         self._observe = observe
         self._progress = progress
-        self._state = State(cluster, allocation or FirstFit(), estimate, self._order, limited)
+        windows = tuple(maintenance)
+        self._state = State(
+            cluster,
+            allocation or FirstFit(),
+            estimate,
+            self._order,
+            limited,
+            Maintenance(windows, cluster.num_hosts) if windows else None,
+        )
         self.view = View(self._state)
         self._agenda = Agenda()
-        self._outages = Outages(traces or {})
         self._carrier = Carrier(self._state, self._execution, self._agenda, self._fault)
+        self._interruptions = Interruptions(
+            self._state,
+            self._execution,
+            self._carrier,
+            Outages(traces or {}, (failures or {}).items(), windows),
+            on_failure == "requeue",
+        )
         self._answer: Any = None
         self._events = 0
         self._at_this_date = 0
@@ -147,6 +166,7 @@ class BatchSimulation:
             or state.waiting
             or state.suspended
             or self._agenda.urgent
+            or self._interruptions.held
         )
         return bool(left) and self._turn(inf)
 
@@ -165,7 +185,7 @@ class BatchSimulation:
         """
         jobs, position = self._jobs, self._position
         coming = jobs[position].submit_time_s if position < len(jobs) else inf
-        other = min(self._agenda.next_date, self._outages.next_date)
+        other = min(self._agenda.next_date, self._interruptions.next_date)
         date = min(coming, other, self._execution.next_date())
         return None if date == inf else max(date, self.now)
 
@@ -183,6 +203,7 @@ class BatchSimulation:
             self._events,
             self._state.now,
             tuple(self._carrier.host_changes),
+            tuple(self._carrier.link_changes),
         )
 
     # --- from outside -----------------------------------------------------------------------
@@ -211,13 +232,21 @@ class BatchSimulation:
         """Deliver a message to the policy, at the date that it is now."""
         self._agenda.add(Event(self.now, MESSAGE, message), LATER)
 
-    def fail(self, host: int) -> None:
-        """A host fails now: its jobs fail or are requeued, nothing starts there until `restore`."""
-        self._agenda.add(Event(self.now, HOST_DOWN, self._host(host)), BY_HAND)
+    def fail(self, resource: int | str) -> None:
+        """A host (its number) or a link (its name) fails now.
 
-    def restore(self, host: int) -> None:
-        """A host that failed works again, now."""
-        self._agenda.add(Event(self.now, HOST_UP, self._host(host)), BY_HAND)
+        Jobs that use it fail or are requeued; nothing starts on the host until `restore`.
+        """
+        self._agenda.add(self._change(resource, HOST_DOWN, LINK_DOWN), BY_HAND)
+
+    def restore(self, resource: int | str) -> None:
+        """A host or link that failed works again, now."""
+        self._agenda.add(self._change(resource, HOST_UP, LINK_UP), BY_HAND)
+
+    def _change(self, resource: int | str, of_host: str, of_link: str) -> Event:
+        if isinstance(resource, str):
+            return Event(self.now, of_link, resource)
+        return Event(self.now, of_host, self._host(resource))
 
     def _host(self, host: int) -> int:
         if not 0 <= host < self._state.cluster.num_hosts:
@@ -236,8 +265,8 @@ class BatchSimulation:
         state, jobs, position = self._state, self._jobs, self._position
         # The next event that is neither an end nor a submission: rare, so the comparisons are bare.
         other = self._agenda.next_date
-        if self._outages.next_date < other:
-            other = self._outages.next_date
+        if self._interruptions.next_date < other:
+            other = self._interruptions.next_date
         date = other if other < until else until
         if position < len(jobs) and jobs[position].submit_time_s < date:
             date = jobs[position].submit_time_s
@@ -248,12 +277,9 @@ class BatchSimulation:
         state.now = now
         state.ended, state.other_events = [], []
         if other <= now:
-            ended = self._other_events(ended)
+            ended = self._interruptions.happen(self._agenda.take(now), ended)
         for attempt, final_state in ended:
-            again = self._requeue and final_state == FAILED and self._was_failed_by_host(attempt)
-            self._carrier.stop(attempt, final_state, not again)
-            if again:
-                state.submit_again(attempt.job)
+            self._interruptions.settle(attempt, final_state)
         while position < len(jobs) and jobs[position].submit_time_s <= now:
             self._enter(jobs[position])
             position += 1
@@ -270,63 +296,6 @@ class BatchSimulation:
         if position == len(jobs) and not state.running:
             self._count_idle_dates(decided)
         return True
-
-    def _other_events(self, ended: Ended) -> Ended:
-        """Hosts that go down and come up at this date, messages, wakes; with what ends by them."""
-        state = self._state
-        told: list[Event] = []
-        for date, host, up in self._outages.take(state.now):
-            told.append(Event(date, HOST_UP if up else HOST_DOWN, host))
-        by_trace = len(told)
-        told += self._agenda.take(state.now)
-        failed = {attempt for attempt, final_state in ended if final_state == FAILED}
-        over = {attempt for attempt, _ in ended}
-        for k, event in enumerate(told):
-            if event.kind not in (HOST_DOWN, HOST_UP):
-                state.other_events.append(event)
-                continue
-            host, up = event.subject, event.kind == HOST_UP
-            if not state.cluster.set_up(host, up):
-                continue
-            state.other_events.append(event)
-            state.machine_changes = True
-            self._carrier.host_changes.append(
-                HostChange(state.now, HostSet(1 << host), "up" if up else "down")
-            )
-            if not up:
-                self._fail_those_on(host, ended, failed, over)
-            if k >= by_trace:
-                self._tell_execution(host, up)
-        ended.sort(key=lambda entry: entry[0].number)
-        return ended
-
-    def _was_failed_by_host(self, attempt: Attempt) -> bool:
-        """Whether an attempt that failed was on a host that is down."""
-        down = self._state.cluster.down
-        return bool(down) and bool(attempt.mask & down)
-
-    def _fail_those_on(
-        self, host: int, ended: Ended, failed: set[Attempt], over: set[Attempt]
-    ) -> None:
-        """The attempts on a host that went down fail, unless they ended at this very date."""
-        state = self._state
-        reason = f"host {host} went down"
-        for attempt in (*state.running.values(), *state.suspended.values()):
-            if attempt.is_on(host):
-                if attempt not in over:
-                    self._execution.stop(attempt)
-                    ended.append((attempt, FAILED))
-                    over.add(attempt)
-                    failed.add(attempt)
-                if attempt in failed:
-                    attempt.reason = attempt.reason or reason
-
-    def _tell_execution(self, host: int, up: bool) -> None:
-        state = self._state
-        if up and not state.cluster.off >> host & 1:
-            self._execution.restore_host(host, state.now)
-        elif not up:
-            self._execution.fail_host(host, state.now)
 
     # --- the policy -------------------------------------------------------------------------
 

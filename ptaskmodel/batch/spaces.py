@@ -50,6 +50,10 @@ class Space(Protocol):
         """What is free in both."""
         ...
 
+    def closed(self, free: Any, hosts: Mask) -> Any:
+        """The same with nothing free on these hosts."""
+        ...
+
 
 class HostSpace:
     """Whole hosts alone: a free value is the mask of the free hosts."""
@@ -68,6 +72,9 @@ class HostSpace:
 
     def meet(self, one: Mask, other: Mask) -> Mask:
         return one & other
+
+    def closed(self, free: Mask, hosts: Mask) -> Mask:
+        return free & ~hosts
 
 
 class Free(NamedTuple):
@@ -181,6 +188,11 @@ class CoreSpace:
 
     def meet(self, one: Free, other: Free) -> Free:
         return Free(np.minimum(one.hosts, other.hosts), np.minimum(one.licences, other.licences))
+
+    def closed(self, free: Free, hosts: Mask) -> Free:
+        table = free.hosts.copy()
+        table[members(hosts)] = -1.0
+        return Free(table, free.licences)
 
 
 def mask_of(flags: NDArray[np.bool_]) -> Mask:

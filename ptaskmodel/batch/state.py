@@ -12,7 +12,9 @@ from ptaskmodel.batch.allocations.first_fit import FirstFit
 from ptaskmodel.batch.attempt import RUNNING, SUSPENDED, Attempt
 from ptaskmodel.batch.cluster import Cluster
 from ptaskmodel.batch.events import Event
+from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.job_queue import JobQueue
+from ptaskmodel.batch.maintenance import Maintenance
 from ptaskmodel.workload.jobs import Job
 
 
@@ -31,7 +33,7 @@ class Estimates(dict[Job, float]):
 class State:
     """The machine, the queue and the attempts; only the simulation changes it.
 
-    limited: whether a job ends at its walltime at the latest.
+    limited: whether a job ends at its walltime at the latest. maintenance: None without any.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class State:
         estimate: Callable[[Job], float],
         order: Callable[[Job], Any] | None,
         limited: bool = True,
+        maintenance: Maintenance | None = None,
     ) -> None:
         self.now = 0.0
         self.cluster = cluster
@@ -50,6 +53,7 @@ class State:
         self.estimates = Estimates(estimate)
         self._estimate = estimate
         self.limited = limited
+        self.maintenance = maintenance
         self.line = JobQueue(order, self.estimates)
         self.queue = self.line.jobs
         self.waiting = self.line.waiting
@@ -77,6 +81,34 @@ class State:
         """Put a job that was stopped at its place in the queue."""
         self.line.enter_again(job)
         self.submitted.append(job)
+
+    # --- what fits --------------------------------------------------------------------------
+
+    @property
+    def by_count(self) -> bool:
+        """Whether the number of idle hosts says what fits: no cores counted, no maintenance."""
+        return not self.cluster.counted and self.maintenance is None
+
+    @property
+    def any_will_do(self) -> bool:
+        """Whether moreover the lowest idle hosts are always right: nobody need be asked then."""
+        return self.first_fit and self.by_count
+
+    def candidates(self, job: Job) -> Mask:
+        """The hosts on which a job could start now, and end by its estimate before maintenance."""
+        free = self.cluster.candidates(job)
+        if self.maintenance is not None:
+            free &= ~self.maintenance.during(self.now, self.now + self.estimates[job])
+        return free
+
+    def can_resume(self, attempt: Attempt) -> bool:
+        """Whether the cores of a suspended attempt are free, until its end by its estimate."""
+        if not self.cluster.cores_free(attempt):
+            return False
+        if self.maintenance is None:
+            return True
+        left_s = attempt.expected_end_s - (attempt.suspensions[-1][0] or 0.0)
+        return not attempt.mask & self.maintenance.during(self.now, self.now + left_s)
 
     # --- attempts ---------------------------------------------------------------------------
 
@@ -147,4 +179,7 @@ class State:
         limit = inf if walltime is None or not self.limited else walltime
         self.by_end.remove(entry)
         attempt.expected_end_s = start + min(expected, limit)
+        if self.maintenance is not None:
+            end = self.maintenance.next_start(attempt.mask, self.now)
+            attempt.expected_end_s = min(attempt.expected_end_s, end)
         insort(self.by_end, (attempt.expected_end_s, number, attempt))

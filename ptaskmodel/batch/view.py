@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.decisions import Decision
-from ptaskmodel.batch.events import ENDED, MESSAGE, SUBMITTED, Event
+from ptaskmodel.batch.events import ENDED, MACHINE, MESSAGE, SUBMITTED, Event
 from ptaskmodel.batch.hostset import HostSet, Mask, as_mask
+from ptaskmodel.batch.maintenance import Window
 from ptaskmodel.batch.spaces import Space
 from ptaskmodel.batch.state import State
 from ptaskmodel.workload.jobs import Job
@@ -61,7 +62,7 @@ class View:
 
     @property
     def num_available(self) -> int:
-        """How many hosts are up and on."""
+        """How many hosts are available."""
         if self.within is None:
             return self._state.cluster.num_available
         return self.available_mask.bit_count()
@@ -87,13 +88,30 @@ class View:
 
     @property
     def available_hosts(self) -> HostSet:
-        """The hosts that are up and on."""
+        """The hosts that are up and on and not in maintenance."""
         return HostSet(self.available_mask)
 
     @property
     def available_mask(self) -> Mask:
-        """The hosts that are up and on, as a mask."""
+        """The hosts that are up and on and not in maintenance, as a mask."""
         return self._part(self._state.cluster.available)
+
+    @property
+    def working_mask(self) -> Mask:
+        """The hosts that are up and on, those in maintenance included, as a mask."""
+        return self._part(self._state.cluster.working)
+
+    def usable(self, begin_s: float, end_s: float) -> Mask:
+        """The hosts that are up and on, and not in maintenance from one date until the other."""
+        maintenance = self._state.maintenance
+        taken = 0 if maintenance is None else maintenance.during(begin_s, end_s)
+        return self.working_mask & ~taken
+
+    @property
+    def maintenance(self) -> Sequence[Window]:
+        """The windows of maintenance that are not over, by start."""
+        maintenance = self._state.maintenance
+        return () if maintenance is None else maintenance.windows
 
     @property
     def down_hosts(self) -> HostSet:
@@ -164,12 +182,15 @@ class View:
 
     @property
     def events(self) -> Sequence[Event]:
-        """All that happened since the last decision: ends, hosts, submissions, messages, wakes."""
+        """All that happened since the last decision.
+
+        Ends, the machine, submissions, messages, wakes.
+        """
         state = self._state
         ends = [Event(state.now, ENDED, attempt) for attempt in state.ended]
-        hosts = [event for event in state.other_events if event.kind.startswith("host")]
+        hosts = [event for event in state.other_events if event.kind in MACHINE]
         jobs = [Event(state.now, SUBMITTED, job) for job in state.submitted]
-        rest = [event for event in state.other_events if not event.kind.startswith("host")]
+        rest = [event for event in state.other_events if event.kind not in MACHINE]
         return [*ends, *hosts, *jobs, *rest]
 
     @property
@@ -194,6 +215,14 @@ class View:
         return self._state.cluster.counted
 
     @property
+    def by_place(self) -> bool:
+        """Whether numbers of free hosts do not say what fits.
+
+        More than whole hosts is counted, the allocation is choosy, or maintenance is to come.
+        """
+        return self.allocation.constrained or self.counted or bool(self.maintenance)
+
+    @property
     def space(self) -> Space:
         """Sums with what is free, for policies that plan ahead; see `spaces`."""
         return self._state.cluster.space
@@ -205,12 +234,12 @@ class View:
 
     def candidates(self, job: Job) -> Mask:
         """The hosts on which the job could start now (it needs ``job.num_hosts`` of them)."""
-        return self._part(self._state.cluster.candidates(job))
+        return self._part(self._state.candidates(job))
 
     def fits(self, job: Job) -> bool:
         """Whether the job could start now."""
         state = self._state
-        if self.within is None and not state.cluster.counted:
+        if self.within is None and state.by_count:
             if state.cluster.idle_hosts.count < job.num_hosts:
                 return False
         elif self.candidates(job).bit_count() < job.num_hosts:
@@ -245,7 +274,7 @@ class View:
         if beyond is None:
             beyond = hosts
         job = state.line.next_fitting(after, hosts, beyond, state.now, end_by)
-        if cluster.counted or state.allocation.constrained:
+        if self.by_place:
             # Numbers of hosts are not enough to say that it fits.
             while job is not None and not self.fits(job):
                 job = state.line.next_fitting(job, hosts, beyond, state.now, end_by)
@@ -253,7 +282,7 @@ class View:
 
     def can_resume(self, attempt: Attempt) -> bool:
         """Whether the cores of a suspended attempt are free."""
-        return self._state.cluster.cores_free(attempt)
+        return self._state.can_resume(attempt)
 
     def first_room(self, count: int) -> tuple[float, int]:
         """(date, hosts free then): when so many hosts will be free by the estimates, if only the

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
-from ptaskmodel.batch.names import ON_HOST_FAILURE, WALLTIMES
+from ptaskmodel.batch.names import FAILURE_LAW, ON_FAILURE, WALLTIMES
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
@@ -89,12 +89,20 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     help="Jobs that reach theirs are killed; or they run on; or it is extended beforehand.",
 )
 @click.option(
-    "--on-host-failure",
-    type=Choice(ON_HOST_FAILURE),
+    "--on-failure",
+    type=Choice(ON_FAILURE),
     default="fail",
     show_default=True,
-    help="What becomes of the jobs on a host that goes down.",
+    help="What becomes of jobs that something which goes down, or maintenance, stops.",
 )
+@click.option("--failures", metavar="FILE", type=PATH, help="date,resource,event (down or up).")
+@click.option(
+    "--failure-law",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"Draw failures: {', '.join(FAILURE_LAW)}. Repeatable.",
+)
+@click.option("--maintenance", metavar="FILE", type=PATH, help="hosts,start,end of windows.")
 @click.option(
     "--licence",
     "licences",
@@ -122,6 +130,7 @@ def batch(
     policy_options: tuple[str, ...],
     storages: tuple[str, ...],
     licences: tuple[str, ...],
+    failure_law: tuple[str, ...],
     tau: float,
     processors_per_host: int,
     leave_out_larger: bool,
@@ -154,6 +163,7 @@ def batch(
         policy_options=_pairs(policy_options, "--policy-option", _value),
         storages=_pairs(storages, "--storage", str),
         licences=_pairs(licences, "--licence", _count),
+        failure_law=_pairs(failure_law, "--failure-law", _value),
         contention=not no_contention,
         **options,
     )

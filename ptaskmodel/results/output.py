@@ -18,6 +18,7 @@ NAMES = frozenset(
         "attribution.csv",
         "bottlenecks.csv",
         "classes.csv",
+        "failures.csv",
         "gantt.png",
         "jobs.csv",
         "load.csv",

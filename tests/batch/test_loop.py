@@ -368,7 +368,7 @@ def test_jobs_of_a_failed_host_are_requeued_if_asked():
     trace = AvailabilityTrace("off", (10.0, 20.0), (0.0, 1.0))
     jobs = [job("a", 0, 2, 15), job("b", 1, 1, 3)]
     schedule = BatchSimulation(
-        jobs, 2, Fcfs(), traces={0: trace}, on_host_failure="requeue", observe=Verifier()
+        jobs, 2, Fcfs(), traces={0: trace}, on_failure="requeue", observe=Verifier()
     ).run()
     assert [(a.job.id, a.ordinal, a.start_s, a.end_s, a.state) for a in schedule.attempts] == [
         ("a", 0, 0, 10, FAILED),
@@ -421,7 +421,7 @@ def test_no_policy_loses_a_job_while_hosts_come_and_go(make, rule):
             for host in draw.sample(range(8), 4)
         }
         schedule = BatchSimulation(
-            jobs, 8, make(), traces=traces, on_host_failure=rule, observe=Verifier()
+            jobs, 8, make(), traces=traces, on_failure=rule, observe=Verifier()
         ).run()
         check_schedule(schedule, jobs)
         for attempt in schedule.attempts:

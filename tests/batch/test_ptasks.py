@@ -410,7 +410,7 @@ def test_no_ptask_starts_on_a_host_that_is_down(tmp_path):
             *((pytest.approx(15.0 * (k + 1)), SUCCESS) for k in range(5)),
         ]
         assert result.schedule.final[0].reason == "host 0 went down"
-    found, result = ends(platform, *jobs[:2], policy="fcfs", on_host_failure="requeue")
+    found, result = ends(platform, *jobs[:2], policy="fcfs", on_failure="requeue")
     assert [x.ordinal for x in result.schedule.final] == [1, 0]
     assert found["j0"] == (pytest.approx(30.0), SUCCESS)
 

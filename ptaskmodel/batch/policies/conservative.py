@@ -57,10 +57,10 @@ class Conservative:
                     continue
                 place = self._places.pop(job)
                 del self.reserved_s[job]
-                yield Start(job, place) if _by_place(view) else Start(job, within=view.within)
+                yield Start(job, place) if view.by_place else Start(job, within=view.within)
 
     def _is_free(self, job: Job, view: View) -> bool:
-        if _by_place(view):
+        if view.by_place:
             return self._places[job] & ~view.candidates(job) == 0
         return view.free >= job.num_hosts
 
@@ -75,7 +75,7 @@ class Conservative:
         for attempt in view.ended:
             if attempt.expected_end_s > view.now and attempt.number not in self._given:
                 self._given.add(attempt.number)
-                place = attempt.mask if _by_place(view) else attempt.job.num_hosts
+                place = attempt.mask if view.by_place else attempt.job.num_hosts
                 self._give(attempt.job, view.now, attempt.expected_end_s, place)
                 early = True
         return early
@@ -115,10 +115,12 @@ class Conservative:
 
     def _rebuild(self, view: View) -> None:
         """A calendar with the running jobs alone, then the queue."""
-        if _by_place(view):
+        if view.by_place:
             self._calendar = places = PlaceCalendar(
-                view.now, view.space, view.available_mask, view.allocation.choose
+                view.now, view.space, view.working_mask, view.allocation.choose
             )
+            for window in view.maintenance:
+                places.close(max(window.start_s, view.now), window.end_s, window.hosts)
             for attempt in view.suspended:
                 places.keep(attempt.job, attempt.mask, attempt.cores)
             for attempt in view.running:
@@ -133,8 +135,3 @@ class Conservative:
         self._places.clear()
         for job in view.queue:
             self._reserve(job, view)
-
-
-def _by_place(view: View) -> bool:
-    """Whether numbers of free hosts do not say what fits."""
-    return view.allocation.constrained or view.counted

@@ -39,7 +39,7 @@ class Easy:
         if started + 1 >= len(queue) or (view.free == 0 and not view.counted):
             return
         head = queue[started]
-        by_place = view.allocation.constrained or view.counted
+        by_place = view.by_place
         if self.backfill_order is None and not by_place and len(queue) > SHORT:
             yield from _backfill_far(view, head)
             return
@@ -128,20 +128,20 @@ def _backfill_places(view: View, head: Job, candidates: list[Job]) -> Iterator[D
 def _reservation(view: View, head: Job) -> tuple[float, Any] | None:
     """When the job will fit, by the estimates, and what will be free then beside it.
 
-    None: not even when all that runs has ended, as hosts are down or off, or memory is kept by
-    suspended jobs.
+    None: not even when all that runs has ended and maintenance is over, as hosts are down or off,
+    or memory is kept by suspended jobs.
     """
-    space, usable = view.space, view.available_mask
-    free = view.free_value
-    attempts = view.by_expected_end
-    for k, attempt in enumerate(attempts):
-        free = space.given(free, attempt.job, attempt.mask, attempt.cores)
-        following = attempts[k + 1] if k + 1 < len(attempts) else None
-        if following is not None and following.expected_end_s == attempt.expected_end_s:
-            continue
-        hosts = space.candidates(free, head) & usable
+    space, free, estimate_s = view.space, view.free_value, view.estimate_s(head)
+    attempts, k = view.by_expected_end, 0
+    dates = {attempt.expected_end_s for attempt in attempts}
+    for date in sorted(dates.union(window.end_s for window in view.maintenance)):
+        while k < len(attempts) and attempts[k].expected_end_s <= date:
+            attempt = attempts[k]
+            free = space.given(free, attempt.job, attempt.mask, attempt.cores)
+            k += 1
+        hosts = space.candidates(free, head) & view.usable(date, date + estimate_s)
         if hosts.bit_count() >= head.num_hosts:
             place = view.allocation.choose(head.num_hosts, hosts)
             if place is not None:
-                return attempt.expected_end_s, space.taken(free, head, place)
+                return date, space.taken(free, head, place)
     return None
