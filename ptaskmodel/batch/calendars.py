@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.batch.hostset import Mask
-from ptaskmodel.batch.spaces import Cores, CoreSpace, Free, Space
+from ptaskmodel.batch.spaces import Cores, Free, Space
 from ptaskmodel.workload.jobs import Job
 
 Choose = Callable[[int, Mask], Mask | None]
@@ -117,12 +117,7 @@ class PlaceCalendar:
 
     def keep(self, job: Job, place: Mask, cores: Cores) -> None:
         """A suspended job keeps all but its cores, for nobody knows how long."""
-        if isinstance(self._space, CoreSpace):
-            space = self._space
-            self.free = [
-                space.cores_alone(space.taken(free, job, place, cores), job, place, cores, 1.0)
-                for free in self.free
-            ]
+        self.free = [self._space.kept(free, job, place, cores) for free in self.free]
 
     def close(self, begin: float, end: float, hosts: Mask) -> None:
         """Nobody gets these hosts from ``begin`` to ``end``."""

@@ -41,10 +41,15 @@ class Kill(NamedTuple):
 
 
 class Requeue(NamedTuple):
-    """Stop a running or suspended job; it waits again, at its place, to begin anew."""
+    """Stop a running or suspended job; it waits again, at its place, to begin anew.
+
+    checkpoint: let a running job write a checkpoint first, which takes a while (see `checkpoints`);
+    it keeps its hosts meanwhile.
+    """
 
     job: Job
     reason: str = ""
+    checkpoint: bool = False
 
 
 class Suspend(NamedTuple):

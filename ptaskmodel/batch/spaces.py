@@ -50,6 +50,14 @@ class Space(Protocol):
         """What is free in both."""
         ...
 
+    def kept(self, free: Any, job: Job, hosts: Mask, cores: Cores = None) -> Any:
+        """What is free beside a job that is suspended on these hosts."""
+        ...
+
+    def resumed(self, free: Any, job: Job, hosts: Mask, cores: Cores = None) -> Any:
+        """What is free once a job that is suspended on these hosts goes on."""
+        ...
+
     def closed(self, free: Any, hosts: Mask) -> Any:
         """The same with nothing free on these hosts."""
         ...
@@ -72,6 +80,11 @@ class HostSpace:
 
     def meet(self, one: Mask, other: Mask) -> Mask:
         return one & other
+
+    def kept(self, free: Mask, job: Job, hosts: Mask, cores: Cores = None) -> Mask:
+        return free
+
+    resumed = taken
 
     def closed(self, free: Mask, hosts: Mask) -> Mask:
         return free & ~hosts
@@ -188,6 +201,12 @@ class CoreSpace:
 
     def meet(self, one: Free, other: Free) -> Free:
         return Free(np.minimum(one.hosts, other.hosts), np.minimum(one.licences, other.licences))
+
+    def kept(self, free: Free, job: Job, hosts: Mask, cores: Cores = None) -> Free:
+        return self.cores_alone(self.taken(free, job, hosts, cores), job, hosts, cores, 1.0)
+
+    def resumed(self, free: Free, job: Job, hosts: Mask, cores: Cores = None) -> Free:
+        return self.cores_alone(free, job, hosts, cores, -1.0)
 
     def closed(self, free: Free, hosts: Mask) -> Free:
         table = free.hosts.copy()

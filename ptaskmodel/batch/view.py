@@ -306,12 +306,18 @@ class View:
         return date, free
 
     def part(
-        self, within: HostSet | Mask | Iterable[int] | None = None, *, still_waiting: bool = False
+        self,
+        within: HostSet | Mask | Iterable[int] | None = None,
+        *,
+        still_waiting: bool = False,
+        queue: Sequence[Job] | None = None,
     ) -> View:
-        """The view of the hosts ``within`` alone (None: the same hosts); the queue is the same.
+        """The view of the hosts ``within`` alone (None: the same hosts).
 
-        still_waiting: the queue without the jobs that were decided on already at this date.
+        still_waiting: the queue without the jobs that were decided on already at this date. queue:
+        these jobs alone.
         """
-        queue = [job for job in self.queue if self.is_waiting(job)] if still_waiting else None
+        if still_waiting:
+            queue = [job for job in self.queue if self.is_waiting(job)]
         part = self.within if within is None else self._part(as_mask(within))
         return View(self._state, part, queue)

@@ -35,6 +35,8 @@ POLICIES = {
         "metric_aware", "MetricAware", "waiting balanced against length, windows, tuning"
     ),
     "filler": Entry("filler", "Filler", "whatever fits; large jobs may starve"),
+    "preemptive": Entry("preemptive", "Preemptive", "a higher priority pushes a lower one aside"),
+    "gang": Entry("gang", "Gang", "jobs take turns on the hosts, all hosts of a job at once"),
     "redirection": Entry("redirection", "Redirection", "two groups of hosts, long jobs moved"),
 }
 # Types of arguments that --policy-option can give.
