@@ -11,7 +11,7 @@ from math import inf
 
 @dataclass(eq=False)
 class NaiveJob:
-    """What a job asks for and, while it runs or is suspended, where it is and what is left of it."""
+    """What a job asks for and, while it runs or is suspended, where it is and what is left."""
 
     id: str
     submit: float
@@ -230,7 +230,7 @@ def backfill_places(machine, head, candidates, within, below=()):
 
 
 def reservation(machine, head, within, below=(), held=frozenset()):
-    """(date, hosts) of the first job that does not fit; (inf, none) if that is not to be foreseen."""
+    """(date, hosts) of the first job that does not fit; (inf, none): not to be foreseen."""
     there = [job for job in machine.running if job not in below]
     dates = {machine.now + job.believed for job in there}
     dates |= {end for _, _, end in machine.windows if end > machine.now}
@@ -286,16 +286,17 @@ def above_others(machine, level, waiting, mechanism):
             return True
         victims = sorted(below(), key=lambda other: (other.priority, other.size, other.began))
         for again in (False, True):
-            hosts = set(machine.free() - held())
-            for k, victim in enumerate(victims):
+            hosts, used = set(machine.free() - held()), []
+            for victim in victims:
                 hosts |= victim.hosts
+                used.append(victim)
                 if len((hosts - held()) & room) >= job.size:
                     break
             if not again:
-                used, last = victims[:k], victims[k]
+                last = used.pop()
                 victims = [last, *sorted(used, key=lambda other: (-other.size, other.began))]
         place = lowest((hosts - held()) & room, job.size)
-        for victim in victims[: k + 1]:
+        for victim in used:
             if victim.hosts & place:
                 if mechanism == "suspend":
                     machine.suspend(victim)

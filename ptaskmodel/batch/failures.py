@@ -24,6 +24,7 @@ UP, DOWN = "up", "down"
 REPAIR_LAWS = ("exponential", "constant")
 # Longer than any run; beyond it dates lose the seconds.
 LONGEST_S = 1e12
+BUILT_IN_LOOPBACK = "__loopback__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,8 @@ def failures_of(
     known |= {link.name: True for link in platform.links if link.name not in known}
     changes: dict[str, Changes] = {}
     if law is not None:
+        # What a host sends to itself crosses no cable.
+        known.pop(BUILT_IN_LOOPBACK, None)
         wanted = {False: law.mtbf is not None, True: law.link_mtbf is not None}
         changes |= {
             name: law.stream(name, link=link) for name, link in known.items() if wanted[link]

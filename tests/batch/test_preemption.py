@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import naive_preemption as naive
 import pytest
@@ -13,7 +12,6 @@ from ptaskmodel.batch import (
     KILLED,
     SUCCESS,
     BatchSimulation,
-    Conservative,
     Easy,
     Fcfs,
     Filler,
@@ -22,13 +20,9 @@ from ptaskmodel.batch import (
     Preemptive,
     Verifier,
     Window,
-    check_policy,
     check_schedule,
-    metrics,
-    random_jobs,
 )
 from ptaskmodel.batch.hostset import of_hosts
-from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork
 
 STATES = {SUCCESS: "DONE", FAILED: "FAILED", KILLED: "KILLED"}
@@ -92,7 +86,7 @@ POLICIES = {
 @pytest.mark.parametrize("name", POLICIES)
 def test_schedules_with_failures_and_maintenance_equal_the_naive_reference(name):
     make, decide = POLICIES[name]
-    for seed in range(300):
+    for seed in range(300 if name not in ("fcfs", "filler") else 100):
         draw = random.Random(seed)
         hosts = (3, 5, 8)[seed % 3]
         jobs = mixed_jobs(seed, 6 + seed % 14, hosts)

@@ -105,9 +105,9 @@ class Preemptive:
         """Resume those of a level whose hosts are free again."""
         claimed = self._claimed(level)
         for attempt in view.suspended:
-            if self._of(attempt.job) == level and not attempt.mask & claimed:
-                if view.can_resume(attempt):
-                    yield Resume(attempt.job)
+            mine = self._of(attempt.job) == level
+            if mine and not attempt.mask & claimed and view.can_resume(attempt):
+                yield Resume(attempt.job)
 
     def _left_over(self, view: View, level: float, jobs: Sequence[Job]) -> View:
         """The hosts that no suspended job and no claim keeps, for a level with nobody below it."""
@@ -121,7 +121,7 @@ class Preemptive:
     # --- claims: places that victims are about to leave ---------------------------------------
 
     def _forget_claims(self, view: View) -> None:
-        """Drop the claims of jobs that left the queue, and those on hosts that somebody else has."""
+        """Drop claims of jobs that left the queue, and those on hosts that somebody else has."""
         if not self._claims:
             return
         gone = ~view.available_mask
@@ -213,9 +213,7 @@ class Preemptive:
             return beside
         below = [attempt for attempt in view.running if self._of(attempt.job) < level]
         # Who is about to leave anyway comes first.
-        below.sort(
-            key=lambda a: (a.state == RUNNING, self._of(a.job), a.job.num_hosts, a.number)
-        )
+        below.sort(key=lambda a: (a.state == RUNNING, self._of(a.job), a.job.num_hosts, a.number))
         first = self._enough(view, job, free, room, below)
         if first is None:
             return None
