@@ -46,8 +46,8 @@ NAMES = {
     "ptaskmodel.batch.policies.easy": ("Easy",),
     "ptaskmodel.batch.policies.fcfs": ("Fcfs",),
     "ptaskmodel.batch.policies.filler": ("Filler",),
-    "ptaskmodel.batch.policies.metric_aware": ("MetricAware",),
     "ptaskmodel.batch.policies.gang": ("Gang",),
+    "ptaskmodel.batch.policies.metric_aware": ("MetricAware",),
     "ptaskmodel.batch.policies.preemptive": ("Preemptive",),
     "ptaskmodel.batch.policies.redirection": ("Redirection",),
     "ptaskmodel.batch.policies.tuning": (
