@@ -26,6 +26,9 @@ from ptaskmodel.batch.events import Event as Event
 from ptaskmodel.batch.execution import DelayExecution as DelayExecution
 from ptaskmodel.batch.execution import actual_duration_s as actual_duration_s
 from ptaskmodel.batch.execution import walltime_or_inf as walltime_or_inf
+from ptaskmodel.batch.failures import FailureLaw as FailureLaw
+from ptaskmodel.batch.failures import failures_of as failures_of
+from ptaskmodel.batch.failures import read_failures as read_failures
 from ptaskmodel.batch.faults import PolicyFault as PolicyFault
 from ptaskmodel.batch.hostset import HostSet as HostSet
 from ptaskmodel.batch.kit import Verifier as Verifier
@@ -34,6 +37,8 @@ from ptaskmodel.batch.kit import check_schedule as check_schedule
 from ptaskmodel.batch.kit import random_jobs as random_jobs
 from ptaskmodel.batch.machine import Machine as Machine
 from ptaskmodel.batch.machine import machine_of as machine_of
+from ptaskmodel.batch.maintenance import Window as Window
+from ptaskmodel.batch.maintenance import read_maintenance as read_maintenance
 from ptaskmodel.batch.measures import contention_slowdown as contention_slowdown
 from ptaskmodel.batch.measures import job_times as job_times
 from ptaskmodel.batch.measures import load as load
@@ -47,7 +52,9 @@ from ptaskmodel.batch.policies.conservative import Conservative as Conservative
 from ptaskmodel.batch.policies.easy import Easy as Easy
 from ptaskmodel.batch.policies.fcfs import Fcfs as Fcfs
 from ptaskmodel.batch.policies.filler import Filler as Filler
+from ptaskmodel.batch.policies.gang import Gang as Gang
 from ptaskmodel.batch.policies.metric_aware import MetricAware as MetricAware
+from ptaskmodel.batch.policies.preemptive import Preemptive as Preemptive
 from ptaskmodel.batch.policies.redirection import Redirection as Redirection
 from ptaskmodel.batch.policies.tuning import Check as Check
 from ptaskmodel.batch.policies.tuning import Measures as Measures

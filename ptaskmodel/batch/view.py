@@ -36,7 +36,7 @@ class View:
     ``estimate_s(job)`` is how long a job is believed to run, s; inf if there is no belief.
     """
 
-    __slots__ = ("_queue", "_state", "estimate_s", "within")
+    __slots__ = ("_chosen", "_queue", "_state", "estimate_s", "within")
 
     estimate_s: Callable[[Job], float]
 
@@ -45,6 +45,7 @@ class View:
     ) -> None:
         self._state = state
         self._queue = queue
+        self._chosen: frozenset[Job] | None = None  # the only jobs of the queue that it shows
         self.within: Mask | None = None if within is None else int(within)
         self.estimate_s = state.estimates.__getitem__
 
@@ -274,9 +275,10 @@ class View:
         if beyond is None:
             beyond = hosts
         job = state.line.next_fitting(after, hosts, beyond, state.now, end_by)
-        if self.by_place:
+        chosen = self._chosen
+        if chosen is not None or self.by_place:
             # Numbers of hosts are not enough to say that it fits.
-            while job is not None and not self.fits(job):
+            while job is not None and not ((chosen is None or job in chosen) and self.fits(job)):
                 job = state.line.next_fitting(job, hosts, beyond, state.now, end_by)
         return job
 
@@ -312,12 +314,17 @@ class View:
         still_waiting: bool = False,
         queue: Sequence[Job] | None = None,
     ) -> View:
-        """The view of the hosts ``within`` alone (None: the same hosts).
+        """The view of the hosts ``within`` alone (None: the same hosts); the queue is the same.
 
         still_waiting: the queue without the jobs that were decided on already at this date. queue:
-        these jobs alone.
+        these jobs alone, in the order of the queue.
         """
         if still_waiting:
-            queue = [job for job in self.queue if self.is_waiting(job)]
-        part = self.within if within is None else self._part(as_mask(within))
-        return View(self._state, part, queue)
+            jobs: Sequence[Job] | None = [job for job in self.queue if self.is_waiting(job)]
+        else:
+            jobs = queue
+        part = View(
+            self._state, self.within if within is None else self._part(as_mask(within)), jobs
+        )
+        part._chosen = self._chosen if queue is None else frozenset(queue)
+        return part
