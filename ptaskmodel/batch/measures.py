@@ -8,14 +8,15 @@ schedulers", HPDC 1999 (per-processor slowdown).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WAITING, WALLTIME, Attempt
+from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME
+from ptaskmodel.batch.figures import Figures, figures_of
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.errors import SimulationError
 
@@ -73,19 +74,20 @@ class JobTimes:
 
 def job_times(schedule: Schedule) -> JobTimes:
     """The times of the jobs that ran and ended."""
-    rows = [
-        (
-            a.job.submit_time_s,
-            a.start_s,
-            a.end_s,
-            a.use,
-            a.suspended_s(schedule.now_s),
-            min(a.use, a.job.num_hosts),
-        )
-        for a in schedule.ended()
-    ]
-    table = np.array(rows, dtype=np.float64).reshape(len(rows), 6)
-    return JobTimes(*table.T)
+    return _job_times(figures_of(schedule))
+
+
+def _job_times(figures: Figures) -> JobTimes:
+    ended = figures.ended
+    held, asked = figures.held_hosts[ended], figures.num_hosts[ended]
+    return JobTimes(
+        figures.submit_s[ended],
+        figures.start_s[ended],
+        figures.end_s[ended],
+        held,
+        figures.suspended_s[ended],
+        np.minimum(held, asked),
+    )
 
 
 def distribution(values: FloatArray, weights: FloatArray | None = None) -> dict[str, float | None]:
@@ -118,10 +120,11 @@ def metrics(
     """
     if not 0 < tau_s < math.inf:
         raise SimulationError(f"tau is {tau_s:g} s: it must be positive")
-    times = job_times(schedule)
+    figures = figures_of(schedule)
+    times = _job_times(figures)
     area = times.hosts * times.execution_s
-    found: dict[str, Any] = {"jobs": _counts(schedule), "tau_s": tau_s}
-    found |= _machine_use(schedule, times)
+    found: dict[str, Any] = {"jobs": _counts(figures), "tau_s": tau_s}
+    found |= _machine_use(figures, schedule.num_hosts, times)
     named = {
         "waiting_s": times.waiting_s,
         "turnaround_s": times.turnaround_s,
@@ -163,31 +166,31 @@ def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatAr
     )
 
 
-def _counts(schedule: Schedule) -> dict[str, int]:
-    states = [attempt.state for attempt in schedule.final]
-    last = sum(attempt.start_s is not None for attempt in schedule.final)
+def _counts(figures: Figures) -> dict[str, int]:
+    states = figures.states
+    counted = [states.count(state) for state in (SUCCESS, WALLTIME, REJECTED)]
     return {
         "all": len(states),
-        "succeeded": states.count(SUCCESS),
-        "killed_at_walltime": states.count(WALLTIME),
-        "rejected": states.count(REJECTED),
-        "other": sum(state not in (SUCCESS, WALLTIME, REJECTED) for state in states),
-        "lost_runs": len(schedule.attempts) - last,
+        "succeeded": counted[0],
+        "killed_at_walltime": counted[1],
+        "rejected": counted[2],
+        "other": len(states) - sum(counted),
+        "lost_runs": figures.attempts - int((~np.isnan(figures.start_s)).sum()),
     }
 
 
-def _machine_use(schedule: Schedule, times: JobTimes) -> dict[str, float | None]:
+def _machine_use(figures: Figures, num_hosts: int, times: JobTimes) -> dict[str, float | None]:
     names = ("makespan_s", "span_s", "utilisation", "mean_used_hosts", "throughput_jobs_per_hour")
     if len(times.end_s) == 0:
         return dict.fromkeys(names)
-    used = used_host_seconds(schedule)
+    used = _used_host_seconds(figures)
     end = float(times.end_s.max())
-    span = end - float(min(attempt.job.submit_time_s for attempt in schedule.final))
-    first_start = min(attempt.start_s or 0.0 for attempt in schedule.attempts)
+    span = end - float(figures.submit_s.min())
+    first_start = float(figures.stretch_from_s.min())
     return {
         "makespan_s": end,
         "span_s": span,
-        "utilisation": used / (schedule.num_hosts * span) if span > 0 else None,
+        "utilisation": used / (num_hosts * span) if span > 0 else None,
         "mean_used_hosts": used / (end - first_start) if end > first_start else None,
         "throughput_jobs_per_hour": 3600 * len(times.end_s) / span if span > 0 else None,
     }
@@ -195,20 +198,12 @@ def _machine_use(schedule: Schedule, times: JobTimes) -> dict[str, float | None]
 
 def used_host_seconds(schedule: Schedule) -> float:
     """Host seconds spent on jobs, attempts that were lost included, suspensions not."""
-    return math.fsum(
-        attempt.use * (end - begin)
-        for attempt in schedule.attempts
-        for begin, end in running_intervals(attempt, schedule.now_s)
-    )
+    return _used_host_seconds(figures_of(schedule))
 
 
-def running_intervals(attempt: Attempt, now: float) -> Iterator[tuple[float, float]]:
-    """(from, to) of the stretches during which an attempt ran, up to now."""
-    begin = attempt.start_s or 0.0
-    for since, to in attempt.suspensions:
-        yield begin, since or 0.0
-        begin = now if to is None else to
-    yield begin, now if attempt.end_s is None else attempt.end_s
+def _used_host_seconds(figures: Figures) -> float:
+    lasted = figures.stretch_to_s - figures.stretch_from_s
+    return math.fsum((figures.stretch_hosts * lasted).tolist())
 
 
 def unavailable_hosts(schedule: Schedule) -> list[tuple[float, int]]:
@@ -254,30 +249,25 @@ class Load:
 
 def load(schedule: Schedule) -> Load:
     """The queue and the use of the machine at each date at which one of them changes."""
-    rows: list[tuple[float, int, int, int, float]] = []
-    started: dict[int, float] = {}
-    for attempt in schedule.attempts:
-        for begin, end in running_intervals(attempt, schedule.now_s):
-            rows += [(begin, 0, 0, 1, attempt.use), (end, 0, 0, -1, -attempt.use)]
-        started.setdefault(id(attempt.job), attempt.start_s or 0.0)
-    for attempt in schedule.final:
-        job, count = attempt.job, attempt.job.num_hosts
-        if id(job) in started:
-            rows += [(job.submit_time_s, 1, count, 0, 0), (started[id(job)], -1, -count, 0, 0)]
-        elif attempt.state == WAITING:
-            rows.append((job.submit_time_s, 1, count, 0, 0))
-    if not rows:
-        empty = np.zeros(0, dtype=np.int64)
-        return Load(np.zeros(0), empty, empty, empty, empty)
-    dates = np.array([row[0] for row in rows])
-    whole = all(isinstance(row[4], int) for row in rows)
+    figures = figures_of(schedule)
+    started = ~np.isnan(figures.first_start_s)
+    came = started | figures.waiting
+    hosts, waited = figures.stretch_hosts, figures.num_hosts
+    stretches = np.column_stack((figures.stretch_from_s, figures.stretch_to_s)).ravel()
+    dates = np.concatenate((stretches, figures.submit_s[came], figures.first_start_s[started]))
     unique, place = np.unique(dates, return_inverse=True)
+    ran, asked, began = np.split(place, (len(stretches), len(dates) - int(started.sum())))
 
-    def over_time(column: int, kind: type) -> Any:
-        changes: NDArray[Any] = np.zeros(len(unique), dtype=kind)
-        np.add.at(changes, place, np.array([row[column] for row in rows], dtype=kind))
-        return np.cumsum(changes)
+    def over_time(kind: Any, *changes: tuple[NDArray[Any], Any]) -> Any:
+        total: NDArray[Any] = np.zeros(len(unique), dtype=kind)
+        for places, change in changes:
+            np.add.at(total, places, change)
+        return np.cumsum(total)
 
-    waiting, requested, running = (over_time(k, np.int64) for k in (1, 2, 3))
-    used = over_time(4, np.int64 if whole else np.float64)
-    return Load(unique, waiting, requested, running, used)
+    return Load(
+        unique,
+        over_time(np.int64, (asked, 1), (began, -1)),
+        over_time(np.int64, (asked, waited[came]), (began, -waited[started])),
+        over_time(np.int64, (ran[0::2], 1), (ran[1::2], -1)),
+        over_time(hosts.dtype, (ran, np.column_stack((hosts, -hosts)).ravel())),
+    )

@@ -6,3 +6,6 @@ PROFILES = ("as-given", "delay", "ptask")
 WALLTIMES = ("kill", "ignore", "extend")
 ON_FAILURE = ("fail", "requeue")
 FAILURE_LAW = ("mtbf", "repair", "shape", "repair_law", "link_mtbf", "link_repair", "seed")
+# Which loop simulates: the compiled one where it can and is worth it, the open one always, the
+# compiled one wherever it can.
+LOOPS = ("auto", "open", "compiled")

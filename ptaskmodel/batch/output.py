@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import (
     Load,
     job_times,
@@ -96,14 +97,16 @@ def write_schedule(
     """
     columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
     rows = _job_rows(schedule, workload_name, alone_s)
-    suspended = any(attempt.suspensions for attempt in schedule.attempts)
+    # Those of the compiled loop are neither suspended nor begun anew.
+    lives = schedule.attempts if schedule.plain is None else ()
+    suspended = any(attempt.suspensions for attempt in lives)
     if suspended:
         columns = (*columns, "suspended_time")
         times = (attempt.suspended_s(schedule.now_s) for attempt in schedule.final)
         rows = ((*row, time_s) for row, time_s in zip(rows, times, strict=True))
     _write_csv(directory / "jobs.csv", columns, rows)
     written = ["jobs.csv"]
-    if suspended or any(attempt.ordinal for attempt in schedule.final):
+    if suspended or any(attempt.ordinal for attempt in lives):
         _write_csv(directory / "runs.csv", RUN_COLUMNS, map(_run_row, schedule.attempts))
         written.append("runs.csv")
     changes = _failure_rows(schedule, host_names)
@@ -136,6 +139,9 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
 def _job_rows(
     schedule: Schedule, name: str, alone_s: Sequence[float] | None
 ) -> Iterable[tuple[Any, ...]]:
+    if schedule.plain is not None and alone_s is None:
+        yield from schedule.plain.job_rows(name)
+        return
     first: dict[str, Attempt] = {}
     for attempt in schedule.attempts:
         first.setdefault(attempt.job.id, attempt)
@@ -241,20 +247,19 @@ def _load_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
 def batsim_summary(schedule: Schedule, version: str, simulation_s: float) -> dict[str, Any]:
     """The fields of Batsim's schedule.json, null where undefined; dates count from 0."""
     times = job_times(schedule)
-    states = [attempt.state for attempt in schedule.final]
-    finished = list(schedule.ended())
+    states = figures_of(schedule).states
     success = states.count(SUCCESS)
     makespan = float(times.end_s.max()) if len(times.end_s) else 0.0
     computing = used_host_seconds(schedule)
     unavailable = unavailable_host_seconds(schedule, makespan)
-    killed = sum(state in (WALLTIME, KILLED) for state in states)
+    killed = states.count(WALLTIME) + states.count(KILLED)
     found: dict[str, Any] = {
         "batsim_version": f"ptaskmodel {version}",
         "makespan": makespan,
         "nb_computing_machines": schedule.num_hosts,
         "nb_grouped_switches": 0,
         "nb_jobs": len(states),
-        "nb_jobs_finished": len(finished),
+        "nb_jobs_finished": len(times.end_s),
         "nb_jobs_killed": killed,
         "nb_jobs_rejected": states.count(REJECTED),
         "nb_jobs_success": success,

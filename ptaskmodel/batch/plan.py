@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.estimates import Estimate, Scaled
 from ptaskmodel.batch.execution import (
     DelayExecution,
     Execution,
@@ -18,7 +19,7 @@ from ptaskmodel.batch.execution import (
     walltime_or_inf,
 )
 from ptaskmodel.batch.machine import Machine
-from ptaskmodel.batch.names import PROFILES, WALLTIMES
+from ptaskmodel.batch.names import LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 EXTENDED = 1.000001
 # Of fewer jobs than these, which may all be submitted at once, a load says nothing.
 FEW_JOBS = 1000
-Estimate = Callable[[Job], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class BatchOptions:
     maintenance: str | Path | None = None
     licences: Mapping[str, int] = field(default_factory=dict)
     until_s: float | None = None
+    loop: str = "auto"
 
 
 def only_delays(workload: Workload) -> bool:
@@ -88,6 +89,8 @@ class Plan:
             raise SimulationError(
                 f"walltimes '{options.walltimes}': use one of {', '.join(WALLTIMES)}"
             )
+        if options.loop not in LOOPS:
+            raise SimulationError(f"loop '{options.loop}': use one of {', '.join(LOOPS)}")
         self.limited = options.walltimes != "ignore"
         workload = self._with_profiles(workload)
         self.only_delays = only_delays(workload)
@@ -255,10 +258,7 @@ class Plan:
             factor = 0.0
         if name != "factor" or not 0 < factor < float("inf"):
             raise SimulationError(f"estimates '{kind}': use exact, walltime or factor:NUMBER")
-
-        def estimate(job: Job) -> float:
-            return min(factor * exact(job), self._limit_s(job))
-
+        estimate = Scaled(factor, exact, self.limited)
         return estimate, f"estimates: {factor:g} times the duration, at most the walltime"
 
     def _exact(self, workload: Workload) -> Estimate:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import MISSING, Field, dataclass, fields
+from math import inf
+from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.batch.allocations import allocation_by_name
+import numpy as np
+
+from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
 from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
+from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.maintenance import read_maintenance
@@ -18,10 +22,42 @@ from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.schedule import Schedule
-from ptaskmodel.batch.simulator import BatchSimulation, Progress
+from ptaskmodel.batch.simulator import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
+from ptaskmodel.batch.view import Policy
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.compiled_loop import CompiledBatch
+
+# With fewer jobs, loading the compiled loop takes longer than the open one.
+MANY_JOBS = 5000
+# What may be asked for where the compiled loop simulates: it knows what they mean, or delays do not
+# care. Any other option must be as by default.
+OPTIONS_COMPILED = {
+    "allocation",
+    "backfill_order",
+    "contention",
+    "count",
+    "estimates",
+    "licences",
+    "loop",
+    "neighbours",
+    "network_model",
+    "on_failure",
+    "order",
+    "pattern",
+    "policy",
+    "policy_options",
+    "profiles",
+    "ratio",
+    "seed",
+    "solver",
+    "storages",
+    "until_s",
+    "walltimes",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +66,8 @@ class BatchResult:
 
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation.
-    simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
+    kernels_s: wall time of loading the compiled loop; None with the open one. loop: "open" or
+    "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
     are delays. neighbours: who slowed whom by how many seconds, if that was asked for. tuning: that
     of the policy, if it has one.
     """
@@ -44,6 +81,8 @@ class BatchResult:
     simulation: Any = None
     neighbours: tuple[tuple[str, str, float], ...] | None = None
     tuning: Tuning | None = None
+    loop: str = "open"
+    kernels_s: float | None = None
 
 
 def new_simulation(
@@ -51,12 +90,6 @@ def new_simulation(
 ) -> BatchSimulation:
     """The batch simulation of a plan, at date 0."""
     options = plan.options
-    switches = machine.switches() if options.allocation == "topology" else None
-    allocation = allocation_by_name(
-        options.allocation, num_hosts=machine.num_hosts, seed=options.seed, switches=switches
-    )
-    if isinstance(allocation, Partitions):
-        allocation.check(plan.workload.jobs)
     traces, failures = _outages_of(plan, machine)
     windows = (
         () if options.maintenance is None else read_maintenance(options.maintenance, machine.names)
@@ -64,14 +97,8 @@ def new_simulation(
     return BatchSimulation(
         plan.workload.jobs,
         machine.capacities,
-        policy_by_name(
-            options.policy,
-            plan.estimate,
-            order=options.order,
-            backfill_order=options.backfill_order,
-            options=options.policy_options,
-        ),
-        allocation=allocation,
+        _policy_of(plan),
+        allocation=_allocation_of(plan, machine),
         execution=plan.execution,
         estimate=plan.estimate,
         limited=plan.limited,
@@ -104,6 +131,53 @@ def _outages_of(
     return traces, failures
 
 
+def _policy_of(plan: Plan) -> Policy:
+    options = plan.options
+    return policy_by_name(
+        options.policy,
+        plan.estimate,
+        order=options.order,
+        backfill_order=options.backfill_order,
+        options=options.policy_options,
+    )
+
+
+def _allocation_of(plan: Plan, machine: Machine) -> Allocation:
+    options = plan.options
+    switches = machine.switches() if options.allocation == "topology" else None
+    allocation = allocation_by_name(
+        options.allocation, num_hosts=machine.num_hosts, seed=options.seed, switches=switches
+    )
+    if isinstance(allocation, Partitions):
+        allocation.check(plan.workload.jobs)
+    return allocation
+
+
+def compiled_batch_of(plan: Plan, machine: Machine) -> CompiledBatch | None:
+    """The batch of a plan, ready for the compiled loop; None if it is for the open one."""
+    options = plan.options
+    if options.loop == "open" or (options.loop == "auto" and len(plan.workload.jobs) < MANY_JOBS):
+        return None
+    asked = {each.name for each in fields(options) if getattr(options, each.name) != _default(each)}
+    if not asked <= OPTIONS_COMPILED or not plan.only_delays or _outages_of(plan, machine)[0]:
+        return None
+    from ptaskmodel.batch.compiled_loop import compiled_batch
+
+    return compiled_batch(
+        plan.workload.jobs,
+        machine.num_hosts,
+        _policy_of(plan),
+        _allocation_of(plan, machine),
+        estimate=plan.estimate,
+        limited=plan.limited,
+        most_decisions=MAX_DECISIONS_AT_A_DATE,
+    )
+
+
+def _default(option: Field[Any]) -> Any:
+    return option.default if option.default_factory is MISSING else option.default_factory()
+
+
 def run_batch(
     platform: Platform,
     workload: Workload,
@@ -127,10 +201,21 @@ def run_batch(
         from ptaskmodel.recording.neighbours import Neighbours
 
         watch = Neighbours(shared)
-    simulation = new_simulation(plan, machine, progress)
-    began = time.perf_counter()
-    with nullcontext() if observation is None or shared is None else observation(shared):
-        schedule = _run_to_its_end(simulation, options.until_s)
+    compiled = compiled_batch_of(plan, machine)
+    schedule, kernels_s, loop, tuning = None, None, "open", None
+    if compiled is not None:
+        from ptaskmodel.batch.compiled_loop import load_kernel
+
+        kernels_s, loop = load_kernel(), "compiled"
+        began = time.perf_counter()
+        schedule = compiled.run(inf if options.until_s is None else options.until_s, progress)
+    if schedule is None:
+        kernels_s, loop = None, "open"
+        simulation = new_simulation(plan, machine, progress)
+        began = time.perf_counter()
+        with nullcontext() if observation is None or shared is None else observation(shared):
+            schedule = _run_to_its_end(simulation, options.until_s)
+        tuning = getattr(simulation.policy, "tuning", None)
     took = time.perf_counter() - began
     wanted = (options.contention or options.neighbours) and not plan.only_delays
     alone = plan.alone_s(list(schedule.ended())) if wanted else None
@@ -144,7 +229,6 @@ def run_batch(
     notes = plan.notes
     if options.until_s is not None:
         notes = (*notes, _how_far(schedule, len(plan.workload.jobs)))
-    tuning = getattr(simulation.policy, "tuning", None)
     return BatchResult(
         schedule,
         plan.workload,
@@ -155,6 +239,8 @@ def run_batch(
         shared,
         neighbours,
         tuning=tuning if isinstance(tuning, Tuning) else None,
+        loop=loop,
+        kernels_s=kernels_s,
     )
 
 
@@ -167,9 +253,10 @@ def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Sched
 
 def _how_far(schedule: Schedule, jobs: int) -> str:
     """What is left undone at the date at which a run was stopped."""
-    left = [attempt for attempt in schedule.final if attempt.end_s is None]
-    running = sum(attempt.start_s is not None for attempt in left)
+    figures = figures_of(schedule)
+    left = np.isnan(figures.end_s)
+    running = int((left & ~np.isnan(figures.start_s)).sum())
     return (
-        f"stopped at {schedule.now_s:g} s: {running} jobs run, {len(left) - running} wait, "
+        f"stopped at {schedule.now_s:g} s: {running} jobs run, {int(left.sum()) - running} wait, "
         f"{jobs - len(schedule.final)} are still to be submitted"
     )

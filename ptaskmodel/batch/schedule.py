@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import HostSet
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.plain_schedule import PlainSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +41,18 @@ class Schedule:
     final: for each job submitted so far, in order of submission, its last attempt; one that has
     none (rejected, still waiting) has a placeholder without dates. attempts: all, in order of their
     starts. events: at how many dates the policy was asked. host_changes, link_changes: in order of
-    date.
+    date. plain: the same in arrays, where the compiled loop made it: its attempts are made when
+    asked for.
     """
 
-    final: tuple[Attempt, ...]
-    attempts: tuple[Attempt, ...]
+    final: Sequence[Attempt]
+    attempts: Sequence[Attempt]
     num_hosts: int
     events: int
     now_s: float
     host_changes: tuple[HostChange, ...] = ()
     link_changes: tuple[LinkChange, ...] = ()
+    plain: PlainSchedule | None = None
 
     def ended(self) -> Iterator[Attempt]:
         """The last attempts of the jobs that ran and ended, in order of submission."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.errors import SimulationError
 
@@ -13,20 +14,40 @@ if TYPE_CHECKING:
 Order = Callable[["Job"], Any]
 Estimate = Callable[["Job"], float]
 
-ORDERS = ("fcfs", "sjf", "ljf", "smallest", "largest", "smallest-area", "largest-area")
+
+class Key(NamedTuple):
+    """What an order sorts by: of hosts and, if it asks for them, estimates; numbers or arrays."""
+
+    of: Callable[[Any, Any], Any]
+    asks_estimates: bool
+
+
+KEYS = {
+    "sjf": Key(lambda hosts, estimate_s: estimate_s, True),
+    "ljf": Key(lambda hosts, estimate_s: -estimate_s, True),
+    "smallest": Key(lambda hosts, estimate_s: hosts, False),
+    "largest": Key(lambda hosts, estimate_s: -hosts, False),
+    "smallest-area": Key(lambda hosts, estimate_s: hosts * estimate_s, True),
+    "largest-area": Key(lambda hosts, estimate_s: -hosts * estimate_s, True),
+}
+ORDERS = ("fcfs", *KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOrder:
+    """The key of a job in a named order; those by time go by the estimate."""
+
+    name: str
+    estimate: Estimate
+
+    def __call__(self, job: Job) -> Any:
+        key = KEYS[self.name]
+        return key.of(job.num_hosts, self.estimate(job) if key.asks_estimates else 0.0)
 
 
 def orders(estimate: Estimate) -> Mapping[str, Order | None]:
-    """The named orders of the queue; those by time go by the estimate."""
-    return {
-        "fcfs": None,
-        "sjf": estimate,
-        "ljf": lambda job: -estimate(job),
-        "smallest": lambda job: job.num_hosts,
-        "largest": lambda job: -job.num_hosts,
-        "smallest-area": lambda job: job.num_hosts * estimate(job),
-        "largest-area": lambda job: -job.num_hosts * estimate(job),
-    }
+    """The named orders of the queue; None: by submission."""
+    return {"fcfs": None, **{name: NamedOrder(name, estimate) for name in KEYS}}
 
 
 def order_by_name(name: str | None, estimate: Estimate) -> Order | None:

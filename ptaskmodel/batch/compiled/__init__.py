@@ -1,0 +1,1 @@
+"""The batch loop of delays, compiled: states in arrays, one kernel (see `loop`)."""

@@ -1,0 +1,120 @@
+"""The compiled batch loop: jobs that last a known time, under a policy built in; from date to date.
+
+At each date, ends come first, then submissions; then the policy decides once (as in `simulator`).
+Keys of the order of the queue depend on a job alone, so that ranks are known beforehand.
+"""
+
+from __future__ import annotations
+
+from ptaskmodel.batch.compiled.calendar import add_free, forget_past
+from ptaskmodel.batch.compiled.ends import expect_no_more, extend_outlived, pop_end
+from ptaskmodel.batch.compiled.free_hosts import give_hosts
+from ptaskmodel.batch.compiled.policies import (
+    backfill,
+    enter_ranks,
+    fill,
+    keep_promises,
+    start_in_order,
+)
+from ptaskmodel.batch.compiled.queue import enter
+from ptaskmodel.batch.compiled.state import (
+    CIRCLES,
+    CONSERVATIVE,
+    DONE,
+    EASY,
+    FCFS,
+    FULL,
+    NO_DATE,
+    PAUSED,
+)
+from ptaskmodel.jit import entry, jit
+
+INFINITY = float("inf")
+
+
+@entry
+def go_on(s):
+    """Take so many decisions, at most, and say why it came back."""
+    clock = s.clock[0]
+    for _ in range(clock.pause):
+        date = _next_date(s)
+        if date == INFINITY or date > clock.until:
+            return DONE
+        if clock.picks and (
+            clock.n_pieces + len(s.jobs) - clock.started + len(s.runs) > len(s.pieces)
+        ):
+            return FULL
+        clock.at_date = 0 if date > clock.now else clock.at_date + 1
+        if clock.at_date > clock.most:
+            return CIRCLES
+        clock.now = date
+        _one_date(s)
+    return PAUSED
+
+
+@jit
+def _next_date(s):
+    clock, date = s.clock[0], INFINITY
+    if clock.position < len(s.jobs):
+        date = s.jobs[clock.position].submit
+    if clock.n_ends > 0 and s.ends[0].date <= date:
+        date = s.ends[0].date
+    return date
+
+
+@jit
+def _one_date(s):
+    clock = s.clock[0]
+    reserves = clock.policy == CONSERVATIVE
+    if reserves and clock.n_slots > 0:
+        forget_past(s)
+    ended, late, reach = False, False, clock.now
+    while clock.n_ends > 0 and s.ends[0].date == clock.now:
+        j = pop_end(s)
+        expected = s.jobs[j].expected
+        ended = True
+        late = late or expected < clock.now
+        _finish(s, j)
+        if reserves and expected > clock.now:
+            add_free(s, clock.now, expected, s.jobs[j].hosts)
+            reach = max(reach, expected)
+    clock.n_fresh = 0
+    while clock.position < len(s.jobs) and s.jobs[clock.position].submit <= clock.now:
+        _submit(s, clock.position, reserves)
+    clock.decisions += 1
+    late = extend_outlived(s) or late
+    if clock.policy == EASY:
+        backfill(s, ended or late)
+    elif reserves:
+        keep_promises(s, late, reach)
+    elif clock.policy == FCFS:
+        start_in_order(s)
+    else:
+        fill(s)
+
+
+@jit
+def _finish(s, j):
+    clock, job = s.clock[0], s.jobs[j]
+    expect_no_more(s, j)
+    job.end = clock.now
+    job.over = clock.decisions
+    clock.free += job.hosts
+    clock.over += 1
+    if clock.picks:
+        for k in range(s.first_piece[job.number], s.first_piece[job.number + 1]):
+            give_hosts(s, s.pieces[k].first, s.pieces[k].length)
+
+
+@jit
+def _submit(s, j, reserves):
+    clock = s.clock[0]
+    if reserves:
+        s.jobs[j].date = NO_DATE
+        enter_ranks(s, j)
+    else:
+        enter(s, j)
+    s.fresh[clock.n_fresh] = j
+    clock.n_fresh += 1
+    clock.waiting += 1
+    clock.position += 1

@@ -1,0 +1,251 @@
+"""What the built-in policies start now, equal to the bit to those of `policies`."""
+
+from __future__ import annotations
+
+from ptaskmodel.batch.compiled.calendar import add_free, earliest, most_free, sooner
+from ptaskmodel.batch.compiled.ends import expect, first_expected, first_room, push_end
+from ptaskmodel.batch.compiled.free_hosts import take_hosts
+from ptaskmodel.batch.compiled.queue import LARGEST, first_from, leave
+from ptaskmodel.batch.compiled.state import BLOCK_ENTRIES, NO_DATE
+from ptaskmodel.jit import jit
+
+INFINITY = float("inf")
+# So many new jobs are looked at one by one; more are found in the queue.
+FEW_FRESH = 4
+
+
+@jit
+def begin(s, j):
+    """Start a job now."""
+    clock, job = s.clock[0], s.jobs[j]
+    job.start = clock.now
+    job.expected = clock.now + job.estimate
+    job.number, job.began = clock.started, clock.decisions
+    s.order[clock.started] = j
+    expect(s, j)
+    push_end(s, clock.now + job.duration, j)
+    clock.free -= job.hosts
+    clock.waiting -= 1
+    if clock.picks:
+        take_hosts(s, job.hosts)
+    clock.started += 1
+    s.first_piece[clock.started] = clock.n_pieces
+
+
+@jit
+def start_in_order(s):
+    """Start the first of the queue as long as they fit; the job that does not, or -1."""
+    clock, rank = s.clock[0], 0
+    while clock.waiting > 0:
+        rank = first_from(s.queue, clock.leaves, rank, LARGEST - 1, LARGEST - 1, 0.0, INFINITY)
+        j = s.by_rank[rank]
+        if s.jobs[j].hosts > clock.free:
+            return j
+        leave(s, j)
+        begin(s, j)
+        rank += 1
+    return -1
+
+
+@jit
+def fill(s):
+    """Start whatever fits."""
+    clock, rank = s.clock[0], 0
+    while clock.waiting > 0:
+        rank = first_from(s.queue, clock.leaves, rank, clock.free, clock.free, 0.0, INFINITY)
+        if rank < 0:
+            return
+        leave(s, s.by_rank[rank])
+        begin(s, s.by_rank[rank])
+        rank += 1
+
+
+# --- EASY
+
+
+@jit
+def backfill(s, changed):
+    """EASY. ``changed``: whether somebody ended or an estimate was outlived.
+
+    As long as nobody does, (head, shadow, extra) hold, and only those submitted since can start:
+    dates go on, and there are never more free hosts. Without a shadow they do not hold, as those
+    that started are expected to be gone by then.
+    """
+    clock = s.clock[0]
+    before = clock.started
+    head = start_in_order(s)
+    anew = changed or not clock.kept or head != clock.head or clock.started > before
+    if anew:
+        clock.kept = False
+    if clock.waiting < 2 or clock.free == 0:
+        return
+    if anew:
+        clock.head = head
+        clock.shadow, free = first_room(s, s.jobs[head].hosts)
+        clock.extra = free - s.jobs[head].hosts
+        clock.kept = clock.shadow < INFINITY
+    if not anew and clock.n_fresh <= FEW_FRESH and not clock.sorts:
+        _backfill_fresh(s)
+    else:
+        _backfill_all(s)
+
+
+@jit
+def _backfill_all(s):
+    clock, rank = s.clock[0], 0
+    while clock.free > 0:
+        if clock.sorts:
+            tree, jobs = s.candidates, s.by_candidate
+        else:
+            tree, jobs = s.queue, s.by_rank
+        rank = first_from(
+            tree, clock.leaves, rank, clock.free, clock.extra, clock.now, clock.shadow
+        )
+        if rank < 0:
+            return
+        _overtake(s, jobs[rank])
+        rank += 1
+
+
+@jit
+def _backfill_fresh(s):
+    clock, fresh = s.clock[0], s.fresh
+    for k in range(1, clock.n_fresh):
+        j, m = fresh[k], k
+        while m > 0 and s.jobs[fresh[m - 1]].rank > s.jobs[j].rank:
+            fresh[m] = fresh[m - 1]
+            m -= 1
+        fresh[m] = j
+    for k in range(clock.n_fresh):
+        job = s.jobs[fresh[k]]
+        if job.hosts <= clock.free and (
+            job.hosts <= clock.extra
+            or (clock.now + job.estimate <= clock.shadow and clock.shadow < INFINITY)
+        ):
+            _overtake(s, fresh[k])
+            if clock.free == 0:
+                return
+
+
+@jit
+def _overtake(s, j):
+    """Start a job before the head of the queue."""
+    clock, job = s.clock[0], s.jobs[j]
+    if not (clock.now + job.estimate <= clock.shadow and clock.shadow < INFINITY):
+        clock.extra -= job.hosts
+    leave(s, j)
+    begin(s, j)
+
+
+# --- conservative
+
+
+@jit
+def enter_ranks(s, j):
+    """A job waits, for a policy that goes through all that do."""
+    clock, rank = s.clock[0], s.jobs[j].rank
+    k = clock.n_queue
+    while k > 0 and s.ranks[k - 1] > rank:
+        s.ranks[k] = s.ranks[k - 1]
+        k -= 1
+    s.ranks[k] = rank
+    clock.n_queue += 1
+
+
+@jit
+def _reserve(s, j):
+    """Give a job the first date that delays nobody."""
+    clock, job = s.clock[0], s.jobs[j]
+    job.date = earliest(s, job.hosts, job.estimate)
+    clock.first_date = min(clock.first_date, job.date)
+    add_free(s, job.date, job.date + job.estimate, -job.hosts)
+
+
+@jit
+def _reserve_anew(s):
+    """A calendar with the running jobs alone, then the queue."""
+    clock = s.clock[0]
+    s.slots[0].date, s.slots[0].free = clock.now, clock.hosts
+    clock.n_slots = 1
+    for place in range(clock.n_blocks):
+        b = s.places[place]
+        for k in range(b * BLOCK_ENTRIES, b * BLOCK_ENTRIES + s.blocks[b].count):
+            add_free(s, clock.now, s.expected[k].date, -s.expected[k].hosts)
+    clock.first_date = INFINITY
+    for q in range(clock.n_queue):
+        _reserve(s, s.by_rank[s.ranks[q]])
+
+
+@jit
+def _move_forward(s, reach):
+    """Each waiting job in turn moves to the first date that is possible now, until nobody can.
+
+    A job moves only if a date is found by reading. After the last time that nobody could, only what
+    was given back, before ``reach``, is freer: a new date begins before, and needs no more than the
+    most hosts free there. A reservation of no length, or of no date, is simply made again.
+    """
+    clock, moved = s.clock[0], True
+    room = most_free(s, reach)
+    while moved:
+        moved = False
+        for q in range(clock.n_queue):
+            j = s.by_rank[s.ranks[q]]
+            job = s.jobs[j]
+            date, end = job.date, job.date + job.estimate
+            if date == NO_DATE:
+                continue
+            if not date < end or date == INFINITY:
+                _reserve(s, j)
+                moved = moved or job.date < date
+            elif job.hosts <= room:
+                new = sooner(s, job.hosts, job.estimate, date, reach)
+                if new < date:
+                    add_free(s, date, end, job.hosts)
+                    add_free(s, new, new + job.estimate, -job.hosts)
+                    job.date = new
+                    clock.first_date = min(clock.first_date, new)
+                    reach = max(reach, end)
+                    room = most_free(s, reach)
+                    moved = True
+
+
+@jit
+def keep_promises(s, late, reach):
+    """Conservative. late: some estimate was outlived. reach: until when hosts were given back."""
+    clock = s.clock[0]
+    if clock.n_slots == 0 or late:
+        _reserve_anew(s)
+    else:
+        if reach > clock.now:
+            _move_forward(s, reach)
+        if clock.n_fresh == 1:
+            _reserve(s, s.fresh[0])
+        elif clock.n_fresh > 1:
+            for q in range(clock.n_queue):
+                if s.jobs[s.by_rank[s.ranks[q]]].date == NO_DATE:
+                    _reserve(s, s.by_rank[s.ranks[q]])
+    if clock.first_date <= clock.now:
+        _start_due(s)
+
+
+@jit
+def _start_due(s):
+    """Start those whose date has come, in the order of the queue."""
+    clock = s.clock[0]
+    left, blocked = 0, False
+    clock.first_date = INFINITY
+    for q in range(clock.n_queue):
+        j = s.by_rank[s.ranks[q]]
+        job = s.jobs[j]
+        if job.date <= clock.now and not blocked:
+            if job.hosts <= clock.free:
+                begin(s, j)
+                continue
+            if first_expected(s) <= clock.now:
+                blocked = True  # a job of 0 s is still there: all who are due wait for it, in order
+            else:
+                _reserve(s, j)
+        clock.first_date = min(clock.first_date, job.date)
+        s.ranks[left] = s.ranks[q]
+        left += 1
+    clock.n_queue = left

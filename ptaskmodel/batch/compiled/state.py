@@ -1,0 +1,196 @@
+"""The state of the compiled batch loop: record arrays, and one record of all that is a number."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.core.store import as_records
+
+INT, SMALL, REAL = "i8", "i4", "f8"
+Records = NDArray[np.void]
+Ints = NDArray[np.int64]
+
+# Which policy decides; numpy integers, or numba would compile the kernel anew for each.
+FCFS, FILLER, EASY, CONSERVATIVE = cast("list[int]", list(np.arange(4)))
+# Why the kernel came back: all is done (or the date `until` is reached); it did what it was asked
+# to; there is no room for the hosts of another date; it goes round in circles at one date.
+DONE, PAUSED, FULL, CIRCLES = cast("list[int]", list(np.arange(4)))
+NOBODY = np.int64(-1)
+# Of a job that has no reservation yet.
+NO_DATE = -1.0
+# Entries of a block of expected ends.
+BLOCK_ENTRIES = np.int64(64)
+
+JOB = np.dtype(
+    [
+        ("submit", REAL),
+        ("hosts", INT),
+        ("estimate", REAL),
+        ("duration", REAL),  # until it ends, or is killed at its walltime
+        ("walltime", REAL),  # inf: none, or not enforced
+        ("rank", INT),  # its place among all jobs in the order of the queue
+        ("candidate", INT),  # the same in that of backfilling
+        ("start", REAL),
+        ("end", REAL),
+        ("expected", REAL),  # end, by its estimate
+        ("date", REAL),  # its reservation; NO_DATE
+        ("number", INT),  # of its start
+        ("began", INT),  # at which decision it started
+        ("over", INT),  # before which decision it ended
+    ],
+    align=True,
+)
+# A node of a tree of those that wait: the fewest hosts and the smallest estimate below it.
+NODE = np.dtype([("hosts", INT), ("estimate", REAL)], align=True)
+END = np.dtype([("date", REAL), ("job", INT)], align=True)
+EXPECTED = np.dtype([("date", REAL), ("job", SMALL), ("hosts", SMALL)], align=True)
+BLOCK = np.dtype([("count", INT), ("hosts", INT)], align=True)
+# Consecutive hosts.
+RUN = np.dtype([("first", SMALL), ("length", SMALL)], align=True)
+SLOT = np.dtype([("date", REAL), ("free", INT)], align=True)
+CLOCK = np.dtype(
+    [
+        ("now", REAL),
+        ("until", REAL),
+        ("policy", INT),
+        ("hosts", INT),
+        ("picks", INT),  # whether hosts are chosen: first fit
+        ("sorts", INT),  # whether candidates have an order of their own
+        ("pause", INT),  # after how many decisions to come back
+        ("most", INT),  # decisions at one date
+        ("leaves", INT),
+        ("position", INT),  # the next job to be submitted
+        ("free", INT),
+        ("waiting", INT),
+        ("started", INT),
+        ("over", INT),
+        ("decisions", INT),
+        ("at_date", INT),
+        ("n_ends", INT),
+        ("n_blocks", INT),
+        ("n_spare", INT),
+        ("n_runs", INT),
+        ("n_pieces", INT),
+        ("n_fresh", INT),
+        # EASY: what it found out at the last date at which somebody ended.
+        ("kept", INT),
+        ("head", INT),
+        ("extra", INT),
+        ("shadow", REAL),
+        # Conservative.
+        ("n_slots", INT),
+        ("n_queue", INT),
+        ("first_date", REAL),  # no reservation is earlier
+    ],
+    align=True,
+)
+
+
+class State(NamedTuple):
+    """All that the kernel works on.
+
+    clock: one record. jobs: by submission. by_rank, by_candidate: jobs in the order of the queue
+    and of backfilling. queue: a tree over ranks; candidates: one over the order of backfilling.
+    ends: a heap. expected, blocks, places, spare: expected ends, see `expected_ends`. runs: free
+    hosts, the highest first. order: jobs by number of their starts; first_piece: where the hosts
+    of each begin in ``pieces``. fresh: jobs submitted at this date. slots: the calendar of
+    conservative; ranks: who waits there, in the order of the queue.
+    """
+
+    clock: Any
+    jobs: Any
+    by_rank: Ints
+    by_candidate: Ints
+    queue: Any
+    candidates: Any
+    ends: Any
+    expected: Any
+    blocks: Any
+    places: Ints
+    spare: Ints
+    runs: Any
+    order: Ints
+    first_piece: Ints
+    pieces: Any
+    fresh: Ints
+    slots: Any
+    ranks: Ints
+
+
+def new_state(
+    policy: int,
+    hosts: int,
+    jobs: Records,
+    by_rank: Ints,
+    by_candidate: Ints | None,
+    *,
+    picks: bool,
+    pause: int,
+    most: int,
+    until: float = inf,
+) -> State:
+    """The state at date 0. jobs: of dtype JOB, with what is known of them beforehand."""
+    n = len(jobs)
+    leaves = 1 << max(n - 1, 0).bit_length()
+    reserves, sorts = policy == CONSERVATIVE, policy == EASY and by_candidate is not None
+    running = min(n, hosts + int((jobs["hosts"] == 0).sum())) + 2
+    most_runs = hosts // 2 + 2
+    clock = as_records(np.zeros(1, CLOCK))
+    given = {
+        "until": until,
+        "policy": policy,
+        "hosts": hosts,
+        "picks": picks,
+        "sorts": sorts,
+        "pause": pause,
+        "most": most,
+        "leaves": leaves,
+        "free": hosts,
+        "n_spare": running,
+        "n_runs": int(hosts > 0),
+        "head": NOBODY,
+        "first_date": inf,
+    }
+    for name, value in given.items():
+        clock[name] = value
+    runs = as_records(np.empty(most_runs, RUN))
+    runs[0] = (0, hosts)
+    return State(
+        clock,
+        as_records(jobs),
+        by_rank,
+        by_rank if by_candidate is None else by_candidate,
+        _nobody(1 if reserves else 2 * leaves),
+        _nobody(2 * leaves if sorts else 1),
+        as_records(np.empty(n + 1, END)),
+        as_records(np.empty(running * int(BLOCK_ENTRIES), EXPECTED)),
+        as_records(np.empty(running, BLOCK)),
+        np.empty(running, np.int64),
+        np.arange(running),
+        runs,
+        np.empty(n, np.int64),
+        np.zeros(n + 1, np.int64),
+        as_records(np.empty(3 * n + most_runs + 2 if picks else 1, RUN)),
+        np.empty(n, np.int64),
+        as_records(np.empty(2 * n + 8 if reserves else 1, SLOT)),
+        np.empty(n + 1 if reserves else 1, np.int64),
+    )
+
+
+def with_more_pieces(state: State) -> State:
+    """The same with room for the hosts of more jobs."""
+    pieces = as_records(np.empty(len(state.pieces) * 3 // 2 + 2, RUN))
+    pieces[: len(state.pieces)] = state.pieces
+    return state._replace(pieces=pieces)
+
+
+def _nobody(nodes: int) -> Records:
+    """A tree in which nobody waits."""
+    tree = np.empty(nodes, NODE)
+    tree["hosts"] = np.iinfo(np.int64).max
+    tree["estimate"] = inf
+    return as_records(tree)

@@ -1,0 +1,289 @@
+"""Batches that need no Python while they run go through the compiled loop (see `compiled`).
+
+Jobs that last a known time on whole hosts, a policy that is built in, and an allocation that never
+makes a job wait: then dates do not depend on hosts, and ranks in the queue are known beforehand.
+The schedule equals that of the open loop (`simulator`) to the bit. First fit is part of the kernel;
+other allocations are asked afterwards, start by start, as the open loop would have.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.allocations import Allocation
+from ptaskmodel.batch.allocations.contiguous import Contiguous
+from ptaskmodel.batch.allocations.fewest_switches import FewestSwitches
+from ptaskmodel.batch.allocations.first_fit import FirstFit
+from ptaskmodel.batch.allocations.random_hosts import Random
+from ptaskmodel.batch.allocations.spread import Spread
+from ptaskmodel.batch.compiled.loop import go_on
+from ptaskmodel.batch.compiled.state import (
+    CIRCLES,
+    CONSERVATIVE,
+    EASY,
+    FCFS,
+    FILLER,
+    FULL,
+    JOB,
+    PAUSED,
+    State,
+    new_state,
+    with_more_pieces,
+)
+from ptaskmodel.batch.estimates import Estimate, estimates_of
+from ptaskmodel.batch.hostset import Mask, first_hosts, runs
+from ptaskmodel.batch.plain_schedule import (
+    CUT,
+    FAILS,
+    STILL_RUNS,
+    SUCCEEDED,
+    WAITS,
+    Places,
+    PlainSchedule,
+)
+from ptaskmodel.batch.policies.conservative import Conservative
+from ptaskmodel.batch.policies.easy import Easy
+from ptaskmodel.batch.policies.fcfs import Fcfs
+from ptaskmodel.batch.policies.filler import Filler
+from ptaskmodel.batch.policies.orders import KEYS, NamedOrder
+from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.view import Policy
+from ptaskmodel.workload.job_arrays import JobArrays, job_arrays
+from ptaskmodel.workload.jobs import Job
+
+Ints = NDArray[np.int64]
+Progress = Callable[[float, int, int], None]
+POLICIES = {Fcfs: FCFS, Filler: FILLER, Easy: EASY, Conservative: CONSERVATIVE}
+ALLOCATIONS = (FirstFit, Contiguous, Random, Spread, FewestSwitches)
+# Decisions between two calls of `progress`.
+PAUSE = 20_000
+MOST_HOSTS = 2**31
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledBatch:
+    """A batch ready for the compiled loop, at date 0."""
+
+    jobs: Sequence[Job]
+    arrays: JobArrays
+    hosts: int
+    allocation: Allocation
+    codes: NDArray[np.int8]
+    state: State
+
+    def run(self, until_s: float = inf, progress: Progress | None = None) -> Schedule | None:
+        """Simulate up to a date, to the end by default.
+
+        None if it does not come to an end as it should: the open loop says why.
+        """
+        state = self.state
+        clock = state.clock
+        clock["until"] = until_s
+        while True:
+            status = go_on(state)
+            if status == FULL:
+                state = with_more_pieces(state)
+                continue
+            if progress is not None:
+                progress(*(clock[name].item() for name in ("now", "over", "waiting")))
+            if status != PAUSED:
+                break
+        if status == CIRCLES or (until_s == inf and clock["waiting"].item()):
+            return None
+        return self._schedule(state, until_s)
+
+    def _schedule(self, state: State, until_s: float) -> Schedule:
+        clock, jobs = state.clock[0], state.jobs
+        submitted, started = int(clock["position"]), int(clock["started"])
+        order = state.order[:started]
+        times: dict[str, Any] = {}
+        for name in ("start", "end", "expected"):
+            times[name] = np.full(submitted, np.nan)
+        number = np.full(submitted, -1, dtype=np.int64)
+        number[order] = np.arange(started)
+        times["start"][order] = jobs["start"][order]
+        times["expected"][order] = jobs["expected"][order]
+        over = order[jobs["over"][order] >= 0]
+        times["end"][over] = jobs["end"][over]
+        codes = np.full(submitted, WAITS, dtype=np.int8)
+        codes[order] = STILL_RUNS
+        codes[over] = self.codes[over]
+        if clock["picks"]:
+            pieces = state.pieces[: clock["n_pieces"]]
+            places = Places(
+                state.first_piece[: started + 1], pieces["first"].copy(), pieces["length"].copy()
+            )
+        else:
+            places = _chosen(self.allocation, self.hosts, jobs, order)
+        return PlainSchedule(
+            self.jobs,
+            self.arrays,
+            times["start"],
+            times["end"],
+            times["expected"],
+            number,
+            codes,
+            places,
+            self.hosts,
+            int(clock["decisions"]),
+            float(clock["now"]) if until_s == inf else until_s,
+        ).schedule()
+
+
+def load_kernel() -> float:
+    """Have the kernel in memory, compiled now if need be; the wall time of that, s."""
+    began = time.perf_counter()
+    nobody, none = np.zeros(0, JOB), np.zeros(0, np.int64)
+    go_on(new_state(FCFS, 1, nobody, none, None, picks=True, pause=1, most=1))
+    return time.perf_counter() - began
+
+
+def compiled_batch(
+    jobs: Sequence[Job],
+    hosts: int,
+    policy: Policy,
+    allocation: Allocation,
+    *,
+    estimate: Estimate,
+    limited: bool,
+    most_decisions: int,
+) -> CompiledBatch | None:
+    """What the compiled loop needs; None if something about the batch is not for it.
+
+    jobs: in order of submission. Keys of orders and estimates are asked for once. most_decisions:
+    at one date, before the loop gives up.
+    """
+    kind = POLICIES.get(type(policy))
+    if kind is None or type(allocation) not in ALLOCATIONS or allocation.constrained:
+        return None
+    try:
+        arrays = job_arrays(jobs)
+        if not _can_run(arrays, hosts):
+            return None
+        estimates = estimates_of(estimate, jobs, arrays)
+        by_rank = _sorted_by(getattr(policy, "order", None), jobs, arrays)
+        backfill_order = getattr(policy, "backfill_order", None)
+        by_candidate = None
+        if backfill_order is not None and by_rank is not None:
+            by_candidate = _sorted_by(backfill_order, jobs, arrays, by_rank)
+    except Exception:  # of a function of the user's: the open loop says when it happens, and where
+        return None
+    if by_rank is None or not (estimates >= 0).all():
+        return None
+    if backfill_order is not None and by_candidate is None:
+        return None
+    records = np.zeros(len(jobs), JOB)
+    cut = arrays.duration_s >= arrays.walltime_s if limited else np.zeros(len(jobs), dtype=bool)
+    records["submit"] = arrays.submit_s
+    records["hosts"] = arrays.num_hosts
+    records["estimate"] = estimates
+    records["duration"] = np.where(cut, arrays.walltime_s, arrays.duration_s)
+    records["walltime"] = arrays.limit_s if limited else inf
+    records["rank"][by_rank] = np.arange(len(jobs))
+    if by_candidate is not None:
+        records["candidate"][by_candidate] = np.arange(len(jobs))
+    records["over"] = -1
+    codes = np.where(cut, CUT, np.where(arrays.fails, FAILS, SUCCEEDED)).astype(np.int8)
+    picks = type(allocation) is FirstFit
+    state = new_state(
+        kind, hosts, records, by_rank, by_candidate, picks=picks, pause=PAUSE, most=most_decisions
+    )
+    return CompiledBatch(jobs, arrays, hosts, allocation, codes, state)
+
+
+def _can_run(arrays: JobArrays, hosts: int) -> bool:
+    """Whether every job lasts a known time, on whole hosts that exist."""
+    submit, sizes = arrays.submit_s, arrays.num_hosts
+    return bool(
+        arrays.plain
+        and hosts < MOST_HOSTS
+        and ((submit >= 0) & (submit < inf)).all()
+        and (np.diff(submit) >= 0).all()
+        and ((sizes >= 0) & (sizes <= hosts)).all()
+        and ((arrays.duration_s >= 0) & (arrays.duration_s < inf)).all()
+        and not (arrays.walltime_s < 0).any()
+    )
+
+
+# --- orders
+
+
+def _sorted_by(
+    order: Callable[[Job], Any] | None,
+    jobs: Sequence[Job],
+    arrays: JobArrays,
+    before: Ints | None = None,
+) -> Ints | None:
+    """The jobs in an order, ties as ``before`` (by submission); None if keys are not for sorting.
+
+    Only numbers, texts and tuples of them: for others, < may be no total order.
+    """
+    first = np.arange(len(jobs)) if before is None else before
+    if order is None:
+        return first
+    keys = _keys(order, jobs, arrays)
+    if isinstance(keys, np.ndarray):
+        if np.isnan(keys).any():
+            return None
+        return first[np.argsort(keys[first], kind="stable")]
+    if not all(map(_can_be_sorted, keys)):
+        return None
+    return np.array(sorted(first.tolist(), key=keys.__getitem__), dtype=np.int64)
+
+
+def _keys(
+    order: Callable[[Job], Any], jobs: Sequence[Job], arrays: JobArrays
+) -> list[Any] | NDArray[Any]:
+    """The key of each job in an order; in an array if it can be."""
+    if isinstance(order, NamedOrder):
+        key = KEYS[order.name]
+        estimates = estimates_of(order.estimate, jobs, arrays) if key.asks_estimates else 0.0
+        with np.errstate(invalid="ignore"):
+            return np.asarray(key.of(arrays.num_hosts, estimates))
+    keys = [order(job) for job in jobs]
+    return np.array(keys) if set(map(type, keys)) == {float} else keys
+
+
+def _can_be_sorted(key: Any) -> bool:
+    if type(key) is tuple:
+        return all(map(_can_be_sorted, key))
+    return type(key) in (int, bool, str) or (type(key) is float and key == key)
+
+
+# --- hosts
+
+
+def _chosen(allocation: Allocation, hosts: int, jobs: Any, order: Ints) -> Places:
+    """The hosts that an allocation chooses for each start, asked in their order."""
+    over = jobs["over"]
+    ended = order[over[order] >= 0]
+    leaving = ended[np.argsort(over[ended], kind="stable")].tolist()
+    left = over[leaving].tolist()
+    began, sizes = jobs["began"][order].tolist(), jobs["hosts"][order].tolist()
+    free, gone = first_hosts(hosts), 0
+    running: dict[int, Mask] = {}
+    begins, first, length = [0], [], []
+    for j, decision, size in zip(order.tolist(), began, sizes, strict=True):
+        while gone < len(left) and left[gone] < decision:
+            free |= running.pop(leaving[gone])
+            gone += 1
+        mask = allocation.choose(size, free)
+        assert mask is not None
+        free &= ~mask
+        running[j] = mask
+        for begin, count in runs(mask):
+            first.append(begin)
+            length.append(count)
+        begins.append(len(first))
+    return Places(
+        np.array(begins, dtype=np.int64),
+        np.array(first, dtype=np.int32),
+        np.array(length, dtype=np.int32),
+    )

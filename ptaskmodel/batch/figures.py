@@ -1,0 +1,94 @@
+"""A schedule in arrays, for whoever measures it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.attempt import WAITING, Attempt
+from ptaskmodel.batch.schedule import Schedule
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figures:
+    """The numbers of a schedule; dates in s, nan: not yet or never.
+
+    One entry for each submitted job, in order of submission: what it asked for, when it started
+    first, and of its last attempt its dates, of how many whole hosts its placement is worth
+    (``held_hosts``), for how long it was suspended, and its state (see `attempt`).
+
+    One entry for each stretch during which some attempt ran, up to now, in order of the starts:
+    ``stretch_from_s``, ``stretch_to_s``, ``stretch_hosts`` (whole numbers unless jobs share hosts).
+
+    attempts: how many there were.
+    """
+
+    submit_s: FloatArray
+    num_hosts: NDArray[np.int64]
+    first_start_s: FloatArray
+    start_s: FloatArray
+    end_s: FloatArray
+    held_hosts: FloatArray
+    suspended_s: FloatArray
+    states: list[str]
+    stretch_from_s: FloatArray
+    stretch_to_s: FloatArray
+    stretch_hosts: NDArray[np.int64] | FloatArray
+    attempts: int
+
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """Which jobs ran and ended."""
+        return ~np.isnan(self.start_s) & ~np.isnan(self.end_s)
+
+    @property
+    def waiting(self) -> NDArray[np.bool_]:
+        """Which jobs never started and wait still."""
+        never = np.isnan(self.first_start_s)
+        return never & np.array([state == WAITING for state in self.states], dtype=bool)
+
+
+def figures_of(schedule: Schedule) -> Figures:
+    """The numbers of a schedule."""
+    if schedule.plain is not None:
+        return schedule.plain.figures()
+    first: dict[int, float] = {}
+    stretches: list[tuple[float, float]] = []
+    hosts: list[float] = []
+    for attempt in schedule.attempts:
+        first.setdefault(id(attempt.job), attempt.start_s or 0.0)
+        for stretch in running_intervals(attempt, schedule.now_s):
+            stretches.append(stretch)
+            hosts.append(attempt.use)
+    final, now = schedule.final, schedule.now_s
+    dates = np.array(stretches, dtype=np.float64).reshape(len(stretches), 2)
+    whole = all(isinstance(count, int) for count in hosts)
+    return Figures(
+        np.array([a.job.submit_time_s for a in final], dtype=np.float64),
+        np.array([a.job.num_hosts for a in final], dtype=np.int64),
+        np.array([first.get(id(a.job), math.nan) for a in final], dtype=np.float64),
+        np.array([a.start_s for a in final], dtype=np.float64),
+        np.array([a.end_s for a in final], dtype=np.float64),
+        np.array([a.use for a in final], dtype=np.float64),
+        np.array([a.suspended_s(now) for a in final], dtype=np.float64),
+        [a.state for a in final],
+        dates[:, 0],
+        dates[:, 1],
+        np.array(hosts, dtype=np.int64) if whole else np.array(hosts, dtype=np.float64),
+        len(schedule.attempts),
+    )
+
+
+def running_intervals(attempt: Attempt, now: float) -> Iterator[tuple[float, float]]:
+    """(from, to) of the stretches during which an attempt ran, up to now."""
+    begin = attempt.start_s or 0.0
+    for since, to in attempt.suspensions:
+        yield begin, since or 0.0
+        begin = now if to is None else to
+    yield begin, now if attempt.end_s is None else attempt.end_s

@@ -1,0 +1,198 @@
+"""A schedule of one attempt a job, on whole hosts, in arrays; objects are made when asked for."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
+from ptaskmodel.batch.figures import Figures
+from ptaskmodel.batch.hostset import Placement, Runs
+from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.on_demand import OnDemand
+from ptaskmodel.workload.job_arrays import JobArrays, names_of
+from ptaskmodel.workload.jobs import Job
+
+FloatArray = NDArray[np.float64]
+Ints = NDArray[np.int64]
+# States of jobs, by the codes below.
+STATES = (SUCCESS, FAILED, WALLTIME, RUNNING, WAITING)
+SUCCEEDED, FAILS, CUT, STILL_RUNS, WAITS = range(len(STATES))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """The hosts of attempts: those of attempt k are the runs ``begins[k]`` to ``begins[k + 1]``.
+
+    first, length: of each run of consecutive hosts, lowest first within an attempt.
+    """
+
+    begins: Ints
+    first: NDArray[np.int32]
+    length: NDArray[np.int32]
+
+    def runs(self, number: int) -> Runs:
+        """The hosts of an attempt."""
+        part = slice(self.begins[number], self.begins[number + 1])
+        first = self.first[part]
+        return tuple(np.column_stack((first, first + self.length[part])).ravel().tolist())
+
+    def texts(self) -> list[str]:
+        """The hosts of each attempt in Batsim's notation, such as "0-2 5"."""
+        first, length = self.first.tolist(), self.length.tolist()
+        pieces = [
+            str(host) if count == 1 else f"{host}-{host + count - 1}"
+            for host, count in zip(first, length, strict=True)
+        ]
+        begins = self.begins.tolist()
+        return [
+            pieces[begin] if end == begin + 1 else " ".join(pieces[begin:end])
+            for begin, end in pairwise(begins)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainSchedule:
+    """What became of the jobs submitted so far, in order of submission.
+
+    start_s, end_s, expected_s: nan where there is none yet. number: of the attempt, in order of the
+    starts (-1: none). codes: states, as in STATES. places: by number of the attempt. events, now_s,
+    num_hosts: as in `Schedule`.
+    """
+
+    jobs: Sequence[Job]
+    arrays: JobArrays
+    start_s: FloatArray
+    end_s: FloatArray
+    expected_s: FloatArray
+    number: Ints
+    codes: NDArray[np.int8]
+    places: Places
+    num_hosts: int
+    events: int
+    now_s: float
+
+    @property
+    def states(self) -> list[str]:
+        return [STATES[code] for code in self.codes.tolist()]
+
+    def schedule(self) -> Schedule:
+        """The same as a `Schedule`; its attempts are made when the first of them is asked for."""
+        made = functools.cache(self._attempts)
+        started = len(self.places.begins) - 1
+        return Schedule(
+            OnDemand(len(self.codes), lambda: made()[0]),
+            OnDemand(started, lambda: made()[1]),
+            self.num_hosts,
+            self.events,
+            self.now_s,
+            plain=self,
+        )
+
+    def _attempts(self) -> tuple[list[Attempt], list[Attempt]]:
+        """The attempt of each job, and those that started by number."""
+        columns = (self.start_s, self.end_s, self.expected_s, self.number)
+        final: list[Attempt] = []
+        by_number: list[Any] = [None] * (len(self.places.begins) - 1)
+        rows = zip(self.jobs, self.states, *(column.tolist() for column in columns), strict=False)
+        for job, state, start, end, expected, number in rows:
+            attempt: Attempt
+            if number < 0:
+                attempt = Attempt(job, 0, None, math.inf, -1, state)
+            else:
+                attempt = by_number[number] = _PlainAttempt(
+                    job, self.places, start, expected, number, state
+                )
+                attempt.end_s = None if end != end else end
+            final.append(attempt)
+        return final, by_number
+
+    def figures(self) -> Figures:
+        """Its numbers."""
+        started = self.number >= 0
+        stretches = np.empty(int(started.sum()), dtype=np.int64)
+        stretches[self.number[started]] = np.flatnonzero(started)
+        end = np.where(np.isnan(self.end_s), self.now_s, self.end_s)
+        count = len(self.codes)
+        hosts = self.arrays.num_hosts[:count]
+        return Figures(
+            self.arrays.submit_s[:count],
+            hosts,
+            self.start_s,
+            self.start_s,
+            self.end_s,
+            hosts.astype(np.float64),
+            np.zeros(count),
+            self.states,
+            self.start_s[stretches],
+            end[stretches],
+            hosts[stretches],
+            len(stretches),
+        )
+
+    def job_rows(self, workload_name: str) -> Iterator[tuple[Any, ...]]:
+        """The lines of jobs.csv, as `output` writes them."""
+        count = len(self.codes)
+        submit, walltime = self.arrays.submit_s[:count], self.arrays.walltime_s[:count]
+        execution, turnaround = self.end_s - self.start_s, self.end_s - submit
+        stretch = np.divide(
+            turnaround, execution, out=np.full(count, math.nan), where=execution > 0
+        )
+        texts = self.places.texts()
+        ids, profiles = names_of(self.jobs)
+        return zip(
+            ids[:count],
+            repeat(workload_name),
+            profiles[:count],
+            submit.tolist(),
+            self.arrays.num_hosts[:count].tolist(),
+            _or(-1, walltime),
+            (self.codes == SUCCEEDED).astype(int).tolist(),
+            self.states,
+            *(_or("", x) for x in (self.start_s, execution, self.end_s, self.start_s - submit)),
+            *(_or("", x) for x in (turnaround, stretch)),
+            [texts[k] if k >= 0 else "" for k in self.number.tolist()],
+            repeat(""),
+            repeat(""),
+        )
+
+
+def _or(missing: Any, values: FloatArray) -> list[Any]:
+    """The values, something else instead of nan."""
+    found: list[Any] = values.tolist()
+    for k in np.flatnonzero(np.isnan(values)).tolist():
+        found[k] = missing
+    return found
+
+
+class _PlainAttempt(Attempt):
+    """An attempt that looks its hosts up when asked for them."""
+
+    __slots__ = ("_places",)
+
+    def __init__(
+        self,
+        job: Job,
+        places: Places,
+        start_s: float,
+        expected_end_s: float,
+        number: int,
+        state: str,
+    ) -> None:
+        self._places = places
+        super().__init__(job, 0, start_s, expected_end_s, number, state)
+
+    @property
+    def placement(self) -> Placement:
+        return self._places.runs(self.number)
+
+    @placement.setter
+    def placement(self, placement: Placement) -> None:
+        """The places say it."""

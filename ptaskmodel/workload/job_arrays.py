@@ -1,0 +1,55 @@
+"""Jobs as arrays: what is asked of them where there are many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.workload.jobs import Job
+
+FloatArray = NDArray[np.float64]
+
+
+class JobArrays(NamedTuple):
+    """One entry a job, in their order.
+
+    duration_s: how long it lasts whatever the platform, its walltime aside; nan: that depends on
+    the platform. walltime_s: nan: no limit. fails: whether it fails at its end. plain: whether all
+    jobs ask for whole hosts and nothing else.
+    """
+
+    submit_s: FloatArray
+    num_hosts: NDArray[np.int64]
+    duration_s: FloatArray
+    walltime_s: FloatArray
+    fails: NDArray[np.bool_]
+    plain: bool
+
+    @property
+    def limit_s(self) -> FloatArray:
+        """After what time each job is killed if walltimes are enforced, s; inf: never."""
+        return np.where(np.isnan(self.walltime_s), np.inf, self.walltime_s)
+
+
+def job_arrays(jobs: Sequence[Job]) -> JobArrays:
+    """The arrays of some jobs. Raises OverflowError for a number of hosts beyond all bounds."""
+    plain = not any(
+        job.cores is not None or job.memory_B is not None or job.resources or job.licences
+        for job in jobs
+    )
+    return JobArrays(
+        np.array([job.submit_time_s for job in jobs], dtype=np.float64),
+        np.array([job.num_hosts for job in jobs], dtype=np.int64),
+        np.array([job.work.duration_s for job in jobs], dtype=np.float64),
+        np.array([job.walltime_s for job in jobs], dtype=np.float64),
+        np.array([bool(job.return_code) for job in jobs], dtype=bool),
+        plain,
+    )
+
+
+def names_of(jobs: Sequence[Job]) -> tuple[list[str], list[str]]:
+    """The ids of some jobs, and the names of their profiles."""
+    return [job.id for job in jobs], [job.profile for job in jobs]
