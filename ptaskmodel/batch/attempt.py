@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 from ptaskmodel.batch.hostset import HostSet, Mask, Placement, holds, mask_of, members, runs, text
@@ -66,6 +67,15 @@ class Attempt:
         self.state = state
         self.reason = ""
         self.suspensions: Sequence[list[float | None]] = ()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Attempt:
+        """One that goes on by itself; an attempt that has ended is a fact."""
+        if self.end_s is not None:
+            return self
+        other = copy.copy(self)
+        memo[id(self)] = other
+        other.suspensions = [list(stretch) for stretch in self.suspensions]
+        return other
 
     @property
     def hosts(self) -> HostSet:

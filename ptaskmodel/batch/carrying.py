@@ -44,6 +44,7 @@ class Carrier:
         self.last: dict[Job, Attempt] = {}
         self.over = 0
         self.decisions = 0
+        self._forgotten = 0  # attempts
         self.host_changes: list[HostChange] = []
         self.link_changes: list[LinkChange] = []
         self._state = state
@@ -54,7 +55,7 @@ class Carrier:
         self._gone: list[Job] = []
         self._requeued: list[Job] = []
         self._ways: dict[type, Callable[[Any], None]] = {
-            Job: lambda job: self._start(Start(job)),
+            Job: self._start_plainly,
             Start: self._start,
             Reject: self._reject,
             Kill: self._kill,
@@ -97,7 +98,20 @@ class Carrier:
         self._state.ended.append(attempt)
         self.over += over
 
+    def forget_past(self) -> None:
+        """Forget the attempts that are over, and the jobs that are done with."""
+        state = self._state
+        self._forgotten += len(self.attempts)
+        self.attempts.clear()
+        self.host_changes.clear()
+        live = (state.waiting, state.running, state.suspended)
+        last = self.last
+        self.last = {job: last[job] for jobs in live for job in jobs if job in last}
+
     # --- jobs -------------------------------------------------------------------------------
+
+    def _start_plainly(self, job: Job) -> None:
+        self._start(Start(job))
 
     def _start(self, decision: Start) -> None:
         state = self._state
@@ -112,7 +126,7 @@ class Carrier:
             placement: Placement = cluster.idle_hosts.take_lowest(job.num_hosts)
         else:
             placement = self._placement(decision)
-        number = len(self.attempts)
+        number = self._forgotten + len(self.attempts)
         attempt = Attempt(job, placement, state.now, state.now + state.estimates[job], number)
         if self._rounds_up:
             attempt.use = attempt.mask.bit_count()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -56,6 +56,11 @@ class JobQueue:
         self.jobs.insert(place, job)
         if self._columns is not None:
             self._columns.insert(place, job, self._estimates[job])
+
+    def forget_but(self, kept: Iterable[Job]) -> None:
+        """Forget the places of the jobs that are done with: all but these."""
+        rank = self._rank
+        self._rank = {job: rank[job] for job in kept}
 
     def leave(self, gone: Sequence[Job]) -> None:
         """These jobs are out of the queue."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
@@ -188,6 +189,43 @@ class BatchSimulation:
         other = min(self._agenda.next_date, self._interruptions.next_date)
         date = min(coming, other, self._execution.next_date())
         return None if date == inf else max(date, self.now)
+
+    def forget_past(self) -> None:
+        """Forget what is over, so that copies are cheap; `schedule` does not know it any more."""
+        state = self._state
+        self._carrier.forget_past()
+        state.line.forget_but((*state.queue, *state.running, *state.suspended))
+
+    def fork(self, jobs: Iterable[Job] = ()) -> BatchSimulation:
+        """A copy that goes on by itself from this date, with these jobs to come, not its own.
+
+        Policy, allocation and execution are copied too; nobody observes the copy. Raises
+        SimulationError if the policy cannot be copied.
+        """
+        self._answer = None
+        shared = (self._state.cluster.capacities, self._state.estimates, self._jobs)
+        memo: dict[int, Any] = {id(each): each for each in shared}
+        memo |= {id(self._observe): None, id(self._progress): None}
+        try:
+            other = copy.deepcopy(self, memo)
+        except (TypeError, AttributeError, RecursionError) as error:
+            raise SimulationError(
+                f"policy {policy_name(self._policy)} cannot be copied ({error}): give it a method "
+                "__deepcopy__"
+            ) from error
+        other._jobs, other._position, other._ids = list(sorted_jobs(list(jobs))), 0, None
+        return other
+
+    def assume_estimates(self) -> None:
+        """From now on every job lasts exactly what it is believed to (in a run of delays alone)."""
+        state = self._state
+        if not isinstance(self._execution, DelayExecution):
+            raise SimulationError("only runs of delays can last what is believed: fork such a one")
+        self._execution.assume(
+            list(state.running.values()),
+            list(state.suspended.values()),
+            state.estimates.__getitem__,
+        )
 
     def schedule(self) -> Schedule:
         """What has happened so far."""

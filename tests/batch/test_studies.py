@@ -6,9 +6,9 @@ import csv
 import random
 from itertools import pairwise
 from math import inf
-from pathlib import Path
 
 import pytest
+from metric_aware_logs import LOGS, PUBLISHED, SETTINGS, usable_jobs
 from metric_aware_vectors import V2, V3, V4, V5, jobs_of
 
 from ptaskmodel.batch import (
@@ -26,10 +26,7 @@ from ptaskmodel.batch.allocations.partitions import buddy
 from ptaskmodel.batch.policies.metric_aware import MetricAware
 from ptaskmodel.batch.queue_measures import QueueMeasures, waits
 from ptaskmodel.batch.study_output import write_classes, write_over_time, write_tuning
-from ptaskmodel.workload.formats.swf import read_swf
 from ptaskmodel.workload.works import DelayWork
-
-LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "swf"
 
 
 def measured(jobs, hosts, policy, **options):
@@ -207,51 +204,6 @@ def test_useful_utilisation_is_what_the_jobs_need_alone():
     schedule = BatchSimulation(jobs_of((0, 2, 200, 100), (0, 2, 10, 20)), 4, Easy()).run()
     found = metrics(schedule, alone_s=[50.0, 20.0])
     assert found["useful_utilisation"] == pytest.approx(2 * 50 / (4 * 100))
-
-
-def usable_jobs(name, count):
-    """The first jobs of a log that have a size and a run time, as the published table has them."""
-    log = read_swf(LOGS / name)
-    jobs = []
-    for row in log.rows.tolist():
-        size = row[7] if row[7] > 0 else row[4]
-        if size > 0 and row[3] >= 0 and len(jobs) < count:
-            run = max(row[3], 1.0)
-            wall = row[8] if row[8] > 0 else run
-            jobs.append(Job(f"{row[0]:g}", row[1], int(size), "d", DelayWork(run), wall))
-    return sorted(jobs, key=lambda job: job.submit_time_s)
-
-
-SETTINGS = (
-    {},
-    {"window": 4},
-    {"balance": 0.5},
-    {"balance": 0.5, "window": 4},
-    {"adaptive": "balance"},
-    {"adaptive": "window"},
-    {"adaptive": "both"},
-)
-# For each setting: mean wait in minutes and lost capacity in per cent, of a naive simulator.
-PUBLISHED = {
-    ("HPC2N-part.swf.gz", 800, 240, 157.256484): (
-        (39.5533, 0.06886),
-        (38.6104, 0.06390),
-        (31.8684, 0.02471),
-        (32.7460, 0.10406),
-        (31.8193, 0.02471),
-        (36.2485, 0.01989),
-        (30.3568, 0.02551),
-    ),
-    ("lublin_256.swf.gz", 250, 256, 1108.939338): (
-        (102.4747, 10.45465),
-        (68.4905, 1.50618),
-        (88.6033, 11.73430),
-        (75.5245, 4.50894),
-        (97.8919, 10.95896),
-        (98.4142, 9.71716),
-        (63.4317, 9.73544),
-    ),
-}
 
 
 @pytest.mark.parametrize("log", PUBLISHED, ids=lambda log: log[0])
