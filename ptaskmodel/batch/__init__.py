@@ -33,6 +33,7 @@ NAMES = {
     ),
     "ptaskmodel.batch.events": ("Event",),
     "ptaskmodel.batch.execution": ("DelayExecution", "actual_duration_s", "walltime_or_inf"),
+    "ptaskmodel.batch.fairness": ("FairStart", "Replayed", "fair_starts"),
     "ptaskmodel.batch.faults": ("PolicyFault",),
     "ptaskmodel.batch.failures": ("FailureLaw", "failures_of", "read_failures"),
     "ptaskmodel.batch.hostset": ("HostSet",),

@@ -29,6 +29,9 @@ from ptaskmodel.batch.execution import walltime_or_inf as walltime_or_inf
 from ptaskmodel.batch.failures import FailureLaw as FailureLaw
 from ptaskmodel.batch.failures import failures_of as failures_of
 from ptaskmodel.batch.failures import read_failures as read_failures
+from ptaskmodel.batch.fairness import FairStart as FairStart
+from ptaskmodel.batch.fairness import Replayed as Replayed
+from ptaskmodel.batch.fairness import fair_starts as fair_starts
 from ptaskmodel.batch.faults import PolicyFault as PolicyFault
 from ptaskmodel.batch.hostset import HostSet as HostSet
 from ptaskmodel.batch.kit import Verifier as Verifier

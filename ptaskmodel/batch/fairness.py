@@ -7,7 +7,7 @@ scheduling for production supercomputers", Parallel Computing 39(12), 2013 (unfa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import inf, nan
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.execution import DelayExecution
 from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.schedule import Schedule
-from ptaskmodel.batch.simulator import BatchSimulation
+from ptaskmodel.batch.simulator import BatchSimulation, Progress
 from ptaskmodel.workload.jobs import Job
 
 BASES = ("runtimes", "estimates")
@@ -85,7 +85,7 @@ def fair_starts(
     *,
     bases: Sequence[str] = BASES,
     frozen: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[FairStart]:
     """The fair start of every job that started, in order of submission.
 
@@ -93,7 +93,7 @@ def fair_starts(
     `Replayed`). frozen: the parameters of an adaptive policy stay as they are when a job is
     submitted; else tuning goes on. For each job that waited the simulation is forked at its
     submission, without those after it, and goes on until the job starts, once for each of the
-    ``bases``. progress: called with how many jobs are done with, and their number.
+    ``bases``. progress: called with the date, and for how many jobs it is known and is not yet.
     """
     firsts: dict[Job, float] = {}
     for attempt in schedule.attempts:
@@ -115,7 +115,7 @@ def fair_starts(
             elif job in firsts:
                 found.append(FairStart(job, firsts[job], None, None))
             if progress is not None:
-                progress(len(found), len(jobs))
+                progress(date, len(found), len(jobs) - len(found))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# On what fair starts may be based: see `fairness`.
+FAIRNESS = ("runtimes", "estimates", "both")
 PROFILES = ("as-given", "delay", "ptask")
 WALLTIMES = ("kill", "ignore", "extend")
 ON_FAILURE = ("fail", "requeue")

@@ -65,6 +65,8 @@ class BatchOptions:
     licences: Mapping[str, int] = field(default_factory=dict)
     until_s: float | None = None
     loop: str = "auto"
+    fairness: str | None = None
+    frozen: bool = False
 
 
 def only_delays(workload: Workload) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, Field, dataclass, fields
 from math import inf
@@ -13,17 +13,21 @@ import numpy as np
 
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
+from ptaskmodel.batch.execution import DelayExecution, Execution
 from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
+from ptaskmodel.batch.fairness import BASES, FairStart, Replayed, fair_starts
 from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.maintenance import read_maintenance
+from ptaskmodel.batch.names import FAIRNESS
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.simulator import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
 from ptaskmodel.batch.view import Policy
+from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.jobs import Workload
@@ -41,6 +45,8 @@ OPTIONS_COMPILED = {
     "contention",
     "count",
     "estimates",
+    "fairness",
+    "frozen",
     "licences",
     "loop",
     "neighbours",
@@ -69,7 +75,8 @@ class BatchResult:
     kernels_s: wall time of loading the compiled loop; None with the open one. loop: "open" or
     "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
     are delays. neighbours: who slowed whom by how many seconds, if that was asked for. tuning: that
-    of the policy, if it has one.
+    of the policy, if it has one. fairness: when each job would have started if nobody had come
+    after it, if that was asked for.
     """
 
     schedule: Schedule
@@ -83,13 +90,21 @@ class BatchResult:
     tuning: Tuning | None = None
     loop: str = "open"
     kernels_s: float | None = None
+    fairness: Sequence[FairStart] | None = None
 
 
 def new_simulation(
-    plan: Plan, machine: Machine, progress: Progress | None = None
+    plan: Plan,
+    machine: Machine,
+    progress: Progress | None = None,
+    execution: Execution | None = None,
 ) -> BatchSimulation:
-    """The batch simulation of a plan, at date 0."""
+    """The batch simulation of a plan, at date 0.
+
+    execution: how the jobs run, if not as the plan says; such a simulation is not verified.
+    """
     options = plan.options
+    verified = options.verify is not None and execution is None
     traces, failures = _outages_of(plan, machine)
     windows = (
         () if options.maintenance is None else read_maintenance(options.maintenance, machine.names)
@@ -99,7 +114,7 @@ def new_simulation(
         machine.capacities,
         _policy_of(plan),
         allocation=_allocation_of(plan, machine),
-        execution=plan.execution,
+        execution=execution or plan.execution,
         estimate=plan.estimate,
         limited=plan.limited,
         traces=traces,
@@ -107,7 +122,7 @@ def new_simulation(
         maintenance=windows,
         on_failure=options.on_failure,
         licences=options.licences,
-        observe=None if options.verify is None else Verifier(options.verify),
+        observe=Verifier(options.verify or "none") if verified else None,
         progress=progress,
     )
 
@@ -193,6 +208,7 @@ def run_batch(
     Raises SimulationError, WorkloadError, PlatformError.
     """
     options = options or BatchOptions()
+    _check_fairness(options)
     machine = machine_of(platform, options.storages)
     plan = Plan(machine, workload, options)
     shared = None if plan.ptasks is None else plan.ptasks.simulation
@@ -226,6 +242,7 @@ def run_batch(
         neighbours = tuple(
             lost_seconds(schedule, alone, watch.charges, plan.ptasks.attempt_of_task)
         )
+    fairness = _fairness(plan, machine, schedule, progress)
     notes = plan.notes
     if options.until_s is not None:
         notes = (*notes, _how_far(schedule, len(plan.workload.jobs)))
@@ -241,7 +258,38 @@ def run_batch(
         tuning=tuning if isinstance(tuning, Tuning) else None,
         loop=loop,
         kernels_s=kernels_s,
+        fairness=fairness,
     )
+
+
+def _fairness(
+    plan: Plan, machine: Machine, schedule: Schedule, progress: Progress | None
+) -> list[FairStart] | None:
+    """Fair starts, if they are asked for: the run again, forked wherever a job waited.
+
+    Parallel tasks last in it what they lasted in the run, whoever runs beside them.
+    """
+    options = plan.options
+    if options.fairness is None:
+        return None
+    execution = DelayExecution(plan.limited) if plan.only_delays else Replayed(schedule)
+    replay = new_simulation(plan, machine, execution=execution)
+    bases = BASES if options.fairness == "both" else (options.fairness,)
+    return fair_starts(replay, schedule, bases=bases, frozen=options.frozen, progress=progress)
+
+
+def _check_fairness(options: BatchOptions) -> None:
+    if options.fairness is not None and options.fairness not in FAIRNESS:
+        raise SimulationError(
+            f"fairness '{options.fairness}' is unknown: use one of {', '.join(FAIRNESS)}"
+        )
+    if options.fairness is not None and options.failure_law:
+        raise SimulationError(
+            "--fairness: failures that are drawn cannot be drawn again in forks: give them in a "
+            "file (--failures)"
+        )
+    if options.frozen and options.fairness is None:
+        raise SimulationError("--frozen says how fair starts are found: give --fairness too")
 
 
 def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Schedule:

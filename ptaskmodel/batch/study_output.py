@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.batch.classes import ClassRow
+from ptaskmodel.batch.fairness import BASES, FairStart
 from ptaskmodel.batch.policies.tuning import Measures, Tuning
 from ptaskmodel.batch.queue_measures import OverTime
 
 OVER_TIME, CLASSES, TUNING = "over_time.csv", "classes.csv", "tuning.csv"
+FAIR_STARTS = "fair_starts.csv"
 OVER_TIME_COLUMNS = (
     "time",
     "queue_depth",
@@ -32,6 +34,13 @@ CLASS_COLUMNS = (
     "mean_execution",
     "mean_bounded_slowdown",
     "unfair_jobs",
+)
+FAIR_COLUMNS = (
+    "job_id",
+    "submission_time",
+    "starting_time",
+    *(f"fair_start_by_{basis}" for basis in BASES),
+    *(f"unfair_by_{basis}" for basis in BASES),
 )
 CHECK_COLUMNS = ("time", "queue_depth", *Measures._fields[2:])
 
@@ -54,6 +63,21 @@ def write_tuning(directory: Path, tuning: Tuning) -> str:
     names = [rule.parameter for rule in tuning.rules]
     rows = ((*check.measures, *check.values) for check in tuning.log)
     return _write(directory / TUNING, (*CHECK_COLUMNS, *names), rows)
+
+
+def write_fair_starts(directory: Path, found: Iterable[FairStart]) -> str:
+    """Write fair_starts.csv: a line for each job that started; its name."""
+    rows = (
+        (
+            fair.job.id,
+            fair.job.submit_time_s,
+            fair.start_s,
+            *("" if date is None or date != date else date for date in fair[2:]),
+            *(int(fair.is_unfair(basis)) for basis in BASES),
+        )
+        for fair in found
+    )
+    return _write(directory / FAIR_STARTS, FAIR_COLUMNS, rows)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
-from ptaskmodel.batch.names import FAILURE_LAW, ON_FAILURE, WALLTIMES
+from ptaskmodel.batch.names import FAILURE_LAW, FAIRNESS, ON_FAILURE, WALLTIMES
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
@@ -111,6 +111,14 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     help="Of the machine. Repeatable.",
 )
 @click.option("--until", "until_s", type=NOT_NEGATIVE, help="Stop at this date, s.")
+@click.option(
+    "--fairness",
+    type=Choice(FAIRNESS),
+    metavar="BASIS",
+    help="Count the jobs that would have started earlier if nobody had come after them, by "
+    "runtimes, estimates or both: a fork for each job that waited.",
+)
+@click.option("--frozen", is_flag=True, help="An adaptive policy stays as it is in these forks.")
 @click.option("--leave-out-larger", is_flag=True, help="Drop jobs larger than the platform.")
 @click.option(
     "--verify",

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.batch.classes import by_class
+from ptaskmodel.batch.fairness import BASES
 from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
 from ptaskmodel.batch.plan import BatchOptions, only_delays
 from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import BatchResult, run_batch
-from ptaskmodel.batch.study_output import write_classes, write_over_time, write_tuning
+from ptaskmodel.batch.study_output import (
+    write_classes,
+    write_fair_starts,
+    write_over_time,
+    write_tuning,
+)
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.results.observing import Observation
@@ -160,8 +166,20 @@ def _summary(
         **({} if result.simulation is None else choices(result.simulation)),
         **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
         **queue.summary(),
+        **_fairness(result, options),
         **provenance(inputs),
     }
+
+
+def _fairness(result: BatchResult, options: BatchOptions) -> dict[str, Any]:
+    """How many jobs started later than was fair, on each basis that was asked for."""
+    if result.fairness is None:
+        return {}
+    bases = BASES if options.fairness == "both" else (options.fairness,)
+    counts = {
+        str(basis): sum(fair.is_unfair(str(basis)) for fair in result.fairness) for basis in bases
+    }
+    return {"unfair_jobs": {**counts, "frozen": options.frozen}}
 
 
 def _write(
@@ -178,7 +196,12 @@ def _write(
         alone_s=result.alone_s,
     )
     files.append(write_over_time(place, queue.over_time()))
-    files.append(write_classes(place, by_class(result.schedule, tau_s=writing.tau)))
+    unfair = None
+    if result.fairness is not None:
+        files.append(write_fair_starts(place, result.fairness))
+        unfair = [fair.job.id for fair in result.fairness if any(map(fair.is_unfair, BASES))]
+    classes = by_class(result.schedule, tau_s=writing.tau, unfair=unfair)
+    files.append(write_classes(place, classes))
     if result.tuning is not None:
         files.append(write_tuning(place, result.tuning))
     if result.neighbours is not None:

@@ -19,6 +19,7 @@ NAMES = frozenset(
         "bottlenecks.csv",
         "classes.csv",
         "failures.csv",
+        "fair_starts.csv",
         "gantt.png",
         "jobs.csv",
         "load.csv",

@@ -126,6 +126,22 @@ def test_metric_aware_by_its_options(capsys, workload):
     assert found["jobs"]["succeeded"] == 3
 
 
+@pytest.mark.parametrize("profiles", ["as-given", "ptask"])
+def test_fair_starts_are_counted_and_written(capsys, workload, tmp_path, profiles):
+    jobs = [JOBS[0], JOBS[1], JOBS[2] | {"res": 100}]
+    out = tmp_path / "out"
+    arguments = [GRAPHENE, workload(jobs), "--fairness", "both", "-o", str(out)]
+    arguments += ["--policy", "sjf", "--profiles", profiles, "--no-contention"]
+    found = summary(capsys, *arguments)
+    assert found["unfair_jobs"] == {"runtimes": 1, "estimates": 0, "frozen": False}
+    with (out / "fair_starts.csv").open() as file:
+        rows = {row["job_id"]: row for row in csv.DictReader(file)}
+    assert rows["1"]["fair_start_by_runtimes"] == ""
+    assert float(rows["2"]["fair_start_by_runtimes"]) == pytest.approx(40)
+    assert float(rows["2"]["fair_start_by_estimates"]) == 50
+    assert [rows[name]["unfair_by_runtimes"] for name in "123"] == ["0", "1", "0"]
+
+
 def test_redirection_by_its_options(capsys, workload):
     jobs = [JOBS[0] | {"res": 72}] + [
         {"id": k, "subtime": k, "res": 72, "profile": "short", "walltime": 10} for k in (2, 3, 4)
@@ -165,6 +181,8 @@ BAD_OPTIONS = {
         ["--policy", "metric-aware", "--policy-option", "window=1.5"],
         "metric-aware needs --policy-option window=NUMBER",
     ),
+    "frozen alone": (["--frozen"], "give --fairness too"),
+    "fairness": (["--fairness", "equal"], "fairness 'equal' is unknown"),
     "own order": (["--policy", "metric-aware", "--order", "sjf"], "sets its own order"),
     "order": (["--order", "zigzag"], "order 'zigzag' is unknown"),
     "order twice": (["--policy", "sjf", "--order", "ljf"], "is an order itself"),

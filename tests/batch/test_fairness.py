@@ -188,8 +188,8 @@ def test_a_policy_that_cannot_be_copied():
 def test_progress_and_jobs_without_end():
     told = []
     jobs = [replace(job, work=DelayWork(1.0)) for job in V2]
-    fairness(jobs, 10, Easy, progress=lambda done, total: told.append((done, total)))
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    fairness(jobs, 10, Easy, progress=lambda *numbers: told.append(numbers))
+    assert told == [(0, 1, 3), (1, 2, 2), (1, 3, 1), (1, 4, 0)]
 
 
 UNFAIR = {
