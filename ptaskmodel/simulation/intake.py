@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from ptaskmodel.simulation.state import (
     new_tasks,
     task_template,
 )
+from ptaskmodel.workload.amounts import NO_INTS, IntArray
 from ptaskmodel.workload.order import check_acyclic
 from ptaskmodel.workload.tasks import Task
 
@@ -38,7 +40,10 @@ class Intake:
         self.ids: list[str] = []
         self.index: dict[str, int] = {}
         self.host_index = {host.name: host.index for host in core.platform.hosts}
-        self._routed_to = 0  # tasks whose first stage has been routed ahead
+        # Tasks whose first stage has not been routed ahead: the rest of a run in the order of
+        # their dates, then those from a number on.
+        self._ahead: IntArray = NO_INTS
+        self._unordered_from = 0
 
     def copy(self) -> Intake:
         """An independent copy."""
@@ -49,7 +54,7 @@ class Intake:
         twin.ids = self.ids.copy()
         twin.index = self.index.copy()
         twin.host_index = self.host_index
-        twin._routed_to = self._routed_to
+        twin._ahead, twin._unordered_from = self._ahead, self._unordered_from
         return twin
 
     @property
@@ -124,11 +129,8 @@ class Intake:
         self, tasks: Sequence[Task], hosts: Sequence[tuple[int, ...]], first: int
     ) -> None:
         last = first + len(tasks)
-        find = self.programs.find
-        programs = [
-            find(task.work, where, task.competitors)
-            for task, where in zip(tasks, hosts, strict=True)
-        ]
+        works = [task.work for task in tasks]
+        programs = self.programs.find(works, hosts, [task.competitors for task in tasks])
         arrays = self.programs.enter(self.arrays)
         arrays = arrays._replace(tasks=enlarged(arrays.tasks, last))
         self.arrays = arrays
@@ -176,7 +178,7 @@ class Intake:
         finish(core.state, self.arrays, task, state)
 
     def route(self, task: int, core: Core) -> None:
-        """Route the stage that a task needs, and the first stages of those added after it.
+        """Route the stage that a task needs, and the first stages of those that start next.
 
         Raises RouteError or SimulationError, with the id of the task.
         """
@@ -190,18 +192,27 @@ class Intake:
             self.programs.route(arrays, core, [stage])
         except (PlatformError, SimulationError) as error:
             raise type(error)(f"task {self.ids[task]!r}: {error}") from None
-        first = max(task + 1, self._routed_to)
-        self._routed_to = min(first + AHEAD_TASKS, len(self.facts))
-        if first >= self._routed_to:
+        tasks = self._next_tasks(task)
+        if not len(tasks):
             return
-        records = arrays.tasks[first : self._routed_to]
-        waiting = np.isin(records["state"], (WAITING, READY)) & np.isnan(records["started"])
-        stages = np.unique(arrays.programs["first"][records["program"][waiting]])
-        try:
+        state, started = arrays.tasks["state"][tasks], arrays.tasks["started"][tasks]
+        waiting = ((state == WAITING) | (state == READY)) & np.isnan(started)
+        stages = np.unique(arrays.programs["first"][arrays.tasks["program"][tasks[waiting]]])
+        # Whoever needs a stage that cannot be routed will say so, by name.
+        with contextlib.suppress(PlatformError, SimulationError):
             self.programs.route(arrays, core, stages.tolist())
-        except (PlatformError, SimulationError):
-            # Whoever needs that stage will say so, by name.
-            self._routed_to = first
+
+    def _next_tasks(self, task: int) -> IntArray:
+        """Tasks to be routed ahead, besides one, each of them once."""
+        n = len(self.facts)
+        if not len(self._ahead) and self._unordered_from < n:
+            first, self._unordered_from = self._unordered_from, n
+            if first == task == n - 1:
+                return NO_INTS
+            order = np.argsort(self.arrays.tasks["start"][first:n], kind="stable")
+            self._ahead = first + order
+        chosen, self._ahead = self._ahead[:AHEAD_TASKS], self._ahead[AHEAD_TASKS:]
+        return chosen
 
     def stage_amount(self, task: int) -> float:
         """Units of the stage that a task is at."""

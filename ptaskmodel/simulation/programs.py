@@ -5,6 +5,7 @@ Tasks with the same work on the same hosts share one program.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,44 +41,58 @@ class Programs:
             self.stage_program.copy(),
         )
 
-    def find(self, work: Work, hosts: tuple[int, ...], competitors: float | None) -> int:
-        """The program of a work on hosts (indices); a new one is not in the state yet."""
-        key = (id(work), hosts, competitors)
-        program = self.known.get(key)
-        if program is None:
-            program = self.known[key] = len(self.hosts)
-            self.hosts.append(hosts)
-            self.competitors.append(competitors)
-            self.works.append(work)
-        return program
+    def find(
+        self,
+        works: Sequence[Work],
+        hosts: Sequence[tuple[int, ...]],
+        competitors: Sequence[float | None],
+    ) -> list[int]:
+        """The programs of works on hosts (indices); new ones are not in the state yet."""
+        known = self.known
+        programs: list[int] = []
+        for key in zip(map(id, works), hosts, competitors, strict=True):
+            new = len(known)
+            program = known.setdefault(key, new)
+            if program == new:
+                self.hosts.append(key[1])
+                self.competitors.append(key[2])
+                self.works.append(works[len(programs)])
+            programs.append(program)
+        return programs
 
     def enter(self, tasks: Tasks) -> Tasks:
         """Write the programs found since the last call into the state."""
-        known = len(self.first)
-        delays: list[float] = []
-        repeats: list[int] = []
-        counts: list[int] = []
-        for program in range(known, len(self.works)):
-            work = self.works[program]
-            stages = work.one_round()
-            self.first.append(len(self.stage_work))
-            counts.append(len(stages))
-            repeats.append(work.rounds)
-            self.stage_work.extend(stages)
-            self.stage_program.extend([program] * len(stages))
-            lengths = [stage.duration_s for stage in stages]
-            delays += [np.nan if length is None else length for length in lengths]
-        if not counts:
+        known, last_program = len(self.first), len(self.works)
+        if known == last_program:
             return tasks
+        works = self.works[known:]
+        before = len(self.stage_work)
+        kinds: set[type[Work]] = set(map(type, works))
+        if all(kind.is_simple for kind in kinds):
+            counts: list[int] | int = 1
+            repeats: list[int] | int = 1
+            self.stage_work += works
+            self.stage_program += range(known, last_program)
+            self.first += range(before, before + len(works))
+        else:
+            rounds = [work.one_round() for work in works]
+            counts = [len(stages) for stages in rounds]
+            repeats = [work.rounds for work in works]
+            for program, stages in enumerate(rounds, start=known):
+                self.first.append(len(self.stage_work))
+                self.stage_work += stages
+                self.stage_program += [program] * len(stages)
         last = len(self.stage_work)
         tasks = tasks._replace(
-            programs=enlarged(tasks.programs, len(self.works)), stages=enlarged(tasks.stages, last)
+            programs=enlarged(tasks.programs, last_program), stages=enlarged(tasks.stages, last)
         )
-        new = tasks.programs[known : len(self.works)]
+        new = tasks.programs[known:last_program]
         new["first"], new["count"], new["rounds"] = self.first[known:], counts, repeats
         new["users"] = 0
-        stages_ = tasks.stages[last - len(delays) : last]
-        stages_["pattern"], stages_["amount"], stages_["delay"] = -1, 0.0, delays
+        new_stages = tasks.stages[before:last]
+        delays = [work.duration_s for work in self.stage_work[before:]]
+        new_stages["pattern"], new_stages["amount"] = -1, 0.0
+        new_stages["delay"] = np.array(delays, dtype=np.float64)  # nan for None
         return tasks
 
     def route(self, tasks: Tasks, core: Core, stages: list[int]) -> None:
@@ -85,21 +100,23 @@ class Programs:
 
         Raises RouteError or SimulationError as `Core.route` does.
         """
-        new = [k for k, p in zip(stages, tasks.stages["pattern"][stages], strict=True) if p < 0]
+        numbers = np.array(stages, dtype=np.int64)
+        new = numbers[tasks.stages["pattern"][numbers] < 0].tolist()
         if new:
+            shape, works, hosts = core.router.shape, self.stage_work, self.hosts
             programs = [self.stage_program[stage] for stage in new]
             shapes = [
-                core.router.shape(self.stage_work[k], self.hosts[p], self.competitors[p])
+                shape(works[k], hosts[p], self.competitors[p])
                 for k, p in zip(new, programs, strict=True)
             ]
             patterns = core.find([shape for shape, _ in shapes])
             core.hold(patterns)
             tasks.stages["pattern"][new] = patterns
             tasks.stages["amount"][new] = [amount for _, amount in shapes]
-        found = tasks.stages["pattern"][stages]
+        found = tasks.stages["pattern"][numbers]
         core.route(found.tolist())
-        amounts = tasks.stages["amount"][stages]
-        tasks.stages["amount"][stages] = np.where(
+        amounts = tasks.stages["amount"][numbers]
+        tasks.stages["amount"][numbers] = np.where(
             np.isnan(amounts), core.state.patterns["amount"][found], amounts
         )
 

@@ -109,7 +109,8 @@ def compile_laying() -> None:
     assert isinstance(flow, ParallelWork)
     patterns, elements = records(1, PATTERN), records(64, ELEMENT)
     placement = Placement.of([(0, 1)], router.clusters)
-    router.route_together(placement, [EXCHANGE], [None], patterns, [0], elements, 0)
+    shape = router.shape(EXCHANGE, (0, 1), None)[0]
+    router.route_together(placement, [shape], patterns, [0], elements, 0)
     other = platform.host("m0").index
     for work, hosts in (
         (EXCHANGE, [0, 1]),

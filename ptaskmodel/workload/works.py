@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,10 +62,12 @@ class Work:
     is_plain: it can be a task as it is; other works get that by `bound`, on the hosts of a job.
     splits: its ranks go on independently of each other, as works of their own.
     only_storages: it uses storages and none of the hosts.
+    is_simple: of a class, whether its works are simple.
     """
 
     __slots__ = ()
 
+    is_simple: ClassVar[bool] = True
     rounds = 1
     is_plain = True
     splits = False
@@ -358,6 +360,8 @@ class SequenceWork(Work):
     Raises WorkloadError if there is no stage, if the stages need different numbers of hosts, or
     beyond MAX_STAGES stages per round, MAX_REPEAT rounds or MAX_DEPTH levels.
     """
+
+    is_simple: ClassVar[bool] = False
 
     stages: tuple[Work, ...]
     repeat: int = 1

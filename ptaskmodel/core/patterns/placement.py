@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.core.patterns.clusters import Clusters
-from ptaskmodel.workload.amounts import NO_FLOATS, NO_INTS
 from ptaskmodel.workload.works import Work
 
 FloatArray = NDArray[np.float64]
@@ -79,21 +78,26 @@ class Demands(NamedTuple):
         cls, works: Sequence[Work], competitors: Sequence[float | None], start: IntArray
     ) -> Demands:
         """Those of works of which work k is on entries ``start[k]:start[k + 1]``."""
-        counts = np.diff(start).tolist()
-        demands = [work.demand(n) for work, n in zip(works, counts, strict=True)]
-        flops = [
-            demand.flops if isinstance(demand.flops, np.ndarray) else np.full(n, demand.flops)
-            for demand, n in zip(demands, counts, strict=True)
-        ]
-        flowing = [demand for demand in demands if len(demand.flow_bytes)]
+        counts = np.diff(start)
+        demands = [work.demand(n) for work, n in zip(works, counts.tolist(), strict=True)]
+        flops, pair_bytes, flow_from, flow_to, flow_bytes = zip(*demands, strict=True)
         flow_start = np.zeros(len(demands) + 1, dtype=np.int64)
-        np.cumsum([len(demand.flow_bytes) for demand in demands], out=flow_start[1:])
+        np.cumsum(list(map(len, flow_bytes)), out=flow_start[1:])
+        if not any(isinstance(amount, np.ndarray) for amount in flops):
+            every = np.repeat(np.array(flops), counts)
+        else:
+            every = np.concatenate(
+                [
+                    amount if isinstance(amount, np.ndarray) else np.full(n, amount)
+                    for amount, n in zip(flops, counts.tolist(), strict=True)
+                ]
+            )
         return cls(
-            np.concatenate(flops),
-            np.array([demand.pair_bytes for demand in demands]),
+            every,
+            np.array(pair_bytes),
             flow_start,
-            np.concatenate([NO_INTS, *(demand.flow_from for demand in flowing)]),
-            np.concatenate([NO_INTS, *(demand.flow_to for demand in flowing)]),
-            np.concatenate([NO_FLOATS, *(demand.flow_bytes for demand in flowing)]),
+            np.concatenate(flow_from),
+            np.concatenate(flow_to),
+            np.concatenate(flow_bytes),
             np.array([share or 0.0 for share in competitors], dtype=np.float64),
         )

@@ -70,6 +70,11 @@ class Shape(NamedTuple):
     hosts: tuple[int, ...]
     competitors: float | None
 
+    @property
+    def is_delay(self) -> bool:
+        """Whether it is but a delay: its key has no work."""
+        return self.key[0] is None
+
 
 class Router:
     """Lays works on a platform's routes.
@@ -128,7 +133,8 @@ class Router:
         Raises SimulationError where the network model cannot express the work.
         """
         if work.duration_s is not None:
-            return Shape((None, tuple(sorted(set(hosts)))), work, hosts, None), 0.0
+            own = hosts if len(hosts) < 2 else tuple(sorted(set(hosts)))
+            return Shape((None, own), work, hosts, None), 0.0
         if self.model.parallel:
             return Shape((id(work), hosts, competitors), work, hosts, competitors), np.nan
         asked = work.demand(len(hosts))
@@ -341,20 +347,20 @@ class Router:
     def route_together(
         self,
         placement: Placement,
-        works: list[Work],
-        competitors: list[float | None],
+        shapes: list[Shape],
         stages: NDArray,
         stage_numbers: list[int],
         elements: NDArray,
         first: int,
     ) -> int:
-        """Lay out works placed in one cluster, writing elements from ``first`` on.
+        """Lay out shapes placed in one cluster, writing elements from ``first`` on.
 
         Returns the place after the last element. Stages for which there was no room keep
         ``first`` < 0.
         """
         cluster = self.clusters[int(placement.cluster[0])]
         assert cluster is not None
+        _, works, _, competitors = zip(*shapes, strict=True)
         demands = Demands.of(works, competitors, placement.start)
         most_ranks = int(np.diff(placement.start).max())
         longest = int(cluster.table[LONGEST])

@@ -69,24 +69,29 @@ class Patterns:
 
         Raises RouteError or SimulationError as `Router.route` does.
         """
-        delays: list[int] = []
-        others: list[int] = []
-        for number, first in zip(numbers, state.patterns["first"][numbers].tolist(), strict=True):
-            if first < 0:
-                depends = self._shape(number).work.duration_s is None
-                (others if depends else delays).append(number)
+        unrouted = self._unrouted(state, numbers)
+        delays = [number for number in unrouted if self._shape(number).is_delay]
         if delays:
             state = self._route_delays(state, delays)
-        if len(others) > 1 and router.model.parallel:
+        if len(delays) == len(unrouted):
+            return state
+        others = self._unrouted(state, unrouted)
+        if router.model.parallel:
             placement = Placement.of([self._shape(k).hosts for k in others], router.clusters)
             for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
                 group = np.flatnonzero(placement.cluster == cluster)
                 together = [others[k] for k in group.tolist()]
                 state = self._route_in_cluster(state, together, placement.part(group), router)
-        for number, first in zip(others, state.patterns["first"][others].tolist(), strict=True):
-            if first < 0:
-                state = self._write(state, number, router.route(self._shape(number)))
+            others = self._unrouted(state, others)
+        for number in others:
+            state = self._write(state, number, router.route(self._shape(number)))
         return state
+
+    @staticmethod
+    def _unrouted(state: State, numbers: list[int]) -> list[int]:
+        """Those of the patterns that are not routed."""
+        given = np.array(numbers, dtype=np.int64)
+        return given[state.patterns["first"][given] < 0].tolist()
 
     def _shape(self, number: int) -> Shape:
         shape = self.shapes[number]
@@ -130,17 +135,12 @@ class Patterns:
         self, state: State, numbers: list[int], placement: Placement, router: Router
     ) -> State:
         state = self._with_room(state, 8 * len(placement.hosts))
+        shapes = [self._shape(number) for number in numbers]
         self.n_elements = router.route_together(
-            placement,
-            [self._shape(number).work for number in numbers],
-            [self._shape(number).competitors for number in numbers],
-            state.patterns,
-            numbers,
-            state.elements,
-            self.n_elements,
+            placement, shapes, state.patterns, numbers, state.elements, self.n_elements
         )
-        first = state.patterns["first"]
-        self.routed += [number for number in numbers if first[number] >= 0]
+        given = np.array(numbers, dtype=np.int64)
+        self.routed += given[state.patterns["first"][given] >= 0].tolist()
         return state
 
     def _with_room(self, state: State, count: int) -> State:
