@@ -27,12 +27,17 @@ class NaiveJob:
     ordinal: int = -1
     state: str = "coming"
     log: list = field(default_factory=list)  # [ordinal, start, end, hosts, state, suspended s]
+    saved: float = 0.0  # seconds of its work that a checkpoint holds
+    phases: list = field(default_factory=list)  # [what, seconds] still to go through
+    kept: float = 0.0  # seconds of this attempt that a checkpoint holds
+    worked: float = 0.0  # seconds of this attempt
 
 
 class Naive:
     """A machine of some hosts, and what happens on it date by date."""
 
-    def __init__(self, jobs, hosts, decide, failures=(), windows=(), requeue=True):
+    def __init__(self, jobs, hosts, decide, failures=(), windows=(), requeue=True, checkpoint=None):
+        self.checkpoint = checkpoint or (inf, 0.0, 0.0)  # interval, write, read
         self.jobs = jobs
         self.all = frozenset(range(hosts))
         self.decide = decide
@@ -86,12 +91,35 @@ class Naive:
         assert job.state == "waiting"
         assert hosts <= self.room(job, self.free())
         job.state, job.hosts = "running", frozenset(hosts)
-        job.left, job.believed = job.duration, job.estimate
+        job.believed, job.kept, job.worked = job.estimate, 0.0, 0.0
+        job.phases = self.phases(job)
+        job.left = sum(seconds for _, seconds in job.phases)
         job.began, self.starts = self.starts, self.starts + 1
         job.ordinal += 1
         job.log.append([job.ordinal, self.now, None, tuple(sorted(hosts)), "", 0.0])
 
+    def phases(self, job):
+        """What a job goes through: it reads, works an interval, writes, works another ..."""
+        interval, write, read = self.checkpoint
+        found, left = ([["read", read]] if job.saved else []), job.duration - job.saved
+        while left > interval:
+            found += [["work", interval], ["write", write]]
+            left -= interval
+        return [*found, ["work", left]]
+
+    def go_through(self, job, seconds):
+        while job.phases and seconds >= job.phases[0][1]:
+            what, spent = job.phases.pop(0)
+            seconds -= spent
+            job.worked += spent * (what == "work")
+            if what == "write":
+                job.kept = job.worked
+        if job.phases:
+            job.phases[0][1] -= seconds
+            job.worked += seconds * (job.phases[0][0] == "work")
+
     def stop(self, job, state, final):
+        job.saved += job.kept
         job.log[-1][2], job.log[-1][4] = self.now, state
         job.state = "over" if final else "waiting"
         job.hosts = frozenset()
@@ -111,6 +139,7 @@ class Naive:
         for job in self.jobs:
             if job.state == "running":
                 job.left -= date - self.now
+                self.go_through(job, date - self.now)
                 job.believed -= date - self.now
                 if abs(job.left) < 1e-9:
                     job.left = 0.0

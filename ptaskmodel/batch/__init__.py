@@ -21,6 +21,7 @@ NAMES = {
     ),
     "ptaskmodel.batch.campaign": ("run_campaign",),
     "ptaskmodel.batch.classes": ("ClassRow", "by_class"),
+    "ptaskmodel.batch.checkpoints": ("Checkpointing",),
     "ptaskmodel.batch.decisions": (
         "Kill",
         "Reject",

@@ -16,6 +16,7 @@ REJECTED = "REJECTED"
 WAITING = "WAITING"
 RUNNING = "RUNNING"
 SUSPENDED = "SUSPENDED"
+LEAVING = "LEAVING"
 
 
 class Attempt:
@@ -28,7 +29,8 @@ class Attempt:
     hosts ascending (None: whole hosts). use: of how many whole hosts that is worth. start_s,
     end_s: dates, None until then. expected_end_s: what the scheduler believes.
     state: one of the names above; reason: why it was rejected or stopped. suspensions: [from, to]
-    for each time that it was suspended, ``to`` None while it lasts.
+    for each time that it was suspended, ``to`` None while it lasts. kept_s: the seconds of its work
+    that a checkpoint kept when it was stopped; overhead_s: that it read and wrote checkpoints.
     """
 
     __slots__ = (
@@ -36,8 +38,10 @@ class Attempt:
         "end_s",
         "expected_end_s",
         "job",
+        "kept_s",
         "number",
         "ordinal",
+        "overhead_s",
         "placement",
         "reason",
         "start_s",
@@ -67,6 +71,8 @@ class Attempt:
         self.state = state
         self.reason = ""
         self.suspensions: Sequence[list[float | None]] = ()
+        self.kept_s = 0.0
+        self.overhead_s = 0.0
 
     def __deepcopy__(self, memo: dict[int, object]) -> Attempt:
         """One that goes on by itself; an attempt that has ended is a fact."""

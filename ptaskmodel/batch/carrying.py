@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from ptaskmodel.batch.attempt import KILLED, REJECTED, Attempt
+from ptaskmodel.batch.attempt import KILLED, LEAVING, REJECTED, Attempt
 from ptaskmodel.batch.decisions import (
     OFF,
     ON,
@@ -204,15 +204,32 @@ class Carrier:
     def _requeue(self, decision: Requeue) -> None:
         attempt = self._under_way(decision.job, "requeues")
         attempt.reason = decision.reason
+        if decision.checkpoint and attempt.job in self._state.running:
+            self._let_leave(attempt)
+            return
         self._execution.stop(attempt, self._state.now)
         self.stop(attempt, KILLED, over=False)
         self._state.waiting.add(decision.job)
         self._requeued.append(decision.job)
 
+    def _let_leave(self, attempt: Attempt) -> None:
+        """The attempt writes a checkpoint, then waits again."""
+        if attempt.state == LEAVING:
+            raise self._fault(f"asks job '{attempt.job.id}' for a checkpoint that it is writing")
+        date = self._execution.leave(attempt, self._state.now)
+        if date is None:
+            raise self._fault(
+                f"asks job '{attempt.job.id}' for a checkpoint: say what one costs (--checkpoint)"
+            )
+        attempt.state = LEAVING
+        self._state.expect(attempt, date)
+
     def _suspend(self, decision: Suspend) -> None:
         attempt = self._under_way(decision.job, "suspends")
         if decision.job in self._state.suspended:
             raise self._fault(f"suspends job '{decision.job.id}', which is suspended")
+        if attempt.state == LEAVING:
+            raise self._fault(f"suspends job '{decision.job.id}', which writes its checkpoint")
         self._state.suspend(attempt)
         self._execution.suspend(attempt, self._state.now)
 

@@ -8,12 +8,17 @@ from math import inf
 from typing import Protocol
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.checkpoints import Checkpointing
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 
 Ended = list[tuple[Attempt, str]]
 # Of an attempt that a host or link which went down, or maintenance, stopped; not a final state.
 INTERRUPTED = "INTERRUPTED"
+# Of an attempt that has written the checkpoint that it was asked for; not a final state either.
+LEFT = "LEFT"
+# (date, number of the attempt, order of planning, attempt, state) of an end to come.
+_End = tuple[float, int, int, Attempt, str]
 
 
 class Execution(Protocol):
@@ -30,6 +35,13 @@ class Execution(Protocol):
 
     def resume(self, attempt: Attempt, now: float) -> None:
         """The attempt goes on."""
+
+    def leave(self, attempt: Attempt, now: float) -> float | None:
+        """The attempt, which runs, writes a checkpoint and ends then, in state LEFT.
+
+        Returns that date; None if jobs write no checkpoints.
+        """
+        ...
 
     def fail_host(self, host: int, now: float) -> None:
         """A host fails or is turned off (not by a trace of the platform)."""
@@ -66,13 +78,19 @@ class DelayExecution:
     jobs are not ``limited``. Performance states change nothing: a delay is nothing but time.
     """
 
-    def __init__(self, limited: bool = True) -> None:
+    def __init__(self, limited: bool = True, checkpoints: Checkpointing | None = None) -> None:
         self._limited = limited
-        self._ends: list[tuple[float, int, Attempt, str]] = []
-        # What each attempt in the heap is there for; entries of others are void.
-        self._due: dict[int, float] = {}
+        self._checkpoints = checkpoints
+        self._ends: list[_End] = []
+        self._number = 0
+        # What each attempt is there for in the heap; other entries are void.
+        self._due: dict[int, _End] = {}
         self._suspended: dict[int, tuple[float, str]] = {}
         self._assumed: Callable[[Job], float] | None = None
+        # Seconds of the work of each job that a checkpoint holds; of those that are leaving, what
+        # the one being written will hold, and for how long they had run when they were told to.
+        self._saved: dict[Job, float] = {}
+        self._leaving: dict[int, tuple[float, float]] = {}
 
     def assume(
         self,
@@ -97,27 +115,57 @@ class DelayExecution:
         duration = job.work.duration_s
         if duration is None:
             duration = delay_of(job)
+        if self._checkpoints is not None:
+            duration = self._checkpoints.lasts_s(job, duration, self._saved.get(job, 0.0))
         state = FAILED if job.return_code else SUCCESS
         if self._limited and job.walltime_s is not None and duration >= job.walltime_s:
             duration, state = job.walltime_s, WALLTIME
         self._plan(attempt, now + duration, state)
 
     def _plan(self, attempt: Attempt, date: float, state: str) -> None:
-        self._due[attempt.number] = date
-        heapq.heappush(self._ends, (date, attempt.number, attempt, state))
+        self._number += 1
+        self._due[attempt.number] = end = (date, attempt.number, self._number, attempt, state)
+        heapq.heappush(self._ends, end)
 
     def stop(self, attempt: Attempt, now: float) -> None:
         self._due.pop(attempt.number, None)
         self._suspended.pop(attempt.number, None)
+        if self._checkpoints is not None:
+            self._note_spent(attempt, now)
 
     def suspend(self, attempt: Attempt, now: float) -> None:
-        number = attempt.number
-        state = next(entry[3] for entry in self._ends if entry[1] == number)
-        self._suspended[number] = (self._due.pop(number) - now, state)
+        end = self._due.pop(attempt.number)
+        self._suspended[attempt.number] = (end[0] - now, end[4])
 
     def resume(self, attempt: Attempt, now: float) -> None:
         left_s, state = self._suspended.pop(attempt.number)
         self._plan(attempt, now + left_s, state)
+
+    def leave(self, attempt: Attempt, now: float) -> float | None:
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            return None
+        job, saved_s = attempt.job, self._saved.get(attempt.job, 0.0)
+        ran_s = run_s(attempt, now)
+        spent = checkpoints.spent(job, ran_s, saved_s)
+        # One that is being written already counts, and nothing is written of nothing.
+        begun_s = ran_s - spent.work_s - checkpoints.read_s(saved_s)
+        begun_s -= checkpoints.write * round(spent.kept_s / checkpoints.interval_s(job))
+        write_s = checkpoints.write - max(0.0, begun_s) if spent.work_s > spent.kept_s else 0.0
+        self._leaving[attempt.number] = (saved_s + spent.work_s, ran_s)
+        self._plan(attempt, now + write_s, LEFT)
+        return now + write_s
+
+    def _note_spent(self, attempt: Attempt, now: float, left: bool = False) -> None:
+        """What an attempt that is over did, and what of it a checkpoint holds."""
+        assert self._checkpoints is not None
+        job, saved_s = attempt.job, self._saved.get(attempt.job, 0.0)
+        kept_at_end_s, ran_s = self._leaving.pop(attempt.number, (0.0, run_s(attempt, now)))
+        spent = self._checkpoints.spent(job, ran_s, saved_s)
+        attempt.kept_s = kept_at_end_s - saved_s if left else spent.kept_s
+        attempt.overhead_s = run_s(attempt, now) - spent.work_s
+        if attempt.kept_s > 0:
+            self._saved[job] = saved_s + attempt.kept_s
 
     def fail_host(self, host: int, now: float) -> None:
         """Delays use no host."""
@@ -136,7 +184,7 @@ class DelayExecution:
 
     def next_date(self) -> float:
         ends, due = self._ends, self._due
-        while ends and due.get(ends[0][1]) != ends[0][0]:
+        while ends and due.get(ends[0][1]) is not ends[0]:
             heapq.heappop(ends)
         return ends[0][0] if ends else inf
 
@@ -146,11 +194,18 @@ class DelayExecution:
             return until, []
         ended: Ended = []
         while ends and ends[0][0] == now:
-            date, number, attempt, state = heapq.heappop(ends)
-            if self._due.get(number) == date:
-                del self._due[number]
-                ended.append((attempt, state))
+            end = heapq.heappop(ends)
+            if self._due.get(end[1]) is end:
+                del self._due[end[1]]
+                ended.append((end[3], end[4]))
+                if self._checkpoints is not None:
+                    self._note_spent(end[3], now, end[4] == LEFT)
         return now, ended
+
+
+def run_s(attempt: Attempt, now: float) -> float:
+    """For how long an attempt has run by now, its suspensions not counted, s."""
+    return now - (attempt.start_s or 0.0) - attempt.suspended_s(now)
 
 
 def delay_of(job: Job) -> float:

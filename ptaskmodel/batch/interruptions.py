@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptaskmodel.batch.attempt import FAILED, Attempt
+from ptaskmodel.batch.attempt import FAILED, KILLED, Attempt
 from ptaskmodel.batch.carrying import Carrier
 from ptaskmodel.batch.events import (
     HOST_DOWN,
@@ -13,7 +13,7 @@ from ptaskmodel.batch.events import (
     MAINTENANCE_ENDS,
     Event,
 )
-from ptaskmodel.batch.execution import INTERRUPTED, Ended, Execution
+from ptaskmodel.batch.execution import INTERRUPTED, LEFT, Ended, Execution
 from ptaskmodel.batch.hostset import HostSet, Mask
 from ptaskmodel.batch.maintenance import Window
 from ptaskmodel.batch.outages import Outage, Outages
@@ -69,12 +69,19 @@ class Interruptions:
         interrupted = final_state == INTERRUPTED
         if interrupted:
             attempt.reason = attempt.reason or "a host or link that it uses is down"
-        again = interrupted and self._requeue
+        left = final_state == LEFT
+        again = left or (interrupted and self._requeue)
+        if left:
+            final_state = KILLED
         self._carrier.stop(attempt, FAILED if interrupted else final_state, not again)
         if not again:
             return
         state = self._state
-        if attempt.start_s == state.now and not attempt.mask & ~state.cluster.available:
+        if (
+            interrupted
+            and attempt.start_s == state.now
+            and not attempt.mask & ~state.cluster.available
+        ):
             self.held.append(attempt.job)
         else:
             state.submit_again(attempt.job)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME
+from ptaskmodel.batch.attempt import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME
 from ptaskmodel.batch.figures import Figures, figures_of
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.errors import SimulationError
@@ -137,10 +137,35 @@ def metrics(
         found[name] = distribution(values)
     for name in ("waiting_s", "slowdown", "bounded_slowdown"):
         found[f"weighted_{name}"] = distribution(named[name], area)["mean"]
+    found |= _losses(schedule)
     if alone_s is not None:
         found["contention_slowdown"] = distribution(contention_slowdown(schedule, alone_s))
         found["useful_utilisation"] = _useful(schedule, times, alone_s, found["span_s"])
     return found
+
+
+def _losses(schedule: Schedule) -> dict[str, float]:
+    """Host seconds of work lost, spent on checkpoints, suspended, and of hosts that were not there.
+
+    Lost is what attempts that were stopped (requeued, killed, or interrupted by a failure) had done
+    and no checkpoint kept.
+    """
+    lost, overhead, suspended = [], [], []
+    for attempt in schedule.attempts:
+        suspended_s = attempt.suspended_s(schedule.now_s)
+        suspended.append(attempt.use * suspended_s)
+        overhead.append(attempt.use * attempt.overhead_s)
+        if attempt.end_s is not None and (
+            attempt.state == KILLED or (attempt.state == FAILED and attempt.reason)
+        ):
+            work_s = attempt.end_s - (attempt.start_s or 0.0) - suspended_s - attempt.overhead_s
+            lost.append(attempt.use * (work_s - attempt.kept_s))
+    return {
+        "lost_host_s": math.fsum(lost),
+        "checkpoint_host_s": math.fsum(overhead),
+        "suspended_host_s": math.fsum(suspended),
+        "unavailable_host_s": unavailable_host_seconds(schedule, schedule.now_s),
+    }
 
 
 def _useful(

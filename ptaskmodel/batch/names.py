@@ -7,6 +7,7 @@ FAIRNESS = ("runtimes", "estimates", "both")
 PROFILES = ("as-given", "delay", "ptask")
 WALLTIMES = ("kill", "ignore", "extend")
 ON_FAILURE = ("fail", "requeue")
+CHECKPOINT = ("interval", "write", "read", "mtbf")
 FAILURE_LAW = ("mtbf", "repair", "shape", "repair_law", "link_mtbf", "link_repair", "seed")
 # Which loop simulates: the compiled one where it can and is worth it, the open one always, the
 # compiled one wherever it can.

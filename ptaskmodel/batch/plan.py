@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.checkpoints import Checkpointing
 from ptaskmodel.batch.estimates import Estimate, Scaled
 from ptaskmodel.batch.execution import (
     DelayExecution,
@@ -62,6 +63,7 @@ class BatchOptions:
     failures: str | Path | None = None
     failure_law: Mapping[str, Any] = field(default_factory=dict)
     maintenance: str | Path | None = None
+    checkpoint: Mapping[str, Any] = field(default_factory=dict)
     licences: Mapping[str, int] = field(default_factory=dict)
     until_s: float | None = None
     loop: str = "auto"
@@ -101,7 +103,14 @@ class Plan:
         self.workload = workload
         self.notes = (*workload.notes, note, *self._overload(workload))
         self.ptasks = None if self.only_delays else self._ptask_execution()
-        self.execution: Execution = self.ptasks or DelayExecution(self.limited)
+        self.execution: Execution = self.ptasks or DelayExecution(self.limited, self._checkpoints())
+
+    def _checkpoints(self) -> Checkpointing | None:
+        """What checkpoints cost; None: jobs write none."""
+        options = self.options
+        if not options.checkpoint:
+            return None
+        return Checkpointing.of(options.checkpoint, options.failure_law.get("mtbf"))
 
     def alone_s(self, attempts: Sequence[Attempt]) -> tuple[float, ...]:
         """Seconds that each attempt would have taken with the platform to itself."""
@@ -120,7 +129,9 @@ class Plan:
     def _ptask_execution(self) -> PtaskExecution:
         from ptaskmodel.batch.ptasks import PtaskExecution
 
-        return PtaskExecution(self.machine, self._new_simulation(), self.limited)
+        return PtaskExecution(
+            self.machine, self._new_simulation(), self.limited, self._checkpoints()
+        )
 
     def _alone_times(self) -> AloneTimes:
         if self._alone is None:

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from math import inf
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.execution import INTERRUPTED, DelayExecution, Ended
+from ptaskmodel.batch.checkpoints import Checkpointing
+from ptaskmodel.batch.execution import INTERRUPTED, LEFT, DelayExecution, Ended
 from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.ptask_checkpoints import READS, WORKS, Checkpoints, Done, Writer, left_of
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.simulation.refs import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Bound
+
+NEARLY_ALL = 1 - 1e-12
 
 
 class NeverEnds(SimulationError):
@@ -23,10 +27,23 @@ class NeverEnds(SimulationError):
 class _Live:
     """An attempt in progress: the steps still to come and the tasks of this one not yet ended.
 
-    left_s: of its walltime, while it is suspended; None: it runs, or has no walltime.
+    left_s: of its walltime, while it is suspended; None: it runs, or has no walltime. done: how far
+    it was when it began, until the first step is begun; behind: steps behind it; parts: which part
+    of each task of this step was done when the step was begun, and place: which of them a task is.
     """
 
-    __slots__ = ("attempt", "left_s", "refs", "steps", "suspended", "tasks")
+    __slots__ = (
+        "attempt",
+        "behind",
+        "done",
+        "left_s",
+        "parts",
+        "place",
+        "refs",
+        "steps",
+        "suspended",
+        "tasks",
+    )
 
     def __init__(self, attempt: Attempt, steps: list[list[Bound]]) -> None:
         self.attempt = attempt
@@ -35,6 +52,10 @@ class _Live:
         self.tasks = 0
         self.suspended = False
         self.left_s: float | None = None
+        self.done = Done()
+        self.behind = -1
+        self.parts: tuple[float, ...] = ()
+        self.place: dict[int, int] = {}
 
 
 class PtaskExecution:
@@ -46,12 +67,19 @@ class PtaskExecution:
     the attempt to which each task of the simulation belongs.
     """
 
-    def __init__(self, machine: Machine, simulation: Simulation, limited: bool = True) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        simulation: Simulation,
+        limited: bool = True,
+        checkpoints: Checkpointing | None = None,
+    ) -> None:
         self.machine = machine
         self.simulation = simulation
         self.attempt_of_task: dict[int, int] = {}
         self._limited = limited
-        self._delays = DelayExecution(limited)
+        self._delays = DelayExecution(limited, checkpoints)
+        self._checkpoints = Checkpoints(checkpoints)
         self._live: dict[int, _Live] = {}
         self._active = 0
         self._by_task: dict[int, _Live] = {}
@@ -71,7 +99,11 @@ class PtaskExecution:
         self._active += 1
         if self._limited and job.walltime_s is not None:
             self._set_deadline(attempt.number, now + job.walltime_s)
-        self._next_step(live)
+        live.done, reads = self._checkpoints.start(attempt, live.steps, now)
+        live.behind += live.done.steps
+        del live.steps[: live.done.steps]
+        if not reads:
+            self._next_step(live)
 
     def stop(self, attempt: Attempt, now: float) -> None:
         live = self._live.get(attempt.number)
@@ -82,7 +114,23 @@ class PtaskExecution:
             del self._by_task[index]
             if ref.finish_time is None:
                 self.simulation.cancel(ref)
-        self._leave(live)
+        self._leave(live, now)
+
+    def leave(self, attempt: Attempt, now: float) -> float | None:
+        live = self._live.get(attempt.number)
+        if live is None:
+            return self._delays.leave(attempt, now)
+        writer = self._checkpoints.writer(attempt)
+        if writer is None:
+            return None
+        self._go_to(now)
+        writer.leaves = True
+        self._deadline.pop(attempt.number, None)
+        if writer.doing == READS:
+            self._checkpoints.leave_at_once(writer, now)
+        elif writer.doing == WORKS:
+            self._write(live, writer, now)
+        return writer.due_s
 
     def suspend(self, attempt: Attempt, now: float) -> None:
         live = self._live.get(attempt.number)
@@ -96,6 +144,7 @@ class PtaskExecution:
             self._freeze(ref)
         deadline = self._deadline.pop(attempt.number, None)
         live.left_s = None if deadline is None else deadline - now
+        self._checkpoints.pause(attempt, now)
 
     def resume(self, attempt: Attempt, now: float) -> None:
         live = self._live.get(attempt.number)
@@ -105,9 +154,8 @@ class PtaskExecution:
         self._go_to(now)
         live.suspended = False
         self._active += 1
-        for ref in live.refs.values():
-            if ref.state == "suspended":
-                self.simulation.resume(ref)
+        if self._checkpoints.go_on(attempt, now):
+            self._thaw(live)
         if live.left_s is not None:
             self._set_deadline(attempt.number, now + live.left_s)
 
@@ -136,7 +184,12 @@ class PtaskExecution:
         date = self._delays.next_date()
         if self._active:
             soonest = self.simulation.next_event_time()
-            date = min(date, self._next_deadline(), inf if soonest is None else soonest)
+            date = min(
+                date,
+                self._next_deadline(),
+                self._checkpoints.next_date(),
+                inf if soonest is None else soonest,
+            )
         return date
 
     def advance(self, until: float) -> tuple[float, Ended]:
@@ -154,12 +207,14 @@ class PtaskExecution:
 
     def _advance_tasks(self, until: float) -> tuple[float, Ended]:
         """Go to the next end of a task or walltime, or to ``until``; what ended there."""
-        limit = min(until, self._next_deadline())
+        limit = min(until, self._next_deadline(), self._checkpoints.next_date())
         refs = self.simulation.run_until_change(None if limit == inf else limit)
         now = self.simulation.now
         if not refs and now < limit:
             self._give_up()
         ended = self._ended(refs, now)
+        while self._checkpoints.next_date() <= now:
+            ended += self._change_phase(self._checkpoints.take(), now)
         while self._next_deadline() <= now:
             _, number = heapq.heappop(self._deadlines)
             attempt = self._live[number].attempt
@@ -167,6 +222,40 @@ class PtaskExecution:
             ended.append((attempt, WALLTIME))
         ended.sort(key=lambda entry: entry[0].number)
         return now, ended
+
+    # --- checkpoints ------------------------------------------------------------------------
+
+    def _change_phase(self, writer: Writer, now: float) -> Ended:
+        """Somebody begins to write, or has read or written; whether this is its end."""
+        live = self._live[writer.attempt.number]
+        if writer.doing == WORKS:
+            self._write(live, writer, now)
+            return []
+        self._checkpoints.end_phase(writer, now)
+        if writer.leaves:
+            self.stop(writer.attempt, now)
+            return [(writer.attempt, LEFT)]
+        if live.refs:
+            self._thaw(live)
+        else:
+            self._next_step(live)
+        return []
+
+    def _write(self, live: _Live, writer: Writer, now: float) -> None:
+        for ref in live.refs.values():
+            self._freeze(ref)
+        parts = [1.0] * len(live.parts)
+        for index, ref in live.refs.items():
+            k = live.place[index]
+            # Something is always left, so that there is a task to end.
+            part = live.parts[k] + (1 - live.parts[k]) * ref.progress
+            parts[k] = min(part, NEARLY_ALL)
+        self._checkpoints.write(writer, Done(live.behind, tuple(parts)), now)
+
+    def _thaw(self, live: _Live) -> None:
+        for ref in live.refs.values():
+            if ref.state == "suspended":
+                self.simulation.resume(ref)
 
     def _go_to(self, now: float) -> None:
         """Let the simulation, which rests while it has no task, catch up."""
@@ -190,24 +279,30 @@ class PtaskExecution:
             heapq.heappop(deadlines)
         return deadlines[0][0] if deadlines else inf
 
-    def _leave(self, live: _Live) -> None:
+    def _leave(self, live: _Live, now: float) -> None:
         """The attempt is over."""
         number = live.attempt.number
         del self._live[number]
         self._deadline.pop(number, None)
+        self._checkpoints.forget(live.attempt, now)
         self._active -= not live.suspended
 
     def _next_step(self, live: _Live) -> None:
         """Add the tasks of the next step of a job."""
         job = live.attempt.job
         name = job.id if not live.attempt.ordinal else f"{job.id}#{live.attempt.ordinal}"
-        step = live.steps.pop(0)
-        for hosts, work in step:
+        step, done = live.steps.pop(0), live.done
+        live.done = Done()
+        live.behind += 1
+        live.parts = done.parts or (0.0,) * len(step)
+        places = [k for k, part in enumerate(live.parts) if part < 1]
+        for k, (hosts, work) in zip(places, left_of(step, done), strict=True):
             single = live.tasks == 0 and len(step) == 1
             task_id = name if single else f"{name}:{live.tasks}"
             live.tasks += 1
             ref = self.simulation.add(Task(hosts, work, id=task_id, profile=job.profile))
             live.refs[ref.index] = ref
+            live.place[ref.index] = k
             self._by_task[ref.index] = live
             self.attempt_of_task[ref.index] = live.attempt.number
             if live.suspended:
@@ -228,7 +323,7 @@ class PtaskExecution:
             elif not live.refs and live.steps:
                 self._next_step(live)
             elif not live.refs:
-                self._leave(live)
+                self._leave(live, now)
                 ended.append((attempt, self._final_state(attempt, now)))
         return ended
 

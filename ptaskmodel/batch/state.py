@@ -149,6 +149,13 @@ class State:
         insort(self.by_end, (attempt.expected_end_s, attempt.number, attempt))
         self.machine_changes = True
 
+    def expect(self, attempt: Attempt, date: float) -> None:
+        """A running attempt will end at this date."""
+        self._leave_by_end(attempt)
+        attempt.expected_end_s = date
+        insort(self.by_end, (date, attempt.number, attempt))
+        self.machine_changes = True
+
     def _leave_by_end(self, attempt: Attempt) -> None:
         del self.by_end[bisect_left(self.by_end, (attempt.expected_end_s, attempt.number))]
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
-from ptaskmodel.batch.names import FAILURE_LAW, FAIRNESS, ON_FAILURE, WALLTIMES
+from ptaskmodel.batch.names import CHECKPOINT, FAILURE_LAW, FAIRNESS, ON_FAILURE, WALLTIMES
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
@@ -102,6 +102,12 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     metavar="KEY=VALUE",
     help=f"Draw failures: {', '.join(FAILURE_LAW)}. Repeatable.",
 )
+@click.option(
+    "--checkpoint",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"Jobs write checkpoints: {', '.join(CHECKPOINT)}. Repeatable.",
+)
 @click.option("--maintenance", metavar="FILE", type=PATH, help="hosts,start,end of windows.")
 @click.option(
     "--licence",
@@ -139,6 +145,7 @@ def batch(
     storages: tuple[str, ...],
     licences: tuple[str, ...],
     failure_law: tuple[str, ...],
+    checkpoint: tuple[str, ...],
     tau: float,
     processors_per_host: int,
     leave_out_larger: bool,
@@ -172,6 +179,7 @@ def batch(
         storages=_pairs(storages, "--storage", str),
         licences=_pairs(licences, "--licence", _count),
         failure_law=_pairs(failure_law, "--failure-law", _value),
+        checkpoint=_pairs(checkpoint, "--checkpoint", _value),
         contention=not no_contention,
         **options,
     )

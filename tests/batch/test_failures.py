@@ -38,7 +38,7 @@ from ptaskmodel.batch.hostset import of_hosts
 from ptaskmodel.batch.output import write_schedule
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.works import DelayWork, HomogeneousWork
+from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 RECORDED = Path(__file__).parent / "failures_simgrid.json"
 HOSTS = 6
@@ -454,3 +454,43 @@ def test_failures_are_those_that_simgrid_was_recorded_with(platform, tmp_path):
     """Recorded with SimGrid 3.32 by the test above, when the file was not there."""
     _, ours, _ = scenario(platform, tmp_path, "fairbottleneck")
     check_as_simgrid(ours, json.loads(RECORDED.read_text()))
+
+
+@pytest.mark.jit
+def test_checkpoints_of_parallel_tasks_are_those_of_delays(platform, tmp_path):
+    """Jobs that only compute, with failures and preemption by checkpoint: the same dates."""
+    path = tmp_path / "f.csv"
+    path.write_text("date,resource,event\n9,h0,down\n10,h0,up\n14,h3,down\n31,h3,up\n")
+    for law in ({"interval": 3, "write": 1, "read": 0.5}, {"interval": 4, "read": 1}, {"write": 2}):
+        found = []
+        for make in (DelayWork, lambda seconds: HomogeneousWork(100.0 * seconds, 0.0)):
+            jobs = [
+                Job(f"j{k}", 1.5 * k, 1 + k % 4, f"p{k}", make(2.0 + 3.25 * (k % 5)),
+                    extra={"priority": int(k % 4 == 3)})
+                for k in range(16)
+            ]  # fmt: skip
+            options = BatchOptions(
+                policy="preemptive", failures=path, on_failure="requeue", checkpoint=law,
+                policy_options={"field": "priority", "mechanism": "checkpoint"}, contention=False,
+                estimates="walltime",
+            )  # fmt: skip
+            schedule = run_batch(platform, workload(*jobs), options).schedule
+            check_schedule(schedule, jobs)
+            found.append(schedule.attempts)
+        assert len(found[0]) > 18
+        for one, other in zip(*found, strict=True):
+            assert (one.job.id, one.ordinal, one.state) == (
+                other.job.id,
+                other.ordinal,
+                other.state,
+            )
+            for name in ("start_s", "end_s", "kept_s", "overhead_s"):
+                assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6), name
+
+
+@pytest.mark.jit
+def test_a_sequence_writes_no_checkpoint(platform):
+    work = SequenceWork((HomogeneousWork(1.0, 0.0), HomogeneousWork(2.0, 0.0)))
+    one = Job("a", 0.0, 1, "p", work, 50.0)
+    with pytest.raises(SimulationError, match="job 'a' runs a sequence"):
+        run_batch(platform, workload(one), BatchOptions(checkpoint={"write": 1}))
