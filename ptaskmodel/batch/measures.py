@@ -151,7 +151,8 @@ def _losses(schedule: Schedule) -> dict[str, float]:
     and no checkpoint kept.
     """
     lost, overhead, suspended = [], [], []
-    for attempt in schedule.attempts:
+    # Those of the compiled loop are neither stopped nor suspended.
+    for attempt in schedule.attempts if schedule.plain is None else ():
         suspended_s = attempt.suspended_s(schedule.now_s)
         suspended.append(attempt.use * suspended_s)
         overhead.append(attempt.use * attempt.overhead_s)
