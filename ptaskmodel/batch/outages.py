@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import NamedTuple
@@ -49,6 +51,14 @@ class Outages:
         for k, stream in enumerate(streams):
             self._go_on(k, stream)
         self.next_date = self._next[0][0] if self._next else inf  # of the first change, s
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Outages:
+        """One that goes on by itself."""
+        other = memo[id(self)] = copy.copy(self)
+        pairs = [itertools.tee(stream) for stream in self._streams]
+        self._streams, other._streams = [a for a, _ in pairs], [b for _, b in pairs]
+        other._next = list(self._next)
+        return other
 
     def _go_on(self, number: int, stream: Iterator[Outage]) -> None:
         change = next(stream, None)

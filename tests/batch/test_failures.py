@@ -494,3 +494,15 @@ def test_a_sequence_writes_no_checkpoint(platform):
     one = Job("a", 0.0, 1, "p", work, 50.0)
     with pytest.raises(SimulationError, match="job 'a' runs a sequence"):
         run_batch(platform, workload(one), BatchOptions(checkpoint={"write": 1}))
+
+
+def test_a_fork_suffers_the_same_failures():
+    law, jobs = FailureLaw(30.0, 5.0), random_jobs(2, 40, HOSTS)
+    failures = {k: law.stream(f"h{k}") for k in range(HOSTS)}
+    simulation = BatchSimulation(jobs, HOSTS, Easy(), failures=failures, on_failure="requeue")
+    simulation.advance_to(40.0)
+    later = [each for each in jobs if each.submit_time_s > 40.0]
+    fork = simulation.fork(later)
+    rows = [attempts(each.run()) for each in (fork, simulation)]
+    assert rows[0] == rows[1][-len(rows[0]) :]
+    assert len(rows[0]) > 20
