@@ -32,6 +32,7 @@ NAMES = {
         "Suspend",
         "Wake",
     ),
+    "ptaskmodel.batch.dependencies": ("ClosedLoop",),
     "ptaskmodel.batch.events": ("Event",),
     "ptaskmodel.batch.execution": ("DelayExecution", "actual_duration_s", "walltime_or_inf"),
     "ptaskmodel.batch.fairness": ("FairStart", "Replayed", "fair_starts"),

@@ -23,6 +23,7 @@ from ptaskmodel.batch.decisions import SetPower as SetPower
 from ptaskmodel.batch.decisions import Start as Start
 from ptaskmodel.batch.decisions import Suspend as Suspend
 from ptaskmodel.batch.decisions import Wake as Wake
+from ptaskmodel.batch.dependencies import ClosedLoop as ClosedLoop
 from ptaskmodel.batch.events import Event as Event
 from ptaskmodel.batch.execution import DelayExecution as DelayExecution
 from ptaskmodel.batch.execution import actual_duration_s as actual_duration_s

@@ -37,6 +37,7 @@ class Carrier:
 
     attempts: all so far, in order of their starts. last: of each job. over: how many jobs are done
     with. decisions: how many were carried out.
+    tell_over: told of the last attempt of each job.
     """
 
     def __init__(self, state: State, execution: Execution, agenda: Agenda, fault: Fault) -> None:
@@ -44,6 +45,7 @@ class Carrier:
         self.last: dict[Job, Attempt] = {}
         self.over = 0
         self.decisions = 0
+        self.tell_over: Callable[[Attempt], None] | None = None
         self._forgotten = 0  # attempts
         self.host_changes: list[HostChange] = []
         self.link_changes: list[LinkChange] = []
@@ -97,6 +99,8 @@ class Carrier:
         self._state.stopped(attempt)
         self._state.ended.append(attempt)
         self.over += over
+        if over and self.tell_over is not None:
+            self.tell_over(attempt)
 
     def forget_past(self) -> None:
         """Forget the attempts that are over, and the jobs that are done with."""
@@ -194,6 +198,8 @@ class Carrier:
         attempt.reason = decision.reason
         self.last[job] = attempt
         self.over += 1
+        if self.tell_over is not None:
+            self.tell_over(attempt)
 
     def _kill(self, decision: Kill) -> None:
         attempt = self._under_way(decision.job, "kills")

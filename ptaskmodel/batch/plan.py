@@ -64,6 +64,7 @@ class BatchOptions:
     failure_law: Mapping[str, Any] = field(default_factory=dict)
     maintenance: str | Path | None = None
     checkpoint: Mapping[str, Any] = field(default_factory=dict)
+    dependencies: bool = False
     licences: Mapping[str, int] = field(default_factory=dict)
     until_s: float | None = None
     loop: str = "auto"
@@ -101,7 +102,12 @@ class Plan:
         workload = self._with_walltimes(workload)
         self.estimate, note = self._estimate_of(workload)
         self.workload = workload
-        self.notes = (*workload.notes, note, *self._overload(workload))
+        self.notes = (
+            *workload.notes,
+            note,
+            *self._dependencies(workload),
+            *self._overload(workload),
+        )
         self.ptasks = None if self.only_delays else self._ptask_execution()
         self.execution: Execution = self.ptasks or DelayExecution(self.limited, self._checkpoints())
 
@@ -219,6 +225,14 @@ class Plan:
         return replace(
             workload, notes=(*workload.notes, f"{over} jobs run past their walltime, {what}")
         )
+
+    def _dependencies(self, workload: Workload) -> tuple[str, ...]:
+        """What to say of jobs that are submitted in answer to others."""
+        if not self.options.dependencies:
+            return ()
+        known = {job.id for job in workload.jobs}
+        count = sum(job.preceding_job in known for job in workload.jobs)
+        return (f"{count} jobs are submitted when the job before them is over and thought about",)
 
     def _overload(self, workload: Workload) -> tuple[str, ...]:
         """What to say if more work is submitted than the machine can do meanwhile."""

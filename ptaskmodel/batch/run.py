@@ -13,6 +13,7 @@ import numpy as np
 
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
+from ptaskmodel.batch.dependencies import ClosedLoop
 from ptaskmodel.batch.execution import DelayExecution, Execution
 from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
 from ptaskmodel.batch.fairness import BASES, FairStart, Replayed, fair_starts
@@ -30,7 +31,7 @@ from ptaskmodel.batch.view import Policy
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.jobs import Job, Workload
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.compiled_loop import CompiledBatch
@@ -106,11 +107,16 @@ def new_simulation(
     options = plan.options
     verified = options.verify is not None and execution is None
     traces, failures = _outages_of(plan, machine)
+    jobs: Sequence[Job] = plan.workload.jobs
+    respond = None
+    if options.dependencies:
+        loop = ClosedLoop(jobs)
+        jobs, respond = loop.first, loop.respond
     windows = (
         () if options.maintenance is None else read_maintenance(options.maintenance, machine.names)
     )
     return BatchSimulation(
-        plan.workload.jobs,
+        jobs,
         machine.capacities,
         _policy_of(plan),
         allocation=_allocation_of(plan, machine),
@@ -122,6 +128,7 @@ def new_simulation(
         maintenance=windows,
         on_failure=options.on_failure,
         licences=options.licences,
+        respond=respond,
         observe=Verifier(options.verify or "none") if verified else None,
         progress=progress,
     )

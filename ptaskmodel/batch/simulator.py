@@ -42,6 +42,7 @@ from ptaskmodel.workload.jobs import Job, sorted_jobs
 
 Observer = Callable[[View, Policy], None]
 Progress = Callable[[float, int, int], None]
+Respond = Callable[[Attempt, float], Iterable[Job]]
 PROGRESS_EVERY = 256
 # A policy goes round in circles that is asked so often at one date, or at so many dates without
 # deciding anything while nothing runs and nobody is to come.
@@ -61,6 +62,7 @@ class BatchSimulation:
     same by (date, whether it is up), of which the execution is told. on_failure: the jobs that this
     stops "fail" or are "requeue"d. maintenance: when which hosts are set apart; who would run into
     that, by the estimate, does not start. licences: how many of each name the whole machine has.
+    respond: the jobs to submit, now or later, in answer to a job that is over, however it ended.
     observe: called after each decision; progress: now and then, with the date, how many jobs are
     over and how many wait.
 
@@ -82,6 +84,7 @@ class BatchSimulation:
         maintenance: Iterable[Window] = (),
         on_failure: str = "fail",
         licences: Mapping[str, int] | None = None,
+        respond: Respond | None = None,
         observe: Observer | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -110,6 +113,9 @@ class BatchSimulation:
         self.view = View(self._state)
         self._agenda = Agenda()
         self._carrier = Carrier(self._state, self._execution, self._agenda, self._fault)
+        self._respond = respond
+        if respond is not None:
+            self._carrier.tell_over = self._submit_in_answer
         self._interruptions = Interruptions(
             self._state,
             self._execution,
@@ -265,6 +271,11 @@ class BatchSimulation:
         self._state.machine_changes |= counted != self._state.cluster.counted
         self._ids.add(job.id)
         insort(self._jobs, job, lo=self._position, key=lambda other: other.submit_time_s)
+
+    def _submit_in_answer(self, attempt: Attempt) -> None:
+        assert self._respond is not None
+        for job in self._respond(attempt, self.now):
+            self.submit(job)
 
     def send(self, message: Any) -> None:
         """Deliver a message to the policy, at the date that it is now."""

@@ -116,6 +116,11 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     metavar="NAME=COUNT",
     help="Of the machine. Repeatable.",
 )
+@click.option(
+    "--dependencies",
+    is_flag=True,
+    help="Submit jobs when their preceding job is over, and after the think time.",
+)
 @click.option("--until", "until_s", type=NOT_NEGATIVE, help="Stop at this date, s.")
 @click.option(
     "--fairness",
