@@ -5,28 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf, nan
 
+import numpy as np
+
 from ptaskmodel.batch.attempt import FAILED, Attempt
-from ptaskmodel.batch.hostset import Mask, first_hosts
+from ptaskmodel.batch.hostset import Placement, first_hosts, flat_runs, members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.ptasks import NeverEnds, PtaskExecution
+from ptaskmodel.core.idle import times_alone
+from ptaskmodel.core.patterns.router import Shape
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import Work
 
-Key = tuple[Work, Mask, tuple[int, ...] | None]
+Key = tuple[Work, Placement, tuple[int, ...] | None]
+# So many works are routed together.
+TOGETHER = 256
 
 
 class AloneTimes:
     """How long a job takes alone on a given placement, its walltime not counted; remembered.
 
-    Where the platform has availability traces, a time belongs to a start date too: then each is
-    measured from its own. nan: alone the job would not end (a trace turns a host off before).
+    Works of one stage on hosts of their own take what a formula says (see `core.idle`); others are
+    simulated. Where the platform has availability traces, a time belongs to a start date too: then
+    each is measured from its own. nan: alone the job would not end (a trace turns a host off
+    before).
     """
 
     def __init__(self, machine: Machine, make_simulation: Callable[[], Simulation]) -> None:
         self._machine = machine
         self._make = make_simulation
         self._changes = machine.has_traces
+        self._core = make_simulation().core
         self._execution = PtaskExecution(machine, make_simulation(), limited=False)
         self._known: dict[Key, float] = {}
         self._runs = 0
@@ -34,14 +43,19 @@ class AloneTimes:
     def of_attempts(self, attempts: Sequence[Attempt]) -> list[float]:
         """Seconds that each attempt would have taken alone from its start on, on its placement."""
         if not self._changes:
-            return [self._on(a.job, a.mask, a.cores) for a in attempts]
+            for first in range(0, len(attempts), TOGETHER):
+                some = attempts[first : first + TOGETHER]
+                self._look_up([(a.job, flat_runs(a.placement), a.cores) for a in some])
+            return [self._on(a.job, flat_runs(a.placement), a.cores) for a in attempts]
         times: dict[int, float] = {}
         empty = self._make()
         for attempt in sorted(attempts, key=lambda a: (a.start_s or 0.0, a.number)):
             delay = attempt.job.work.duration_s
             if delay is None:
                 empty.advance_to(attempt.start_s or 0.0)
-                delay = self._measured_in(empty.fork(), attempt.job, attempt.mask, attempt.cores)
+                delay = self._measured_in(
+                    empty.fork(), attempt.job, attempt.placement, attempt.cores
+                )
             times[attempt.number] = delay
         return [times[attempt.number] for attempt in attempts]
 
@@ -51,14 +65,16 @@ class AloneTimes:
         inf where it would not end.
         """
         cores = None if job.cores is None else (job.cores,) * job.num_hosts
-        time_s = self._on(job, first_hosts(job.num_hosts), cores)
+        time_s = self._on(job, flat_runs(first_hosts(job.num_hosts)), cores)
         return inf if time_s != time_s else time_s
 
-    def _on(self, job: Job, hosts: Mask, cores: tuple[int, ...] | None) -> float:
+    def _on(self, job: Job, hosts: Placement, cores: tuple[int, ...] | None) -> float:
         delay = job.work.duration_s
         if delay is not None:
             return delay
         key = (job.work, hosts, cores)
+        if key not in self._known and not self._changes:
+            self._look_up([(job, hosts, cores)])
         if key not in self._known:
             if self._changes:
                 self._known[key] = self._measured_in(self._make(), job, hosts, cores)
@@ -66,8 +82,43 @@ class AloneTimes:
                 self._known[key] = self._measured(self._execution, job, hosts, cores)
         return self._known[key]
 
+    def _look_up(self, wanted: Sequence[tuple[Job, Placement, tuple[int, ...] | None]]) -> None:
+        """Remember the times of those for which the formula is enough."""
+        shapes: dict[Key, Shape] = {}
+        for job, placement, cores in wanted:
+            key = (job.work, placement, cores)
+            if cores is None and job.work.duration_s is None and key not in self._known:
+                shape = self._shape(job, placement)
+                if shape is not None:
+                    shapes[key] = shape
+        if not shapes:
+            return
+        core = self._core
+        numbers = core.find(list(shapes.values()))
+        core.route(numbers)
+        times = times_alone(core, np.array(numbers, dtype=np.int64))
+        for key, time_s in zip(shapes, times.tolist(), strict=True):
+            if time_s == time_s:
+                self._known[key] = time_s
+        core.reclaim()
+
+    def _shape(self, job: Job, placement: Placement) -> Shape | None:
+        """The work of a job on its hosts as a pattern; None if it is more than one stage."""
+        machine = self._machine
+        if not self._core.model.parallel:
+            return None
+        names = tuple(machine.names[k] for k in members(placement)[: job.num_hosts])
+        steps = job.work.bound(names, machine.facts)
+        if len(steps) != 1 or len(steps[0]) != 1:
+            return None
+        where, work = steps[0][0]
+        if work.rounds != 1 or len(work.one_round()) != 1 or work.duration_s is not None:
+            return None
+        indices = tuple(machine.platform.host(name).index for name in where)
+        return self._core.router.shape(work, indices, None)[0]
+
     def _measured_in(
-        self, simulation: Simulation, job: Job, hosts: Mask, cores: tuple[int, ...] | None
+        self, simulation: Simulation, job: Job, hosts: Placement, cores: tuple[int, ...] | None
     ) -> float:
         execution = PtaskExecution(self._machine, simulation, limited=False)
         try:
@@ -76,7 +127,7 @@ class AloneTimes:
             return nan
 
     def _measured(
-        self, execution: PtaskExecution, job: Job, hosts: Mask, cores: tuple[int, ...] | None
+        self, execution: PtaskExecution, job: Job, hosts: Placement, cores: tuple[int, ...] | None
     ) -> float:
         began = execution.simulation.now
         self._runs += 1

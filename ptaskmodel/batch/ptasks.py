@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from itertools import chain
 from math import inf
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
@@ -92,9 +93,7 @@ class PtaskExecution:
             self._delays.start(attempt, now)
             return
         self._go_to(now)
-        names = self.machine.names
-        hosts = tuple(names[k] for k in attempt.ranks)
-        live = _Live(attempt, job.work.bound(hosts, self.machine.facts))
+        live = _Live(attempt, job.work.bound(self._names(attempt), self.machine.facts))
         self._live[attempt.number] = live
         self._active += 1
         if self._limited and job.walltime_s is not None:
@@ -104,6 +103,15 @@ class PtaskExecution:
         del live.steps[: live.done.steps]
         if not reads:
             self._next_step(live)
+
+    def _names(self, attempt: Attempt) -> tuple[str, ...]:
+        """The hosts of the ranks of an attempt."""
+        names, placement = self.machine.names, attempt.placement
+        if attempt.cores is None and isinstance(placement, tuple):
+            ends = iter(placement)
+            pieces = (names[begin:end] for begin, end in zip(ends, ends, strict=True))
+            return tuple(chain.from_iterable(pieces))
+        return tuple(names[k] for k in attempt.ranks)
 
     def stop(self, attempt: Attempt, now: float) -> None:
         live = self._live.get(attempt.number)
