@@ -9,6 +9,9 @@ import numpy as np
 from ptaskmodel.core.sharing_graph import STRICTLY_LESS
 from ptaskmodel.core.state import FREE, RUNNING, TRACE, WAIT, WAITING, WAKE, State
 
+# Relative differences that rounding and the tolerances of solvers explain.
+CLOSE = 1e-9
+
 
 def check_state(state: State) -> list[str]:
     """A sentence for each thing that does not hold; empty if all is well."""
@@ -19,6 +22,7 @@ def check_state(state: State) -> list[str]:
         *_enabled(state),
         *_resources(state),
         *_kept(state),
+        *_levels(state),
         *_patterns(state),
     ]
 
@@ -116,6 +120,40 @@ def _kept(s: State) -> Iterator[str]:
         slack = s.clock[0]["drops_slack"] == 1 and r["demand"] <= r["capacity"] * STRICTLY_LESS
         if resource not in waiting and count != r["enabled"] and (r["fatpipe"] or not slack):
             yield f"resource {resource} is kept by some of its users only"
+
+
+def _levels(s: State) -> Iterator[str]:
+    """What bmf keeps from event to event, and that the rates in force are those of the levels."""
+    clock = s.clock[0]
+    if not clock["keeps_levels"] or clock["n_todo"] or clock["n_touched"] or clock["unsolved"]:
+        return
+    r = s.resources
+    if ((r["active"] == 1) & (r["enabled"] < 2)).any() or not np.isin(r["active"], (0, 1)).all():
+        yield "a resource without several users is active"
+    if (np.isfinite(r["level"]) != (r["active"] == 1)).any():
+        yield "a resource has a level without being active, or the other way round"
+    load, on = np.zeros(len(r)), np.zeros(len(r), dtype=bool)
+    for slot in np.flatnonzero(s.activities["state"] == RUNNING).tolist():
+        a = s.activities[slot]
+        kept = s.kept[a["nodes"] : a["nodes"] + a["n_kept"]]
+        used = kept["resource"]
+        if (r["active"][used] != (np.arange(len(used)) < a["n_active"])).any():
+            yield f"active resources do not come first in activity {slot}"
+        share = np.where(kept["share"] > 0.0, kept["share"], kept["usage"]) * a["penalty"]
+        fair = min([a["ceiling"], *(r["level"][used] / share)])
+        if abs(a["rate"] - fair) > CLOSE * fair:
+            yield f"the rate of activity {slot} is not that of the levels"
+        np.add.at(load, used, kept["usage"] * a["rate"])
+        on[used] = ~r["fatpipe"][used]
+    full = load - r["capacity"]
+    if (full[on] > CLOSE * r["capacity"][on]).any():
+        yield "a capacity is exceeded"
+    active = r["active"] == 1
+    if (np.abs(full[active]) > CLOSE * r["capacity"][active]).any():
+        yield "an active resource is not full"
+    idle = on & ~active
+    if (np.abs(load - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
+        yield "a load is wrong"
 
 
 def _patterns(s: State) -> Iterator[str]:

@@ -122,6 +122,7 @@ class Core:
         self.rule = rule = _rule(solver, model.parallel)
         self.state = new_state(platform, live_bandwidths=not model.parallel)
         self.state.clock[0]["drops_slack"] = RULES[rule].skips_slack
+        self.state.clock[0]["keeps_levels"] = optimise and rule == "bmf"
         self.state.clock[0]["lists_users"] = RULES[rule].lists_users
         repeats = RULES[rule].counts_repeats
         self.router = Router(platform, model, count, repeats, self.state.resources)

@@ -286,6 +286,9 @@ def declassify(s, slot):
                 empties = was_full and r.demand <= r.capacity * STRICTLY_LESS
                 if r.enabled == 1 or empties or (node.violates == 1 and r.violations == 0):
                     mark_users(s, node.resource)
+            if r.enabled == 0:
+                r.active = 0
+                r.level = np.inf
             node.violates = 0
 
 

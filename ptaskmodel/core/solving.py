@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptaskmodel.core.levels import GAVE_UP, adopt, certified, follow_levels, take_in_changes
 from ptaskmodel.core.queues import set_end
-from ptaskmodel.core.state import EVENTS_FULL, OK, UNSOLVED, numbers
+from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, UNSOLVED, numbers
 from ptaskmodel.core.stream import has_room_for_events, tell_rate
-from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, sub_system
+from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, list_enabled, sub_system
 from ptaskmodel.jit import jit
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.limits import LIMIT_BOUND
@@ -24,6 +25,8 @@ BMF, FLOW_MAXMIN = code("bmf"), code("flow-maxmin")
 TOLERANCES = Settings()
 AIM, ACCEPT, NOTHING_LEFT = TOLERANCES.aim, TOLERANCES.accept, TOLERANCES.nothing_left
 INFINITY = float("inf")
+# Times that rates are found from the levels in force before all are checked.
+CERTIFIED_EVERY = 64
 
 
 def _kernel_of(rule: str, otherwise: Any) -> Any:
@@ -96,7 +99,7 @@ def is_alone(s, n):
 
 
 @jit
-def apply_rates(s, n):
+def apply_rates(s, n, followed):
     """Give the activities of the sub-system their rates; those whose rate changed, a new end."""
     clock = s.clock[0]
     v = sub_system(s)
@@ -105,7 +108,7 @@ def apply_rates(s, n):
         t = s.activities[slot]
         rate = v.rate[i]
         limit = v.limit[i]
-        if limit >= 0:
+        if limit >= 0 and not followed:
             limit = s.resources[limit].slot_sub
         if rate != t.rate:
             t.remaining -= t.rate * (clock.now - t.updated)
@@ -122,33 +125,65 @@ def apply_rates(s, n):
 
 
 @jit
-def reshare(s, o):
-    """Solve what changed since the last time and apply the rates; OK or what is missing."""
+def solve_anew(s, o):
+    """Choose what to solve and solve it by the kernel of the rule; how many, -1 - them: unsolved.
+
+    Where levels are kept, that is all.
+    """
     clock = s.clock[0]
-    if clock.unsolved == 0:
-        if clock.n_todo == 0 and clock.n_touched == 0:
-            return OK
+    clock.anew = 0
+    if clock.keeps_levels == 1:
+        take_in_changes(s)
+        n = list_enabled(s, -1)
+    else:
         n = find_sub_system(s, o.incremental)
-        if n == 0:
-            return OK
-        m = lay_sub_system(s, n)
-        clock.n_sub = n
-        clock.m_sub = m
-        clock.solves += 1
-        status = 0
+    clock.n_sub = n
+    clock.m_sub = lay_sub_system(s, n)
+    status = 0
+    if n > 0:
         if o.incremental and is_alone(s, n):
             solve_alone(s, o.solver)
         else:
-            status = solve(s, n, m, o.solver)
-        clock.unsolved = 1
-        if status != 0:
-            return UNSOLVED
-    if clock.tells_rates == 1 and not has_room_for_events(s, clock.n_sub + 2 * clock.n_active):
-        return EVENTS_FULL
-    clock.unsolved = 0
-    if o.solver == BMF:
-        levels = sub_system(s).level
-        for j in range(clock.m_sub):
-            s.resources[s.resources[j].slot_sub].level = levels[j]
-    apply_rates(s, clock.n_sub)
-    return OK
+            status = solve(s, n, clock.m_sub, o.solver)
+    return n if status == 0 else -1 - n
+
+
+@jit
+def reshare(s, o):
+    """Share anew what changed since the last time and apply the rates; OK or what is missing."""
+    clock = s.clock[0]
+    while True:
+        if clock.unsolved == 0:
+            if clock.n_todo == 0 and clock.n_touched == 0 and clock.anew == 0:
+                return OK
+            n = GAVE_UP
+            if clock.keeps_levels == 1 and clock.anew == 0:
+                n = follow_levels(s)
+                clock.n_sub = n
+                clock.unsolved = FOLLOWED
+            if n == GAVE_UP:
+                n = solve_anew(s, o)
+                clock.unsolved = SOLVED
+            if n == 0:
+                clock.unsolved = 0
+                return OK
+            clock.solves += 1
+            if n < 0:
+                return UNSOLVED
+        if clock.tells_rates == 1 and not has_room_for_events(s, clock.n_sub + 2 * clock.n_active):
+            return EVENTS_FULL
+        followed = clock.unsolved == FOLLOWED
+        clock.unsolved = 0
+        apply_rates(s, clock.n_sub, followed)
+        if followed:
+            if clock.solves % CERTIFIED_EVERY != 0 or certified(s):
+                return OK
+            clock.anew = 1
+        else:
+            if clock.keeps_levels == 1:
+                adopt(s, clock.n_sub, clock.m_sub)
+            elif o.solver == BMF:
+                levels = sub_system(s).level
+                for j in range(clock.m_sub):
+                    s.resources[s.resources[j].slot_sub].level = levels[j]
+            return OK

@@ -51,6 +51,9 @@ SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
 # It did not: nothing is missing.
 OK = np.int64(-1)
 
+# How the rates of a sub-system are found: by the kernel of a rule, from the levels in force.
+SOLVED, FOLLOWED = numbers(1, 3)
+
 # Instead of the link that changed: none did, several may have.
 NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
 
@@ -76,12 +79,16 @@ ACTIVITY = np.dtype(
         ("mark", INT),
         ("nodes", INT),  # first of its nodes
         ("n_kept", INT),
-        ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
+        ("n_active", INT),  # of them, on active resources: they come first
         ("rate", REAL),  # since `updated`, 1/s
+        ("next_rate", REAL),  # the rate that is being found
+        ("ceiling", REAL),  # its largest rate alone, and what sets it (a resource or LIMIT_...)
+        ("penalty", REAL),  # what its flow costs, over its weight
+        ("ceiling_by", INT),
+        ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
         ("remaining", REAL),  # at date `updated`
         ("updated", REAL),
         ("bound", REAL),  # largest rate, 1/s
-        ("penalty", REAL),  # what its flow costs, over its weight
         ("limit", INT),  # resource that sets the rate, or one of LIMIT_...
         ("heap", INT),  # position in the heap of ends, -1: not there
         ("order", INT),  # sequence number of the last time it was enabled
@@ -115,8 +122,18 @@ END = np.dtype([("date", REAL), ("order", INT), ("slot", INT)], align=True)
 
 RESOURCE = np.dtype(
     [
-        # What counting an activity in or out and searching touch comes first, in two cache lines.
+        # What sharing touches comes first, then what counting an activity in or out does.
         ("capacity", REAL),
+        # Of bmf (see `core.levels`): what its users take, if it is kept and not active; the last
+        # fair level, inf: none; 1: active, it limits somebody.
+        ("load", REAL),
+        ("level", REAL),
+        ("active", INT),
+        ("mark", INT),
+        ("local", INT),
+        ("first", INT),  # head of the list of its nodes
+        ("fatpipe", FLAG),
+        ("on", FLAG),
         ("demand", REAL),  # what its enabled users would take at their `top`
         ("enabled", INT),  # nodes of enabled activities with a use > 0
         ("violations", INT),
@@ -124,15 +141,9 @@ RESOURCE = np.dtype(
         # Of the activity that is being counted, if `stamp` is that of the count:
         ("stamp", INT),
         ("ratio", REAL),  # its use as a part of the capacity; -1: it cannot dominate
-        ("fatpipe", FLAG),
-        ("on", FLAG),
         ("node", INT),  # its node
         ("group", INT),  # host that alone uses this link (and the host itself), -1: none
-        ("first", INT),  # head of the list of its nodes
         ("users", INT),  # nodes, whether enabled or not
-        ("mark", INT),
-        ("local", INT),
-        ("level", REAL),  # last fair level found by bmf; inf: none
         ("latency", REAL),
         ("leader_stamp", INT),
         ("leader", INT),  # of a group, in the record of its host: its tightest resource
@@ -261,7 +272,9 @@ CLOCK = np.dtype(
         ("idle_traces", INT),  # changes by traces in a row while no activity progresses
         ("aside", INT),  # traces taken out of the queue for a moment
         ("changed", INT),  # link whose latency or bandwidth needs works routed again, or:
-        ("unsolved", INT),  # 1: the sub-system waits for its rates
+        ("unsolved", INT),  # SOLVED or FOLLOWED: the sub-system waits for its rates, else 0
+        ("keeps_levels", INT),  # 1: bmf from event to event
+        ("anew", INT),  # 1: the rates in force are not good enough
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
     ],
     align=True,

@@ -37,7 +37,7 @@ class Seats(NamedTuple):
 
     where: np.ndarray  # the resource
     fixed: np.ndarray  # capacity that those at their bound leave
-    slope: np.ndarray  # load for a unit of its own level
+    inverse: np.ndarray  # 1 / load for a unit of its own level
     first: np.ndarray  # of its users that sit elsewhere
     source: np.ndarray  # where that is
     w: np.ndarray  # load for a unit of that level
@@ -53,13 +53,13 @@ def seats_sizes(m: int, z: int) -> tuple[int, int]:
 def carve_seats(m, z, reals, integers):
     """Room for the `Seats` of m resources with z elements."""
     fixed, reals = carve(reals, m)
-    slope, reals = carve(reals, m)
+    inverse, reals = carve(reals, m)
     w, reals = carve(reals, z)
     matrix, reals = carve(reals, DENSE * (DENSE + 1))
     where, integers = carve(integers, m)
     first, integers = carve(integers, m + 1)
     source, integers = carve(integers, z)
-    return Seats(where, fixed, slope, first, source, w, matrix)
+    return Seats(where, fixed, inverse, first, source, w, matrix)
 
 
 @jit
@@ -212,7 +212,7 @@ def list_seats(live, cores, c, seats):
                 seats.source[q] = c.used[sits_at]
                 seats.w[q] = c.a[e] * c.t[sits_at]
                 q += 1
-        seats.slope[p] = slope
+        seats.inverse[p] = 1.0 / slope
         seats.fixed[p] = fixed
         p += 1
     seats.first[p] = q
@@ -229,8 +229,9 @@ def relax(k, tolerance, levels, seats):
             for h in range(seats.first[p], seats.first[p + 1]):
                 room -= seats.w[h] * levels[seats.source[h]]
             old = levels[seats.where[p]]
-            new = max(room / seats.slope[p], 0.02 * old)
-            change = max(change, abs(new - old) / old)
+            new = max(room * seats.inverse[p], 0.02 * old)
+            if abs(new - old) > change * old:
+                change = abs(new - old) / old
             levels[seats.where[p]] = new
         if change < tolerance:
             return True

@@ -8,6 +8,7 @@ import sys
 import numba
 from numba import typeof, types
 
+from ptaskmodel.core.levels import follow_levels
 from ptaskmodel.core.loop import go_on
 from ptaskmodel.core.patterns.placement import Placement
 from ptaskmodel.core.solving import apply_rates, is_alone, solve_alone
@@ -133,7 +134,8 @@ def _compile_parts(platform: Platform) -> None:
         (go_on, (options,)),
         (solve_alone, (number,)),
         (is_alone, (number,)),
-        (apply_rates, (number,)),
+        (apply_rates, (number, flag)),
+        (follow_levels, ()),
         (find_sub_system, (flag,)),
         (lay_sub_system, (number,)),
     ):

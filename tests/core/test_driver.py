@@ -127,7 +127,7 @@ def test_what_uses_a_resource_that_goes_off_fails(platform):
     core.advance(0.5)
     assert core.set_on(A, False) == [1]
     core.start(pattern(core, ONE_FLOP, A), 100.0, owner=3)
-    assert told(core.advance()) == [(0.5, FAILED, 3)]
+    assert told(core.advance(), ENDED, FAILED) == [(0.5, FAILED, 3)]
 
 
 def test_stopped_activities_say_nothing_and_give_their_place(platform):
