@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import job_times
 from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.workload.job_arrays import users_of
 
 # Lengths are execution times; each class goes up to its limit, s.
 LENGTH_LIMITS_S = (60.0, 600.0, 3600.0, 6 * 3600.0, 24 * 3600.0)
@@ -40,6 +42,15 @@ def size_name(k: int) -> str:
     return str(k + 1) if k < 2 else f"{2 ** (k - 1) + 1}-{2**k}"
 
 
+def _users(schedule: Schedule) -> Iterable[str | None]:
+    """The users of the jobs that ran and ended."""
+    if schedule.plain is None:
+        return (attempt.job.user for attempt in schedule.ended())
+    ended = np.flatnonzero(~np.isnan(schedule.plain.end_s))
+    users = users_of(schedule.plain.jobs)
+    return (users[k] for k in ended.tolist())
+
+
 def by_class(
     schedule: Schedule, *, tau_s: float = 60.0, unfair: Iterable[str] | None = None
 ) -> list[ClassRow]:
@@ -50,16 +61,16 @@ def by_class(
     times = job_times(schedule)
     if not len(times.submit_s):
         return []
-    jobs = [attempt.job for attempt in schedule.ended()]
-    asked = np.array([job.num_hosts for job in jobs], dtype=np.int64)
+    figures = figures_of(schedule)
+    asked = figures.num_hosts[figures.ended]
     # The smallest k with 2**k >= hosts.
     sizes = np.ceil(np.log2(np.maximum(asked, 1))).astype(np.int64)
     lengths = np.searchsorted(LENGTH_LIMITS_S, times.execution_s, side="left")
-    users, names = _numbered([UNKNOWN if job.user is None else job.user for job in jobs])
+    users, names = _numbered([UNKNOWN if user is None else user for user in _users(schedule)])
     late = None
     if unfair is not None:
         ids = set(unfair)
-        late = np.array([job.id in ids for job in jobs], dtype=np.float64)
+        late = np.array([a.job.id in ids for a in schedule.ended()], dtype=np.float64)
     columns = (
         times.hosts * times.execution_s,
         times.waiting_s,

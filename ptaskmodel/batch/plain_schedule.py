@@ -83,6 +83,14 @@ class PlainSchedule:
     def states(self) -> list[str]:
         return [STATES[code] for code in self.codes.tolist()]
 
+    @property
+    def order(self) -> Ints:
+        """The jobs that started, in order of their starts."""
+        started = np.flatnonzero(self.number >= 0)
+        order = np.empty(len(started), dtype=np.int64)
+        order[self.number[started]] = started
+        return order
+
     def schedule(self) -> Schedule:
         """The same as a `Schedule`; its attempts are made when the first of them is asked for."""
         made = functools.cache(self._attempts)
@@ -116,9 +124,7 @@ class PlainSchedule:
 
     def figures(self) -> Figures:
         """Its numbers."""
-        started = self.number >= 0
-        stretches = np.empty(int(started.sum()), dtype=np.int64)
-        stretches[self.number[started]] = np.flatnonzero(started)
+        stretches = self.order
         end = np.where(np.isnan(self.end_s), self.now_s, self.end_s)
         count = len(self.codes)
         hosts = self.arrays.num_hosts[:count]

@@ -9,6 +9,8 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.checkpoints import Checkpointing
 from ptaskmodel.batch.estimates import Estimate, Scaled
@@ -22,6 +24,7 @@ from ptaskmodel.batch.execution import (
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.names import LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.workload.job_arrays import job_arrays
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.works import DelayWork
@@ -211,10 +214,8 @@ class Plan:
             changed = sum(a is not b for a, b in zip(jobs, workload.jobs, strict=True))
             note = f"{changed} walltimes extended to the time that the job needs"
             return workload.with_jobs(jobs, note) if changed else workload
-        over = sum(
-            job.walltime_s is not None and (job.work.duration_s or 0.0) > job.walltime_s
-            for job in workload.jobs
-        )
+        arrays = job_arrays(workload.jobs)
+        over = int((arrays.duration_s > arrays.walltime_s).sum())
         if over == 0:
             return workload
         what = (
@@ -238,12 +239,12 @@ class Plan:
         """What to say if more work is submitted than the machine can do meanwhile."""
         if len(workload.jobs) < FEW_JOBS:
             return ()
-        submitted = [job.submit_time_s for job in workload.jobs]
-        span = max(submitted) - min(submitted)
-        work = sum(
-            job.num_hosts * min(job.work.duration_s or 0.0, self._limit_s(job))
-            for job in workload.jobs
-        )
+        arrays = job_arrays(workload.jobs)
+        span = float(np.ptp(arrays.submit_s))
+        lasts = np.nan_to_num(arrays.duration_s, posinf=inf)
+        if self.limited:
+            lasts = np.minimum(lasts, arrays.limit_s)
+        work = float((arrays.num_hosts * lasts).sum())
         load = work / (span * self.machine.num_hosts) if span > 0 else 0.0
         if load <= 1:
             return ()
@@ -268,10 +269,10 @@ class Plan:
         """What the policy believes of durations, and a sentence that says so."""
         kind = self.options.estimates
         if kind is None:
-            limited = all(job.walltime_s is not None for job in workload.jobs)
+            limited = not np.isnan(job_arrays(workload.jobs).walltime_s).any()
             kind = "walltime" if limited else "exact"
         if kind == "walltime":
-            missing = sum(job.walltime_s is None for job in workload.jobs)
+            missing = int(np.isnan(job_arrays(workload.jobs).walltime_s).sum())
             if missing == 0:
                 return walltime_or_inf, "estimates: the walltimes"
             return walltime_or_inf, f"estimates: the walltimes ({missing} jobs have none)"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import WAITING
 from ptaskmodel.batch.measures import Load, load
+from ptaskmodel.batch.plain_schedule import PlainSchedule
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.workload.jobs import Job
 
@@ -41,6 +42,8 @@ class Waits:
 
 def waits(schedule: Schedule) -> Waits:
     """All stretches of waiting up to now; those of 0 s are left out."""
+    if schedule.plain is not None:
+        return _plain_waits(schedule.plain)
     since: dict[Job, float] = {}
     rows: list[tuple[float, float, float, int]] = []
     for attempt in schedule.attempts:
@@ -55,6 +58,18 @@ def waits(schedule: Schedule) -> Waits:
             begin = since.get(job, job.submit_time_s)
             rows.append((begin, schedule.now_s, job.submit_time_s, job.num_hosts))
     return Waits(*np.array(rows, dtype=np.float64).reshape(len(rows), 4).T)
+
+
+def _plain_waits(plain: PlainSchedule) -> Waits:
+    """The same of a schedule in arrays: each job waits once, in order of the starts."""
+    submit, start = plain.arrays.submit_s, plain.start_s
+    order = plain.order
+    waited = order[start[order] > submit[order]]
+    still = np.flatnonzero(plain.number < 0)
+    which = np.concatenate((waited, still))
+    to = np.concatenate((start[waited], np.full(len(still), plain.now_s)))
+    hosts = plain.arrays.num_hosts[which].astype(np.float64)
+    return Waits(submit[which], to, submit[which], hosts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +91,17 @@ class OverTime:
     lost: FloatArray
 
 
+def _span(schedule: Schedule) -> tuple[float, float]:
+    """The dates of the first submission and of the last end."""
+    if schedule.plain is not None:
+        submit, ends = schedule.plain.arrays.submit_s, schedule.plain.end_s
+        begin = float(submit[0]) if len(ends) else 0.0
+        return begin, float(np.nanmax(ends)) if not np.isnan(ends).all() else begin
+    begin = min((attempt.job.submit_time_s for attempt in schedule.final), default=0.0)
+    ends_s = (attempt.end_s for attempt in schedule.attempts if attempt.end_s is not None)
+    return begin, max(ends_s, default=begin)
+
+
 class QueueMeasures:
     """The queue of a schedule, measured; ``summary`` and ``over_time`` say what it found."""
 
@@ -83,10 +109,7 @@ class QueueMeasures:
         self._hosts = schedule.num_hosts
         self._waits = waits(schedule)
         self._load = load(schedule)
-        submitted = [attempt.job.submit_time_s for attempt in schedule.final]
-        ends = [attempt.end_s for attempt in schedule.attempts if attempt.end_s is not None]
-        self._begin = min(submitted, default=0.0)
-        self._end = max(ends, default=self._begin)
+        self._begin, self._end = _span(schedule)
         self._lost = _Lost(schedule, self._waits, self._load, self._begin, self._end)
 
     def summary(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
-from ptaskmodel.batch.names import CHECKPOINT, FAILURE_LAW, FAIRNESS, ON_FAILURE, WALLTIMES
+from ptaskmodel.batch.names import CHECKPOINT, FAILURE_LAW, FAIRNESS, LOOPS, ON_FAILURE, WALLTIMES
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
@@ -120,6 +120,13 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     "--dependencies",
     is_flag=True,
     help="Submit jobs when their preceding job is over, and after the think time.",
+)
+@click.option(
+    "--loop",
+    type=Choice(LOOPS),
+    default="auto",
+    show_default=True,
+    help="auto: the compiled loop for many jobs, where it can; compiled: for few too; open: never.",
 )
 @click.option("--until", "until_s", type=NOT_NEGATIVE, help="Stop at this date, s.")
 @click.option(

@@ -11,9 +11,11 @@ import click
 def warmup() -> None:
     """Compile the simulation kernels, so that the first simulation need not."""
     from ptaskmodel import kernel_cache, simulation
+    from ptaskmodel.batch.compiled_loop import load_kernel
 
     began = time.perf_counter()
     simulation.warmup()
+    load_kernel()
     where = kernel_cache.cache_directory()
     took = f"ready in {time.perf_counter() - began:.1f} s"
     if where is None:

@@ -206,8 +206,7 @@ def _write(
         files.append(write_tuning(place, result.tuning))
     if result.neighbours is not None:
         files.append(write_neighbours(place, result.neighbours))
-    ran = any(attempt.start_s is not None for attempt in result.schedule.attempts)
-    if writing.plots and ran:
+    if writing.plots and len(result.schedule.attempts):
         files += PLOTS
     return files
 

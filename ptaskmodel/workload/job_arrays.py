@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel.on_demand import OnDemand
 from ptaskmodel.workload.jobs import Job
 
 FloatArray = NDArray[np.float64]
+# More hosts than any machine has: what a job asks for beyond it is as good as this.
+MOST_HOSTS = 2**62
 
 
 class JobArrays(NamedTuple):
@@ -34,15 +37,37 @@ class JobArrays(NamedTuple):
         return np.where(np.isnan(self.walltime_s), np.inf, self.walltime_s)
 
 
+class JobTable(OnDemand[Job]):
+    """Jobs of which the columns are there; the jobs are made when the first of them is asked for.
+
+    arrays, ids, profiles, users: of all of them. make: makes the jobs.
+    """
+
+    __slots__ = ("arrays", "ids", "profiles", "users")
+
+    def __init__(
+        self,
+        arrays: JobArrays,
+        ids: Sequence[str],
+        profiles: Sequence[str],
+        users: Sequence[str | None],
+        make: Callable[[], Sequence[Job]],
+    ) -> None:
+        super().__init__(len(ids), make)
+        self.arrays, self.ids, self.profiles, self.users = arrays, ids, profiles, users
+
+
 def job_arrays(jobs: Sequence[Job]) -> JobArrays:
-    """The arrays of some jobs. Raises OverflowError for a number of hosts beyond all bounds."""
+    """The arrays of some jobs; numbers of hosts up to MOST_HOSTS."""
+    if isinstance(jobs, JobTable):
+        return jobs.arrays
     plain = not any(
         job.cores is not None or job.memory_B is not None or job.resources or job.licences
         for job in jobs
     )
     return JobArrays(
         np.array([job.submit_time_s for job in jobs], dtype=np.float64),
-        np.array([job.num_hosts for job in jobs], dtype=np.int64),
+        np.array([min(job.num_hosts, MOST_HOSTS) for job in jobs], dtype=np.int64),
         np.array([job.work.duration_s for job in jobs], dtype=np.float64),
         np.array([job.walltime_s for job in jobs], dtype=np.float64),
         np.array([bool(job.return_code) for job in jobs], dtype=bool),
@@ -50,6 +75,13 @@ def job_arrays(jobs: Sequence[Job]) -> JobArrays:
     )
 
 
-def names_of(jobs: Sequence[Job]) -> tuple[list[str], list[str]]:
+def names_of(jobs: Sequence[Job]) -> tuple[Sequence[str], Sequence[str]]:
     """The ids of some jobs, and the names of their profiles."""
+    if isinstance(jobs, JobTable):
+        return jobs.ids, jobs.profiles
     return [job.id for job in jobs], [job.profile for job in jobs]
+
+
+def users_of(jobs: Sequence[Job]) -> Sequence[str | None]:
+    """The users of some jobs."""
+    return jobs.users if isinstance(jobs, JobTable) else [job.user for job in jobs]

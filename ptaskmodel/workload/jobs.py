@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -71,7 +71,7 @@ class Workload:
     ``notes`` tell what was changed or left out when the workload was read, one sentence each.
     """
 
-    jobs: tuple[Job, ...]
+    jobs: Sequence[Job]
     profiles: Mapping[str, Work]
     num_hosts: int | None = None
     name: str = "w0"
@@ -79,7 +79,7 @@ class Workload:
     notes: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def with_jobs(self, jobs: tuple[Job, ...], note: str | None = None) -> Workload:
+    def with_jobs(self, jobs: Sequence[Job], note: str | None = None) -> Workload:
         """The same workload with other jobs, and only the profiles that these run."""
         profiles = {job.profile: job.work for job in jobs}
         notes = self.notes if note is None else (*self.notes, note)

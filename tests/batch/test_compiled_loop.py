@@ -30,6 +30,7 @@ from ptaskmodel.batch.allocations.fewest_switches import FewestSwitches
 from ptaskmodel.batch.allocations.first_fit import FirstFit
 from ptaskmodel.batch.allocations.random_hosts import Random
 from ptaskmodel.batch.allocations.spread import Spread
+from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.compiled.state import RUN
 from ptaskmodel.batch.compiled_loop import compiled_batch
 from ptaskmodel.batch.estimates import Scaled
@@ -38,6 +39,7 @@ from ptaskmodel.batch.measures import load
 from ptaskmodel.batch.output import write_schedule
 from ptaskmodel.batch.policies.filler import Filler
 from ptaskmodel.batch.policies.orders import orders
+from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.core.store import as_records
 from ptaskmodel.errors import SimulationError
@@ -260,7 +262,10 @@ def platform(tmp_path_factory):
 
 
 def small_workload():
-    jobs = [replace(job, num_hosts=min(job.num_hosts, 16)) for job in workload(5, plain=True)[0]]
+    jobs = [
+        replace(job, num_hosts=min(job.num_hosts, 16), user=f"u{int(job.id) % 3}")
+        for job in workload(5, plain=True)[0]
+    ]
     return Workload(tuple(jobs), {"d": DelayWork(1.0)})
 
 
@@ -285,6 +290,9 @@ def test_both_loops_write_the_same_files(platform, tmp_path, until_s, allocation
         )
         content.append({name: (place / name).read_text() for name in names})
         content[-1]["notes"] = result.notes
+        queue = QueueMeasures(result.schedule)
+        content[-1]["queue"] = queue.summary(), repr(queue.over_time())
+        content[-1]["classes"] = by_class(result.schedule)
     assert content[0] == content[1]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, cut
 from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.formats.swf_lines import parsed
 from ptaskmodel.workload.formats.table import Cleaning, Writing
-from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
+from ptaskmodel.workload.job_arrays import JobArrays, JobTable
+from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork
 
 FIELDS = (
@@ -115,8 +118,12 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
     file and line for a line that has not 18 numbers.
     """
     where = shown_path(path)
-    text = read_bytes(path, error=WorkloadError).decode("utf-8", errors="surrogateescape")
-    if not text.strip():
+    content = read_bytes(path, error=WorkloadError)
+    text, quick = _split(content)
+    rows = parsed(quick, len(FIELDS), LARGEST) if quick else None
+    if rows is None:
+        text = content.decode("utf-8", errors="surrogateescape")
+    if rows is None and not text.strip():
         raise WorkloadError(f"{where}: is empty; give a log")
     header, lines, numbers = [], [], []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -127,9 +134,22 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
         elif stripped:
             lines.append(stripped)
             numbers.append(number)
+    if rows is not None:
+        return SwfLog(tuple(header), rows, where)
     rows, longer = _parsed(lines, numbers, where)
     notes = (f"left unread what follows the 18th field on {longer} lines",) if longer else ()
     return SwfLog(tuple(header), rows, where, notes)
+
+
+def _split(content: bytes) -> tuple[str, bytes]:
+    """The lines before the first job, and the rest if no header line is among it."""
+    place = 0
+    while content[place : place + 1] in (b";", b"\n", b"\r"):
+        place = content.find(b"\n", place) + 1 or len(content)
+    body = content[place:]
+    if b";" in body:
+        return "", b""
+    return content[:place].decode("utf-8", errors="surrogateescape"), body
 
 
 def _parsed(
@@ -242,50 +262,103 @@ def workload_from_swf(
     """
     limit = None if max_hosts is None else max_hosts * processors_per_host
     log, notes = clean(log, zero_run_time_s=zero_run_time_s, max_processors=limit)
-    hosts = np.ceil(sizes(log) / processors_per_host).astype(int).tolist()
-    requested = log.column("requested_time_s").tolist()
-    works: dict[float, tuple[str, DelayWork]] = {}
-    jobs = []
-    seen: set[int] = set()
-    columns = ("job_number", "submit_time_s", "run_time_s")
-    values = (log.column(name).tolist() for name in columns)
-    origins = zip(*(_named(log.column(name), least) for name, least in ORIGINS), strict=True)
-    think_times = np.maximum(log.column("think_time_s"), 0).tolist()
-    for k, (number, submit, run_time) in enumerate(zip(*values, strict=True)):
-        if number in seen:
-            raise WorkloadError(f"{log.origin}: job {number:g} is there twice: renumber the jobs")
-        seen.add(number)
-        if run_time not in works:
-            works[run_time] = (f"delay_{run_time:.12g}", _delay(run_time, number, log.origin))
-        profile, work = works[run_time]
-        walltime = requested[k] if walltimes and requested[k] > 0 else None
-        user, group, queue, partition, executable, preceding = next(origins)
-        jobs.append(
-            Job(
-                _number(number),
-                submit,
-                hosts[k],
-                profile,
-                work,
-                walltime,
-                user=user,
-                group=group,
-                queue=queue,
-                partition=partition,
-                executable=executable,
-                preceding_job=preceding,
-                think_time_s=think_times[k],
-            )
-        )
+    numbers, run_times = log.column("job_number"), log.column("run_time_s")
+    _check_numbers(numbers, log.origin)
+    names, works, work_of = _delays(run_times, numbers, log.origin)
+    order = np.argsort(log.column("submit_time_s"), kind="stable")
+    requested = log.column("requested_time_s")
+    has_walltime = (requested > 0) & walltimes
+    arrays = JobArrays(
+        log.column("submit_time_s")[order],
+        np.ceil(sizes(log) / processors_per_host).astype(np.int64)[order],
+        run_times[order],
+        np.where(has_walltime, requested, math.nan)[order],
+        np.zeros(len(order), dtype=bool),
+        True,
+    )
+    which = work_of[order].tolist()
+    ids = list(map(_number, numbers[order].tolist()))
+    profiles = [names[k] for k in which]
+    users = _named(log.column("user")[order], 0)
+
+    def make() -> tuple[Job, ...]:
+        with collector_at_rest():
+            return tuple(_jobs(arrays, ids, profiles, [works[k] for k in which], log.rows[order]))
+
     machine = log.num_processors
     return Workload(
-        sorted_jobs(jobs),
-        dict(works.values()),
+        JobTable(arrays, ids, profiles, users, make),
+        dict(zip(names, works, strict=True)),
         None if machine is None else math.ceil(machine / processors_per_host),
         name=Path(log.origin or "swf").name.split(".")[0],
         origin=log.origin,
         notes=notes,
     )
+
+
+def _check_numbers(numbers: NDArray[np.float64], origin: str) -> None:
+    """WorkloadError if two jobs have the same number."""
+    _, first = np.unique(numbers, return_index=True)
+    if len(first) < len(numbers):
+        again = np.ones(len(numbers), dtype=bool)
+        again[first] = False
+        number = numbers[np.flatnonzero(again)[0]]
+        raise WorkloadError(f"{origin}: job {number:g} is there twice: renumber the jobs")
+
+
+def _delays(
+    run_times: NDArray[np.float64], numbers: NDArray[np.float64], origin: str
+) -> tuple[list[str], list[DelayWork], NDArray[np.int64]]:
+    """Names and works of all run times, in order of appearance, and which is that of each job."""
+    values, first, place = np.unique(run_times, return_index=True, return_inverse=True)
+    appearance = np.argsort(first)
+    rank = np.empty(len(values), dtype=np.int64)
+    rank[appearance] = np.arange(len(values))
+    lasting = values[appearance].tolist()
+    works = [
+        _delay(time_s, number, origin)
+        for time_s, number in zip(lasting, numbers[first[appearance]].tolist(), strict=True)
+    ]
+    return [f"delay_{time_s:.12g}" for time_s in lasting], works, rank[place]
+
+
+def _jobs(
+    arrays: JobArrays,
+    ids: Sequence[str],
+    profiles: Sequence[str],
+    works: Sequence[DelayWork],
+    rows: NDArray[np.float64],
+) -> Iterator[Job]:
+    """The jobs of a log, of which the columns are there already."""
+    origins = zip(*(_named(rows[:, COLUMN[name]], least) for name, least in ORIGINS), strict=True)
+    columns = zip(
+        ids,
+        arrays.submit_s.tolist(),
+        arrays.num_hosts.tolist(),
+        profiles,
+        works,
+        arrays.walltime_s.tolist(),
+        origins,
+        np.maximum(rows[:, COLUMN["think_time_s"]], 0).tolist(),
+        strict=True,
+    )
+    for name, submit, hosts, profile, work, walltime, origin, think_time in columns:
+        user, group, queue, partition, executable, preceding = origin
+        yield Job(
+            name,
+            submit,
+            hosts,
+            profile,
+            work,
+            None if walltime != walltime else walltime,
+            user=user,
+            group=group,
+            queue=queue,
+            partition=partition,
+            executable=executable,
+            preceding_job=preceding,
+            think_time_s=think_time,
+        )
 
 
 def _named(column: NDArray[np.float64], least: int) -> list[str | None]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import random
 
 import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.formats import swf, swf_lines
 from ptaskmodel.workload.formats.swf import (
     FIELDS,
     clean,
@@ -17,6 +19,7 @@ from ptaskmodel.workload.formats.swf import (
     write_swf,
 )
 from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.job_arrays import job_arrays, names_of, users_of
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.reading import format_of, read_workload, write_workload
 from ptaskmodel.workload.transforms.windows import (
@@ -203,3 +206,72 @@ def test_what_follows_the_18th_field_is_left_unread_with_a_note(tmp_path):
     made = read_workload(path)
     assert len(made.jobs) == 1
     assert made.notes == ("left unread what follows the 18th field on 1 lines",)
+
+
+LINE = "1 0 0 9 4 -1 -1 4 9 -1 1 3 1 2 0 0 -1 -1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LINE,
+        f"{LINE}\n\n  {LINE}\r\n{LINE}\r{LINE}",
+        LINE.replace("9", "9.5e0"),
+        LINE.replace("9", "0.1234567890123456789"),
+        LINE.replace("9", "-0"),
+        LINE.replace("9", "+9"),
+        LINE.replace("9", "9007199254740993"),
+        f";Version: 2\n; a\n\n{LINE}\n",
+    ],
+)
+def test_regular_lines_are_read_at_once_as_the_strict_reader_does(text, tmp_path, monkeypatch):
+    path = tmp_path / "log.swf"
+    path.write_bytes(text.encode())
+    quick = read_swf(path)
+    monkeypatch.setattr(swf, "parsed", lambda *_: None)
+    strict = read_swf(path)
+    assert quick.rows.tobytes() == strict.rows.tobytes()
+    assert quick.header == strict.header
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LINE.rsplit(" ", 1)[0],
+        f"{LINE} 7",
+        f"{LINE.rsplit(' ', 1)[0]}\n{LINE} 7",
+        LINE.replace("9", "1-2"),
+        LINE.replace("9", "1.2.3"),
+        LINE.replace("9", "--1"),
+        LINE.replace("9", "1e999"),
+        LINE.replace("9", "9007199254740995"),
+        LINE.replace("9", "99999999999999999999999"),
+        LINE.replace("9", "1_0"),
+        LINE.replace("9", "nan"),
+        LINE.replace("9", "e"),
+        "",
+    ],
+)
+def test_whatever_is_unusual_is_for_the_strict_reader(text):
+    assert swf_lines.parsed(text.encode(), 18, 2.0**53) is None or text == ""
+
+
+def test_random_bytes_are_read_at_once_only_as_the_strict_reader_would(tmp_path):
+    draw = random.Random(5)
+    for _ in range(2000):
+        text = list(f"{LINE}\n{LINE}\n")
+        for _ in range(draw.randint(1, 3)):
+            text[draw.randrange(len(text))] = draw.choice("0123456789+-.eE \t\r\n")
+        body = "".join(text)
+        found = swf_lines.parsed(body.encode(), 18, 2.0**53)
+        if found is not None:
+            rows = [list(map(float, line.split())) for line in body.splitlines() if line.strip()]
+            assert found.tolist() == rows, body
+
+
+def test_the_columns_of_a_log_are_those_of_its_jobs(log_file):
+    jobs = read_workload(log_file).jobs
+    for ours, theirs in zip(job_arrays(jobs), job_arrays(list(jobs)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for columns in (names_of, users_of):
+        assert columns(jobs) == columns(list(jobs))
