@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -110,7 +111,7 @@ class Router:
             self.fatpipe[self.n_hosts + link.index] = link.policy == FATPIPE
         self.clusters = Clusters(platform)
         self._tally = _new_tally(size, 64)
-        self._routes: dict[int, tuple[IntArray, float]] = {}
+        self._routes: dict[int, tuple[tuple[int, ...], float]] = {}
         self._ways: dict[tuple[int, int], tuple[int, ...] | None] = {}
 
     def on(self, resources: np.ndarray) -> Router:
@@ -179,30 +180,32 @@ class Router:
         latency, latency_bytes = self._tally.worst.tolist()
         return Row(resource, usage, share, largest, amount, latency, latency_bytes)
 
-    def _route(self, src: int, dst: int) -> tuple[IntArray, float]:
-        """Links (resource numbers) of a route and the latency that they do not account for."""
+    def _route(self, src: int, dst: int) -> tuple[tuple[int, ...], float]:
+        """Links (of the platform) of a route and the latency that they do not account for."""
         key = src * self.n_hosts + dst
         found = self._routes.get(key)
         if found is None:
-            found = self._find_route(src, dst)
+            parts = self.platform.route_parts(src, dst)
+            links, extra_s = parts.links, parts.extra_latency_s
+            if not (links or parts.instant or extra_s or src == dst):
+                names = self.platform.hosts[src].name, self.platform.hosts[dst].name
+                raise RouteError(
+                    f"no route from {names[0]!r} to {names[1]!r}, yet a task sends bytes there; "
+                    "declare one in the platform"
+                )
+            if self.wifi and not self.wifi.isdisjoint(link + self.n_hosts for link in links):
+                raise SimulationError(WIFI_LINK)
             if len(self._routes) >= ROUTES_REMEMBERED:
                 self._routes.clear()
-            self._routes[key] = found
+            found = self._routes[key] = links, extra_s
         return found
 
-    def _find_route(self, src: int, dst: int) -> tuple[IntArray, float]:
-        parts = self.platform.route_parts(src, dst)
-        links = np.array(parts.links, dtype=np.int64) + self.n_hosts
-        names = self.platform.hosts[src].name, self.platform.hosts[dst].name
-        forgotten = not (len(links) or parts.instant or parts.extra_latency_s)
-        if forgotten and src != dst:
-            raise RouteError(
-                f"no route from {names[0]!r} to {names[1]!r}, yet a task sends bytes there; "
-                "declare one in the platform"
-            )
-        if self.wifi and not self.wifi.isdisjoint(links.tolist()):
-            raise SimulationError(WIFI_LINK)
-        return links, parts.extra_latency_s
+    def _route_links(self, routes: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
+        """Where each route begins (and the last one ends), and the links, as resource numbers."""
+        start = np.zeros(len(routes) + 1, dtype=np.int64)
+        np.cumsum(list(map(len, routes)), out=start[1:])
+        flat = itertools.chain.from_iterable(routes)
+        return start, np.fromiter(flat, np.int64, int(start[-1])) + self.n_hosts
 
     def _cpu(self, flops: FloatArray, where: IntArray) -> Columns:
         """The elements on hosts: one for each entry, or one for each host."""
@@ -241,14 +244,17 @@ class Router:
             ):
                 return
             clear(self._tally)
-        ends = zip(sources.tolist(), targets.tolist(), strict=True)
-        routes = [self._route(source, target) for source, target in ends]
-        start = np.zeros(len(routes) + 1, dtype=np.int64)
-        np.cumsum([len(links) for links, _ in routes], out=start[1:])
-        links = np.concatenate([links for links, _ in routes])
-        extra = np.array([extra for _, extra in routes], dtype=np.float64)
+        known, n = self._routes.get, self.n_hosts
+        routes = [
+            known(source * n + target) or self._route(source, target)
+            for source, target in zip(sources.tolist(), targets.tolist(), strict=True)
+        ]
+        paths, extra_s = zip(*routes, strict=True)
+        start, links = self._route_links(paths)
         self._make_room(len(links))
-        add_routes(self._tally, self._over, start, links, extra, amount, largest)
+        add_routes(
+            self._tally, self._over, start, links, np.array(extra_s, np.float64), amount, largest
+        )
 
     def _all_to_all(self, where: IntArray, size: float) -> None:
         """Add ``size`` bytes between each two ranks to the tally."""
@@ -291,8 +297,7 @@ class Router:
 
     def _across_zones(self, by_zone: dict[int, list[int]], size: float) -> bool:
         """Add what hosts of different zones exchange; False where routes do not separate."""
-        links: list[int] = []
-        lengths: list[int] = []
+        paths: list[tuple[int, ...]] = []
         crossings: list[tuple[int, int]] = []
         for zone, hosts in by_zone.items():
             for other, others in by_zone.items():
@@ -302,27 +307,18 @@ class Router:
                 if middle is None:
                     return False
                 known, out, into = self._ways.get, 2 * other, 2 * zone + 1
-                paths = [
+                paths += [
                     known((host, out)) or self._way_out(host, other, others[0]) for host in hosts
                 ]
                 paths.append(middle)
                 paths += [
                     known((host, into)) or self._way_in(host, zone, hosts[0]) for host in others
                 ]
-                lengths += map(len, paths)
-                links += itertools.chain.from_iterable(paths)
                 crossings.append((len(hosts), len(others)))
-        start = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=start[1:])
+        start, links = self._route_links(paths)
         self._make_room(len(links))
-        add_crossings(
-            self._tally,
-            self._over,
-            start,
-            np.array(links, dtype=np.int64) + self.n_hosts,
-            np.array(crossings, dtype=np.int64),
-            size,
-        )
+        counts = np.array(crossings, dtype=np.int64)
+        add_crossings(self._tally, self._over, start, links, counts, size)
         return True
 
     def _crossing(self, host: int, other: int) -> tuple[int, ...] | None:
@@ -421,7 +417,8 @@ class Router:
 
     def _flow(self, src: int, dst: int) -> Row:
         model = self.model
-        links, extra = self._route(src, dst)
+        path, extra = self._route(src, dst)
+        links = np.array(path, dtype=np.int64) + self.n_hosts
         latency = extra + float(self.latency_s[links].sum())
         if not len(links) and latency == 0.0:
             names = self.platform.hosts[src].name, self.platform.hosts[dst].name
@@ -434,7 +431,7 @@ class Router:
                 max(use.get(link, 0.0), 1.0) if self.fatpipe[link] else use.get(link, 0.0) + 1.0
             )
         if model.crosstraffic:
-            for link in self._route(dst, src)[0].tolist():
+            for link in (self.n_hosts + link for link in self._route(dst, src)[0]):
                 if self.fatpipe[link]:
                     use[link] = max(use.get(link, 0.0), CROSS_TRAFFIC)
                 else:

@@ -55,7 +55,8 @@ class FloydRouting:
         self._routes = routes
         self._loopback = loopback
         self._between = between
-        self._previous = self._solve(size)
+        previous = self._solve(size)
+        self._row = functools.lru_cache(CACHED_TREES)(lambda a: previous[a].tolist())
 
     def _solve(self, size: int) -> NDArray[np.int32]:
         far = np.int64(2**60)
@@ -76,9 +77,9 @@ class FloydRouting:
 
     def route(self, a: int, b: int) -> LocalRoute:
         hops: list[LocalRoute] = []
-        node = b
+        node, previous = b, self._row(a)
         while True:
-            before = int(self._previous[a, node])
+            before = previous[node]
             if before < 0:
                 raise NoLocalRoute("no path of declared routes; add routes")
             hop = self._routes.get((before, node))
