@@ -7,28 +7,35 @@ from pathlib import Path
 import click
 
 from ptaskmodel.cli.parameters import PATH, output_option
+from ptaskmodel.errors import PTaskModelError
 
 
 @click.command()
-@click.argument("a", metavar="RESULTS_A", type=PATH)
-@click.argument("b", metavar="RESULTS_B", type=PATH)
-@output_option("Also write a line for every task (CSV).")
+@click.argument("runs", metavar="RESULTS_A RESULTS_B ...", type=PATH, nargs=-1, required=True)
+@output_option("Also write a line for every task, or of several batches every metric (CSV).")
 @click.option(
     "--picture",
     metavar="FILE",
     type=PATH,
-    help="Also draw times against each other (.png, .svg or .pdf).",
+    help="Also draw times against each other, or metrics and queues (.png, .svg or .pdf).",
 )
-def compare(a: Path, b: Path, output: Path | None, picture: Path | None) -> None:
+def compare(runs: tuple[Path, ...], output: Path | None, picture: Path | None) -> None:
     """Say what changed from RESULTS_A to RESULTS_B, directories of runs of the same tasks.
 
-    Tasks are matched by id. What limited a task is known for runs with --attribution.
+    Tasks are matched by id. What limited a task is known for runs with --attribution. More than
+    two are batches: their metrics side by side, the best of each marked.
     """
-    from ptaskmodel.cli.show import comparison_text
+    from ptaskmodel.cli.show import comparison_text, standings_text
     from ptaskmodel.results.comparison import compare as compare_results
+    from ptaskmodel.results.standings import standings
 
-    found = compare_results(a, b, table=output, picture=picture)
-    click.echo(comparison_text(found))
+    if len(runs) < 2:
+        raise PTaskModelError("compare: give two directories of results, or more of batches")
+    if len(runs) == 2:
+        found = compare_results(*runs, table=output, picture=picture)
+        click.echo(comparison_text(found))
+    else:
+        click.echo(standings_text(standings(runs, table=output, picture=picture)))
     for path in (output, picture):
         if path is not None:
             click.echo(f"written   {path}")

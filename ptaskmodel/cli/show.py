@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ptaskmodel.results.batches import BatchRun
     from ptaskmodel.results.comparison import Comparison
     from ptaskmodel.results.runs import SimulationRun
+    from ptaskmodel.results.standings import Standings
     from ptaskmodel.simulation.refs import TaskRecord
 
 SHOWN_ALL = 12
@@ -170,6 +171,21 @@ def comparison_text(found: Comparison) -> str:
         table = text_table(header, rows, right=(1, 2, 3, 4))
         parts.append(f"The {len(rows)} {what}s whose time changed most\n{table}")
     return "\n\n".join(parts)
+
+
+def standings_text(found: Standings) -> str:
+    """Several batches for a reader: a metric a line, * beside the best."""
+    rows = []
+    for metric, values in found.rows:
+        best = found.best(metric, values)
+        texts = (
+            "-" if value is None else f"{value:.4g}{'*' if value == best else ' '}"
+            for value in values
+        )
+        rows.append((metric.name, *texts))
+    policies = [str(results.summary.get("policy")) for results in found.runs.values()]
+    rows.insert(0, ("policy", *(f"{policy} " for policy in policies)))
+    return text_table(("", *found.runs), rows, right=tuple(range(1, len(found.runs) + 1)))
 
 
 def number_text(value: float | None, missing: str = "") -> str:

@@ -19,4 +19,5 @@ PICTURES: Mapping[str, str] = {
     "topology": "the platform coloured by use",
     "slowdowns": "their distribution",
     "load": "hosts in use and the queue of a batch over time",
+    "queue": "how long those in the queue have waited, utilisation and tuning over time",
 }

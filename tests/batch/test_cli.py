@@ -349,3 +349,28 @@ def test_bad_commands_are_refused_in_one_line(capsys, workload, tmp_path, case):
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert not list(tmp_path.glob("out*"))
+
+
+def test_several_batches_side_by_side(capsys, workload, tmp_path):
+    places = []
+    for policy in ("fcfs", "easy", "sjf"):
+        places.append(str(tmp_path / policy))
+        jobs = [job | {"subtime": 3600 * job["id"]} for job in JOBS]
+        lasting = {"wait": 9000, "short": 1000}
+        delays = {name: {"type": "delay", "delay": s} for name, s in lasting.items()}
+        jobs = [job | {"walltime": lasting[job["profile"]] + 500} for job in jobs]
+        arguments = [GRAPHENE, workload(jobs, delays), "--policy", policy, "-o", places[-1]]
+        summary(capsys, *arguments)
+    picture, table = tmp_path / "page.png", tmp_path / "page.csv"
+    assert main(["compare", *places, "--picture", str(picture), "-o", str(table)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["fcfs", "easy", "sjf"]
+    (waiting,) = (line for line in lines if line.startswith("mean waiting"))
+    assert waiting.count("*") == 2
+    assert picture.stat().st_size > 10_000
+    assert table.read_text().startswith("metric,fcfs,easy,sjf\nmean waiting (min),")
+    queue = tmp_path / "queue.png"
+    assert main(["plot", places[0], "queue", "-o", str(queue)]) == 0
+    assert queue.stat().st_size > 10_000
+    assert main(["compare", places[0]]) == 2
+    assert "give two directories of results" in capsys.readouterr().err
