@@ -12,17 +12,19 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.drawing import (
     HEAT,
     colour_of,
-    host_order,
     host_ticks,
+    natural,
     new_figure,
     ran,
     time_unit,
 )
-from ptaskmodel.results.loading import Results, ShownTask
+from ptaskmodel.results.loading import Results, ShownTask, running_stretches
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Of attempts that were stopped.
+STOPPED = ("COMPLETED_KILLED", "COMPLETED_FAILED")
 MAX_BARS = 60_000  # bars drawn one by one
 MAX_LABELS = 60
 CELLS = 600  # intervals of time where there are too many bars
@@ -31,9 +33,14 @@ FloatArray = NDArray[np.float64]
 
 
 def gantt(results: Results) -> Figure:
-    """Which task is on which host when; tasks that share a host share the height of its row."""
-    rows = ran(results)
-    hosts = host_order(results)
+    """Which task is on which host when; tasks that share a host share the height of its row.
+
+    Attempts of a job have its colour, pale where it was stopped and ran again or no more; while it
+    was suspended nothing is drawn.
+    """
+    again = running_stretches(results)
+    rows = again or ran(results)
+    hosts = sorted({host for task, _, _ in rows for host in task.hosts}, key=natural)
     if not hosts:
         raise PTaskModelError(f"{results.directory}: no task ran on a host; nothing to draw")
     unit, unit_name = time_unit(results.end_s)
@@ -41,10 +48,13 @@ def gantt(results: Results) -> Figure:
     figure = new_figure(10.0, height)
     axes = figure.add_subplot()
     n_bars = sum(len(set(task.hosts)) for task, _, _ in rows)
-    title = f"{len(rows):,} {results.what}s on {len(hosts):,} hosts"
+    count = len({task.task_id for task, _, _ in rows})
+    title = f"{count:,} {results.what}s on {len(hosts):,} hosts"
     if n_bars <= MAX_BARS:
         _bars(axes, rows, hosts, unit)
-        if len(rows) <= MAX_LABELS:
+        if again:
+            title += "; pale: stopped before its end"
+        elif len(rows) <= MAX_LABELS:
             title += "; a bar's height is its part of the host's row, shared by those there at once"
         else:
             title += f"; neighbouring colours only tell {results.what}s apart"
@@ -65,6 +75,7 @@ def _bars(
     place = {host: k for k, host in enumerate(hosts)}
     shapes, colours, labels = [], [], []
     lanes = _lanes(rows, place)
+    number = {name: k for k, name in enumerate(dict.fromkeys(task.task_id for task, _, _ in rows))}
     for k, (task, start, end) in enumerate(rows):
         widest: tuple[float, float, float] | None = None
         for host in dict.fromkeys(task.hosts):
@@ -73,7 +84,8 @@ def _bars(
             high = low + 0.9 / n
             a, b = start / unit, end / unit
             shapes.append([(a, low), (b, low), (b, high), (a, high)])
-            colours.append(colour_of(k))
+            pale = task.state in STOPPED
+            colours.append((colour_of(number[task.task_id]), 0.35 if pale else 1.0))
             if widest is None or high - low > widest[1]:
                 widest = (low, high - low, b - a)
         if widest is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -36,12 +36,17 @@ class _Summary(TypedDict, total=False):
 
 
 TASKS, JOBS, MACHINES, LOAD = "tasks.csv", "jobs.csv", "machines.csv", "load.csv"
+RUNS = "runs.csv"
 
 # The columns that are read.
 TASK_COLUMNS = ("task_id", "profile", "start_time", "finish_time", "final_state", "hosts")
 JOB_COLUMNS = (
     *("job_id", "profile", "starting_time", "finish_time", "execution_time"),
     *("final_state", "allocated_resources"),
+)
+RUN_COLUMNS = (
+    *("job_id", "starting_time", "finish_time", "final_state"),
+    *("allocated_resources", "suspensions"),
 )
 LIMIT_COLUMNS = (
     *("task_id", "start_s", "end_s", "limited_by", "resource"),
@@ -152,6 +157,32 @@ def load_results(directory: str | Path) -> Results:
     return Results(place, what, summary, tasks, limits, utilisation)
 
 
+def running_stretches(results: Results) -> list[tuple[ShownTask, float, float]]:
+    """(job, start, end) of each stretch during which an attempt of a job ran, in order of starts.
+
+    The job has the hosts and the state of that attempt. Empty where each job ran once and through.
+    Raises PTaskModelError if the file cannot be read.
+    """
+    place = results.directory
+    try:
+        names = _machine_names(place)
+        known = {task.task_id: task for task in results.tasks}
+        found = []
+        for row in _rows(place / RUNS, *RUN_COLUMNS, optional=True):
+            hosts = tuple(names.get(k, k) for k in _host_numbers(row["allocated_resources"]))
+            task = replace(known[row["job_id"]], state=row["final_state"], hosts=hosts)
+            end = _number(row["finish_time"])
+            begin, last = _finite(row["starting_time"]), results.end_s if end is None else end
+            for stretch in row["suspensions"].split():
+                since, _, to = stretch.partition(":")
+                found.append((task, begin, _finite(since)))
+                begin = _finite(to) if to else last
+            found.append((task, begin, last))
+        return [stretch for stretch in found if stretch[2] > stretch[1]]
+    except (OSError, ValueError, KeyError, csv.Error) as error:
+        raise PTaskModelError(f"{place / RUNS}: cannot be read ({error})") from None
+
+
 def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
     """(date in s, jobs that wait, hosts that they ask for, hosts in use), from each date on.
 
@@ -226,8 +257,12 @@ def _tasks(place: Path) -> Iterator[ShownTask]:
         )
 
 
+def _machine_names(place: Path) -> dict[str, str]:
+    return {row["id"]: row["name"] for row in _rows(place / MACHINES, "id", "name", optional=True)}
+
+
 def _jobs(place: Path) -> Iterator[ShownTask]:
-    names = {row["id"]: row["name"] for row in _rows(place / MACHINES, "id", "name", optional=True)}
+    names = _machine_names(place)
     for row in _rows(place / JOBS, *JOB_COLUMNS):
         numbers = _host_numbers(row["allocated_resources"])
         alone, lasted = _number(row.get("time_alone")), _number(row["execution_time"])

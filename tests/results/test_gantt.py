@@ -39,3 +39,31 @@ def test_the_means_are_integrals(spans, cells):
 def test_jobs_one_after_the_other_never_make_more_than_one():
     rows = [(task(("a",)), k / 100, (k + 1) / 100) for k in range(1000)]
     assert np.allclose(occupancy(rows, ["a"], 10.0, 7), 1.0)
+
+
+def test_attempts_and_suspensions_are_drawn_each(tmp_path):
+    """A job that was suspended, then lost, then run again has three stretches, one of them pale."""
+    from ptaskmodel.batch import BatchSimulation, Job, Preemptive
+    from ptaskmodel.batch.output import write_schedule
+    from ptaskmodel.results.loading import load_results, running_stretches
+    from ptaskmodel.workload.works import DelayWork
+
+    jobs = [
+        Job("low", 0.0, 2, "d", DelayWork(10.0), 20.0),
+        Job("high", 4.0, 2, "d", DelayWork(3.0), 5.0),
+    ]
+    schedule = BatchSimulation(
+        jobs, 2, Preemptive(priority=lambda job: float(job.id == "high")),
+        failures={0: [(9.0, False), (11.0, True)]}, on_failure="requeue",
+    ).run()  # fmt: skip
+    write_schedule(
+        tmp_path, schedule, workload_name="w", host_names=["a", "b"], version="0", simulation_s=0.0
+    )
+    (tmp_path / "summary.json").write_text("{}")
+    found = running_stretches(load_results(tmp_path))
+    assert [(task.task_id, begin, end, task.state[10:]) for task, begin, end in found] == [
+        ("low", 0.0, 4.0, "FAILED"),
+        ("low", 7.0, 9.0, "FAILED"),
+        ("high", 4.0, 7.0, "SUCCESSFULLY"),
+        ("low", 11.0, 21.0, "SUCCESSFULLY"),
+    ]
