@@ -51,8 +51,10 @@ NAMES = {
     "ptaskmodel.batch.policies.filler": ("Filler",),
     "ptaskmodel.batch.policies.gang": ("Gang",),
     "ptaskmodel.batch.policies.metric_aware": ("MetricAware",),
+    "ptaskmodel.batch.policies.power_cap": ("PowerCap",),
     "ptaskmodel.batch.policies.preemptive": ("Preemptive",),
     "ptaskmodel.batch.policies.redirection": ("Redirection",),
+    "ptaskmodel.batch.policies.sleep_idle": ("SleepIdle",),
     "ptaskmodel.batch.policies.tuning": (
         "Check",
         "Measures",
@@ -62,6 +64,7 @@ NAMES = {
         "by_utilisation",
     ),
     "ptaskmodel.batch.policies.user": ("user_policy",),
+    "ptaskmodel.batch.pstates": ("HostPstates", "Pstates", "Switch"),
     "ptaskmodel.batch.queue_measures": ("OverTime", "QueueMeasures"),
     "ptaskmodel.batch.run": ("BatchResult", "new_simulation", "run_batch"),
     "ptaskmodel.batch.schedule": ("HostChange", "Schedule"),

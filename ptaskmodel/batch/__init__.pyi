@@ -59,8 +59,10 @@ from ptaskmodel.batch.policies.fcfs import Fcfs as Fcfs
 from ptaskmodel.batch.policies.filler import Filler as Filler
 from ptaskmodel.batch.policies.gang import Gang as Gang
 from ptaskmodel.batch.policies.metric_aware import MetricAware as MetricAware
+from ptaskmodel.batch.policies.power_cap import PowerCap as PowerCap
 from ptaskmodel.batch.policies.preemptive import Preemptive as Preemptive
 from ptaskmodel.batch.policies.redirection import Redirection as Redirection
+from ptaskmodel.batch.policies.sleep_idle import SleepIdle as SleepIdle
 from ptaskmodel.batch.policies.tuning import Check as Check
 from ptaskmodel.batch.policies.tuning import Measures as Measures
 from ptaskmodel.batch.policies.tuning import Rule as Rule
@@ -68,6 +70,9 @@ from ptaskmodel.batch.policies.tuning import Tuning as Tuning
 from ptaskmodel.batch.policies.tuning import by_queue_depth as by_queue_depth
 from ptaskmodel.batch.policies.tuning import by_utilisation as by_utilisation
 from ptaskmodel.batch.policies.user import user_policy as user_policy
+from ptaskmodel.batch.pstates import HostPstates as HostPstates
+from ptaskmodel.batch.pstates import Pstates as Pstates
+from ptaskmodel.batch.pstates import Switch as Switch
 from ptaskmodel.batch.queue_measures import OverTime as OverTime
 from ptaskmodel.batch.queue_measures import QueueMeasures as QueueMeasures
 from ptaskmodel.batch.run import BatchResult as BatchResult

@@ -24,6 +24,7 @@ from ptaskmodel.batch.events import LATER, WAKE, Agenda, Event
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.faults import PolicyFault
 from ptaskmodel.batch.hostset import HostSet, Mask, Placement, as_mask, members
+from ptaskmodel.batch.pstates import Switcher
 from ptaskmodel.batch.schedule import HostChange, LinkChange
 from ptaskmodel.batch.state import State
 from ptaskmodel.errors import WorkloadError
@@ -40,7 +41,14 @@ class Carrier:
     tell_over: told of the last attempt of each job.
     """
 
-    def __init__(self, state: State, execution: Execution, agenda: Agenda, fault: Fault) -> None:
+    def __init__(
+        self,
+        state: State,
+        execution: Execution,
+        agenda: Agenda,
+        fault: Fault,
+        told_of_switches: Callable[[float], None] | None = None,
+    ) -> None:
         self.attempts: list[Attempt] = []
         self.last: dict[Job, Attempt] = {}
         self.over = 0
@@ -49,6 +57,9 @@ class Carrier:
         self._forgotten = 0  # attempts
         self.host_changes: list[HostChange] = []
         self.link_changes: list[LinkChange] = []
+        self.switcher = Switcher(
+            state.pstates, execution, agenda, self._set_available, fault, told_of_switches
+        )
         self._state = state
         self._execution = execution
         self._agenda = agenda
@@ -280,6 +291,7 @@ class Carrier:
                 if attempt.mask & mask:
                     raise self._fault(f"turns off a host on which job '{attempt.job.id}' runs")
         if isinstance(power, str):
+            self.switcher.check_steady(mask)
             changed = state.cluster.set_on(mask, power == ON)
             state.machine_changes = True
             for host in members(changed & ~state.cluster.down):
@@ -288,9 +300,16 @@ class Carrier:
                 else:
                     execution.fail_host(host, state.now)
         else:
-            for host in members(mask):
-                execution.set_pstate(host, power, state.now)
+            occupied = 0
+            for attempt in state.running.values():
+                occupied |= attempt.mask
+            self.switcher.switch(mask, power, occupied, state.now)
         self.host_changes.append(HostChange(state.now, HostSet(mask), power))
+
+    def _set_available(self, hosts: Mask, on: bool) -> None:
+        """Hosts fall asleep, or have come back."""
+        self._state.cluster.set_on(hosts, on)
+        self._state.machine_changes = True
 
     def _mask(self, hosts: Any, does: str) -> Mask:
         """The mask of hosts that a policy names."""

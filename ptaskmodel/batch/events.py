@@ -16,6 +16,7 @@ MAINTENANCE_ENDS = "maintenance ends"
 SUBMITTED = "submitted"
 MESSAGE = "message"
 WAKE = "wake"
+SWITCHED = "switched"
 # What happens to the machine.
 MACHINE = (HOST_DOWN, HOST_UP, LINK_DOWN, LINK_UP, MAINTENANCE_BEGINS, MAINTENANCE_ENDS)
 
@@ -28,7 +29,8 @@ class Event(NamedTuple):
     """Something that the policy is told: when, what (the names above), and of whom.
 
     subject: the `Attempt` that ended, the number of the host, the name of the link, the `Window` of
-    maintenance, the `Job` submitted (or requeued), the message, or None.
+    maintenance, the `Job` submitted (or requeued), the message, the `Switch` of hosts that have got
+    to the pstate asked for, or None.
     """
 
     date_s: float

@@ -11,6 +11,7 @@ from ptaskmodel.batch.events import (
     LINK_UP,
     MAINTENANCE_BEGINS,
     MAINTENANCE_ENDS,
+    SWITCHED,
     Event,
 )
 from ptaskmodel.batch.execution import INTERRUPTED, LEFT, Ended, Execution
@@ -59,6 +60,8 @@ class Interruptions:
                 up = event.kind in (HOST_UP, LINK_UP)
                 self._apply(Outage(event.date_s, event.subject, up, False))
             else:
+                if event.kind == SWITCHED:
+                    self._carrier.switcher.finish(event.subject)
                 self._state.other_events.append(event)
         self._ended = []
         ended.sort(key=lambda entry: entry[0].number)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ptaskmodel import units
 from ptaskmodel.batch.hostset import Mask, of_hosts
+from ptaskmodel.batch.pstates import HostPstates
 from ptaskmodel.batch.spaces import HostCapacity
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.platform.model import AvailabilityTrace, Host, Link
 from ptaskmodel.platform.platform import Platform
+from ptaskmodel.platform.power import host_power, sleep_states
 from ptaskmodel.workload.host_facts import HostFacts
 
 MASTER_NAME = "master_host"
@@ -60,6 +63,29 @@ class Machine:
             if each.state_trace is not None:
                 found[each.name] = each.state_trace
         return found
+
+    def pstates(self) -> list[HostPstates]:
+        """What each host can be switched to, by host of a schedule; PlatformError for a mistake.
+
+        A mistake in what hosts draw shows when energy is counted; here they draw nothing known.
+        """
+        found = []
+        for name in self.names:
+            host = self.platform.host(name)
+            sleep = sleep_states(self.platform, host)
+            power = None
+            with contextlib.suppress(PlatformError):
+                power = host_power(self.platform, host)
+            found.append(HostPstates(host.speeds_flops, host.pstate, sleep, power, host.cores))
+        return found
+
+    def uncounted(self) -> set[int]:
+        """Indices of the hosts of the platform whose energy does not count: masters."""
+        return {
+            host.index
+            for host in self.platform.hosts
+            if "master" in _roles(host.properties.get("role", "")) or host.name == MASTER_NAME
+        }
 
     def switches(self) -> list[Mask]:
         """The hosts below each leaf switch: those that share their first neighbour in the graph."""

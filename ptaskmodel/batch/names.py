@@ -12,3 +12,5 @@ FAILURE_LAW = ("mtbf", "repair", "shape", "repair_law", "link_mtbf", "link_repai
 # Which loop simulates: the compiled one where it can and is worth it, the open one always, the
 # compiled one wherever it can.
 LOOPS = ("auto", "open", "compiled")
+# What hosts draw while a delay runs on them.
+DELAY_POWERS = ("idle", "busy")

@@ -1,8 +1,8 @@
 """Writes a schedule as Batsim does: jobs.csv, schedule.json, machine_states.csv; and the rest.
 
 Columns and meanings are those of Batsim's documentation (versions 3 to 5), so that tools made for
-it (evalys) read them. Energy is not simulated: ``consumed_energy`` stays empty and schedule.json
-has no ``consumed_joules``.
+it (evalys) read them. Without energy ``consumed_energy`` stays empty and schedule.json has no
+``consumed_joules``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,10 +23,26 @@ from ptaskmodel.batch.measures import (
     job_times,
     load,
     unavailable_host_seconds,
-    unavailable_hosts,
     used_host_seconds,
 )
+from ptaskmodel.batch.power_files import (
+    ENERGY_COLUMNS,
+    PSTATE_COLUMNS,
+    STATE_COLUMNS,
+    States,
+    by_job,
+    energy_rows,
+    host_seconds,
+    machine_states,
+    pstate_rows,
+    state_rows,
+    switch_counts,
+)
+from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.schedule import Schedule, has_ended
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.metering import BatchEnergy
 
 JOB_COLUMNS = (
     "job_id",
@@ -58,15 +74,6 @@ RUN_COLUMNS = (
     "reason",
 )
 FAILURE_COLUMNS = ("date", "resource", "event")
-STATE_COLUMNS = (
-    "time",
-    "nb_sleeping",
-    "nb_switching_on",
-    "nb_switching_off",
-    "nb_idle",
-    "nb_computing",
-    "nb_unavailable",
-)
 NEIGHBOUR_COLUMNS = ("job_id", "slowed_by", "seconds")
 LOAD_COLUMNS = (
     "time",
@@ -87,16 +94,20 @@ def write_schedule(
     version: str,
     simulation_s: float,
     alone_s: Sequence[float] | None = None,
+    energy: BatchEnergy | None = None,
+    pstates: Pstates | None = None,
 ) -> list[str]:
     """Write the files of a schedule in an existing directory; returns their names.
 
     jobs.csv (one line a job; with alone_s, a column ``time_alone``, and if some job was suspended,
     ``suspended_time``), runs.csv (only if some job ran more than once or was suspended),
     failures.csv (only if something went down), schedule.json, machine_states.csv, load.csv,
-    machines.csv.
+    machines.csv; with energy consumed_energy.csv; with pstates, pstate_changes.csv (only with
+    energy or if any changed).
     """
     columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
-    rows = _job_rows(schedule, workload_name, alone_s)
+    joules = {} if energy is None else by_job(schedule.attempts, energy.job_J)
+    rows = _job_rows(schedule, workload_name, alone_s, joules)
     # Those of the compiled loop are neither suspended nor begun anew.
     lives = schedule.attempts if schedule.plain is None else ()
     suspended = any(attempt.suspensions for attempt in lives)
@@ -113,11 +124,20 @@ def write_schedule(
     if changes:
         _write_csv(directory / "failures.csv", FAILURE_COLUMNS, changes)
         written.append("failures.csv")
-    summary = batsim_summary(schedule, version, simulation_s)
-    (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
     over_time = load(schedule)
+    states = machine_states(schedule, over_time)
+    summary = batsim_summary(schedule, version, simulation_s, states)
+    if energy is not None:
+        summary["consumed_joules"] = energy.consumed_J
+        _write_csv(directory / "consumed_energy.csv", ENERGY_COLUMNS, energy_rows(energy))
+        written.append("consumed_energy.csv")
+    if pstates is not None and (energy is not None or schedule.switches):
+        changed = pstate_rows(schedule, pstates)
+        _write_csv(directory / "pstate_changes.csv", PSTATE_COLUMNS, changed)
+        written.append("pstate_changes.csv")
+    (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
     total = schedule.num_hosts
-    _write_csv(directory / "machine_states.csv", STATE_COLUMNS, _state_rows(schedule, over_time))
+    _write_csv(directory / "machine_states.csv", STATE_COLUMNS, state_rows(states))
     _write_csv(directory / "load.csv", LOAD_COLUMNS, _load_rows(over_time, total))
     _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
     return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
@@ -137,7 +157,10 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
 
 
 def _job_rows(
-    schedule: Schedule, name: str, alone_s: Sequence[float] | None
+    schedule: Schedule,
+    name: str,
+    alone_s: Sequence[float] | None,
+    joules: Mapping[str, float],
 ) -> Iterable[tuple[Any, ...]]:
     if schedule.plain is not None and alone_s is None:
         yield from schedule.plain.job_rows(name)
@@ -147,16 +170,20 @@ def _job_rows(
         first.setdefault(attempt.job.id, attempt)
     alone = None if alone_s is None else iter(alone_s)
     for attempt in schedule.final:
-        row = _job_row(attempt, name, first.get(attempt.job.id))
+        consumed = joules.get(attempt.job.id)
+        row = _job_row(attempt, name, first.get(attempt.job.id), consumed)
         if alone is not None:
             time_s = next(alone) if has_ended(attempt) else math.nan
             row += ("" if math.isnan(time_s) else time_s,)
         yield row
 
 
-def _job_row(attempt: Attempt, name: str, first: Attempt | None) -> tuple[Any, ...]:
-    """The line of a job: its last attempt."""
+def _job_row(
+    attempt: Attempt, name: str, first: Attempt | None, consumed_J: float | None
+) -> tuple[Any, ...]:
+    """The line of a job: its last attempt, and the energy of all."""
     job = attempt.job
+    energy = "" if consumed_J is None else f"{consumed_J:.6f}"
     walltime = -1 if job.walltime_s is None else job.walltime_s
     asked = (job.id, name, job.profile, job.submit_time_s, job.num_hosts, walltime)
     start, end = attempt.start_s, attempt.end_s
@@ -164,7 +191,7 @@ def _job_row(attempt: Attempt, name: str, first: Attempt | None) -> tuple[Any, .
         return (*asked, 0, attempt.state, *[""] * 8, attempt.reason)
     waited = start - job.submit_time_s
     if end is None:
-        place = (attempt.hosts_text, "")
+        place = (attempt.hosts_text, energy)
         return (*asked, 0, attempt.state, start, "", "", waited, "", "", *place, "")
     turnaround = end - job.submit_time_s
     execution = end - start - attempt.suspended_s(end)
@@ -179,7 +206,7 @@ def _job_row(attempt: Attempt, name: str, first: Attempt | None) -> tuple[Any, .
         turnaround,
         turnaround / execution if execution > 0 else "",
         attempt.hosts_text,
-        "",
+        energy,
         " ".join(_more_of(attempt, first)),
     )
 
@@ -221,17 +248,6 @@ def _failure_rows(schedule: Schedule, names: Sequence[str]) -> list[tuple[float,
     return sorted(rows, key=lambda row: row[0])
 
 
-def _state_rows(schedule: Schedule, over_time: Load) -> Iterable[tuple[Any, ...]]:
-    """Hosts by what they do, at each date at which that changes."""
-    gone = dict(unavailable_hosts(schedule))
-    used = dict(zip(over_time.date_s.tolist(), over_time.used_hosts.tolist(), strict=True))
-    computing, unavailable = 0, 0
-    for date in sorted(used.keys() | gone.keys()):
-        computing, unavailable = used.get(date, computing), gone.get(date, unavailable)
-        idle = schedule.num_hosts - computing - unavailable
-        yield date, 0, 0, 0, idle, computing, unavailable
-
-
 def _load_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
     columns = (
         over_time.date_s,
@@ -244,34 +260,38 @@ def _load_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def batsim_summary(schedule: Schedule, version: str, simulation_s: float) -> dict[str, Any]:
-    """The fields of Batsim's schedule.json, null where undefined; dates count from 0."""
+def batsim_summary(
+    schedule: Schedule, version: str, simulation_s: float, machine: States
+) -> dict[str, Any]:
+    """The fields of Batsim's schedule.json, null where undefined; dates count from 0.
+
+    machine: the states of the hosts over time.
+    """
     times = job_times(schedule)
     states = figures_of(schedule).states
     success = states.count(SUCCESS)
     makespan = float(times.end_s.max()) if len(times.end_s) else 0.0
     computing = used_host_seconds(schedule)
     unavailable = unavailable_host_seconds(schedule, makespan)
+    switching = host_seconds(machine, makespan)
+    idle = schedule.num_hosts * makespan - computing - unavailable - sum(switching.values())
     killed = states.count(WALLTIME) + states.count(KILLED)
     found: dict[str, Any] = {
         "batsim_version": f"ptaskmodel {version}",
         "makespan": makespan,
         "nb_computing_machines": schedule.num_hosts,
-        "nb_grouped_switches": 0,
         "nb_jobs": len(states),
         "nb_jobs_finished": len(times.end_s),
         "nb_jobs_killed": killed,
         "nb_jobs_rejected": states.count(REJECTED),
         "nb_jobs_success": success,
-        "nb_machine_switches": 0,
         "simulation_time": simulation_s,
         "success_rate": success / len(states) if states else None,
         "time_computing": computing,
-        "time_idle": schedule.num_hosts * makespan - computing - unavailable,
-        "time_sleeping": 0.0,
-        "time_switching_off": 0.0,
-        "time_switching_on": 0.0,
+        "time_idle": idle,
         "time_unavailable": unavailable,
+        **{f"time_{name}": seconds for name, seconds in switching.items()},
+        **switch_counts(schedule),
     }
     named = {
         "waiting_time": times.waiting_s,

@@ -22,7 +22,7 @@ from ptaskmodel.batch.execution import (
     walltime_or_inf,
 )
 from ptaskmodel.batch.machine import Machine
-from ptaskmodel.batch.names import LOOPS, PROFILES, WALLTIMES
+from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.job_arrays import job_arrays
 from ptaskmodel.workload.jobs import Job, Workload
@@ -69,6 +69,8 @@ class BatchOptions:
     checkpoint: Mapping[str, Any] = field(default_factory=dict)
     dependencies: bool = False
     licences: Mapping[str, int] = field(default_factory=dict)
+    energy: bool = False
+    delay_power: str = "idle"
     until_s: float | None = None
     loop: str = "auto"
     fairness: str | None = None
@@ -93,6 +95,10 @@ class Plan:
         self.machine = machine
         self.options = options
         self._alone: AloneTimes | None = None
+        if options.delay_power not in DELAY_POWERS:
+            raise SimulationError(
+                f"delay_power '{options.delay_power}': use one of {', '.join(DELAY_POWERS)}"
+            )
         if options.walltimes not in WALLTIMES:
             raise SimulationError(
                 f"walltimes '{options.walltimes}': use one of {', '.join(WALLTIMES)}"

@@ -35,6 +35,8 @@ from ptaskmodel.workload.jobs import Job, Workload
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.compiled_loop import CompiledBatch
+    from ptaskmodel.batch.metering import BatchEnergy, MeteredExecution
+    from ptaskmodel.energy.meter import Curve
 
 # With fewer jobs, loading the compiled loop takes longer than the open one.
 MANY_JOBS = 5000
@@ -75,9 +77,9 @@ class BatchResult:
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation.
     kernels_s: wall time of loading the compiled loop; None with the open one. loop: "open" or
     "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
-    are delays. neighbours: who slowed whom by how many seconds, if that was asked for. tuning: that
-    of the policy, if it has one. fairness: when each job would have started if nobody had come
-    after it, if that was asked for.
+    are delays. neighbours: who slowed whom by how many seconds, energy: joules, if that was asked
+    for. tuning: that of the policy, if it has one. fairness: when each job would have started if
+    nobody had come after it, if that was asked for.
     """
 
     schedule: Schedule
@@ -92,6 +94,7 @@ class BatchResult:
     loop: str = "open"
     kernels_s: float | None = None
     fairness: Sequence[FairStart] | None = None
+    energy: BatchEnergy | None = None
 
 
 def new_simulation(
@@ -99,10 +102,12 @@ def new_simulation(
     machine: Machine,
     progress: Progress | None = None,
     execution: Execution | None = None,
+    metered: MeteredExecution | None = None,
 ) -> BatchSimulation:
     """The batch simulation of a plan, at date 0.
 
     execution: how the jobs run, if not as the plan says; such a simulation is not verified.
+    metered: the execution of the plan with its meter, if energy counts.
     """
     options = plan.options
     verified = options.verify is not None and execution is None
@@ -120,7 +125,7 @@ def new_simulation(
         machine.capacities,
         _policy_of(plan),
         allocation=_allocation_of(plan, machine),
-        execution=execution or plan.execution,
+        execution=execution or metered or plan.execution,
         estimate=plan.estimate,
         limited=plan.limited,
         traces=traces,
@@ -129,6 +134,8 @@ def new_simulation(
         on_failure=options.on_failure,
         licences=options.licences,
         respond=respond,
+        pstates=machine.pstates(),
+        told_of_switches=None if metered is None else metered.told_of_switches,
         observe=Verifier(options.verify or "none") if verified else None,
         progress=progress,
     )
@@ -206,11 +213,13 @@ def run_batch(
     options: BatchOptions | None = None,
     progress: Progress | None = None,
     observation: Callable[[Any], AbstractContextManager[Any]] | None = None,
+    power: Curve | None = None,
 ) -> BatchResult:
     """Simulate a workload on a platform.
 
     observation: makes, of the `Simulation`, a context to run in (see
-    `results.observing.Observation`); not called if all jobs are delays.
+    `results.observing.Observation`); not called if all jobs are delays. power: is given the power
+    curve, if energy counts.
 
     Raises SimulationError, WorkloadError, PlatformError.
     """
@@ -224,6 +233,7 @@ def run_batch(
         from ptaskmodel.recording.neighbours import Neighbours
 
         watch = Neighbours(shared)
+    metered = _metered(plan, power) if options.energy else None
     compiled = compiled_batch_of(plan, machine)
     schedule, kernels_s, loop, tuning = None, None, "open", None
     if compiled is not None:
@@ -234,7 +244,7 @@ def run_batch(
         schedule = compiled.run(inf if options.until_s is None else options.until_s, progress)
     if schedule is None:
         kernels_s, loop = None, "open"
-        simulation = new_simulation(plan, machine, progress)
+        simulation = new_simulation(plan, machine, progress, metered=metered)
         began = time.perf_counter()
         with nullcontext() if observation is None or shared is None else observation(shared):
             schedule = _run_to_its_end(simulation, options.until_s)
@@ -266,6 +276,21 @@ def run_batch(
         loop=loop,
         kernels_s=kernels_s,
         fairness=fairness,
+        energy=None if metered is None else metered.energy(schedule.now_s),
+    )
+
+
+def _metered(plan: Plan, power: Curve | None) -> MeteredExecution:
+    """The execution of a plan, with a meter."""
+    from ptaskmodel.batch.metering import MeteredExecution
+
+    return MeteredExecution(
+        plan.execution,
+        plan.machine,
+        plan.ptasks,
+        busy_delays=plan.options.delay_power == "busy",
+        first_submit_s=min((job.submit_time_s for job in plan.workload.jobs), default=0.0),
+        curve=power,
     )
 
 

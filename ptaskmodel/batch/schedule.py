@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import HostSet
+from ptaskmodel.batch.pstates import Switch
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.plain_schedule import PlainSchedule
@@ -41,8 +42,8 @@ class Schedule:
     final: for each job submitted so far, in order of submission, its last attempt; one that has
     none (rejected, still waiting) has a placeholder without dates. attempts: all, in order of their
     starts. events: at how many dates the policy was asked. host_changes, link_changes: in order of
-    date. plain: the same in arrays, where the compiled loop made it: its attempts are made when
-    asked for.
+    date. switches: changes of pstates, in the order in which they were asked for. plain: the same
+    as final and attempts in arrays, where the compiled loop made it: these are made when asked for.
     """
 
     final: Sequence[Attempt]
@@ -52,6 +53,7 @@ class Schedule:
     now_s: float
     host_changes: tuple[HostChange, ...] = ()
     link_changes: tuple[LinkChange, ...] = ()
+    switches: tuple[Switch, ...] = ()
     plain: PlainSchedule | None = None
 
     def ended(self) -> Iterator[Attempt]:

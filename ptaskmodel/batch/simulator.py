@@ -32,6 +32,7 @@ from ptaskmodel.batch.interruptions import Interruptions
 from ptaskmodel.batch.maintenance import Maintenance, Window
 from ptaskmodel.batch.names import ON_FAILURE
 from ptaskmodel.batch.outages import Outages
+from ptaskmodel.batch.pstates import HostPstates, Pstates
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.spaces import HostCapacity
 from ptaskmodel.batch.state import State
@@ -63,8 +64,10 @@ class BatchSimulation:
     stops "fail" or are "requeue"d. maintenance: when which hosts are set apart; who would run into
     that, by the estimate, does not start. licences: how many of each name the whole machine has.
     respond: the jobs to submit, now or later, in answer to a job that is over, however it ended.
-    observe: called after each decision; progress: now and then, with the date, how many jobs are
-    over and how many wait.
+    pstates: what each host can be switched to (nothing: anything, at once); told_of_switches:
+    called with the date before a change of pstates begins and when it is done. observe: called
+    after each decision; progress: now and then, with the date, how many jobs are over and how many
+    wait.
 
     Raises SimulationError for a job that can never run and a policy that is none.
     """
@@ -85,6 +88,8 @@ class BatchSimulation:
         on_failure: str = "fail",
         licences: Mapping[str, int] | None = None,
         respond: Respond | None = None,
+        pstates: Sequence[HostPstates] = (),
+        told_of_switches: Callable[[float], None] | None = None,
         observe: Observer | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -109,10 +114,13 @@ class BatchSimulation:
             self._order,
             limited,
             Maintenance(windows, cluster.num_hosts) if windows else None,
+            Pstates(pstates),
         )
         self.view = View(self._state)
         self._agenda = Agenda()
-        self._carrier = Carrier(self._state, self._execution, self._agenda, self._fault)
+        self._carrier = Carrier(
+            self._state, self._execution, self._agenda, self._fault, told_of_switches
+        )
         self._respond = respond
         if respond is not None:
             self._carrier.tell_over = self._submit_in_answer
@@ -209,7 +217,8 @@ class BatchSimulation:
         SimulationError if the policy cannot be copied.
         """
         self._answer = None
-        shared = (self._state.cluster.capacities, self._state.estimates, self._jobs)
+        state = self._state
+        shared = (state.cluster.capacities, state.estimates, state.pstates.facts, self._jobs)
         memo: dict[int, Any] = {id(each): each for each in shared}
         memo |= {id(self._observe): None, id(self._progress): None}
         try:
@@ -248,6 +257,7 @@ class BatchSimulation:
             self._state.now,
             tuple(self._carrier.host_changes),
             tuple(self._carrier.link_changes),
+            tuple(self._carrier.switcher.switches),
         )
 
     # --- from outside -----------------------------------------------------------------------

@@ -15,6 +15,7 @@ from ptaskmodel.batch.events import Event
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.job_queue import JobQueue
 from ptaskmodel.batch.maintenance import Maintenance
+from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.workload.jobs import Job
 
 
@@ -44,9 +45,11 @@ class State:
         order: Callable[[Job], Any] | None,
         limited: bool = True,
         maintenance: Maintenance | None = None,
+        pstates: Pstates | None = None,
     ) -> None:
         self.now = 0.0
         self.cluster = cluster
+        self.pstates = pstates or Pstates()
         self.allocation = allocation
         # Whether the lowest free hosts are always right: nobody need be asked then.
         self.first_fit = type(allocation) is FirstFit

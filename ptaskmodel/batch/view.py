@@ -12,6 +12,7 @@ from ptaskmodel.batch.decisions import Decision
 from ptaskmodel.batch.events import ENDED, MACHINE, MESSAGE, SUBMITTED, Event
 from ptaskmodel.batch.hostset import HostSet, Mask, as_mask
 from ptaskmodel.batch.maintenance import Window
+from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.spaces import Space
 from ptaskmodel.batch.state import State
 from ptaskmodel.workload.jobs import Job
@@ -127,6 +128,11 @@ class View:
     def _part(self, hosts: Mask) -> Mask:
         """Those of the hosts that the view shows."""
         return hosts if self.within is None else hosts & self.within
+
+    @property
+    def pstates(self) -> Pstates:
+        """The pstate of each host, who sleeps and who switches, what hosts draw."""
+        return self._state.pstates
 
     # --- jobs -------------------------------------------------------------------------------
 

@@ -12,7 +12,15 @@ from typing import Any
 import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
-from ptaskmodel.batch.names import CHECKPOINT, FAILURE_LAW, FAIRNESS, LOOPS, ON_FAILURE, WALLTIMES
+from ptaskmodel.batch.names import (
+    CHECKPOINT,
+    DELAY_POWERS,
+    FAILURE_LAW,
+    FAIRNESS,
+    LOOPS,
+    ON_FAILURE,
+    WALLTIMES,
+)
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
@@ -109,6 +117,14 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     help=f"Jobs write checkpoints: {', '.join(CHECKPOINT)}. Repeatable.",
 )
 @click.option("--maintenance", metavar="FILE", type=PATH, help="hosts,start,end of windows.")
+@click.option(
+    "--delay-power",
+    type=Choice(DELAY_POWERS),
+    default="idle",
+    show_default=True,
+    help="What hosts draw while a delay runs there, for --energy: as idle ones (Batsim's rule), "
+    "or as with all cores that it holds busy.",
+)
 @click.option(
     "--licence",
     "licences",

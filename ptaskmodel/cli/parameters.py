@@ -170,6 +170,11 @@ def recording_options(what: str) -> Any:
     def add(command: Any) -> Any:
         for option in (
             click.option(
+                "--energy",
+                is_flag=True,
+                help=f"Also count the joules of hosts, links and {what}s, and the power over time.",
+            ),
+            click.option(
                 "--attribution",
                 is_flag=True,
                 help=f"Also write what limited each {what}, its slowdown, and the utilisation "

@@ -55,6 +55,7 @@ def run_text(run: SimulationRun) -> str:
         ("model", f"{summary['network_model']}, solver {summary['solver']}"),
         ("events", f"{summary['events']} in {wall_times(summary)}"),
     ]
+    lines += energy_lines(summary)
     if run.directory is not None:
         lines.append(("written", written(run.directory, run.files)))
     parts.append("\n".join(f"{name:<10}{value}" for name, value in lines))
@@ -66,6 +67,19 @@ def wall_times(summary: dict[str, Any]) -> str:
     text = f"{summary['simulation_wall_time_s']:.3g} s"
     kernels_s = summary["kernels_wall_time_s"]
     return text if kernels_s is None else f"{text}, after {kernels_s:.2g} s to load the kernels"
+
+
+def energy_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is said of energy, if it was counted."""
+    found = summary.get("energy")
+    if found is None:
+        return []
+    text = f"{found['hosts_J']:.6g} J of hosts, {found['links_J']:.6g} J of links"
+    if found["peak_W"] is not None:
+        text += f"; at most {found['peak_W']:.6g} W"
+    if found["hosts_without_power"]:
+        text += f"; {found['hosts_without_power']} hosts without wattage_per_state count 0"
+    return [("energy", text)]
 
 
 def written(directory: Path, names: Iterable[str]) -> str:
@@ -124,6 +138,7 @@ def batch_text(run: BatchRun) -> str:
         ("utilisation", number_text(summary["utilisation"], "-")),
         ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
         ("simulated in", wall_times(summary)),
+        *energy_lines(summary),
         *(("note", note) for note in summary["notes"]),
     ]
     if run.directory is not None:

@@ -128,10 +128,11 @@ class Meter:
 
     def take(self, events: np.ndarray) -> None:
         """Take a part of the stream (see `core.driver.Listener`)."""
+        self._in_order()
         mine = events[np.isin(events["kind"], KINDS)]
         self._gathered.append(mine)
         self._n_gathered += len(mine)
-        if self._n_gathered + len(self._own) >= GATHERED and self._simulation is not None:
+        if self._n_gathered >= GATHERED and self._simulation is not None:
             self._sweep(self._simulation.now)
 
     def forget(self, patterns: list[int]) -> None:
@@ -239,12 +240,22 @@ class Meter:
         if len(self._own) >= GATHERED and self._simulation is None:
             self._sweep(date)
 
+    def _in_order(self) -> None:
+        """What was told by hand comes before what the stream tells next."""
+        if self._own:
+            self._gathered.append(np.array(self._own, dtype=EVENT))
+            self._n_gathered += len(self._own)
+            self._own = []
+
     def _sweep(self, until: float) -> None:
         """Count what was gathered, up to a date."""
-        changes = [self._traces.advance(until), *self._gathered, np.array(self._own, dtype=EVENT)]
-        self._gathered, self._n_gathered, self._own = [], 0, []
-        everything = np.concatenate(changes)
+        self._in_order()
+        everything = np.concatenate([self._traces.advance(until), *self._gathered])
+        self._gathered, self._n_gathered = [], 0
         everything = everything[np.argsort(everything["date"], kind="stable")]
+        last = int(np.searchsorted(everything["date"], until, side="right"))
+        self._gathered.append(everything[last:])  # nobody has come so far yet
+        everything = everything[:last]
         told = records(len(everything), EVENT)
         told[:] = everything
         rates = told[told["kind"] == RATE]

@@ -14,6 +14,8 @@ from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
 from ptaskmodel.batch.plan import BatchOptions, only_delays
+from ptaskmodel.batch.power_files import by_job
+from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import BatchResult, run_batch
 from ptaskmodel.batch.study_output import (
@@ -24,12 +26,14 @@ from ptaskmodel.batch.study_output import (
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
+from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import choices, provenance
 from ptaskmodel.results.runs import check_nothing_to_write, load_kernels
 
 if TYPE_CHECKING:
+    from ptaskmodel.batch.metering import BatchEnergy
     from ptaskmodel.batch.simulator import Progress
     from ptaskmodel.platform import Platform
     from ptaskmodel.simulation.simulation import Simulation
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
 # The pictures of --plots, each called after its kind (see `names.PICTURES`).
 PLOTS = ("gantt.png", "load.png")
+POWER_PLOT = "power.png"  # with energy
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +112,11 @@ def batch_into(
     inputs = tuple(inputs)
     kernels_s = load_kernels() if needs_kernels(workload, options) else None
     if directory is None:
-        result = run_batch(platform, workload, options, progress)
+        power = PowerFile(None)
+        result = run_batch(platform, workload, options, progress, power=power)
         queue = QueueMeasures(result.schedule)
-        return BatchRun(_summary(result, queue, options, writing, kernels_s, inputs), result)
-    with whole_directory(directory) as place:
+        return BatchRun(_summary(result, queue, options, writing, kernels_s, inputs, power), result)
+    with whole_directory(directory) as place, PowerFile(place if options.energy else None) as power:
         observed: list[str] = []
 
         def observation(simulation: Simulation) -> Observation:
@@ -119,10 +125,10 @@ def batch_into(
             observed.extend(made.files)
             return made
 
-        result = run_batch(platform, workload, options, progress, observation)
+        result = run_batch(platform, workload, options, progress, observation, power)
         queue = QueueMeasures(result.schedule)
-        summary = _summary(result, queue, options, writing, kernels_s, inputs)
-        files = (*_write(place, result, queue, writing), *observed, SUMMARY)
+        summary = _summary(result, queue, options, writing, kernels_s, inputs, power)
+        files = (*_write(place, result, queue, writing, power), *observed, SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
         _draw(place, files)
     return BatchRun(summary, result, Path(directory), files)
@@ -151,6 +157,7 @@ def _summary(
     writing: BatchWriting,
     kernels_s: float | None,
     inputs: tuple[str | Path, ...],
+    power: PowerFile,
 ) -> dict[str, Any]:
     named = dict(zip(("platform", "workload"), map(str, inputs), strict=False))
     return {
@@ -167,6 +174,7 @@ def _summary(
         **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
         **queue.summary(),
         **_fairness(result, options),
+        **_energy(result, power),
         **provenance(inputs),
     }
 
@@ -182,8 +190,22 @@ def _fairness(result: BatchResult, options: BatchOptions) -> dict[str, Any]:
     return {"unfair_jobs": {**counts, "frozen": options.frozen}}
 
 
+def _energy(result: BatchResult, power: PowerFile) -> dict[str, Any]:
+    """What the summary says of energy, if it was counted."""
+    if result.energy is None:
+        return {}
+    platform = result.machine.platform
+    counted = [platform.host(name).index for name in result.machine.names]
+    found = energy_summary(platform, result.energy.meter, power, counted)
+    return {"energy": found | {"consumed_J": result.energy.consumed_J}}
+
+
 def _write(
-    place: Path, result: BatchResult, queue: QueueMeasures, writing: BatchWriting
+    place: Path,
+    result: BatchResult,
+    queue: QueueMeasures,
+    writing: BatchWriting,
+    power: PowerFile,
 ) -> list[str]:
     """Write the schedule in an existing directory; returns the names of the files."""
     files = write_schedule(
@@ -194,7 +216,11 @@ def _write(
         version=__version__,
         simulation_s=result.simulation_s,
         alone_s=result.alone_s,
+        energy=result.energy,
+        pstates=Pstates(result.machine.pstates()) if _wants_pstates(result) else None,
     )
+    if result.energy is not None:
+        files += _write_energy(place, result, result.energy, power)
     files.append(write_over_time(place, queue.over_time()))
     unfair = None
     if result.fairness is not None:
@@ -208,12 +234,31 @@ def _write(
         files.append(write_neighbours(place, result.neighbours))
     if writing.plots and len(result.schedule.attempts):
         files += PLOTS
+        if result.energy is not None and result.schedule.now_s > 0.0:
+            files.append(POWER_PLOT)
     return files
+
+
+def _wants_pstates(result: BatchResult) -> bool:
+    return result.energy is not None or bool(result.schedule.switches)
+
+
+def _write_energy(
+    place: Path, result: BatchResult, energy: BatchEnergy, power: PowerFile
+) -> tuple[str, ...]:
+    """Write the joules of hosts, links and jobs, and what is left of the power curve."""
+    attempts = result.schedule.attempts
+    energy_J, share_J = by_job(attempts, energy.job_J), by_job(attempts, energy.share_J)
+    names = list(energy_J)
+    found = names, list(energy_J.values()), [share_J[name] for name in names]
+    power.end(result.schedule.now_s)
+    write_energy(place, result.machine.platform, energy.meter, "job", *found)
+    return ENERGY_FILES
 
 
 def _draw(place: Path, files: tuple[str, ...]) -> None:
     """Draw the pictures among the files of results that are written."""
-    if not (names := [name for name in PLOTS if name in files]):
+    if not (names := [name for name in (*PLOTS, POWER_PLOT) if name in files]):
         return
     from ptaskmodel.results.plots import draw_results
 

@@ -31,6 +31,8 @@ class Wanted(Protocol):
     @property
     def attribution(self) -> bool: ...
     @property
+    def energy(self) -> bool: ...
+    @property
     def checkpoint_every(self) -> float | None: ...
     @property
     def resume(self) -> bool: ...
@@ -53,10 +55,10 @@ class Checkpoints:
             return
         if directory is None:
             raise SimulationError("checkpoints are written beside the results; give --output DIR")
-        if options.traces or options.attribution:
+        if options.traces or options.attribution or options.energy:
             raise SimulationError(
                 "a run that goes on from a checkpoint cannot record what came before; leave out "
-                "--trace and --attribution, or the checkpoints"
+                "--trace, --attribution and --energy, or the checkpoints"
             )
         place = Path(directory)
         self.path = place.with_name(place.name + ".checkpoint")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +14,7 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
-from ptaskmodel.results.output import SUMMARY
+from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY
 
 if TYPE_CHECKING:
     import pandas
@@ -204,6 +205,26 @@ def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
         ]
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{results.directory / LOAD}: cannot be read ({error})") from None
+
+
+def power_curve(results: Results) -> list[tuple[float, float, float]]:
+    """(date in s, W of the hosts, W of the links), from each date on; the last date is the end.
+
+    Raises PTaskModelError if energy was not counted, or the file cannot be read.
+    """
+    place = results.directory / POWER
+    if not place.exists():
+        raise PTaskModelError(f"{place}: is not there; this picture needs a run with --energy")
+    try:
+        found = [
+            (_finite(row["time"]), _finite(row["hosts_W"]), _finite(row["links_W"]))
+            for row in _rows(place, *POWER_COLUMNS)
+        ]
+    except (OSError, ValueError, csv.Error) as error:
+        raise PTaskModelError(f"{place}: cannot be read ({error})") from None
+    if any(later[0] < sooner[0] for sooner, later in itertools.pairwise(found)):
+        raise PTaskModelError(f"{place}: its dates go back; simulate again")
+    return found
 
 
 def _summary(content: bytes) -> dict[str, Any]:

@@ -20,4 +20,5 @@ PICTURES: Mapping[str, str] = {
     "slowdowns": "their distribution",
     "load": "hosts in use and the queue of a batch over time",
     "queue": "how long those in the queue have waited, utilisation and tuning over time",
+    "power": "what hosts and links draw over time, and the energy of that",
 }

@@ -10,6 +10,7 @@ from ptaskmodel import files
 
 FORMAT = "ptaskmodel results 1"
 SUMMARY = "summary.json"
+POWER, POWER_COLUMNS = "power.csv", ("time", "hosts_W", "links_W")
 
 # Every file that we may write in a directory of results: nothing else is ever replaced.
 NAMES = frozenset(
@@ -18,6 +19,8 @@ NAMES = frozenset(
         "attribution.csv",
         "bottlenecks.csv",
         "classes.csv",
+        "consumed_energy.csv",
+        "energy.csv",
         "failures.csv",
         "fair_starts.csv",
         "gantt.png",
@@ -28,6 +31,9 @@ NAMES = frozenset(
         "machines.csv",
         "neighbours.csv",
         "over_time.csv",
+        POWER,
+        "power.png",
+        "pstate_changes.csv",
         "runs.csv",
         "schedule.json",
         "tasks.csv",

@@ -32,6 +32,7 @@ from ptaskmodel.results.gantt import gantt
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.machine_load import machine_load
 from ptaskmodel.results.names import PICTURES
+from ptaskmodel.results.power_curve import power_over_time
 from ptaskmodel.results.queue_over_time import queue_over_time
 from ptaskmodel.results.topology import topology
 from ptaskmodel.units import format_time
@@ -180,6 +181,7 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "slowdowns": slowdowns,
     "load": machine_load,
     "queue": queue_over_time,
+    "power": power_over_time,
 }
 
 

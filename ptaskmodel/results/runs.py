@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from ptaskmodel import kernel_cache, simulation
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.alone import times_alone
 from ptaskmodel.results.checkpoints import Checkpoints
+from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import whole_directory
 from ptaskmodel.results.records import records_frame, summarise, write_results
@@ -34,7 +36,8 @@ class SimulationOptions:
 
     until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`);
     trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
-    each task, its slowdown, and the use of hosts and links. checkpoint_every: wall time between
+    each task, its slowdown, and the use of hosts and links. energy: also joules of hosts, links and
+    tasks, and the power curve. checkpoint_every: wall time between
     checkpoints, s, written beside the directory, as DIRECTORY.checkpoint, until the run ends (None:
     none is). resume: go on from that checkpoint if it is there.
     """
@@ -46,6 +49,7 @@ class SimulationOptions:
     traces: tuple[str, ...] = ()
     trace_limit: float | None = None
     attribution: bool = False
+    energy: bool = False
     checkpoint_every: float | None = None
     resume: bool = False
 
@@ -105,21 +109,26 @@ def simulate_into(
         )
         made.add_all(tasks)
 
-    def run() -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
-        began = time.perf_counter()
-        made.run(options.until, progress=checkpoints.watching(made, progress))
-        took_s = time.perf_counter() - began
-        records = tuple(made.records())
-        return summarise(made, records, took_s, kernels_s, inputs), records
+    def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
+        with TaskEnergyFiles(made, place) if options.energy else nullcontext() as energy:
+            began = time.perf_counter()
+            made.run(options.until, progress=checkpoints.watching(made, progress))
+            took_s = time.perf_counter() - began
+            records = tuple(made.records())
+            summary = summarise(made, records, took_s, kernels_s, inputs)
+            if energy is not None:
+                summary["energy"] = energy.write(records)
+        return summary, records
 
     if directory is None:
-        return SimulationRun(*run())
+        return SimulationRun(*run(None))
     with whole_directory(directory) as place:
         recorded = options.traces, options.attribution, options.trace_limit
         with Observation(made, place, *recorded) as observation:
-            summary, records = run()
+            summary, records = run(place)
         alone_s = times_alone(made) if options.attribution else None
-        files = write_results(place, summary, records, alone_s=alone_s, files=observation.files)
+        files = (*observation.files, *(ENERGY_FILES if options.energy else ()))
+        files = write_results(place, summary, records, alone_s=alone_s, files=files)
     checkpoints.remove()
     return SimulationRun(summary, records, Path(directory), files)
 

@@ -197,7 +197,7 @@ def test_a_run_with_checkpoints_gives_the_same_results_and_leaves_none(tmp_path)
     [
         (["--resume"], "give --output DIR"),
         (["--checkpoint-every", "60"], "give --output DIR"),
-        (["--resume", "--output", "new", "--attribution"], "leave out --trace and --attribution"),
+        (["--resume", "--output", "new", "--attribution"], "leave out --trace, --attribution"),
     ],
 )
 def test_checkpoints_that_make_no_sense_are_refused(options, said, capsys, tmp_path, monkeypatch):
