@@ -47,7 +47,7 @@ TABLE = (
     (1.0, 1, "both"),
 )
 SYNTHETIC = "synthetic"
-ALLOCATIONS = ("first-fit", "contiguous", "buddy")
+ALLOCATIONS = ("random", "first-fit", "buddy")
 TORUS = (8, 4, 4)
 
 
@@ -102,7 +102,7 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         },
         allocation=parameters["allocation"] or "first-fit",
         profiles="ptask" if contention else "as-given",
-        ratio=0.5,
+        ratio=1.0,
         fairness=None if contention else "both",
     )
     run = batch_into(None, platform, workload, options, BatchWriting(tau=10.0))
