@@ -57,9 +57,9 @@ def log(path: str) -> Workload:
     return whole.with_jobs(kept)
 
 
-def busiest_weeks(path: str, count: int) -> list[Window]:
-    """The weeks of most work, no two of which overlap, by date."""
-    found = workload_windows(log(path), min_utilisation=0.0)
+def busiest_weeks(path: str, count: int, least: float) -> list[Window]:
+    """The weeks of most work, at least so loaded, no two of which overlap, by date."""
+    found = workload_windows(log(path), min_utilisation=least)
     chosen: list[Window] = []
     for window in sorted(found, key=lambda w: (-w.utilisation, w.start_s)):
         if all(abs(window.start_s - other.start_s) >= WEEK_S for other in chosen):
@@ -109,11 +109,11 @@ def campaign(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     logs = sorted(given.logs.glob("*.swf*")) if given.logs else []
     if given.logs and not logs:
         raise SystemExit(f"{given.logs}: no log (*.swf, *.swf.gz) is there")
-    settings = [(None, None), *((alpha, theta) for alpha in ALPHAS for theta in THETAS)]
+    settings = [(None, None), *((alpha, theta) for alpha in ALPHAS for theta in given.thetas)]
     wanted = {}
     for path in map(str, logs or [SYNTHETIC]):
         stem = Path(path).name.split(".")[0]
-        for window in busiest_weeks(path, given.weeks):
+        for window in busiest_weeks(path, given.weeks, given.min_utilisation):
             for alpha, theta in settings:
                 kind = "easy" if alpha is None else f"alpha_{alpha}_theta_{theta}"
                 wanted[f"{stem}_{window.start_s / 86400:.0f}_{kind}"] = {
@@ -168,6 +168,10 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=Path("results/redirection"))
     parser.add_argument("--weeks", type=int, default=8, help="of each log (default: 8)")
     parser.add_argument("--load", type=float, default=0.8, help="least offered load (0.8)")
+    parser.add_argument(
+        "--min-utilisation", type=float, default=0.0, help="of a week, by the work submitted (0)"
+    )
+    parser.add_argument("--thetas", type=int, nargs="+", default=THETAS, help="(all)")
     parser.add_argument("--conflict", default="counter", help="which job goes first (counter)")
     parser.add_argument("--processes", type=int, help="at once (default: one a core)")
     given = parser.parse_args()
