@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.csv_columns import write_columns
 from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import (
     Load,
@@ -35,7 +37,6 @@ from ptaskmodel.batch.power_files import (
     host_seconds,
     machine_states,
     pstate_rows,
-    state_rows,
     switch_counts,
 )
 from ptaskmodel.batch.pstates import Pstates
@@ -107,15 +108,20 @@ def write_schedule(
     """
     columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
     joules = {} if energy is None else by_job(schedule.attempts, energy.job_J)
-    rows = _job_rows(schedule, workload_name, alone_s, joules)
     # Those of the compiled loop are neither suspended nor begun anew.
     lives = schedule.attempts if schedule.plain is None else ()
     suspended = any(attempt.suspensions for attempt in lives)
-    if suspended:
-        columns = (*columns, "suspended_time")
-        times = (attempt.suspended_s(schedule.now_s) for attempt in schedule.final)
-        rows = ((*row, time_s) for row, time_s in zip(rows, times, strict=True))
-    _write_csv(directory / "jobs.csv", columns, rows)
+    if schedule.plain is not None and alone_s is None:
+        with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
+            file.write(",".join(columns) + "\n")
+            file.writelines(schedule.plain.job_lines(workload_name))
+    else:
+        rows = _job_rows(schedule, workload_name, alone_s, joules)
+        if suspended:
+            columns = (*columns, "suspended_time")
+            times = (attempt.suspended_s(schedule.now_s) for attempt in schedule.final)
+            rows = ((*row, time_s) for row, time_s in zip(rows, times, strict=True))
+        _write_csv(directory / "jobs.csv", columns, rows)
     written = ["jobs.csv"]
     if suspended or any(attempt.ordinal for attempt in lives):
         _write_csv(directory / "runs.csv", RUN_COLUMNS, map(_run_row, schedule.attempts))
@@ -137,8 +143,8 @@ def write_schedule(
         written.append("pstate_changes.csv")
     (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
     total = schedule.num_hosts
-    _write_csv(directory / "machine_states.csv", STATE_COLUMNS, state_rows(states))
-    _write_csv(directory / "load.csv", LOAD_COLUMNS, _load_rows(over_time, total))
+    write_columns(directory / "machine_states.csv", STATE_COLUMNS, states)
+    write_columns(directory / "load.csv", LOAD_COLUMNS, _load_columns(over_time, total))
     _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
     return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
 
@@ -162,9 +168,6 @@ def _job_rows(
     alone_s: Sequence[float] | None,
     joules: Mapping[str, float],
 ) -> Iterable[tuple[Any, ...]]:
-    if schedule.plain is not None and alone_s is None:
-        yield from schedule.plain.job_rows(name)
-        return
     first: dict[str, Attempt] = {}
     for attempt in schedule.attempts:
         first.setdefault(attempt.job.id, attempt)
@@ -248,16 +251,15 @@ def _failure_rows(schedule: Schedule, names: Sequence[str]) -> list[tuple[float,
     return sorted(rows, key=lambda row: row[0])
 
 
-def _load_rows(over_time: Load, total: int) -> Iterable[tuple[Any, ...]]:
-    columns = (
+def _load_columns(over_time: Load, total: int) -> list[NDArray[Any]]:
+    return [
         over_time.date_s,
         over_time.waiting_jobs,
         over_time.requested_hosts,
         over_time.running_jobs,
         over_time.used_hosts,
         over_time.used_hosts / total,
-    )
-    return zip(*(column.tolist() for column in columns), strict=True)
+    ]
 
 
 def batsim_summary(

@@ -6,12 +6,12 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel.batch import csv_columns
 from ptaskmodel.batch.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
 from ptaskmodel.batch.figures import Figures
 from ptaskmodel.batch.hostset import Placement, Runs
@@ -46,16 +46,20 @@ class Places:
 
     def texts(self) -> list[str]:
         """The hosts of each attempt in Batsim's notation, such as "0-2 5"."""
-        first, length = self.first.tolist(), self.length.tolist()
-        pieces = [
-            str(host) if count == 1 else f"{host}-{host + count - 1}"
-            for host, count in zip(first, length, strict=True)
-        ]
-        begins = self.begins.tolist()
-        return [
-            pieces[begin] if end == begin + 1 else " ".join(pieces[begin:end])
-            for begin, end in pairwise(begins)
-        ]
+        first, length = self.first.astype(np.int64), self.length
+        counts = np.diff(self.begins)
+        ends = np.zeros(len(first), dtype=bool)
+        ends[self.begins[1:][counts > 0] - 1] = True
+        dash, last = (
+            csv_columns.marks(b"-", len(first)),
+            csv_columns.whole_numbers(first + length - 1),
+        )
+        several = np.hstack((dash, last))
+        several[length == 1] = 0
+        between = np.where(ends, ord("\n"), ord(" ")).astype(np.uint8)[:, None]
+        cells = np.hstack((csv_columns.whole_numbers(first), several, between))
+        found = iter(csv_columns.text(cells).decode().split("\n"))
+        return [next(found) if count else "" for count in counts.tolist()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,39 +147,37 @@ class PlainSchedule:
             len(stretches),
         )
 
-    def job_rows(self, workload_name: str) -> Iterator[tuple[Any, ...]]:
-        """The lines of jobs.csv, as `output` writes them."""
+    def job_lines(self, workload_name: str) -> Iterator[str]:
+        """The lines of jobs.csv, as `output` writes them of attempts."""
         count = len(self.codes)
         submit, walltime = self.arrays.submit_s[:count], self.arrays.walltime_s[:count]
         execution, turnaround = self.end_s - self.start_s, self.end_s - submit
         stretch = np.divide(
             turnaround, execution, out=np.full(count, math.nan), where=execution > 0
         )
-        texts = self.places.texts()
-        ids, profiles = names_of(self.jobs)
-        return zip(
-            ids[:count],
-            repeat(workload_name),
-            profiles[:count],
-            submit.tolist(),
-            self.arrays.num_hosts[:count].tolist(),
-            _or(-1, walltime),
-            (self.codes == SUCCEEDED).astype(int).tolist(),
-            self.states,
-            *(_or("", x) for x in (self.start_s, execution, self.end_s, self.start_s - submit)),
-            *(_or("", x) for x in (turnaround, stretch)),
-            [texts[k] if k >= 0 else "" for k in self.number.tolist()],
-            repeat(""),
-            repeat(""),
+        columns = (
+            submit,
+            self.arrays.num_hosts[:count],
+            csv_columns.floats(walltime, missing="-1"),
+            self.codes == SUCCEEDED,
+            csv_columns.words(STATES)[self.codes],
+            self.start_s,
+            execution,
+            self.end_s,
+            self.start_s - submit,
+            turnaround,
+            stretch,
         )
-
-
-def _or(missing: Any, values: FloatArray) -> list[Any]:
-    """The values, something else instead of nan."""
-    found: list[Any] = values.tolist()
-    for k in np.flatnonzero(np.isnan(values)).tolist():
-        found[k] = missing
-    return found
+        (name,) = csv_columns.quoted([workload_name])
+        texts = [*self.places.texts(), ""]
+        rows = zip(
+            *(csv_columns.quoted(names[:count]) for names in names_of(self.jobs)),
+            csv_columns.lines(*columns).decode().split("\n"),
+            [texts[k] for k in self.number.tolist()],
+            strict=False,
+        )
+        for job, profile, numbers, hosts in rows:
+            yield f"{job},{name},{profile},{numbers},{hosts},,\n"
 
 
 class _PlainAttempt(Attempt):

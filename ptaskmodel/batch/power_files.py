@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -70,11 +70,6 @@ def machine_states(schedule: Schedule, over_time: Load) -> States:
     unavailable = np.append([count for _, count in gone], 0)[since].astype(np.int64)
     idle = schedule.num_hosts - asleep - on - off - used - unavailable
     return States(dates, asleep, on, off, idle, used, unavailable)
-
-
-def state_rows(states: States) -> Iterable[tuple[Any, ...]]:
-    """The lines of machine_states.csv."""
-    return zip(*(column.tolist() for column in states), strict=True)
 
 
 def host_seconds(states: States, until_s: float) -> dict[str, float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.batch.classes import ClassRow
+from ptaskmodel.batch.csv_columns import write_columns
 from ptaskmodel.batch.fairness import BASES, FairStart
 from ptaskmodel.batch.policies.tuning import Measures, Tuning
 from ptaskmodel.batch.queue_measures import OverTime
@@ -49,8 +50,8 @@ def write_over_time(directory: Path, found: OverTime) -> str:
     """Write over_time.csv: a line for each sample; its name."""
     columns: list[Any] = [found.date_s, found.queue_depth_s, found.waiting_jobs, found.used_hosts]
     columns += [*found.utilisation.values(), found.lost]
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return _write(directory / OVER_TIME, OVER_TIME_COLUMNS, rows)
+    write_columns(directory / OVER_TIME, OVER_TIME_COLUMNS, columns)
+    return OVER_TIME
 
 
 def write_classes(directory: Path, found: Sequence[ClassRow]) -> str:
