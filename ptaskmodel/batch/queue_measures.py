@@ -6,7 +6,6 @@ production supercomputers", Parallel Computing 39(12), 2013.
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -255,25 +254,29 @@ def _at(dates: FloatArray, values: FloatArray, moments: FloatArray, first: float
 
 
 def _smallest(found: Waits, dates: FloatArray) -> FloatArray:
-    """The fewest hosts that a waiting job asks for, from each date on; inf: nobody waits."""
-    order = np.argsort(found.from_s, kind="stable")
-    rows = list(
-        zip(
-            found.from_s[order].tolist(),
-            found.hosts[order].tolist(),
-            found.to_s[order].tolist(),
-            strict=True,
-        )
-    )
-    least: list[float] = []
-    waiting: list[tuple[float, float]] = []
-    k = 0
-    for date in dates.tolist():
-        while k < len(rows) and rows[k][0] <= date:
-            if rows[k][1] > 0:
-                heapq.heappush(waiting, (rows[k][1], rows[k][2]))
-            k += 1
-        while waiting and waiting[0][1] <= date:
-            heapq.heappop(waiting)
-        least.append(waiting[0][0] if waiting else inf)
-    return np.array(least, dtype=np.float64)
+    """The fewest hosts that a waiting job asks for, from each date on; inf: nobody waits.
+
+    By a segment tree over the dates: each wait is written where it covers a whole subtree, at most
+    twice on each level, and all of a level are looked at together.
+    """
+    size = 1 << max(len(dates) - 1, 0).bit_length()
+    least: FloatArray = np.full(2 * size, inf)
+    begin = np.searchsorted(dates, found.from_s, side="left") + size
+    end = np.searchsorted(dates, found.to_s, side="left") + size
+    asks = (found.hosts > 0) & (begin < end)
+    begin, end, hosts = begin[asks], end[asks], found.hosts[asks]
+    while len(begin):
+        odd = begin % 2 == 1
+        np.minimum.at(least, begin[odd], hosts[odd])
+        begin += odd
+        odd = end % 2 == 1
+        end -= odd
+        np.minimum.at(least, end[odd], hosts[odd])
+        left = begin < end
+        begin, end, hosts = begin[left] // 2, end[left] // 2, hosts[left]
+    level = 1
+    while level < size:
+        children = least[2 * level : 4 * level].reshape(level, 2)
+        np.minimum(children, least[level : 2 * level, None], out=children)
+        level *= 2
+    return least[size : size + len(dates)]
