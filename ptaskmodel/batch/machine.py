@@ -108,13 +108,18 @@ def machine_of(platform: Platform, storages: Mapping[str, str] | None = None) ->
     name, or, if the platform has one host with role=storage, that host under the name "pfs".
     Raises SimulationError if no host is left for jobs, PlatformError for an unknown host.
     """
-    roles = {host.name: _roles(host.properties.get("role", "")) for host in platform.hosts}
+    # The hosts of a cluster have their properties in common, which are read once.
+    properties = {id(host.properties): host.properties for host in platform.hosts}
+    roles = {key: _roles(each.get("role", "")) for key, each in properties.items()}
+    idle = {key for key, role in roles.items() if role & {"master", "storage"}}
     kept = [
         host.name
         for host in platform.hosts
-        if not roles[host.name] & {"master", "storage"} and host.name != MASTER_NAME
+        if id(host.properties) not in idle and host.name != MASTER_NAME
     ]
-    known = {name: name for name, role in roles.items() if "storage" in role}
+    known = {
+        host.name: host.name for host in platform.hosts if "storage" in roles[id(host.properties)]
+    }
     if len(known) == 1:
         known["pfs"] = next(iter(known))
     for label, name in (storages or {}).items():
@@ -124,8 +129,15 @@ def machine_of(platform: Platform, storages: Mapping[str, str] | None = None) ->
     if not kept:
         raise SimulationError(f"{platform.path}: no host is left to run jobs: check their roles")
     cores = {host.name: host.cores for host in platform.hosts}
-    capacities = tuple(_capacity(platform.host(name)) for name in kept)
-    return Machine(platform, tuple(kept), HostFacts(cores, known), capacities)
+    found: dict[tuple[int, int], HostCapacity] = {}
+    capacities = []
+    for name in kept:
+        host = platform.host(name)
+        key = id(host.properties), host.cores
+        if key not in found:
+            found[key] = _capacity(host)
+        capacities.append(found[key])
+    return Machine(platform, tuple(kept), HostFacts(cores, known), tuple(capacities))
 
 
 def _capacity(host: Host) -> HostCapacity:
