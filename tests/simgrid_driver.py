@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import math
 import os
 import shlex
 import shutil
@@ -21,6 +23,10 @@ L07_OPTIONS = ("--cfg=host/model:ptask_L07",)
 FULL_UPDATES = ("--cfg=network/optim:Full", "--cfg=cpu/optim:Full")
 QUIET = ("--log=root.thres:critical",)
 Times = dict[str, tuple[float | None, float | None, str]]
+# {"host" or "link": {name: J}}
+Joules = dict[str, dict[str, float]]
+# Events closer together are one to SimGrid.
+SHORTEST_S = 1e-8
 
 
 class SimGridFailure(Exception):
@@ -155,6 +161,34 @@ def run(
                 state = "walltime"
             times[task_id] = (_date(start), _date(finish), state)
     return times
+
+
+def joules(scenario: dict, dates: list[float], *, timeout_s: float = 20.0) -> Joules:
+    """The integral of what SimGrid's hosts and links draw up to the last of these dates.
+
+    dates: all at which something changes. Asked only at some dates, its plugins charge a whole
+    interval with what is in use at its end; so it is asked twice inside each.
+    """
+    plugins = ("--cfg=plugin:host_energy", "--cfg=plugin:link_energy")
+    options = (*L07_OPTIONS, "--cfg=host/solver:fairbottleneck", *plugins)
+    spans = [(a, b) for a, b in itertools.pairwise([0.0, *dates]) if b - a > SHORTEST_S]
+    asked = [a + part * (b - a) for a, b in spans for part in (0.25, 0.75)]
+    with tempfile.TemporaryDirectory() as place:
+        platform = write_platform(scenario, Path(place))
+        numbers = " ".join(map(repr, asked))
+        lines = [*scenario_lines(scenario), f"joules {len(asked)} {numbers}"]
+        done = launch(platform, lines, options, timeout_s)
+    said: dict[tuple[str, str], list[float]] = {}
+    for line in done.stdout.splitlines():
+        if line.startswith("joules "):
+            _, kind, name, value = shlex.split(line)
+            said.setdefault((kind, name), []).append(float(value))
+    found: Joules = {"host": {}, "link": {}}
+    for (kind, name), values in said.items():
+        parts = zip(spans, values[::2], values[1::2], asked[::2], asked[1::2], strict=True)
+        watts = [((b - a), (later - first) / (y - x)) for (a, b), first, later, x, y in parts]
+        found[kind][name] = math.fsum(lasts * drawn for lasts, drawn in watts)
+    return found
 
 
 def _date(word: str) -> float | None:

@@ -15,12 +15,16 @@
 //   event DATE host_off|host_on|link_off|link_on|suspend|resume|cancel TARGET
 //   describe k HOST*k                     print facts: hosts, links, routes between these hosts
 //   hosts                                 print the names of all hosts
+//   joules k DATE*k                       print the energies of all at these dates (in order); needs
+//                                         --cfg=plugin:host_energy and --cfg=plugin:link_energy
 //   actors                                one actor per task: failures are dated (they are not otherwise)
 //
 // Prints "task ID START FINISH STATE" per task (17 digits, - where it did not happen), STATE being
-// completed, failed, cancelled, dependency_failed, waiting or starved; then on stderr
+// completed, failed, cancelled, dependency_failed, waiting or starved, after "joules host|link NAME J" for each
+// date and each host and link, if asked for; then on stderr
 // "time LOAD_S RUN_S PEAK_RSS_KB". The dates of equal value are taken in the order of the file.
 
+#include <simgrid/plugins/energy.h>
 #include <simgrid/s4u.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -66,6 +70,7 @@ struct Item { // what the main actor does at a date
 static std::vector<Task> tasks;
 static std::unordered_map<std::string, size_t> by_id;
 static std::vector<Item> items;
+static std::vector<double> asked;
 
 static double seconds(Clock::time_point a, Clock::time_point b)
 {
@@ -192,6 +197,11 @@ static void read_scenario(const char* path, const sg::Engine& engine, sg::Host*&
       all_own = true;
     } else if (kind == "describe") {
       describe(line, engine);
+    } else if (kind == "joules") {
+      size_t k;
+      double date;
+      for (line >> k; k > 0 && line >> date; k--)
+        asked.push_back(date);
     } else if (kind == "after") {
       size_t k;
       std::string id;
@@ -337,6 +347,18 @@ static void happen(const Item& item)
   }
 }
 
+static void ask()
+{
+  const auto* engine = sg::Engine::get_instance();
+  for (const double date : asked) {
+    sg::this_actor::sleep_until(date);
+    for (const auto* host : engine->get_all_hosts())
+      std::printf("joules host \"%s\" %.17g\n", host->get_cname(), sg_host_get_consumed_energy(host));
+    for (const auto* link : engine->get_all_links())
+      std::printf("joules link \"%s\" %.17g\n", link->get_cname(), sg_link_get_consumed_energy(link));
+  }
+}
+
 static void drop_finished(std::vector<size_t>& live) // so that memory holds what runs, not all that ran
 {
   std::vector<size_t> still;
@@ -411,6 +433,8 @@ int main(int argc, char** argv)
       auto* place = tasks[i].kind == "sleep" ? tasks[i].hosts[0] : observer;
       sg::Actor::create("task", place, [i] { live_alone(tasks[i]); });
     }
+  if (not asked.empty())
+    sg::Actor::create("asker", observer, ask);
   sg::Actor::create("master", observer, master);
   sg::Engine::on_deadlock_cb([] {
     print_tasks();
