@@ -53,11 +53,9 @@ class Machine:
         Others are links, and hosts that run no jobs.
         """
         found: dict[int | str, AvailabilityTrace] = {}
-        for k, name in enumerate(self.names):
-            trace = self.platform.host(name).state_trace
-            if trace is not None:
-                found[k] = trace
         kept = frozenset(self.names)
+        running = (host.state_trace for host in self.platform.hosts if host.name in kept)
+        found |= {k: trace for k, trace in enumerate(running) if trace is not None}
         others: list[Host | Link] = [host for host in self.platform.hosts if host.name not in kept]
         for each in [*others, *self.platform.links]:
             if each.state_trace is not None:
