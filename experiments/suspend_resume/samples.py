@@ -1,0 +1,102 @@
+"""The workloads of the study: samples of logs, their orders, a huge job, and who has priority."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.reading import read_workload
+from ptaskmodel.workload.transforms.sampling import sampled
+from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
+from ptaskmodel.workload.transforms.shuffling import shuffled
+from ptaskmodel.workload.works import DelayWork
+
+RANDOM_SHARE = 0.2  # of the jobs
+LARGE = 700 / 3000  # of the machine
+WORK_RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the ratio of the other samples
+SYNTHETIC = "synthetic"
+
+
+@cache
+def whole_of(path: str, count: int, target: float) -> Workload:
+    """The first jobs of a log, spaced evenly, at the offered load."""
+    if path == SYNTHETIC:
+        log = lublin(count, 64, 7, walltime_factor=2.0)
+    else:
+        log = read_workload(path, Cleaning())
+    jobs = log.jobs[:count]
+    dates = np.linspace(0.0, jobs[-1].submit_time_s, len(jobs)).tolist()
+    even = log.with_jobs(
+        tuple(replace(job, submit_time_s=date) for job, date in zip(jobs, dates, strict=True))
+    )
+    return loaded(even, target / offered_load(even))
+
+
+def made(parameters: Mapping[str, Any]) -> Workload:
+    """The jobs of a run, before anybody has priority."""
+    whole = whole_of(parameters["log"], parameters["whole"], parameters["load"])
+    if parameters["part"] == "whole":
+        return whole
+    kept = min(parameters["jobs"], len(whole.jobs))
+    ratio = len(whole.jobs) / kept
+    if parameters["part"] == "systematic":
+        return sampled(whole, ratio, offset=int(parameters["seed"] * ratio / 5))
+    if parameters["part"] == "work":
+        chosen = max(1.0, ratio * WORK_RATIOS[parameters["seed"]])
+        return sampled(whole, chosen, method="work")
+    found = shuffled(sampled(whole, ratio, method="work"), parameters["seed"])
+    return shrunk(found, parameters["factor"]) if parameters["factor"] else found
+
+
+def with_huge(workload: Workload, share: float) -> Workload:
+    """One job more, submitted in the middle: a share of the machine for a 50th of the time."""
+    assert workload.num_hosts is not None
+    first, last = workload.jobs[0].submit_time_s, workload.jobs[-1].submit_time_s
+    lasts = (last - first) / 50
+    huge = Job(
+        "huge",
+        (first + last) / 2,
+        math.ceil(share * workload.num_hosts),
+        "huge",
+        DelayWork(lasts),
+        2 * lasts,
+    )
+    jobs = sorted((*workload.jobs, huge), key=lambda job: job.submit_time_s)
+    return workload.with_jobs(tuple(jobs))
+
+
+def with_priority(workload: Workload, who: str, seed: int) -> Workload:
+    """Each job with its priority, 1 or 0, in a field."""
+    assert workload.num_hosts is not None
+    lot = np.random.default_rng((seed, 1)).random(len(workload.jobs)) < RANDOM_SHARE
+    bar = LARGE * workload.num_hosts
+    jobs = tuple(
+        replace(job, extra={"priority": int(lucky if who == "random" else job.num_hosts >= bar)})
+        for job, lucky in zip(workload.jobs, lot.tolist(), strict=True)
+    )
+    return workload.with_jobs(jobs)
+
+
+def likeness(workload: Workload, whole: Workload) -> dict[str, float]:
+    """Host seconds a job over those of the whole, %; largest difference of the shares of sizes."""
+    sizes, all_sizes = (np.sort([j.num_hosts for j in each.jobs]) for each in (workload, whole))
+    asked, all_asked = (
+        np.mean([j.num_hosts * (j.work.duration_s or 0.0) for j in each.jobs])
+        for each in (workload, whole)
+    )
+    shares, all_shares = (
+        np.searchsorted(each, np.unique(all_sizes), side="right") / len(each)
+        for each in (sizes, all_sizes)
+    )
+    return {
+        "work_kept": float(100 * asked / all_asked),
+        "sizes_off": float(100 * np.abs(shares - all_shares).max()),
+    }
