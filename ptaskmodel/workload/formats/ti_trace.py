@@ -1,0 +1,214 @@
+"""Time-independent traces from files: text as SimGrid writes it, or a compact binary form.
+
+Text: a line an action, ``rank action field...``; in one file for all ranks, or one for each, named
+in a list in the order of ranks. Binary: a ``.npz`` file of `write_trace`, which reads ten times as
+fast.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.workload.ti_actions import ACTIONS
+from ptaskmodel.workload.ti_scan import (
+    FINE,
+    IS_UNREAD,
+    LENGTHS,
+    NAMES,
+    NO_ACTION,
+    NO_RANK,
+    TENS,
+    scan,
+)
+from ptaskmodel.workload.ti_traces import Lines, Trace, trace_of
+
+AnyPath = str | os.PathLike[str]
+
+MAX_RANKS = 1_000_000
+MAX_TRACE_BYTES = 2**33
+FORMAT = "ptaskmodel-ti-trace-1"
+ARRAYS = {"actions": np.int8, "first": np.int64, "start": np.int64, "values": np.float64}
+
+
+def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
+    """Read the trace of an application: a list of files, one file for all ranks, or ``.npz``.
+
+    ranks: how many there are (None: as many files as the list names, or as the trace has). Files
+    may be gzipped. Unlike SimGrid, the last line counts even if it has no end.
+
+    Raises WorkloadError, one line with file and line.
+    """
+    path = Path(path)
+    content = read_bytes(path, most=MAX_TRACE_BYTES, error=WorkloadError)
+    if content[:2] == b"PK":
+        return _unpacked(content, shown_path(path), ranks)
+    if not _is_list(content):
+        lines = _lines(content, shown_path(path))
+        found = int(lines.ranks.max()) + 1 if len(lines.ranks) else 0
+        count = found if ranks is None else ranks
+        _check_ranks(count, found, shown_path(path))
+        return trace_of([lines], count, shown_path(path), ())
+    names = content.decode("utf-8", errors="surrogateescape").split()
+    if not names:
+        raise WorkloadError(f"{shown_path(path)}: is empty; give a trace or a list of traces")
+    if len(names) == 1:
+        return read_trace(_beside(path, names[0]), ranks)
+    if ranks is not None and ranks != len(names):
+        raise WorkloadError(
+            f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks: give one for each"
+        )
+    files, notes = [], []
+    for rank, name in enumerate(names):
+        own = _beside(path, name)
+        content = read_bytes(own, most=MAX_TRACE_BYTES, error=WorkloadError)
+        if _is_list(content):
+            raise WorkloadError(f"{own}: is no trace, but named in a list as one")
+        lines = _lines(content, str(own))
+        mine = lines.ranks == rank
+        if not mine.all():
+            notes.append(f"{own}: left out {int((~mine).sum())} lines of other ranks than {rank}")
+            lines = _only(lines, mine)
+        files.append(lines)
+    return trace_of(files, len(names), shown_path(path), notes)
+
+
+def _beside(path: Path, name: str) -> Path:
+    own = path.parent / name
+    if not own.is_file():
+        raise WorkloadError(
+            f"{shown_path(path)}: names {shown(name)}, but there is no such file: give a trace, or "
+            "a list of traces"
+        )
+    return own
+
+
+def _check_ranks(ranks: int, found: int, where: str) -> None:
+    if found == 0:
+        raise WorkloadError(f"{where}: has no actions; give a trace")
+    if ranks > MAX_RANKS:
+        raise WorkloadError(f"{where}: has {ranks:,} ranks: {MAX_RANKS:,} at most")
+    if found > ranks:
+        raise WorkloadError(
+            f"{where}: has actions of rank {found - 1}, but there are {ranks} ranks"
+        )
+
+
+def _is_list(content: bytes) -> bool:
+    """Whether a file names traces, instead of being one: no line of it begins with a rank."""
+    for line in content[:65536].splitlines():
+        words = line.split()
+        if words and not words[0].startswith(b"#"):
+            return not (words[0].isdigit() and len(words) > 1)
+    return True
+
+
+def _lines(content: bytes, where: str) -> Lines:
+    text = np.frombuffer(content, dtype=np.uint8)
+    most = int(np.count_nonzero(text == 10)) + 1
+    words = int(np.count_nonzero((text == 32) | (text == 9))) + most
+    ranks = np.empty(most, dtype=np.int32)
+    actions = np.empty(most, dtype=np.int8)
+    numbers = np.empty(most, dtype=np.int32)
+    start = np.empty(most + 1, dtype=np.int64)
+    values = np.empty(words)
+    odd = np.empty((words, 3), dtype=np.int64)
+    n, why, line, oddities = scan(
+        text, NAMES, LENGTHS, IS_UNREAD, TENS, ranks, actions, numbers, start, values, odd
+    )
+    if why != FINE:
+        raise WorkloadError(f"{where}:{line}: {_why(content, why, line)}")
+    used = int(start[n])
+    lines = Lines(where, ranks[:n], actions[:n], numbers[:n], start[: n + 1], values[:used])
+    for entry, first, last in odd[:oddities].tolist():
+        word = content[first:last]
+        try:
+            values[entry] = float(word)
+        except ValueError:
+            action = int(np.searchsorted(start[: n + 1], entry, side="right")) - 1
+            spot = lines.place(action)
+            text_of = word.decode("utf-8", errors="replace")
+            raise WorkloadError(
+                f"{spot}: {ACTIONS[actions[action]]}: {shown(text_of)} is not a number"
+            ) from None
+    return lines
+
+
+def _why(content: bytes, why: int, line: int) -> str:
+    text = content.split(b"\n")[line - 1]
+    words = [
+        word.decode("utf-8", errors="replace") for word in re.split(rb"[ \t\r]+", text) if word
+    ]
+    if why == NO_RANK:
+        return f"{shown(words[0])} is not a rank: a line is 'rank action fields'"
+    if why == NO_ACTION:
+        return "there is no action after the rank"
+    return f"{shown(words[1])} is not an action; known are {', '.join(ACTIONS)}"
+
+
+def _only(lines: Lines, mine: np.ndarray) -> Lines:
+    counts = np.diff(lines.start)
+    kept = np.repeat(mine, counts)
+    start = np.concatenate(([0], np.cumsum(counts[mine]))).astype(np.int64)
+    return Lines(
+        lines.where,
+        lines.ranks[mine],
+        lines.actions[mine],
+        lines.numbers[mine],
+        start,
+        lines.values[kept],
+    )
+
+
+def write_trace(trace: Trace, path: AnyPath) -> None:
+    """Write a trace in the binary form (``.npz``), whole or not at all."""
+    packed = io.BytesIO()
+    np.savez_compressed(
+        packed,
+        format=np.array(FORMAT),
+        type_bytes=np.array(trace.type_bytes),
+        **{name: getattr(trace, name) for name in ARRAYS},
+    )
+    write_bytes(path, packed.getvalue(), error=WorkloadError)
+
+
+def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as packed:
+            if str(packed["format"]) != FORMAT:
+                raise WorkloadError(f"{where}: is a .npz file, but no trace of this program")
+            arrays: dict[str, Any] = {
+                name: packed[name].astype(kind, casting="safe") for name, kind in ARRAYS.items()
+            }
+            type_bytes = float(packed["type_bytes"])
+    except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as fault:
+        raise WorkloadError(f"{where}: is not a whole trace: {fault}") from None
+    actions, first, start, values = arrays.values()
+    count = len(first) - 1
+    sound = (
+        count >= 1
+        and len(start) == len(actions) + 1
+        and first[0] == 0
+        and first[-1] == len(actions)
+        and start[0] == 0
+        and start[-1] == len(values)
+        and bool((np.diff(first) >= 0).all() and (np.diff(start) >= 0).all())
+        and bool(((actions >= 0) & (actions < len(ACTIONS))).all())
+        and type_bytes in (1.0, 8.0)
+    )
+    if not sound:
+        raise WorkloadError(f"{where}: is not a whole trace: its arrays do not fit together")
+    _check_ranks(count if ranks is None else ranks, count, where)
+    whose = np.repeat(np.arange(count), np.diff(first)).astype(np.int32)
+    numbers = np.arange(1, len(actions) + 1).astype(np.int32)
+    lines = Lines(where, whose, actions, numbers, start, values)
+    whole = trace_of([lines], count if ranks is None else ranks, where, ())
+    return Trace(whole.actions, whole.first, whole.start, whole.values, type_bytes, where)

@@ -1,0 +1,122 @@
+"""The actions of time-independent traces: their numbers, names, and which fields they have.
+
+Source: the format that SimGrid's ``smpirun -trace-ti`` writes and ``smpirun -replay`` reads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+ACTIONS = (
+    "init",
+    "finalize",
+    "comm_size",
+    "comm_split",
+    "comm_dup",
+    "location",
+    "compute",
+    "sleep",
+    "send",
+    "isend",
+    "recv",
+    "irecv",
+    "sendRecv",
+    "wait",
+    "test",
+    "waitall",
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "scan",
+    "exscan",
+    "reducescatter",
+    "alltoall",
+    "alltoallv",
+    "gather",
+    "allgather",
+    "gatherv",
+    "allgatherv",
+    "scatter",
+    "scatterv",
+)
+NUMBER = {name: number for number, name in enumerate(ACTIONS)}
+
+# Their names as numbers, for kernels: numpy integers, as those in `core.state`.
+(
+    INIT, FINALIZE, COMM_SIZE, COMM_SPLIT, COMM_DUP, LOCATION, COMPUTE, SLEEP, SEND, ISEND, RECV,
+    IRECV, SENDRECV, WAIT, TEST, WAITALL, BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, EXSCAN,
+    REDUCESCATTER, ALLTOALL, ALLTOALLV, GATHER, ALLGATHER, GATHERV, ALLGATHERV, SCATTER, SCATTERV,
+) = np.arange(len(ACTIONS)).tolist()  # fmt: skip
+
+# Whose fields say nothing that is simulated; of init, only whether there is one.
+UNREAD = (INIT, FINALIZE, COMM_SIZE, COMM_SPLIT, COMM_DUP, LOCATION)
+
+# Bytes of the datatypes by their number in a trace.
+DATATYPE_BYTES = np.array(
+    [
+        8, 4, 1, 2, 8, 4, 1, 8, 1, 1, 2, 4, 8, 8, 16, 4, 1, 1, 2, 4, 8, 1, 2, 4, 8, 8, 16, 32, 8, 8,
+        8, 16, 16, 8, 8, 8, 16, 16, 4, 4, 8, 16, 8, 16, 16, 1, 2, 4, 8, 16, 32, 1, 8, 16, 32, 0, 0,
+        1, 8, 8,
+    ],
+    dtype=np.float64,
+)  # fmt: skip
+
+
+class Fields(NamedTuple):
+    """The fields of an action. What is ``*`` is there once for each rank.
+
+    A name says what it is: a count (of elements), a rank, a tag, flop, seconds, a datatype (type).
+    optional: how many of them, from the end, may be missing.
+    """
+
+    names: tuple[str, ...]
+    optional: int = 0
+
+
+FIELDS: dict[int, Fields] = {
+    COMPUTE: Fields(("flop",)),
+    SLEEP: Fields(("seconds",)),
+    SEND: Fields(("rank", "tag", "count", "type"), 1),
+    ISEND: Fields(("rank", "tag", "count", "type"), 1),
+    RECV: Fields(("rank", "tag", "any count", "type"), 1),
+    IRECV: Fields(("rank", "tag", "any count", "type"), 1),
+    SENDRECV: Fields(("count", "rank", "count", "rank", "type", "type")),
+    WAIT: Fields(("rank", "rank", "tag")),
+    TEST: Fields(("rank", "rank", "tag")),
+    WAITALL: Fields(()),
+    BARRIER: Fields(()),
+    BCAST: Fields(("count", "rank", "type"), 2),
+    REDUCE: Fields(("count", "flop", "rank", "type"), 2),
+    ALLREDUCE: Fields(("count", "flop", "type"), 1),
+    SCAN: Fields(("count", "flop", "type"), 1),
+    EXSCAN: Fields(("count", "flop", "type"), 1),
+    REDUCESCATTER: Fields(("*count", "flop", "type"), 1),
+    ALLTOALL: Fields(("count", "count", "type", "type"), 2),
+    ALLTOALLV: Fields(("count", "*count", "count", "*count", "type", "type"), 2),
+    GATHER: Fields(("count", "count", "rank", "type", "type"), 3),
+    ALLGATHER: Fields(("count", "count", "type", "type"), 2),
+    GATHERV: Fields(("count", "*count", "rank", "type", "type"), 3),
+    ALLGATHERV: Fields(("count", "*count", "type", "type", "*any count"), 3),
+    SCATTER: Fields(("count", "count", "rank", "type", "type"), 3),
+    SCATTERV: Fields(("*count", "count", "rank", "type", "type"), 3),
+}
+
+
+def fields_of(action: int, ranks: int) -> list[str]:
+    """The names of all fields of an action, those for each rank spread out."""
+    names: list[str] = []
+    for name in FIELDS[action].names:
+        names += [name.removeprefix("*")] * (ranks if name.startswith("*") else 1)
+    return names
+
+
+def least_fields(action: int, ranks: int) -> int:
+    """How many fields an action has at least."""
+    fields = FIELDS[action]
+    optional = fields.names[len(fields.names) - fields.optional :]
+    return len(fields_of(action, ranks)) - sum(
+        ranks if name.startswith("*") else 1 for name in optional
+    )

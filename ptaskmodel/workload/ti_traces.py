@@ -1,0 +1,165 @@
+"""Time-independent traces of MPI applications, as facts: what each rank does, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.ti_actions import (
+    ACTIONS,
+    DATATYPE_BYTES,
+    FIELDS,
+    INIT,
+    RECV,
+    fields_of,
+    least_fields,
+)
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LARGEST = 2.0**53
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """What the ranks of an application do, without dates.
+
+    Actions of rank r are ``first[r]:first[r + 1]``, their kinds (see `ti_actions`) in ``actions``;
+    the fields of action k are ``values[start[k]:start[k + 1]``. type_bytes: size of an element
+    where no datatype is given.
+    """
+
+    actions: NDArray[np.int8]
+    first: IntArray
+    start: IntArray
+    values: FloatArray
+    type_bytes: float
+    origin: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        return len(self.first) - 1
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def counts(self) -> dict[str, int]:
+        """How many actions there are of each kind that occurs."""
+        counts = np.bincount(self.actions, minlength=len(ACTIONS)).tolist()
+        return {name: count for name, count in zip(ACTIONS, counts, strict=True) if count}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Actions as they stand in a file: the rank and the line of each, for messages."""
+
+    where: str
+    ranks: NDArray[np.int32]
+    actions: NDArray[np.int8]
+    numbers: NDArray[np.int32]
+    start: IntArray
+    values: FloatArray
+
+    def place(self, action: int) -> str:
+        return f"{self.where}:{self.numbers[action]}"
+
+
+def trace_of(files: Sequence[Lines], ranks: int, origin: str, notes: Sequence[str]) -> Trace:
+    """The trace of what stands in files, checked. Raises WorkloadError with file and line."""
+    first_type = 1.0
+    known: set[bool] = set()
+    for lines in files:
+        inits = np.flatnonzero(lines.actions == INIT)
+        has_field = np.diff(lines.start)[inits] > 0
+        known |= set(has_field.tolist())
+        if len(inits):
+            first_type = 8.0 if has_field[-1] else 1.0
+    told = list(notes)
+    if len(known) > 1:
+        told.append(
+            f"some ranks say init with a field and some without: elements have {first_type:g} bytes"
+        )
+    for lines in files:
+        _check(lines, ranks)
+    whose = np.concatenate([lines.ranks for lines in files])
+    actions = np.concatenate([lines.actions for lines in files])
+    counts = np.concatenate([np.diff(lines.start) for lines in files])
+    values = np.concatenate([lines.values for lines in files])
+    if (np.diff(whose) < 0).any():
+        order = np.argsort(whose, kind="stable")
+        start = np.cumsum(counts) - counts
+        ordered = counts[order]
+        places = np.arange(len(values)) + np.repeat(
+            start[order] - (np.cumsum(ordered) - ordered), ordered
+        )
+        whose, actions, counts, values = whose[order], actions[order], ordered, values[places]
+    first = np.searchsorted(whose, np.arange(ranks + 1)).astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return Trace(actions, first, starts, values, first_type, origin, tuple(told))
+
+
+def _check(lines: Lines, ranks: int) -> None:
+    """WorkloadError for the first line, of a kind of action, whose fields make no sense."""
+    counts = np.diff(lines.start)
+    for action, fields in FIELDS.items():
+        rows = np.flatnonzero(lines.actions == action)
+        if not len(rows):
+            continue
+        names = fields_of(action, ranks)
+        least = least_fields(action, ranks)
+        short = rows[counts[rows] < least]
+        if len(short):
+            needs = " ".join(name.replace("*", "each rank's ") for name in fields.names)
+            raise WorkloadError(
+                f"{lines.place(short[0])}: {ACTIONS[action]} has {counts[short[0]]} fields of the "
+                f"{least} it needs on {ranks} ranks ({needs})"
+            )
+        for k, name in enumerate(names):
+            there = rows[counts[rows] > k]
+            values = lines.values[lines.start[there] + k]
+            wrong = _wrong(name, values, ranks)
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                raise WorkloadError(
+                    f"{lines.place(there[at])}: {ACTIONS[action]}: field {k + 1} is "
+                    f"{values[at]:g}: {EXPECTED[name].format(last=ranks - 1)}"
+                )
+
+
+EXPECTED = {
+    "count": "give a number of elements, 0 or more",
+    "any count": "give a number of elements",
+    "rank": "give a rank, 0 to {last}",
+    "tag": "give a whole number",
+    "flop": "give an amount of 0 or more",
+    "seconds": "give a time of 0 s or more",
+    "type": f"give the number of a datatype, -1 to {len(DATATYPE_BYTES) - 1}",
+}
+
+
+def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
+    finite = np.abs(values) <= (
+        np.finfo(np.float64).max if name in ("flop", "seconds") else LARGEST
+    )
+    whole = values == np.floor(values)
+    if name == "rank":
+        return ~(whole & (values >= 0) & (values < ranks))
+    if name == "tag":
+        return ~(finite & whole)
+    if name == "type":
+        return ~(whole & (values >= -1) & (values < len(DATATYPE_BYTES)))
+    if name == "any count":
+        return ~finite
+    return ~(finite & (values >= 0))
+
+
+def needs_probe(trace: Trace) -> bool:
+    """Whether a receiver asks for the size of what it receives."""
+    rows = np.flatnonzero((trace.actions == RECV) | (trace.actions == RECV + 1))
+    return bool((trace.values[trace.start[rows] + 2] < 0).any())

@@ -1,0 +1,176 @@
+"""Time-independent traces: files read, packed and refused."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.formats.ti_trace import read_trace, write_trace
+from ptaskmodel.workload.ti_actions import ACTIONS, FIELDS, fields_of, least_fields
+
+SHARED = """\
+# two ranks
+0 init
+1 init
+0 compute 1.5e9
+1 recv 0 3 1e6
+
+0\tsend 1 3 1e6 6
+1 location main.c 12
+1 waitall
+0 finalize
+1 finalize"""
+
+
+@pytest.fixture
+def shared(tmp_path):
+    path = tmp_path / "shared.txt"
+    path.write_text(SHARED)
+    return path
+
+
+def plain(trace):
+    """Kind and fields of each action of each rank."""
+    made = []
+    for rank in range(trace.ranks):
+        own = range(trace.first[rank], trace.first[rank + 1])
+        values = [trace.values[trace.start[k] : trace.start[k + 1]].tolist() for k in own]
+        made.append([(ACTIONS[trace.actions[k]], *v) for k, v in zip(own, values, strict=True)])
+    return made
+
+
+def test_a_file_for_all_ranks_is_split(shared):
+    trace = read_trace(shared)
+    assert trace.ranks == 2
+    assert plain(trace) == [
+        [("init",), ("compute", 1.5e9), ("send", 1, 3, 1e6, 6), ("finalize",)],
+        [("init",), ("recv", 0, 3, 1e6), ("location", 0), ("waitall",), ("finalize",)],
+    ]
+    assert trace.type_bytes == 1
+    assert read_trace(shared, ranks=5).ranks == 5
+
+
+def test_a_list_names_the_files_of_the_ranks(tmp_path):
+    (tmp_path / "a").write_text("0 init 1\n0 barrier\n")
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"1 init 1\n0 sleep 3\n1 barrier\n"))
+    (tmp_path / "list").write_text("a\nb.gz\n")
+    trace = read_trace(tmp_path / "list")
+    assert plain(trace)[1] == [("init", 0), ("barrier",)]
+    assert trace.type_bytes == 8
+    assert trace.notes == (f"{tmp_path / 'b.gz'}: left out 1 lines of other ranks than 1",)
+
+
+def test_a_packed_trace_reads_back(shared, tmp_path):
+    trace = read_trace(shared)
+    write_trace(trace, tmp_path / "packed.npz")
+    again = read_trace(tmp_path / "packed.npz")
+    assert plain(again) == plain(trace)
+    assert again.type_bytes == trace.type_bytes
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("x compute 1", "2: 'x' is not a rank"),
+        ("-1 compute 1", "2: '-1' is not a rank"),
+        ("1", "2: there is no action after the rank"),
+        ("1 dance", "2: 'dance' is not an action"),
+        ("1 compute fast", "2: compute: 'fast' is not a number"),
+        ("1 compute nan", "2: compute: field 1 is nan: give an amount"),
+        ("1 compute -1", "2: compute: field 1 is -1: give an amount of 0 or more"),
+        ("1 compute", "2: compute has 0 fields of the 1 it needs"),
+        ("1 send 7 0 1", "2: send: field 1 is 7: give a rank, 0 to 1"),
+        ("1 send 0.5 0 1", "2: send: field 1 is 0.5: give a rank"),
+        ("1 send 0 x 1", "2: send: 'x' is not a number"),
+        ("1 send 0 1.5 1", "2: send: field 2 is 1.5: give a whole number"),
+        ("1 send 0 0 -1", "2: send: field 3 is -1: give a number of elements, 0 or more"),
+        ("1 send 0 0 1 77", "2: send: field 4 is 77: give the number of a datatype"),
+        ("1 sleep inf", "2: sleep: field 1 is inf: give a time"),
+        ("1 alltoallv 4 1 1 4 1", "2: alltoallv has 5 fields of the 6 it needs on 2 ranks"),
+        ("1 sendRecv 1 0 1 0", "2: sendRecv has 4 fields of the 6"),
+        ("1 bcast 1 2", "2: bcast: field 2 is 2: give a rank, 0 to 1"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path, line, message):
+    path = tmp_path / "bad.txt"
+    path.write_text(f"0 init\n{line}\n")
+    with pytest.raises(WorkloadError, match=f"bad.txt:{message}".replace("(", r"\(")):
+        read_trace(path, ranks=2)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"# nothing\n", "names '#', but there is no such file"),
+        (b"0 init\n5 init\n", "has actions of rank 5, but there are 2 ranks"),
+        (b"nowhere.txt other.txt\n", "names 'nowhere.txt', but there is no such file"),
+        (b"a.txt b.txt c.txt\n", "names 3 traces for 2 ranks"),
+        (b"PK\x03\x04 and more", "is not a whole trace"),
+        (b"\x1f\x8b and more", "not a whole gzip file"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path, content, message):
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    with pytest.raises(WorkloadError, match=message):
+        read_trace(path, ranks=2)
+
+
+def test_arrays_that_do_not_fit_together_are_refused(shared, tmp_path):
+    write_trace(read_trace(shared), tmp_path / "packed.npz")
+    with np.load(tmp_path / "packed.npz") as packed:
+        arrays = dict(packed)
+    arrays["start"] = arrays["start"][:-1]
+    np.savez(tmp_path / "cut.npz", **arrays)
+    with pytest.raises(WorkloadError, match="its arrays do not fit together"):
+        read_trace(tmp_path / "cut.npz")
+
+
+numbers = st.one_of(
+    st.integers(-(10**18), 10**18).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.decimals(-(10**9), 10**9, places=6).map(str),
+    st.sampled_from(["1e6", "1.e3", ".5", "+7", "1E-5", "00012", "1e400", "1_000", "0x10", "--1"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(numbers, min_size=1, max_size=20))
+def test_numbers_are_read_as_python_reads_them(tmp_path_factory, words):
+    path = tmp_path_factory.mktemp("numbers") / "t.txt"
+    path.write_text("".join(f"0 compute {word}\n" for word in words))
+    try:
+        expected = [float(word) for word in words]
+    except ValueError:
+        expected = None
+    sound = expected is not None and all(0 <= x < float("inf") for x in expected)
+    if sound and not any("_" in word for word in words):
+        assert read_trace(path).values.tolist() == expected
+    elif not sound:
+        with pytest.raises(WorkloadError, match=r"t.txt:\d+: compute"):
+            read_trace(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=200))
+def test_whatever_bytes_come_one_line_is_said(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("bytes") / "t.txt"
+    path.write_bytes(b"0 init\n" + content)
+    said = ""
+    try:
+        read_trace(path)
+    except WorkloadError as error:
+        said = str(error)
+    assert "\n" not in said
+
+
+def test_every_action_has_fields_or_none_are_read():
+    assert set(FIELDS) | set(range(6)) == set(range(len(ACTIONS)))
+    for action in FIELDS:
+        assert least_fields(action, 4) <= len(fields_of(action, 4))
