@@ -10,6 +10,7 @@ PACKAGES = (
     "ptaskmodel.batch",
     "ptaskmodel.calibration",
     "ptaskmodel.platform",
+    "ptaskmodel.replay",
     "ptaskmodel.sharing",
     "ptaskmodel.workload",
 )

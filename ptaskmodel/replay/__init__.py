@@ -1,0 +1,12 @@
+"""Replay of MPI applications: ranks on the core, message by message."""
+
+from ptaskmodel.faces import face
+
+NAMES = {
+    "ptaskmodel.replay.placement": ("hosts_in_file", "hosts_named", "hosts_of_ranks"),
+    "ptaskmodel.replay.driver": ("Replay", "ReplayResult", "replay"),
+    "ptaskmodel.workload.formats.ti_trace": ("read_trace", "write_trace"),
+    "ptaskmodel.workload.ti_traces": ("Trace",),
+}
+
+__all__, __getattr__, __dir__ = face(__name__, NAMES)

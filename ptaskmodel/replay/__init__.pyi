@@ -1,0 +1,10 @@
+# Written by `python tests/stubs.py`, of the table in __init__.py.
+from ptaskmodel.replay.driver import Replay as Replay
+from ptaskmodel.replay.driver import ReplayResult as ReplayResult
+from ptaskmodel.replay.driver import replay as replay
+from ptaskmodel.replay.placement import hosts_in_file as hosts_in_file
+from ptaskmodel.replay.placement import hosts_named as hosts_named
+from ptaskmodel.replay.placement import hosts_of_ranks as hosts_of_ranks
+from ptaskmodel.workload.formats.ti_trace import read_trace as read_trace
+from ptaskmodel.workload.formats.ti_trace import write_trace as write_trace
+from ptaskmodel.workload.ti_traces import Trace as Trace

@@ -1,0 +1,100 @@
+"""The compiled loop of a replay: it links the parts of the core's, with the ranks between."""
+
+from __future__ import annotations
+
+from ptaskmodel.core.availability import follow_live
+from ptaskmodel.core.life import share, stop, succeeds
+from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
+from ptaskmodel.core.state import DONE, NO_CHANGE, NOTHING, OK, ROUTES_CHANGED, WAKE
+from ptaskmodel.jit import entry, jit
+from ptaskmodel.replay.messages import arrived, make_ready
+from ptaskmodel.replay.ranks import go_on_with_ready
+from ptaskmodel.replay.state import LOST_RANK, TOLD_FULL
+
+
+@jit
+def over(s, x, slot):
+    """An activity is done: a computation of a rank, or a message; OK or LOST_RANK."""
+    owner = s.activities[slot].owner
+    fine = succeeds(s, slot)
+    stop(s, slot)
+    number = owner >> 1
+    if owner & 1:
+        if not fine:
+            x.counts[0].lost = x.messages[number].source
+            return LOST_RANK
+        arrived(x, number, s.clock[0].now)
+        return OK
+    if not fine:
+        x.counts[0].lost = number
+        return LOST_RANK
+    x.ranks[number].slot = -1
+    make_ready(x, number)
+    return OK
+
+
+@jit
+def process(s, x, o):
+    """Everything that happens at this date, up to the ranks that can go on; OK or LOST_RANK."""
+    while True:
+        kind = due(s, o.time_precision)
+        if kind == NOTHING:
+            break
+        number = s.clock[0].argument
+        if kind == WAKE:
+            make_ready(x, number)
+        else:
+            share(s, number, o.gamma)
+            if s.activities[number].state == DONE:
+                status = over(s, x, number)
+                if status != OK:
+                    return status
+    while True:
+        slot = finished(s, o)
+        if slot < 0:
+            break
+        status = over(s, x, slot)
+        if status != OK:
+            return status
+    clock = s.clock[0]
+    n = clock.n_doomed
+    clock.n_doomed = 0
+    for i in range(n):
+        slot = listed_as_doomed(s, i)
+        if slot >= 0:
+            owner = s.activities[slot].owner
+            x.counts[0].lost = x.messages[owner >> 1].source if owner & 1 else owner >> 1
+            return LOST_RANK
+    return OK
+
+
+@entry
+def run(s, x, o):
+    """Advance until something needs Python, all ranks have ended, or ``until``; returns why.
+
+    Everything that it leaves undone is in the state: calling it again goes on where it was.
+    """
+    clock = s.clock[0]
+    if clock.begun == 0:
+        clock.begun = 1
+        follow_live(s, o)
+    while True:
+        if clock.changed != NO_CHANGE:
+            return ROUTES_CHANGED
+        status = go_on_with_ready(s, x, o)
+        if status != OK:
+            return status
+        if x.counts[0].unfinished == 0:
+            return OK
+        counts = x.counts[0]
+        if counts.tells == 1 and counts.n_flights + counts.n_messages > x.flights.size:
+            return TOLD_FULL
+        status = settle(s, o)
+        if status != OK:
+            return status
+        status = go_on(s, o)
+        if status != OK:
+            return status
+        status = process(s, x, o)
+        if status != OK:
+            return status

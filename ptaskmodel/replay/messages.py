@@ -1,0 +1,364 @@
+"""Messages and requests: who sends meets who receives, in the order of posting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.life import missing, start
+from ptaskmodel.core.state import LOST, OK
+from ptaskmodel.jit import entry, jit
+from ptaskmodel.replay.state import (
+    ACTION,
+    AWAITED,
+    FLYING,
+    GROW_MESSAGES,
+    GROW_REQUESTS,
+    IN_ALL,
+    IN_WAIT,
+    IN_WAITALL,
+    IS_OVER,
+    NEEDS_PATTERN,
+    NOBODY,
+    OVER,
+    READY,
+    SENT,
+    UNDER_WAY,
+)
+
+INFINITY = float("inf")
+
+
+@jit
+def make_ready(x, r):
+    """Put a rank at the end of the list of those to go on."""
+    counts = x.counts[0]
+    x.ranks[r].state = READY
+    x.ranks[r].next = -1
+    if counts.last_ready >= 0:
+        x.ranks[counts.last_ready].next = r
+    else:
+        counts.first_ready = r
+    counts.last_ready = r
+
+
+@jit
+def place_of(x, key):
+    """Where a pair of hosts stands in the table of routes, or would stand."""
+    mask = x.routes.size - 1
+    i = (key * 0x9E3779B1) & mask
+    while x.routes[i].key != key and x.routes[i].key != -1:
+        i = (i + 1) & mask
+    return i
+
+
+@jit
+def route_between(s, x, source, target):
+    """Place in the table of routes of a pair of hosts ready to be used, else -1 - what is missing.
+
+    target -1: for computations on the source.
+    """
+    counts = x.counts[0]
+    i = place_of(x, source * s.resources.size + target + 1)
+    if x.routes[i].key == -1:
+        counts.wanted_source = source
+        counts.wanted_target = target
+        return -1 - NEEDS_PATTERN
+    status = missing(s, x.routes[i].pattern)
+    return i if status == OK else -1 - status
+
+
+@jit
+def bucket_of(x, source, target, tag):
+    """The bucket of messages from a rank to another."""
+    mixed = source * 0x9E3779B1 + target * 0x85EBCA77 + tag
+    return (mixed ^ (mixed >> 15)) & (x.buckets.size - 1)
+
+
+@jit
+def found(x, source, target, tag, wanted):
+    """The oldest message of those ranks and that tag that is posted by the other side, else -1.
+
+    wanted: AWAITED by its receiver, or SENT (perhaps under way, or over already).
+    """
+    i = x.buckets[bucket_of(x, source, target, tag)].first
+    while i >= 0:
+        m = x.messages[i]
+        same = m.source == source and m.target == target and m.tag == tag
+        if same and (m.state == AWAITED) == (wanted == AWAITED):
+            return i
+        i = m.next
+    return i
+
+
+@jit
+def put_in_bucket(x, i):
+    m = x.messages[i]
+    bucket = x.buckets[bucket_of(x, m.source, m.target, m.tag)]
+    m.next = -1
+    if bucket.last >= 0:
+        x.messages[bucket.last].next = i
+    else:
+        bucket.first = i
+    bucket.last = i
+
+
+@jit
+def take_from_bucket(x, i):
+    m = x.messages[i]
+    bucket = x.buckets[bucket_of(x, m.source, m.target, m.tag)]
+    before = -1
+    k = bucket.first
+    while k != i:
+        before = k
+        k = x.messages[k].next
+    if before < 0:
+        bucket.first = m.next
+    else:
+        x.messages[before].next = m.next
+    if bucket.last == i:
+        bucket.last = before
+
+
+@entry
+def spread(x, buckets):
+    """Put the messages of other buckets into those of ``x``, which are empty."""
+    for k in range(buckets.size):
+        i = buckets[k].first
+        while i >= 0:
+            after = x.messages[i].next
+            put_in_bucket(x, i)
+            i = after
+
+
+@jit
+def new_message(x, source, target, tag, state):
+    counts = x.counts[0]
+    i = counts.free_message
+    if i >= 0:
+        counts.free_message = x.messages[i].next
+    else:
+        i = counts.n_messages
+        counts.n_messages += 1
+    m = x.messages[i]
+    m.state = state
+    m.source = source
+    m.target = target
+    m.tag = tag
+    m.bytes = 0.0
+    m.slot = -1
+    m.sender = NOBODY
+    m.receiver = NOBODY
+    m.detached = 0
+    return i
+
+
+@jit
+def free_message(x, i):
+    x.messages[i].next = x.counts[0].free_message
+    x.messages[i].state = OVER
+    x.counts[0].free_message = i
+
+
+@jit
+def room_to_post(s, x, source, target):
+    """Whether a message may be posted whatever comes of it; OK or what is missing."""
+    counts = x.counts[0]
+    if counts.free_message < 0 and counts.n_messages == x.messages.size:
+        return GROW_MESSAGES
+    if counts.free_request < 0 and counts.n_requests == x.requests.size:
+        return GROW_REQUESTS
+    i = route_between(s, x, x.ranks[source].host, x.ranks[target].host)
+    return OK if i >= 0 else -1 - i
+
+
+@jit
+def factor(steps, size):
+    """The figure that holds for a size."""
+    value = 1.0
+    for k in range(steps.size):
+        if size > steps[k].above:
+            value = steps[k].value
+    return value
+
+
+@jit
+def fly(s, x, o, i):
+    """The transfer of a message begins; there is room."""
+    m = x.messages[i]
+    route = x.routes[route_between(s, x, x.ranks[m.source].host, x.ranks[m.target].host)]
+    size = m.bytes + x.protocol[0].envelope
+    m.state = FLYING
+    m.began = s.clock[0].now
+    p = s.patterns[route.pattern]
+    latency = p.latency * factor(x.latency_factors, size)
+    amount = size * route.unit / factor(x.bandwidth_factors, size)
+    delay = latency if latency > 0.0 else np.nan
+    m.slot = start(s, route.pattern, amount, 1.0, INFINITY, delay, 2 * i + 1, o)
+    if s.activities[m.slot].state == LOST:
+        x.counts[0].lost = m.source
+
+
+@jit
+def post(s, x, o, source, target, tag, size, sends, waiter):
+    """A rank sends, or receives; ``waiter``: what of it is to learn of the end (see `MESSAGE`).
+
+    Returns whether that is still to come: senders do not wait for small messages. There is room.
+    """
+    i = found(x, source, target, tag, AWAITED if sends else SENT)
+    met = i >= 0
+    if met:
+        take_from_bucket(x, i)
+    else:
+        i = new_message(x, source, target, tag, SENT if sends else AWAITED)
+        put_in_bucket(x, i)
+    m = x.messages[i]
+    waits = True
+    if sends:
+        small = size < x.protocol[0].detached
+        m.bytes = size
+        m.detached = 1 if small else 0
+        m.sender = NOBODY if small else waiter
+        waits = not small
+    else:
+        m.receiver = waiter
+    if m.state == OVER:
+        received(x, i)
+        free_message(x, i)
+        return False
+    if m.state != FLYING and (met or (sends and size < x.protocol[0].early)):
+        fly(s, x, o, i)
+    return waits
+
+
+@jit
+def overhead(x, side, size):
+    """Seconds that sending (side 0: send, 1: isend) or receiving (2) so many bytes costs."""
+    cost = 0.0
+    for k in range(x.overheads.shape[1]):
+        step = x.overheads[side, k]
+        if size >= step.above:
+            cost = step.a + step.b * size
+    return cost
+
+
+@jit
+def received(x, i):
+    """What receiving a message costs its receiver, kept until it has waited for it."""
+    m = x.messages[i]
+    cost = overhead(x, 2, m.bytes) if m.detached == 1 else 0.0
+    if m.receiver >= 0:
+        x.requests[m.receiver].owed = cost
+        x.requests[m.receiver].over = IS_OVER
+    else:
+        x.ranks[m.target].owed += cost
+
+
+@jit
+def arrived(x, i, now):
+    """A message has come to its end: those who wait for it learn of it."""
+    m = x.messages[i]
+    counts = x.counts[0]
+    counts.messages += 1
+    if counts.tells == 1:
+        flight = x.flights[counts.n_flights]
+        flight.source = m.source
+        flight.target = m.target
+        flight.bytes = m.bytes
+        flight.begin = m.began
+        flight.end = now
+        counts.n_flights += 1
+    if m.sender >= 0:
+        x.requests[m.sender].over = IS_OVER
+    wake(x, m.source, m.sender)
+    if m.receiver == NOBODY:  # sent early and not received yet
+        m.state = OVER
+        m.slot = -1
+        m.sender = NOBODY
+        return
+    received(x, i)
+    wake(x, m.target, m.receiver)
+    free_message(x, i)
+
+
+@jit
+def wake(x, r, waiter):
+    """A message that a rank, or a request of it, waited for is over."""
+    rank = x.ranks[r]
+    if waiter == NOBODY:
+        return
+    if waiter == ACTION:
+        rank.undone -= 1
+        if rank.state == IN_ALL and (rank.undone == 0 or rank.owed > 0.0):
+            make_ready(x, r)
+        return
+    rank.open -= 1
+    if (rank.state == IN_WAIT and rank.awaited == waiter) or (
+        rank.state == IN_WAITALL and (rank.open == 0 or x.requests[waiter].owed > 0.0)
+    ):
+        make_ready(x, r)
+
+
+@jit
+def new_request(x, r, source, target, tag):
+    """A request of a rank, the newest; nothing has to be waited for yet."""
+    counts = x.counts[0]
+    i = counts.free_request
+    if i >= 0:
+        counts.free_request = x.requests[i].next
+    else:
+        i = counts.n_requests
+        counts.n_requests += 1
+    q = x.requests[i]
+    q.over = UNDER_WAY
+    q.source = source
+    q.target = target
+    q.tag = tag
+    q.owed = 0.0
+    append_request(x, r, i)
+    return i
+
+
+@jit
+def append_request(x, r, i):
+    rank = x.ranks[r]
+    q = x.requests[i]
+    q.next = -1
+    q.previous = rank.last_request
+    if rank.last_request >= 0:
+        x.requests[rank.last_request].next = i
+    else:
+        rank.first_request = i
+    rank.last_request = i
+
+
+@jit
+def unlink_request(x, r, i):
+    rank = x.ranks[r]
+    q = x.requests[i]
+    if q.previous >= 0:
+        x.requests[q.previous].next = q.next
+    else:
+        rank.first_request = q.next
+    if q.next >= 0:
+        x.requests[q.next].previous = q.previous
+    else:
+        rank.last_request = q.previous
+
+
+@jit
+def drop_request(x, r, i):
+    unlink_request(x, r, i)
+    x.requests[i].next = x.counts[0].free_request
+    x.counts[0].free_request = i
+
+
+@jit
+def request_of(x, r, source, target, tag):
+    """The oldest request of a rank with these ends and tag, -1: none."""
+    i = x.ranks[r].first_request
+    while i >= 0:
+        q = x.requests[i]
+        if q.source == source and q.target == target and q.tag == tag:
+            return i
+        i = q.next
+    return i

@@ -1,0 +1,64 @@
+"""Which rank runs on which host."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.files import read_text, shown_path
+from ptaskmodel.platform import Platform
+from ptaskmodel.workload.formats.host_names import expand
+
+AnyPath = str | os.PathLike[str]
+
+
+def hosts_of_ranks(
+    platform: Platform,
+    ranks: int,
+    *,
+    hosts: list[str] | None = None,
+    per_host: int = 1,
+) -> list[str]:
+    """The host of each rank: ``per_host`` ranks on each of the hosts, over again if they run out.
+
+    hosts: their names in order; None: all of the platform in the order of their names compared as
+    text, as ``smpirun`` takes them (n10 comes before n2).
+    """
+    names = sorted(host.name for host in platform.hosts) if hosts is None else hosts
+    for name in names:
+        platform.host(name)
+    if not names:
+        raise SimulationError("the platform has no hosts for the ranks")
+    return [names[rank // per_host % len(names)] for rank in range(ranks)]
+
+
+def hosts_named(text: str) -> list[str]:
+    """The hosts of a text such as ``n[0-15]`` or ``a,b,c``. Raises SimulationError."""
+    hosts: list[str] = []
+    for name in re.split(r"[\s,]+(?![^\[]*\])", text.strip()):
+        try:
+            hosts += expand(name)
+        except ValueError as fault:
+            raise SimulationError(f"--hosts: {shown(name)} {fault}") from None
+    return hosts
+
+
+def hosts_in_file(path: AnyPath) -> list[str]:
+    """The hosts that a hostfile names, one a line; ``name:N`` stands for N ranks there.
+
+    Raises SimulationError with file and line.
+    """
+    hosts: list[str] = []
+    for number, line in enumerate(read_text(path, error=SimulationError).splitlines(), start=1):
+        name, colon, count = line.strip().partition(":")
+        if not name or name.startswith("#"):
+            continue
+        if colon and not (count.isdecimal() and 0 < int(count) <= 10**6):
+            raise SimulationError(
+                f"{shown_path(path)}:{number}: {shown(count)} is not a number of ranks above 0"
+            )
+        hosts += [name] * (int(count) if colon else 1)
+    if not hosts:
+        raise SimulationError(f"{shown_path(path)}: names no hosts; give one a line")
+    return hosts

@@ -1,0 +1,399 @@
+"""What a rank does next: its actions become operations, one at a time, until it has to wait.
+
+`next_operation` says what is to be done, `operate` does it. Where a rank stands is in its record,
+so whatever is missing (a route, room) can be had from Python in between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.life import start, stop
+from ptaskmodel.core.queues import has_room_for_wake, push_wake
+from ptaskmodel.core.state import DONE, GROW_WAKES, LOST, OK, numbers
+from ptaskmodel.jit import jit
+from ptaskmodel.replay.collectives import (
+    ALL,
+    COMPUTE,
+    DO_RECEIVE,
+    DO_SEND,
+    FINISHED,
+    NO_MORE,
+    POST_RECEIVE,
+    POST_SEND,
+    chosen,
+    collective,
+    sized,
+)
+from ptaskmodel.replay.messages import (
+    append_request,
+    drop_request,
+    found,
+    new_request,
+    overhead,
+    post,
+    request_of,
+    room_to_post,
+    route_between,
+    unlink_request,
+)
+from ptaskmodel.replay.state import (
+    ACTION,
+    COMPUTING,
+    ENDED,
+    IN_ALL,
+    IN_WAIT,
+    IN_WAITALL,
+    IS_OVER,
+    LOST_RANK,
+    LOST_WAIT,
+    NOT_YET,
+    PAID,
+    POSTED,
+    READY,
+    SENT,
+    SLEEPING,
+    TESTED,
+    TOLD_FULL,
+    UNDER_WAY,
+)
+from ptaskmodel.workload import ti_actions as ti
+
+A_BARRIER, A_COMPUTE, A_IRECV, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.IRECV, ti.ISEND
+A_RECV, A_SEND, A_SENDRECV, A_SLEEP = ti.RECV, ti.SEND, ti.SENDRECV, ti.SLEEP
+A_TEST, A_WAIT, A_WAITALL, A_LOCATION = ti.TEST, ti.WAIT, ti.WAITALL, ti.LOCATION
+
+INFINITY = float("inf")
+
+# Operations besides those of collectives (see there): post for a request of the trace; sleep;
+# look whether a message is there; wait for a request, test one, wait for all of them.
+REQUEST_SEND, REQUEST_RECEIVE, SLEEP, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS = numbers(8, 15)
+# What becomes of one, besides what is missing for it: the next may follow, or the rank has to wait.
+GOES_ON, WAITS = -2, -3
+
+
+@jit
+def next_operation(s, x, r):
+    """(what, peer, size, tag) of a rank: size in bytes, flop or s, peer a rank of all."""
+    rank = x.ranks[r]
+    app = x.apps[rank.app]
+    k = rank.step
+    kind = A_BARRIER
+    first = 0
+    last = 0
+    phase = rank.phase
+    if rank.action < rank.last:
+        kind = x.actions[rank.action]
+        first = x.start[rank.action]
+        last = x.start[rank.action + 1]
+        if kind <= A_LOCATION:
+            return FINISHED, 0, 0.0, 0
+    else:  # at its end it waits for its requests, and perhaps for the others
+        if phase == 0:
+            return (WAIT_REQUESTS if k == 0 else NO_MORE), 0, 0.0, 0
+        if x.protocol[0].end_barrier == 0:
+            return FINISHED, 0, 0.0, 0
+        phase -= 1
+    values = x.values
+    if kind >= A_BARRIER:
+        if phase == 0 and k == 0 and first < last:
+            rank.algorithm = chosen(values, first, app.ranks, kind, x.algorithms[kind])
+        what, peer, size = collective(
+            kind, phase, k, r - app.first, app.ranks, values, first, last, x.type_bytes,
+            app.type_bytes, rank.algorithm,
+        )  # fmt: skip
+        return what, app.first + peer, size, -1 - kind
+    if kind == A_COMPUTE:
+        return (COMPUTE if k == 0 else FINISHED), 0, values[first], 0
+    if kind == A_SLEEP:
+        return (SLEEP if k == 0 else FINISHED), 0, values[first], 0
+    if kind == A_WAITALL:
+        return (WAIT_REQUESTS if k == 0 else FINISHED), 0, 0.0, 0
+    if kind == A_WAIT:
+        return (WAIT_ONE if k == 0 else FINISHED), 0, 0.0, 0
+    if kind == A_TEST:
+        if k == 0:
+            i = named_request(x, r, first)
+            if i < 0 or x.requests[i].over == TESTED:  # there is nothing to be tested
+                return FINISHED, 0, 0.0, 0
+            return SLEEP, 0, x.counts[0].test_misses * x.protocol[0].test, 0
+        return (TEST_ONE if k == 1 else FINISHED), 0, 0.0, 0
+    if kind == A_SENDRECV:
+        to, source = app.first + int(values[first + 1]), app.first + int(values[first + 3])
+        if (to == r and source == r) or k == 3:
+            return FINISHED, 0, 0.0, 0
+        if k == 0:
+            unit = sized(values, first, 4, last, x.type_bytes, app.type_bytes)
+            return POST_SEND, to, np.floor(values[first]) * unit, 0
+        return (POST_RECEIVE if k == 1 else ALL), source, 0.0, 0
+    peer = app.first + int(values[first])
+    tag = int(values[first + 1])
+    count = values[first + 2]
+    if kind in (A_SEND, A_ISEND):
+        size = np.floor(count) * sized(values, first, 3, last, x.type_bytes, app.type_bytes)
+        what = DO_SEND if kind == A_SEND else REQUEST_SEND
+        return (what if k == 0 else FINISHED), peer, size, tag
+    if count < 0.0:  # its size is asked for before
+        if k == 0:
+            speed = s.resources[rank.host].one_core
+            return COMPUTE, 0, x.counts[0].poll_misses * x.protocol[0].poll * speed, 0
+        if k == 1:
+            return LOOK, peer, 0.0, tag
+        k -= 2
+    what = DO_RECEIVE if kind == A_RECV else REQUEST_RECEIVE
+    return (what if k == 0 else FINISHED), peer, 0.0, tag
+
+
+@jit
+def operate(s, x, o, r, what, peer, size, tag):
+    """Do an operation of a rank: GOES_ON, WAITS or what is missing."""
+    rank = x.ranks[r]
+    if what == COMPUTE:
+        return computes(s, x, o, r, size)
+    if what == ALL or rank.posted == POSTED:
+        return waits_for_action(s, x, r)
+    if what == SLEEP:
+        return sleeps(s, x, r, size)
+    if what == LOOK:
+        if found(x, peer, r, tag, SENT) >= 0:
+            x.counts[0].poll_misses = 1
+            rank.step += 1
+        else:
+            x.counts[0].poll_misses += 1
+            rank.step = 0
+        return GOES_ON
+    if what == WAIT_REQUESTS:
+        return waits_for_requests(s, x, r)
+    if what in (WAIT_ONE, TEST_ONE):
+        return asks_for_request(s, x, r, what)
+    return posts(s, x, o, r, what, peer, size, tag)
+
+
+@jit
+def posts(s, x, o, r, what, peer, size, tag):
+    """Send or receive, for the action (to wait for at once, or later) or for a request."""
+    rank = x.ranks[r]
+    sends = what in (POST_SEND, DO_SEND, REQUEST_SEND)
+    if sends and rank.posted == NOT_YET:
+        cost = overhead(x, 0 if what == DO_SEND else 1, size)
+        if cost > 0.0:
+            if not has_room_for_wake(s):
+                return GROW_WAKES
+            rank.posted = PAID
+            return sleep_now(s, x, r, cost)
+    source, target = (r, peer) if sends else (peer, r)
+    status = room_to_post(s, x, source, target)
+    if status != OK:
+        return status
+    waiter = ACTION
+    by_request = what in (REQUEST_SEND, REQUEST_RECEIVE)
+    if by_request:
+        waiter = new_request(x, r, source, target, tag)
+    waiting = post(s, x, o, source, target, tag, size, sends, waiter)
+    rank.posted = NOT_YET
+    if by_request:
+        if waiting:
+            rank.open += 1
+        else:
+            x.requests[waiter].over = IS_OVER
+    elif waiting:
+        rank.undone += 1
+    if what in (DO_SEND, DO_RECEIVE):
+        rank.posted = POSTED
+    else:
+        rank.step += 1
+    return GOES_ON
+
+
+@jit
+def waits_for_action(s, x, r):
+    """Wait for all messages of the present action, and sleep what receiving them costs."""
+    rank = x.ranks[r]
+    if rank.owed > 0.0:
+        if not has_room_for_wake(s):
+            return GROW_WAKES
+        cost = rank.owed
+        rank.owed = 0.0
+        return sleep_now(s, x, r, cost)
+    if rank.undone > 0:
+        rank.state = IN_ALL
+        return WAITS
+    rank.posted = NOT_YET
+    rank.step += 1
+    return GOES_ON
+
+
+@jit
+def sleep_now(s, x, r, seconds):
+    push_wake(s, s.clock[0].now + seconds, r)
+    x.ranks[r].state = SLEEPING
+    return WAITS
+
+
+@jit
+def sleeps(s, x, r, seconds):
+    """The step is over when the rank wakes."""
+    if seconds > 0.0 and not has_room_for_wake(s):
+        return GROW_WAKES
+    x.ranks[r].step += 1
+    return sleep_now(s, x, r, seconds) if seconds > 0.0 else GOES_ON
+
+
+@jit
+def computes(s, x, o, r, flops):
+    """Compute on the host of the rank; the step is over when the activity is."""
+    rank = x.ranks[r]
+    if flops <= 0.0:
+        rank.step += 1
+        return GOES_ON
+    route = route_between(s, x, rank.host, -1)
+    if route < 0:
+        return -1 - route
+    amount = flops * x.routes[route].unit
+    slot = start(s, x.routes[route].pattern, amount, 1.0, INFINITY, np.nan, 2 * r, o)
+    rank.step += 1
+    state = s.activities[slot].state
+    if state in (DONE, LOST):
+        stop(s, slot)
+        if state == LOST:
+            x.counts[0].lost = r
+        return GOES_ON
+    rank.slot = slot
+    rank.state = COMPUTING
+    return WAITS
+
+
+@jit
+def named_request(x, r, first):
+    """The oldest request of a rank with the names in the fields of its action, -1: none."""
+    begin = x.apps[x.ranks[r].app].first
+    source, target = begin + int(x.values[first]), begin + int(x.values[first + 1])
+    return request_of(x, r, source, target, int(x.values[first + 2]))
+
+
+@jit
+def asks_for_request(s, x, r, what):
+    """Of the oldest request with the names that the action gives: wait for it, or test it."""
+    rank = x.ranks[r]
+    if what == WAIT_ONE and rank.first_request < 0:
+        x.counts[0].lost = r
+        return LOST_WAIT
+    i = named_request(x, r, x.start[rank.action])
+    if i < 0:
+        rank.step += 1
+        return GOES_ON
+    q = x.requests[i]
+    if what == TEST_ONE:
+        if q.over == IS_OVER:
+            q.over = TESTED
+            x.counts[0].test_misses = 1
+        else:
+            x.counts[0].test_misses += 1
+        unlink_request(x, r, i)
+        append_request(x, r, i)
+        rank.step += 1
+        return GOES_ON
+    if q.over == UNDER_WAY:
+        rank.state = IN_WAIT
+        rank.awaited = i
+        return WAITS
+    owed = q.owed
+    if owed > 0.0 and not has_room_for_wake(s):
+        return GROW_WAKES
+    drop_request(x, r, i)
+    rank.step += 1
+    return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
+
+
+@jit
+def waits_for_requests(s, x, r):
+    """Wait for all requests of the rank, and sleep what receiving them costs."""
+    rank = x.ranks[r]
+    cost = 0.0
+    i = rank.first_request
+    while i >= 0:
+        if x.requests[i].over != UNDER_WAY:
+            cost += x.requests[i].owed
+        i = x.requests[i].next
+    if cost > 0.0 and not has_room_for_wake(s):
+        return GROW_WAKES
+    i = rank.first_request
+    while i >= 0:
+        after = x.requests[i].next
+        if x.requests[i].over != UNDER_WAY:
+            drop_request(x, r, i)
+        i = after
+    if cost > 0.0:
+        return sleep_now(s, x, r, cost)
+    if rank.open > 0:
+        rank.state = IN_WAITALL
+        return WAITS
+    rank.step += 1
+    return GOES_ON
+
+
+@jit
+def tell_span(x, r, now):
+    """Keep that the present action of a rank took time until now."""
+    counts = x.counts[0]
+    span = x.spans[counts.n_spans]
+    span.rank = r
+    span.action = x.ranks[r].action
+    span.begin = x.ranks[r].began
+    span.end = now
+    counts.n_spans += 1
+
+
+@jit
+def go(s, x, o, r):
+    """Let a rank act until it has to wait; OK, or what is missing to go on."""
+    rank = x.ranks[r]
+    while True:
+        what, peer, size, tag = next_operation(s, x, r)
+        if what == NO_MORE:
+            rank.phase += 1
+            rank.step = 0
+            continue
+        if what != FINISHED:
+            status = operate(s, x, o, r, what, peer, size, tag)
+            if status == GOES_ON:
+                continue
+            return OK if status == WAITS else status
+        now = s.clock[0].now
+        if x.counts[0].tells == 1 and rank.action < rank.last and now > rank.began:
+            if x.counts[0].n_spans == x.spans.size:
+                return TOLD_FULL
+            tell_span(x, r, now)
+        rank.phase = 0
+        rank.step = 0
+        if rank.action == rank.last:
+            rank.state = ENDED
+            rank.ended = now
+            app = x.apps[rank.app]
+            app.unfinished -= 1
+            if app.unfinished == 0:
+                app.finished = now
+            x.counts[0].unfinished -= 1
+            return OK
+        x.spent[r, x.actions[rank.action]] += now - rank.began
+        rank.began = now
+        rank.action += 1
+        x.counts[0].actions += 1
+
+
+@jit
+def go_on_with_ready(s, x, o):
+    """Let all ranks that can go on act; OK, or what is missing."""
+    counts = x.counts[0]
+    while counts.first_ready >= 0:
+        r = counts.first_ready
+        if x.ranks[r].state == READY:
+            status = go(s, x, o, r)
+            if status != OK:
+                return status
+            if counts.lost >= 0:
+                return LOST_RANK
+        counts.first_ready = x.ranks[r].next
+        if counts.first_ready < 0:
+            counts.last_ready = -1
+    return OK

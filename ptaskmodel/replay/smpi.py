@@ -1,0 +1,115 @@
+"""The figures of SMPI's model of MPI, and what a platform's <config> makes of them.
+
+Source: SimGrid's documentation of SMPI and of its configuration; network factors after A. Degomme
+et al., "Simulating MPI applications: the SMPI approach", IEEE TPDS 28(8), 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.core.patterns.network_models import NetworkModel, config_number, network_model
+from ptaskmodel.core.store import records
+from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.replay.names import SMPI
+from ptaskmodel.replay.state import OVERHEAD, PROTOCOL, STEP
+
+ENVELOPE_BYTES = 16.0
+WEIGHT_S = 8775.0
+
+LATENCY_FACTORS = (
+    "65472:11.6436;15424:3.48845;9376:2.59299;5776:2.18796;3484:1.88101;1426:1.61075;732:1.9503;"
+    "257:1.95341;0:2.01467"
+)
+BANDWIDTH_FACTORS = (
+    "65472:0.940694;15424:0.697866;9376:0.58729;5776:1.08739;3484:0.77493;1426:0.608902;"
+    "732:0.341987;257:0.338112;0:0.812084"
+)
+SIDES = ("smpi/os", "smpi/ois", "smpi/or")
+
+
+class Protocol(NamedTuple):
+    """How messages travel: a network model, factors by size, thresholds and overheads, as arrays
+    of `state.STEP`, `state.PROTOCOL` and `state.OVERHEAD`.
+    """
+
+    model: NetworkModel
+    latency_factors: np.ndarray
+    bandwidth_factors: np.ndarray
+    figures: np.ndarray
+    overheads: np.ndarray
+
+
+def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
+    """The protocol with a network model (None: what a platform asks for, else SMPI's).
+
+    Raises SimulationError on an unknown model or a malformed value of the <config>.
+    """
+    if name is None:
+        asked = config.get("network/model", SMPI)
+        name = "L07" if config.get("host/model") == "ptask_L07" else asked
+    latency, bandwidth = records(0, STEP), records(0, STEP)
+    if name == SMPI:
+        weight = config_number(config, "network/weight-S", WEIGHT_S)
+        model = replace(network_model("CM02", config), name=SMPI, weight_s=weight)
+        model = replace(model, latency_factor=1.0, bandwidth_factor=1.0)
+        latency = _steps("smpi/lat-factor", config, LATENCY_FACTORS)
+        bandwidth = _steps("smpi/bw-factor", config, BANDWIDTH_FACTORS)
+    else:
+        model = network_model(name, config)
+    figures = records(1, PROTOCOL)
+    figures["envelope"] = ENVELOPE_BYTES
+    figures["detached"] = config_number(config, "smpi/send-is-detached-thresh", 65536.0)
+    figures["early"] = config_number(config, "smpi/async-small-thresh", 0.0)
+    figures["test"] = config_number(config, "smpi/test", 1e-4)
+    figures["poll"] = config_number(config, "smpi/iprobe", 1e-4)
+    ends = config.get("smpi/finalization-barrier", config.get("smpi/barrier-finalization", "no"))
+    figures["end_barrier"] = ends.lower() in ("yes", "on", "true", "1")
+    return Protocol(model, latency, bandwidth, figures, _overheads(config))
+
+
+def _pairs(key: str, text: str, most: int) -> list[tuple[float, ...]]:
+    """The entries "threshold:value;..." of a factor, or "threshold:a:b;..." of an overhead."""
+    entries = []
+    for part in filter(None, text.strip().strip('"').split(";")):
+        try:
+            numbers = tuple(map(float, part.split(":")))
+        except ValueError:
+            numbers = ()
+        if not 1 < len(numbers) <= most or not all(0 <= x < np.inf for x in numbers):
+            raise SimulationError(
+                f"<config>: {key}: {shown(part)} is not 'size:value'; correct the platform"
+            )
+        entries.append(numbers)
+    return sorted(entries)
+
+
+def _steps(key: str, config: Mapping[str, str], default: str) -> np.ndarray:
+    text = config.get(key, default)
+    if ":" not in text and ";" not in text:
+        entries: list[tuple[float, ...]] = [(-1.0, config_number(config, key, 1.0))]
+    else:
+        entries = _pairs(key, text, 2)
+    steps = records(len(entries), STEP)
+    for k, (above, value) in enumerate(entries):
+        steps["above"][k], steps["value"][k] = above, value
+    return steps
+
+
+def _overheads(config: Mapping[str, str]) -> np.ndarray:
+    found = []
+    for key in SIDES:
+        text = config.get(key, "0:0:0:0:0")
+        entries = [] if text == "0:0:0:0:0" else _pairs(key, text, 3)
+        found.append([((*entry, 0.0))[:3] for entry in entries])
+    longest = max(map(len, found))
+    overheads = records(3 * longest, OVERHEAD).reshape(3, longest)
+    overheads["above"] = np.inf
+    for side, entries in enumerate(found):
+        for k, (above, a, b) in enumerate(entries):
+            overheads[side, k] = (above, a, b)
+    return overheads

@@ -1,0 +1,187 @@
+"""The state of a replay: applications, their ranks, requests and messages in flight."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.core.state import INT, REAL, numbers
+from ptaskmodel.core.store import records
+
+# What a rank does: it is in the list of those to go on; computes; sleeps; waits for a message of
+# its trace, for all of its present action, for all of its trace; has ended.
+READY, COMPUTING, SLEEPING, IN_WAIT, IN_ALL, IN_WAITALL, ENDED = numbers(7)
+
+# Where a message is: its sender, or its receiver, waits for the other; it is under way; it is over.
+SENT, AWAITED, FLYING, OVER = numbers(4)
+
+# Of a request: its message is under way (or has yet to be), is over, or a test has found it so.
+UNDER_WAY, IS_OVER, TESTED = numbers(3)
+
+# Who waits for an end of a message, if not a request: nobody, or the present action of its rank.
+NOBODY, ACTION = numbers(-2, 0)
+
+# How far a rank is with the message of its step: the overhead has been slept, it has been posted.
+NOT_YET, PAID, POSTED = numbers(3)
+
+# What the loop comes back for besides what the core asks for.
+NEEDS_PATTERN, GROW_MESSAGES, GROW_REQUESTS, LOST_WAIT, LOST_RANK, TOLD_FULL = numbers(100, 106)
+
+APP = np.dtype(
+    [
+        ("first", INT),  # of its ranks
+        ("ranks", INT),
+        ("type_bytes", REAL),
+        ("unfinished", INT),  # ranks that have not ended
+        ("finished", REAL),  # date of its last rank's end
+    ],
+    align=True,
+)
+
+RANK = np.dtype(
+    [
+        ("state", INT),
+        ("app", INT),
+        ("host", INT),
+        ("action", INT),  # the present one
+        ("last", INT),  # the one after its last
+        ("phase", INT),  # of the action
+        ("step", INT),  # of the phase
+        ("algorithm", INT),  # of the action
+        ("posted", INT),  # of the next message: NOT_YET, PAID or POSTED
+        ("next", INT),  # in the list of those to go on
+        ("awaited", INT),  # request that it waits for
+        ("undone", INT),  # messages of its action that are under way
+        ("first_request", INT),  # its requests, oldest first
+        ("last_request", INT),
+        ("open", INT),  # requests that are under way
+        ("owed", REAL),  # s to sleep for what was received
+        ("slot", INT),  # of what it computes, -1: nothing
+        ("began", REAL),  # the present action
+        ("ended", REAL),
+    ],
+    align=True,
+)
+
+MESSAGE = np.dtype(
+    [
+        ("state", INT),
+        ("source", INT),  # ranks
+        ("target", INT),
+        ("tag", INT),
+        ("bytes", REAL),
+        ("slot", INT),  # activity
+        ("sender", INT),  # request, NOBODY or ACTION
+        ("receiver", INT),
+        ("next", INT),  # in its bucket, or among the free
+        ("began", REAL),  # to travel
+        ("detached", INT),  # 1: its sender did not wait
+    ],
+    align=True,
+)
+
+REQUEST = np.dtype(
+    [
+        ("over", INT),
+        ("source", INT),  # ranks
+        ("target", INT),
+        ("tag", INT),
+        ("owed", REAL),
+        ("previous", INT),
+        ("next", INT),
+    ],
+    align=True,
+)
+
+# What a replay tells, if asked: the actions of ranks that took time, the messages that travelled.
+SPAN = np.dtype([("rank", INT), ("action", INT), ("begin", REAL), ("end", REAL)], align=True)
+FLIGHT = np.dtype(
+    [("source", INT), ("target", INT), ("bytes", REAL), ("begin", REAL), ("end", REAL)], align=True
+)
+
+BUCKET = np.dtype([("first", INT), ("last", INT)], align=True)
+
+# The pattern of a pair of hosts (or of a host with itself, to compute: target -1) and the amount
+# of it that one byte, or one flop, is. key: -1: none.
+ROUTE = np.dtype([("key", INT), ("pattern", INT), ("unit", REAL)], align=True)
+
+# Piecewise constant figures by size: `value` for sizes above `above`.
+STEP = np.dtype([("above", REAL), ("value", REAL)], align=True)
+
+# Overheads: a + b * bytes seconds for sizes from `above` on.
+OVERHEAD = np.dtype([("above", REAL), ("a", REAL), ("b", REAL)], align=True)
+
+COUNTS = np.dtype(
+    [
+        ("free_message", INT),
+        ("n_messages", INT),
+        ("free_request", INT),
+        ("n_requests", INT),
+        ("first_ready", INT),
+        ("last_ready", INT),
+        ("n_routes", INT),
+        ("unfinished", INT),  # ranks
+        ("messages", INT),  # that have come to their end
+        ("actions", INT),
+        ("wanted_source", INT),  # of NEEDS_PATTERN
+        ("wanted_target", INT),
+        ("tells", INT),  # 1: spans and flights are kept
+        ("n_spans", INT),
+        ("n_flights", INT),
+        ("test_misses", INT),
+        ("poll_misses", INT),
+        ("lost", INT),  # rank of LOST_WAIT and LOST_RANK, -1: none
+    ],
+    align=True,
+)
+
+PROTOCOL = np.dtype(
+    [
+        ("envelope", REAL),  # bytes that each message has more
+        ("detached", REAL),  # from so many bytes on, a sender waits for its message
+        ("early", REAL),  # below so many, it is under way before it is received
+        ("test", REAL),  # s that the first of a row of tests takes
+        ("poll", REAL),  # s that the first of a row of polls computes
+        ("end_barrier", INT),
+    ],
+    align=True,
+)
+
+
+class Replays(NamedTuple):
+    """Every array of a replay that the loop reads and writes (see the record types above)."""
+
+    counts: np.ndarray  # one record
+    protocol: np.ndarray  # one record
+    apps: np.ndarray
+    ranks: np.ndarray
+    messages: np.ndarray
+    requests: np.ndarray
+    buckets: np.ndarray
+    routes: np.ndarray
+    latency_factors: np.ndarray
+    bandwidth_factors: np.ndarray
+    overheads: np.ndarray  # OVERHEAD, shape (3, n): of send, isend, recv
+    actions: np.ndarray
+    start: np.ndarray
+    values: np.ndarray
+    algorithms: np.ndarray  # of each kind of action, see `collectives`
+    type_bytes: np.ndarray  # of each datatype
+    spent: np.ndarray  # s, shape (ranks, kinds of actions)
+    spans: np.ndarray
+    flights: np.ndarray
+
+
+def new_counts() -> np.ndarray:
+    counts = records(1, COUNTS)
+    for name in ("free_message", "free_request", "first_ready", "last_ready", "lost"):
+        counts[name] = -1
+    counts["test_misses"] = counts["poll_misses"] = 1
+    return counts
+
+
+def empty_buckets(size: int) -> np.ndarray:
+    buckets = records(size, BUCKET)
+    buckets["first"] = buckets["last"] = -1
+    return buckets

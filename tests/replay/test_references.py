@@ -1,0 +1,60 @@
+"""Replays end when SimGrid's do: recorded, and live where smpirun is installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from replay_traces import PLATFORMS, platform_text, random_case
+from smpi import ends_by_smpirun, is_installed, write_case
+
+from ptaskmodel.platform import load_platform
+from ptaskmodel.replay import read_trace, replay
+
+CASES = json.loads((Path(__file__).parent / "reference" / "ends.json").read_text())["cases"]
+
+
+@pytest.fixture(scope="module")
+def platforms(tmp_path_factory):
+    place = tmp_path_factory.mktemp("platforms")
+    made = {}
+    for name in PLATFORMS:
+        (place / f"{name}.xml").write_text(platform_text(name))
+        made[name] = place / f"{name}.xml", load_platform(place / f"{name}.xml")
+    return made
+
+
+def ours(platforms, place, seed, model):
+    names = {name: [host.name for host in its.hosts] for name, (_, its) in platforms.items()}
+    platform, hosts, files = random_case(seed, names)
+    traces = write_case(place, hosts, files)
+    trace = read_trace(traces if len(hosts) > 1 else place / "rank0.txt")
+    result = replay(platforms[platform][1], trace, hosts, model=model)
+    return platform, hosts, result
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("part", range(8))
+def test_ranks_end_when_simgrids_do(platforms, tmp_path, part):
+    for case in CASES[part::8]:
+        seed, model = case["seed"], case["model"]
+        _, _, result = ours(platforms, tmp_path / str(seed), seed, model)
+        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), seed
+        assert result.unmatched == 0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_some_of_them_without_the_jit_too(platforms, tmp_path, seed):
+    case = CASES[seed]
+    _, _, result = ours(platforms, tmp_path, seed, case["model"])
+    assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.jit
+@pytest.mark.skipif(not is_installed(), reason="smpirun is not installed")
+@pytest.mark.parametrize("seed", range(1000, 1008))
+def test_ranks_end_when_a_live_simgrid_says(platforms, tmp_path, seed):
+    platform, hosts, result = ours(platforms, tmp_path, seed, "SMPI")
+    live = ends_by_smpirun(tmp_path, platforms[platform][0], hosts)
+    assert result.end_s.tolist() == pytest.approx(live, rel=1e-9, abs=1e-12)

@@ -1,0 +1,190 @@
+"""Replays by hand: what messages, waits and collectives take, and what goes wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError, WorkloadError
+from ptaskmodel.platform import Platform, Torus
+from ptaskmodel.replay import hosts_in_file, hosts_named, hosts_of_ranks, read_trace, replay
+
+LATENCY = 110e-6
+BANDWIDTH = 125e6
+TINY = LATENCY * 2.01467  # of a message without content, but for its envelope
+SMALL = 16 / (BANDWIDTH * 0.812084)
+
+
+def platform(hosts=4, config=None):
+    build = Platform.build("p", config=config)
+    build.cluster(
+        "c", hosts, prefix="n", speed=1e9, bandwidth=BANDWIDTH, latency=50e-6, backbone=1.25e9,
+        backbone_latency=10e-6,
+    )  # fmt: skip
+    return build.finish()
+
+
+@pytest.fixture
+def ends(tmp_path):
+    """Dates at which the ranks of a trace (lines without rank, by rank) end."""
+
+    def run(*ranks, config=None, model=None, hosts=None):
+        path = tmp_path / "trace.txt"
+        lines = [f"{r} {line}\n" for r, own in enumerate(ranks) for line in ["init", *own]]
+        path.write_text("".join(lines))
+        made = platform(len(ranks), config)
+        return replay(made, read_trace(path), hosts, model=model).end_s.tolist()
+
+    return run
+
+
+def test_a_large_message_takes_its_factors(ends):
+    took = LATENCY * 11.6436 + 1000016 / (BANDWIDTH * 0.940694)
+    assert ends(["send 1 0 1e6"], ["recv 0 0 1e6"]) == pytest.approx([took, took], rel=1e-12)
+
+
+def test_the_sender_of_a_small_message_does_not_wait(ends):
+    took = LATENCY * 1.9503 + 1016 / (BANDWIDTH * 0.341987)
+    assert ends(["send 1 0 1000"], ["recv 0 0 1000"]) == pytest.approx([0.0, took], rel=1e-12)
+
+
+def test_a_message_is_under_way_when_both_have_posted(ends):
+    both = ends(["send 1 0 65536"], ["sleep 2", "recv 0 0 65536"])
+    assert both == pytest.approx([2.001838, 2.001838], abs=1e-6)
+    one = ends(["send 1 0 65535"], ["sleep 2", "recv 0 0 65535"])
+    assert one == pytest.approx([0.0, 2.001838], abs=1e-6)
+
+
+def test_a_platform_moves_the_thresholds(ends):
+    config = {"smpi/send-is-detached-thresh": 10}
+    first, second = ends(["send 1 0 100"], ["recv 0 0 100"], config=config)
+    assert first == second > 0
+    early = {"smpi/async-small-thresh": 1000}
+    _, second = ends(["send 1 0 100"], ["sleep 2", "recv 0 0 100"], config=early)
+    assert second == 2  # it was there already
+
+
+def test_overheads_are_slept(ends):
+    config = {"smpi/os": "0:0.5:0", "smpi/or": "0:0.25:0"}
+    first, second = ends(["send 1 0 0"], ["recv 0 0 0"], config=config)
+    assert first == 0.5
+    assert second == pytest.approx(0.5 + TINY + SMALL + 0.25, rel=1e-12)
+
+
+def test_a_barrier_of_two(ends):
+    there = TINY + SMALL
+    assert ends(["barrier"], ["barrier"]) == pytest.approx([there, 2 * there], rel=1e-9)
+
+
+def test_messages_of_one_sender_and_tag_are_received_in_order(ends):
+    sender = ["isend 1 0 1e6", "isend 1 0 10", "isend 1 1 10", "waitall"]
+    first, second = ends(sender, ["recv 0 1 10", "recv 0 0 1e6"])
+    assert first == second > 0.009
+    _, other = ends(sender, ["recv 0 1 10", "irecv 0 0 1", "recv 0 0 10", "waitall"])
+    assert other > 0.009
+
+
+def test_a_receiver_may_ask_for_the_size_before(ends):
+    _, known = ends(["sleep 0.01", "send 1 0 10"], ["recv 0 0 10"])
+    _, asked = ends(["sleep 0.01", "send 1 0 10"], ["recv 0 0 -1"])
+    assert known < asked < known + 0.005
+
+
+def test_messages_to_oneself_are_free_in_a_sendrecv(ends):
+    assert ends(["sendRecv 1e9 0 1e9 0 0 0"]) == [0.0]
+
+
+def test_a_message_to_ones_own_host_needs_a_way(tmp_path):
+    build = Platform.build("p")
+    build.cluster("c", Torus((2, 2)), prefix="n", speed=1e9, bandwidth=1e9, latency=1e-6)
+    path = tmp_path / "t.txt"
+    path.write_text("0 send 1 0 1\n1 recv 0 0 1\n")
+    with pytest.raises(RouteError, match="no link from 'n0' to 'n0'"):
+        replay(build.finish(), read_trace(path), ["n0", "n0"])
+
+
+def test_parallel_tasks_and_flows_carry_messages_by_choice(ends):
+    pair = ["send 1 0 1e6"], ["recv 0 0 1e6"]
+    took = LATENCY + 1000016 / BANDWIDTH
+    assert ends(*pair, model="L07") == pytest.approx([took, took], rel=1e-12)
+    took = 13.01 * LATENCY + 1000016 / (0.97 * BANDWIDTH)
+    assert ends(*pair, model="LV08") == pytest.approx([took, took], rel=1e-12)
+
+
+def test_ranks_that_wait_for_each_other_are_named(ends):
+    with pytest.raises(SimulationError, match=r"2 ranks wait for ever: rank 0 in 'recv 1 0 1'"):
+        ends(["recv 1 0 1"], ["recv 0 0 1"])
+    with pytest.raises(SimulationError, match=r"1 ranks wait for ever: rank 1 in 'barrier'"):
+        ends([], ["barrier"])
+
+
+def test_a_wait_for_nothing_is_refused(ends):
+    with pytest.raises(WorkloadError, match=r"rank 0: wait 0 1 0: there is no request"):
+        ends(["wait 0 1 0"], [])
+
+
+def test_what_nobody_receives_is_counted(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("0 send 1 0 10\n1 compute 1e9\n")
+    result = replay(platform(), read_trace(path), ["n0", "n1"])
+    assert (result.unmatched, result.messages, result.makespan_s) == (1, 0, 1.0)
+
+
+def test_many_messages_at_once_grow_the_state(tmp_path):
+    path = tmp_path / "t.txt"
+    sends = "".join(f"0 isend 1 {k} 10\n" for k in range(300))
+    receives = "".join(f"1 irecv 0 {k} 10\n" for k in reversed(range(300)))
+    path.write_text(f"{sends}0 waitall\n{receives}1 waitall\n")
+    result = replay(platform(), read_trace(path), ["n0", "n1"])
+    assert (result.unmatched, result.messages) == (0, 300)
+
+
+def test_listeners_learn_what_ranks_do_and_who_sends(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("0 compute 1e9\n0 send 1 0 1e6\n1 recv 0 0 1e6\n")
+    told = []
+    trace = read_trace(path)
+    replay(platform(), trace, ["n0", "n1"], listener=lambda *both: told.append(both))
+    spans = [span for both in told for span in both[0].tolist()]
+    flights = [flight for both in told for flight in both[1].tolist()]
+    end = 1.0 + LATENCY * 11.6436 + 1000016 / (BANDWIDTH * 0.940694)
+    assert spans == [
+        (0, 0, 0.0, 1.0),
+        (0, 1, 1.0, pytest.approx(end)),
+        (1, 2, 0.0, pytest.approx(end)),
+    ]
+    assert flights == [(0, 1, 1e6, 1.0, pytest.approx(end))]
+
+
+def test_ranks_take_the_hosts_that_smpirun_would():
+    made = platform(12)
+    assert hosts_of_ranks(made, 4) == ["n0", "n1", "n10", "n11"]
+    assert hosts_of_ranks(made, 5, hosts=["n1", "n0"], per_host=2) == ["n1", "n1", "n0", "n0", "n1"]
+    assert hosts_named("n[0-2], n7") == ["n0", "n1", "n2", "n7"]
+    with pytest.raises(PTaskModelError, match="nowhere"):
+        hosts_of_ranks(made, 1, hosts=["nowhere"])
+
+
+def test_a_hostfile_may_say_how_many_ranks(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("# two machines\nn3:2\n\nn1\n")
+    assert hosts_in_file(path) == ["n3", "n3", "n1"]
+    path.write_text("n3:many\n")
+    with pytest.raises(SimulationError, match="hosts:1: 'many' is not a number of ranks"):
+        hosts_in_file(path)
+    path.write_text("\n")
+    with pytest.raises(SimulationError, match="names no hosts"):
+        hosts_in_file(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("smpi/bw-factor", "12:x"),
+        ("smpi/os", "0:1:2:3"),
+        ("smpi/send-is-detached-thresh", "many"),
+        ("smpi/lat-factor", "-3"),
+    ],
+)
+def test_figures_of_the_platform_are_checked(ends, key, value):
+    with pytest.raises(SimulationError, match=f"<config>: {key}"):
+        ends(["barrier"], ["barrier"], config={key: value})
