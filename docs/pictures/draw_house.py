@@ -22,7 +22,14 @@ FLOORS = (
         GREEN,
         (("bridges", "SimPy on top"), ("calibration", "measurements to parameters")),
     ),
-    (GREEN, (("apps", "where parallel tasks come from"), ("batch", "who waits: jobs, policies"))),
+    (
+        GREEN,
+        (
+            ("apps", "where parallel tasks come from"),
+            ("batch", "who waits: jobs, policies"),
+            ("replay", "MPI ranks, message by message"),
+        ),
+    ),
     (
         COOL,
         (

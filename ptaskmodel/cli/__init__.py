@@ -35,6 +35,8 @@ COMMANDS = {
     "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
     "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
     "workload": Entry("ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."),
+    "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),
+    "trace": Entry("ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."),
     "calibrate": Entry("ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."),
     "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
     "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),

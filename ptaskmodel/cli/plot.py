@@ -20,7 +20,8 @@ def plot(results: Path, kind: str, output: Path) -> None:
     gantt: tasks on hosts over time; progress: part done of each task; links, hosts: what part of
     each is used over time; topology: the platform coloured by use; slowdowns: their distribution;
     load: hosts in use and the queue of a batch; queue: how long it has waited; power: what hosts
-    and links draw (needs a run with --energy). All but gantt, load, queue and power need a run with
+    and links draw (needs a run with --energy); ranks: what each rank of a replay did when; matrix:
+    who sent to whom (both need --timeline). The others, but for gantt, need a run with
     --attribution.
     """
     from ptaskmodel.results.plots import draw_results

@@ -21,4 +21,6 @@ PICTURES: Mapping[str, str] = {
     "load": "hosts in use and the queue of a batch over time",
     "queue": "how long those in the queue have waited, utilisation and tuning over time",
     "power": "what hosts and links draw over time, and the energy of that",
+    "ranks": "what each rank of a replay did when",
+    "matrix": "who sent how much to whom in a replay",
 }

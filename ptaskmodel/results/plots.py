@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results import replay_plots
 from ptaskmodel.results.drawing import (
     BLUE,
     GREEN,
@@ -183,6 +184,10 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "queue": queue_over_time,
     "power": power_over_time,
 }
+REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
+    "ranks": replay_plots.ranks,
+    "matrix": replay_plots.matrix,
+}
 
 
 def draw_results(results: Results | str | Path, kind: str, output: str | Path) -> None:
@@ -192,6 +197,11 @@ def draw_results(results: Results | str | Path, kind: str, output: str | Path) -
     nothing to draw, or the file cannot be written.
     """
     check_picture(output)
-    if kind not in FUNCTIONS:
+    if kind not in PICTURES:
         raise PTaskModelError(f"picture {kind!r} is not known; choose one of {', '.join(PICTURES)}")
+    if kind in REPLAY_FUNCTIONS:
+        if isinstance(results, Results):
+            results = results.directory
+        save(REPLAY_FUNCTIONS[kind](Path(results)), output)
+        return
     save(FUNCTIONS[kind](results_of(results)), output)

@@ -1,0 +1,183 @@
+"""Pictures of replays: what each rank did when, and who sent how much to whom."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.drawing import (
+    BLUE,
+    GREY,
+    HEAT,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    YELLOW,
+    new_figure,
+    time_unit,
+)
+from ptaskmodel.results.replay_tables import MATRIX, MESSAGES, RANKS, SPANS, STATES, doing
+from ptaskmodel.workload.ti_actions import NUMBER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = dict(zip(STATES, (BLUE, GREY, ORANGE, SKY, PINK, RED, YELLOW), strict=True))
+MOST_BARS = 64  # ranks drawn with the exact dates of their actions
+MOST_LINES = 4000  # messages
+CELLS = 1600  # of time, where there are more ranks
+NEEDS_TIMELINE = "this picture needs a replay with --timeline"
+
+
+def ranks(directory: Path) -> Figure:
+    """What each rank did when; with few ranks also each message, a line from sender to receiver."""
+    count = len(_rows(directory, RANKS))
+    spans = _rows(directory, SPANS)
+    if not spans:
+        raise PTaskModelError(f"{directory / SPANS}: no action took time; nothing to draw")
+    rank = np.array([int(row["rank"]) for row in spans])
+    state = np.array([STATES.index(doing(NUMBER[row["action"]])) for row in spans])
+    begin = np.array([float(row["start_s"]) for row in spans])
+    end = np.array([float(row["end_s"]) for row in spans])
+    span_s = float(end.max())
+    unit, unit_name = time_unit(span_s)
+    figure = new_figure(12.0, min(max(3.0, 1.5 + 0.22 * count), 10.0))
+    axes = figure.add_subplot()
+    if count <= MOST_BARS:
+        lines = _bars(axes, directory, rank, state, begin / unit, end / unit, unit)
+    else:
+        lines = 0
+        _raster(axes, count, rank, state, begin, end, span_s / unit)
+    _legend(axes, state, lines)
+    axes.set_xlim(0.0, span_s / unit)
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.set_xlabel(f"time ({unit_name})")
+    axes.set_ylabel("rank")
+    if count <= 16:
+        axes.set_yticks(range(count))
+    return figure
+
+
+def _bars(
+    axes: Any,
+    directory: Path,
+    rank: np.ndarray,
+    state: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    unit: float,
+) -> int:
+    """Draw each action as a bar, and the messages if they are not too many: how many."""
+    from matplotlib.collections import LineCollection, PolyCollection
+
+    for k, name in enumerate(STATES):
+        own = state == k
+        y = rank[own]
+        a, b = begin[own], end[own]
+        low, high = y - 0.4, y + 0.4
+        corners = np.stack(
+            [np.stack([a, b, b, a], axis=1), np.stack([low, low, high, high], axis=1)], axis=2
+        )
+        axes.add_collection(PolyCollection(list(corners), facecolors=COLOURS[name], linewidths=0))
+    messages = _rows(directory, MESSAGES)
+    if len(messages) > MOST_LINES:
+        return 0
+    lines = [
+        (
+            (float(row["start_s"]) / unit, int(row["source"])),
+            (float(row["end_s"]) / unit, int(row["target"])),
+        )
+        for row in messages
+    ]
+    axes.add_collection(LineCollection(lines, colors="black", linewidths=0.6, alpha=0.5))
+    return len(lines)
+
+
+def _raster(
+    axes: Any,
+    count: int,
+    rank: np.ndarray,
+    state: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    width: float,
+) -> None:
+    """Draw the state in which each rank spends most of each cell of time; white: in none."""
+    from matplotlib.colors import to_rgb
+
+    cell = float(end.max()) / CELLS
+    first = np.minimum((begin / cell).astype(np.int64), CELLS - 1)
+    last = np.minimum((end / cell).astype(np.int64), CELLS - 1)
+    best = np.zeros((count, CELLS))
+    image = np.ones((count, CELLS, 3))
+    for k, name in enumerate(STATES):
+        own = np.flatnonzero(state == k)
+        if not len(own):
+            continue
+        spent = np.zeros((count, CELLS + 1))
+        # Whole cells between the two ends, by differences; then what is missing of the ends.
+        np.add.at(spent, (rank[own], first[own]), cell)
+        np.add.at(spent, (rank[own], last[own] + 1), -cell)
+        spent = np.cumsum(spent, axis=1)[:, :CELLS]
+        np.add.at(spent, (rank[own], first[own]), first[own] * cell - begin[own])
+        np.add.at(spent, (rank[own], last[own]), end[own] - (last[own] + 1) * cell)
+        more = spent > best
+        best = np.maximum(best, spent)
+        image[more] = to_rgb(COLOURS[name])
+    axes.imshow(
+        image, aspect="auto", interpolation="nearest", extent=(0.0, width, count - 0.5, -0.5)
+    )
+
+
+def _legend(axes: Any, state: np.ndarray, lines: int) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    there = set(state.tolist())
+    handles: list[Any] = [
+        Patch(color=COLOURS[name], label=name) for k, name in enumerate(STATES) if k in there
+    ]
+    if lines:
+        handles.append(Line2D([], [], color="black", linewidth=0.8, label=f"message ({lines:,})"))
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False,
+        fontsize=9,
+    )  # fmt: skip
+
+
+def matrix(directory: Path) -> Figure:
+    """How many bytes each rank sent to each other."""
+    count = len(_rows(directory, RANKS))
+    table = np.full((count, count), np.nan)
+    for row in _rows(directory, MATRIX):
+        table[int(row["source"]), int(row["target"])] = float(row["bytes"])
+    if np.isnan(table).all():
+        raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
+    from matplotlib.colors import LogNorm, Normalize
+
+    low, high = max(float(np.nanmin(table)), 1.0), float(np.nanmax(table))
+    norm = LogNorm(low, high) if high > 10 * low else Normalize(0.0, max(high, 1.0))
+    figure = new_figure(7.5, 6.5)
+    axes = figure.add_subplot()
+    image = axes.imshow(table, cmap=HEAT, norm=norm, interpolation="nearest")
+    figure.colorbar(image, ax=axes, label="bytes sent", pad=0.02)
+    axes.set_xlabel("to rank")
+    axes.set_ylabel("from rank")
+    total = float(np.nansum(table))
+    axes.set_title(f"Who sends to whom; {total:.4g} bytes in all", fontsize=10, loc="left")
+    return figure
+
+
+def _rows(directory: Path, name: str) -> list[dict[str, str]]:
+    try:
+        with (directory / name).open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream))
+    except (FileNotFoundError, NotADirectoryError):
+        raise PTaskModelError(f"{directory / name}: is not there; {NEEDS_TIMELINE}") from None
+    except (OSError, ValueError, csv.Error) as fault:
+        raise PTaskModelError(f"{directory / name}: cannot be read: {fault}") from None

@@ -1,0 +1,189 @@
+"""Replays into a directory: what each rank did, who sent how much to whom, and when."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptaskmodel.files import write_json
+from ptaskmodel.replay.driver import Progress, Replay, ReplayResult
+from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.records import provenance
+from ptaskmodel.results.replay_tables import (
+    ACTION_TIMES,
+    MATRIX,
+    MESSAGES,
+    RANKS,
+    SPANS,
+    STATES,
+    doing,
+)
+from ptaskmodel.workload.ti_actions import ACTIONS
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.workload.ti_traces import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplayRun:
+    """The result of a replay, the content of summary.json, and where it is written (if it is)."""
+
+    result: ReplayResult
+    summary: dict[str, Any]
+    directory: Path | None = None
+    files: tuple[str, ...] = ()
+
+
+def replay_into(
+    directory: str | Path | None,
+    platform: Platform,
+    trace: Trace,
+    hosts: list[str],
+    *,
+    model: str | None = None,
+    solver: str | None = None,
+    timeline: bool = False,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> ReplayRun:
+    """Replay a trace and write what became of its ranks in a directory of results.
+
+    timeline: also write each action that took time (spans.csv), each message (messages.csv) and
+    what each rank sent to each other (matrix.csv). The directory appears once all is written.
+    Raises as `replay`, and PTaskModelError if the directory holds anything else.
+    """
+    inputs = list(inputs)
+    made = Replay(platform, trace, hosts, model=model, solver=solver)
+    if directory is None:
+        result, took_s = _timed(made, None, progress)
+        return ReplayRun(result, summary_of(trace, result, took_s, inputs))
+    with whole_directory(directory) as place:
+        files = [SUMMARY, RANKS, ACTION_TIMES]
+        if timeline:
+            with Timeline(place, trace) as listener:
+                result, took_s = _timed(made, listener, progress)
+            files += [SPANS, MESSAGES, MATRIX]
+        else:
+            result, took_s = _timed(made, None, progress)
+        summary = summary_of(trace, result, took_s, inputs)
+        _write_ranks(place / RANKS, result)
+        _write_actions(place / ACTION_TIMES, trace, result)
+        write_json(place / SUMMARY, {**summary, "files": files})
+    return ReplayRun(result, summary, Path(directory), tuple(files))
+
+
+def _timed(
+    made: Replay, listener: Timeline | None, progress: Progress | None
+) -> tuple[ReplayResult, float]:
+    began = time.perf_counter()
+    result = made.run(listener, progress)
+    return result, time.perf_counter() - began
+
+
+def summary_of(
+    trace: Trace, result: ReplayResult, wall_time_s: float, inputs: Iterable[str | Path] = ()
+) -> dict[str, Any]:
+    """What summary.json holds: makespan, counts, mean seconds of a rank in each state, choices."""
+    spent = dict.fromkeys(STATES, 0.0)
+    for kind, seconds in enumerate(result.spent_s.sum(axis=0).tolist()):
+        spent[doing(kind)] += seconds / trace.ranks
+    return {
+        "format": FORMAT,
+        "makespan": result.makespan_s,
+        "ranks": trace.ranks,
+        "actions": result.actions,
+        "messages": result.messages,
+        "unmatched_messages": result.unmatched,
+        "events": result.events,
+        "mean_rank_s": {state: seconds for state, seconds in spent.items() if seconds > 0},
+        "network_model": result.model,
+        "solver": result.solver,
+        "notes": list(trace.notes),
+        "end_date": result.makespan_s,
+        "simulation_wall_time_s": wall_time_s,
+        **provenance(inputs),
+    }
+
+
+def _write_ranks(path: Path, result: ReplayResult) -> None:
+    """A line a rank: where it ran, when it ended, and its seconds in each state."""
+    by_state = np.zeros((len(result.end_s), len(STATES)))
+    for kind in range(len(ACTIONS)):
+        by_state[:, STATES.index(doing(kind))] += result.spent_s[:, kind]
+    names = [f"{state.replace(' ', '_')}_s" for state in STATES]
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("rank", "host", "end_s", *names))
+        rows = zip(result.hosts, result.end_s.tolist(), by_state.tolist(), strict=True)
+        writer.writerows((rank, host, end, *spent) for rank, (host, end, spent) in enumerate(rows))
+
+
+def _write_actions(path: Path, trace: Trace, result: ReplayResult) -> None:
+    """A line for each kind of action that occurs: how many, seconds in all, of the worst rank."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("action", "state", "count", "total_s", "mean_rank_s", "max_rank_s"))
+        for name, count in trace.counts().items():
+            kind = ACTIONS.index(name)
+            spent = result.spent_s[:, kind]
+            row = (name, doing(kind), count, float(spent.sum()), float(spent.mean()))
+            writer.writerow((*row, float(spent.max())))
+
+
+class Timeline:
+    """Writes what a replay tells as it comes: actions that took time, messages, who sends whom."""
+
+    def __init__(self, place: Path, trace: Trace) -> None:
+        self._place = place
+        self._trace = trace
+        self._sums: dict[int, tuple[int, float]] = {}
+
+    def __enter__(self) -> Timeline:
+        self._spans = self._opened(SPANS, ("rank", "action", "start_s", "end_s"))
+        self._messages = self._opened(MESSAGES, ("source", "target", "bytes", "start_s", "end_s"))
+        return self
+
+    def _opened(self, name: str, columns: tuple[str, ...]) -> IO[str]:
+        stream = (self._place / name).open("w", encoding="utf-8", newline="")
+        csv.writer(stream, lineterminator="\n").writerow(columns)
+        return stream
+
+    def __call__(self, spans: np.ndarray, flights: np.ndarray) -> None:
+        names = [ACTIONS[kind] for kind in self._trace.actions[spans["action"]].tolist()]
+        _write(self._spans, spans["rank"], names, spans["begin"], spans["end"])
+        _write(
+            self._messages,
+            flights["source"],
+            flights["target"],
+            flights["bytes"],
+            flights["begin"],
+            flights["end"],
+        )
+        pairs, inverse = np.unique(
+            flights["source"] * self._trace.ranks + flights["target"], return_inverse=True
+        )
+        counts = np.bincount(inverse, minlength=len(pairs)).tolist()
+        sizes = np.bincount(inverse, weights=flights["bytes"], minlength=len(pairs)).tolist()
+        for pair, count, size in zip(pairs.tolist(), counts, sizes, strict=True):
+            before, sent = self._sums.get(pair, (0, 0.0))
+            self._sums[pair] = before + count, sent + size
+
+    def __exit__(self, *_: object) -> None:
+        self._spans.close()
+        self._messages.close()
+        with self._opened(MATRIX, ("source", "target", "messages", "bytes")) as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            for pair in sorted(self._sums):
+                writer.writerow((*divmod(pair, self._trace.ranks), *self._sums[pair]))
+
+
+def _write(stream: IO[str], *columns: Any) -> None:
+    lists = [column if isinstance(column, list) else column.tolist() for column in columns]
+    csv.writer(stream, lineterminator="\n").writerows(zip(*lists, strict=True))

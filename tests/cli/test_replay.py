@@ -1,0 +1,105 @@
+"""``ptaskmodel replay`` and ``trace``: files, pictures, and mistakes in one line."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from ptaskmodel.cli import main
+
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="n" suffix="" radical="0-3" speed="1Gf" bw="125MBps" lat="50us"/>
+</platform>
+"""
+RANKS = (
+    "0 init\n0 compute 1e9\n0 send 1 0 1e6\n0 barrier\n0 finalize\n",
+    "1 init\n1 recv 0 0 1e6\n1 compute 5e8\n1 barrier\n1 finalize\n",
+)
+
+
+@pytest.fixture
+def case(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    for rank, text in enumerate(RANKS):
+        (tmp_path / f"r{rank}").write_text(text)
+    (tmp_path / "traces.txt").write_text("r0\nr1\n")
+    return tmp_path
+
+
+def rows(path):
+    with path.open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.mark.jit
+def test_a_replay_is_written_and_drawn(case, capsys):
+    assert main(["replay", "p.xml", "traces.txt", "--timeline", "-o", "out"]) == 0
+    assert "2 messages" not in capsys.readouterr().err
+    summary = json.loads((case / "out" / "summary.json").read_text())
+    ranks = rows(case / "out" / "ranks.csv")
+    assert [row["host"] for row in ranks] == ["n0", "n1"]
+    assert summary["makespan"] == max(float(row["end_s"]) for row in ranks)
+    assert (summary["ranks"], summary["messages"], summary["unmatched_messages"]) == (2, 3, 0)
+    assert float(ranks[0]["computing_s"]) == 1.0
+    for row in ranks:  # what a rank does adds up to its end
+        spent = sum(float(value) for name, value in row.items() if name.endswith("ing_s"))
+        assert spent + float(row["in_collectives_s"]) == pytest.approx(float(row["end_s"]))
+    spans = rows(case / "out" / "spans.csv")
+    assert (spans[0]["rank"], spans[0]["action"], spans[0]["end_s"]) == ("0", "compute", "1.0")
+    assert len(rows(case / "out" / "messages.csv")) == 3
+    assert {(row["source"], row["target"]) for row in rows(case / "out" / "matrix.csv")} == {
+        ("0", "1"),
+        ("1", "0"),
+    }
+    for kind in ("ranks", "matrix"):
+        assert main(["plot", "out", kind, "-o", f"{kind}.png"]) == 0
+        assert (case / f"{kind}.png").stat().st_size > 5000
+    assert main(["replay", "p.xml", "traces.txt", "--json", "--per-host", "2"]) == 0
+    assert json.loads(capsys.readouterr().out.split("\n", 2)[2])["ranks"] == 2
+
+
+@pytest.mark.jit
+def test_a_packed_trace_replays_alike(case, capsys):
+    assert main(["trace", "pack", "traces.txt", "t.npz"]) == 0
+    for traces in ("traces.txt", "t.npz"):
+        assert main(["replay", "p.xml", traces, "-o", traces[0]]) == 0
+    assert (case / "t" / "ranks.csv").exists()
+    assert main(["trace", "info", "t.npz"]) == 0
+    assert "compute       2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("replay p.xml nowhere.txt", "nowhere.txt: no such file"),
+        ("replay p.xml traces.txt --timeline", "--timeline writes files; give --output DIR"),
+        ("replay p.xml traces.txt --hosts n0 --ranks-on p.xml", "either --ranks-on or --hosts"),
+        ("replay p.xml traces.txt --hosts n[0-9", "brackets that do not match"),
+        ("replay p.xml traces.txt --hosts m0", "unknown host 'm0'"),
+        ("replay p.xml traces.txt --ranks 3", "names 2 traces for 3 ranks"),
+        ("replay p.xml traces.txt --network-model LV09", "did you mean 'LV08'"),
+        ("replay p.xml p.xml", "p.xml"),
+        ("trace info p.xml", "p.xml"),
+        ("plot p.xml ranks -o x.png", "needs a replay with --timeline"),
+    ],
+)
+def test_a_mistake_is_one_line(case, capsys, arguments, message):
+    assert main(arguments.split()) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert not (case / "x.png").exists()
+
+
+@pytest.mark.jit
+def test_a_deadlock_is_one_line_and_writes_nothing(case, capsys):
+    (case / "r1").write_text("1 recv 0 7 1\n")
+    assert main(["replay", "p.xml", "traces.txt", "-o", "out"]) == 2
+    assert "2 ranks wait for ever: rank 0 in 'send 1 0 1000000'; rank 1 in" in (
+        capsys.readouterr().err
+    )
+    assert not (case / "out").exists()
