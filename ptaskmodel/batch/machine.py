@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from ptaskmodel import units
@@ -17,6 +17,7 @@ from ptaskmodel.platform.power import host_power, sleep_states
 from ptaskmodel.workload.host_facts import HostFacts
 
 MASTER_NAME = "master_host"
+POWER_PROPERTIES = ("wattage_per_state", "wattage_off", "sleep_pstates")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,15 +68,22 @@ class Machine:
 
         A mistake in what hosts draw shows when energy is counted; here they draw nothing known.
         """
+        hosts = [self.platform.host(name) for name in self.names]
+        known: dict[Hashable, HostPstates] = {}
         found = []
-        for name in self.names:
-            host = self.platform.host(name)
-            sleep = sleep_states(self.platform, host)
-            power = None
-            with contextlib.suppress(PlatformError):
-                power = host_power(self.platform, host)
-            found.append(HostPstates(host.speeds_flops, host.pstate, sleep, power, host.cores))
+        for host in hosts:
+            said = (*map(host.properties.get, POWER_PROPERTIES),) if host.properties else ()
+            alike = (said, host.speeds_flops, host.pstate, host.cores)
+            if alike not in known:
+                known[alike] = self._pstates_of(host)
+            found.append(known[alike])
         return found
+
+    def _pstates_of(self, host: Host) -> HostPstates:
+        sleep, power = sleep_states(self.platform, host), None
+        with contextlib.suppress(PlatformError):
+            power = host_power(self.platform, host)
+        return HostPstates(host.speeds_flops, host.pstate, sleep, power, host.cores)
 
     def uncounted(self) -> set[int]:
         """Indices of the hosts of the platform whose energy does not count: masters."""

@@ -7,9 +7,10 @@ flop on one core takes as long as the switch; meanwhile, and asleep, nothing run
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ptaskmodel.batch.events import LATER, SWITCHED, Agenda, Event
 from ptaskmodel.batch.execution import Execution
@@ -69,6 +70,11 @@ class Pstates:
                 f"host {asleep[0]} begins in sleep pstate {self.now[asleep[0]]}: begin in one that "
                 "computes"
             )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Pstates:
+        other = copy.copy(self)
+        other.now = list(self.now)
+        return other
 
     def sleep_pstate(self, host: int) -> int | None:
         """The first sleep pstate of a host; None if it has none."""

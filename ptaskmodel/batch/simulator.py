@@ -218,7 +218,7 @@ class BatchSimulation:
         """
         self._answer = None
         state = self._state
-        shared = (state.cluster.capacities, state.estimates, state.pstates.facts, self._jobs)
+        shared = (state.cluster.capacities, state.estimates, self._jobs)
         memo: dict[int, Any] = {id(each): each for each in shared}
         memo |= {id(self._observe): None, id(self._progress): None}
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import json
 import random
@@ -32,6 +33,8 @@ from ptaskmodel.batch import (
     Start,
     run_batch,
 )
+from ptaskmodel.batch.machine import machine_of
+from ptaskmodel.batch.pstates import Pstates
 
 WORKED = """
 import ptaskmodel.batch as b
@@ -245,3 +248,11 @@ def test_energy_changes_no_schedule():
         return [(a.start_s, a.end_s, a.hosts) for a in schedule.attempts]
 
     assert dates() == dates(energy=True)
+
+
+def test_a_copy_has_pstates_of_its_own_and_shares_the_facts():
+    pstates = Pstates(machine_of(machine_platform()).pstates())
+    other = copy.deepcopy(pstates)
+    other.now[0] = 1
+    assert pstates.now == [0, 0, 0, 0]
+    assert other.facts is pstates.facts
