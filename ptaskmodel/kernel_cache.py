@@ -131,20 +131,23 @@ def versions() -> str:
     return f"{platform.machine()}-py{platform.python_version()}-numba{numba.__version__}"
 
 
-def cached() -> bool:
+def cached(what: str = "compiled") -> bool:
     """Whether the kernels have been compiled and kept (see `mark_cached`)."""
     place = kernel_directory()
-    return place is not None and (place / f"compiled-{versions()}").exists()
+    return place is not None and (place / f"{what}-{versions()}").exists()
 
 
-def mark_cached() -> None:
-    """Note that all kernels have been compiled, if they are kept at all; forget old sets."""
+def mark_cached(what: str = "compiled") -> None:
+    """Note that kernels have been compiled, if they are kept at all; forget old sets.
+
+    what: those of a simulation, or ``replay``.
+    """
     place = kernel_directory()
     if place is None:
         return
     with contextlib.suppress(OSError):
         place.mkdir(exist_ok=True)
-        (place / f"compiled-{versions()}").touch()
+        (place / f"{what}-{versions()}").touch()
         os.utime(place)
         sets = sorted(place.parent.glob("kernels-*"), key=lambda each: each.stat().st_mtime)
         for old in sets[:-KEPT]:

@@ -17,6 +17,8 @@ from ptaskmodel.units import format_time
 if TYPE_CHECKING:
     from ptaskmodel.results.replays import ReplayRun
 
+KERNELS = "replay"
+
 
 @click.command()
 @platform_argument
@@ -65,6 +67,7 @@ def replay(
         raise PTaskModelError("--timeline writes files; give --output DIR")
     if ranks_on is not None and hosts is not None:
         raise PTaskModelError("give either --ranks-on or --hosts")
+    from ptaskmodel import kernel_cache
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import hosts_in_file, hosts_named, hosts_of_ranks, read_trace
@@ -78,6 +81,8 @@ def replay(
     elif hosts is not None:
         names = hosts_named(hosts)
     chosen = hosts_of_ranks(platform, trace.ranks, hosts=names, per_host=per_host)
+    if not kernel_cache.cached(KERNELS):
+        click.echo("compiling the kernels of replays (once, about a minute)", err=True)
     with bar_of_simulation(len(trace), hidden=as_json) as progress:
         run = replay_into(
             output,
@@ -90,6 +95,7 @@ def replay(
             inputs=[platform_file, traces],
             progress=progress,
         )
+    kernel_cache.mark_cached(KERNELS)
     if as_json:
         click.echo(json.dumps(run.summary, indent=2, allow_nan=False))
     else:
