@@ -51,6 +51,8 @@ def log(path: str) -> Workload:
         whole = lublin(8000, 128, 7, pace=1.3, walltime_factor=2.0)
     else:
         whole = workload_from_swf(read_swf(path))
+        if whole.num_hosts is None:  # a header without MaxProcs: the largest job had all of it
+            whole = replace(whole, num_hosts=max(job.num_hosts for job in whole.jobs))
     assert whole.num_hosts is not None
     limit = whole.num_hosts - int(max(ALPHAS) * whole.num_hosts + 0.5)
     kept = tuple(job for job in whole.jobs if job.num_hosts <= limit)
@@ -109,7 +111,7 @@ def campaign(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     logs = sorted(given.logs.glob("*.swf*")) if given.logs else []
     if given.logs and not logs:
         raise SystemExit(f"{given.logs}: no log (*.swf, *.swf.gz) is there")
-    settings = [(None, None), *((alpha, theta) for alpha in ALPHAS for theta in given.thetas)]
+    settings = [(None, None), *((alpha, theta) for alpha in given.alphas for theta in given.thetas)]
     wanted = {}
     for path in map(str, logs or [SYNTHETIC]):
         stem = Path(path).name.split(".")[0]
@@ -171,6 +173,7 @@ def main() -> int:
     parser.add_argument(
         "--min-utilisation", type=float, default=0.0, help="of a week, by the work submitted (0)"
     )
+    parser.add_argument("--alphas", type=float, nargs="+", default=ALPHAS, help="(all)")
     parser.add_argument("--thetas", type=int, nargs="+", default=THETAS, help="(all)")
     parser.add_argument("--conflict", default="counter", help="which job goes first (counter)")
     parser.add_argument("--processes", type=int, help="at once (default: one a core)")
@@ -190,12 +193,28 @@ def main() -> int:
 
     for path in draw(given.output, rows):
         print(path)
-    for alpha in ALPHAS:
+    for alpha in given.alphas:
         chosen = [row for row in rows if row["alpha"] == alpha]
         for name in ("mean_bounded_slowdown", "mean_waiting_s"):
             values = [r[name] / r[f"{name}_easy"] for r in chosen if r[f"{name}_easy"] > 0]
             print(f"alpha {alpha}: median {name} over EASY's {np.median(values):.3f}")
+    for name in dict.fromkeys(row["log"] for row in rows):
+        print(best(name, [row for row in rows if row["log"] == name]))
     return 0
+
+
+def best(name: str, rows: list[dict[str, Any]]) -> str:
+    """The parameters of least mean bounded slowdown over the weeks, against EASY's."""
+    means = {}
+    for key in {(row["alpha"], row["theta"]) for row in rows}:
+        own = [row for row in rows if (row["alpha"], row["theta"]) == key]
+        gains = [1 - r["mean_bounded_slowdown"] / r["mean_bounded_slowdown_easy"] for r in own]
+        means[key] = float(np.mean(gains)), sum(gain > 0 for gain in gains), len(own)
+    (alpha, theta), (gain, better, weeks) = max(means.items(), key=lambda one: (one[1], one[0]))
+    return (
+        f"{name}: best alpha {alpha}, theta {theta}: mean bounded slowdown {100 * gain:+.1f} % "
+        f"against EASY's, better in {better} of {weeks} weeks"
+    )
 
 
 if __name__ == "__main__":
