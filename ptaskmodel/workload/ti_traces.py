@@ -14,7 +14,6 @@ from ptaskmodel.workload.ti_actions import (
     DATATYPE_BYTES,
     FIELDS,
     INIT,
-    RECV,
     fields_of,
     least_fields,
 )
@@ -157,9 +156,3 @@ def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
     if name == "any count":
         return ~finite
     return ~(finite & (values >= 0))
-
-
-def needs_probe(trace: Trace) -> bool:
-    """Whether a receiver asks for the size of what it receives."""
-    rows = np.flatnonzero((trace.actions == RECV) | (trace.actions == RECV + 1))
-    return bool((trace.values[trace.start[rows] + 2] < 0).any())
