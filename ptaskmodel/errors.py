@@ -52,6 +52,10 @@ class WorkloadError(PTaskModelError):
     """A task, a profile or a workload file is wrong."""
 
 
+class SlurmError(PTaskModelError):
+    """A slurm.conf, or what Slurm's tools printed of accounts, is wrong."""
+
+
 class SharingError(PTaskModelError):
     """A sharing problem is malformed."""
 
