@@ -111,3 +111,16 @@ class JobRequest:
     def array_id(self) -> str:
         """The id that all tasks of its array share; its own if it is none."""
         return self.id if self.array is None else self.array.job
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """Jobs in order of submission, and where they come from.
+
+    t0: Unix time of the simulation's date 0; None: unknown. notes: what was left out or changed
+    when they were read, one sentence each.
+    """
+
+    jobs: tuple[JobRequest, ...]
+    t0: int | None = None
+    notes: tuple[str, ...] = ()
