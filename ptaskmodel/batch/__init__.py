@@ -23,6 +23,7 @@ NAMES = {
     "ptaskmodel.batch.classes": ("ClassRow", "by_class"),
     "ptaskmodel.batch.checkpoints": ("Checkpointing",),
     "ptaskmodel.batch.decisions": (
+        "Drain",
         "Kill",
         "Reject",
         "Requeue",

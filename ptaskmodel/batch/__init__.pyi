@@ -15,6 +15,7 @@ from ptaskmodel.batch.campaign import run_campaign as run_campaign
 from ptaskmodel.batch.checkpoints import Checkpointing as Checkpointing
 from ptaskmodel.batch.classes import ClassRow as ClassRow
 from ptaskmodel.batch.classes import by_class as by_class
+from ptaskmodel.batch.decisions import Drain as Drain
 from ptaskmodel.batch.decisions import Kill as Kill
 from ptaskmodel.batch.decisions import Reject as Reject
 from ptaskmodel.batch.decisions import Requeue as Requeue

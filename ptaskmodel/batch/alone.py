@@ -18,6 +18,7 @@ from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import Work
 
 Key = tuple[Work, Placement, tuple[int, ...] | None]
+Placed = tuple[Job, Work, Placement, tuple[int, ...] | None]
 # So many works are routed together.
 TOGETHER = 256
 
@@ -45,17 +46,15 @@ class AloneTimes:
         if not self._changes:
             for first in range(0, len(attempts), TOGETHER):
                 some = attempts[first : first + TOGETHER]
-                self._look_up([(a.job, flat_runs(a.placement), a.cores) for a in some])
-            return [self._on(a.job, flat_runs(a.placement), a.cores) for a in attempts]
+                self._look_up([_placed(attempt) for attempt in some])
+            return [self._on(*_placed(attempt)) for attempt in attempts]
         times: dict[int, float] = {}
         empty = self._make()
         for attempt in sorted(attempts, key=lambda a: (a.start_s or 0.0, a.number)):
-            delay = attempt.job.work.duration_s
+            delay = attempt.work.duration_s
             if delay is None:
                 empty.advance_to(attempt.start_s or 0.0)
-                delay = self._measured_in(
-                    empty.fork(), attempt.job, attempt.placement, attempt.cores
-                )
+                delay = self._measured_in(empty.fork(), *_placed(attempt))
             times[attempt.number] = delay
         return [times[attempt.number] for attempt in attempts]
 
@@ -65,30 +64,30 @@ class AloneTimes:
         inf where it would not end.
         """
         cores = None if job.cores is None else (job.cores,) * job.num_hosts
-        time_s = self._on(job, flat_runs(first_hosts(job.num_hosts)), cores)
+        time_s = self._on(job, job.work, flat_runs(first_hosts(job.num_hosts)), cores)
         return inf if time_s != time_s else time_s
 
-    def _on(self, job: Job, hosts: Placement, cores: tuple[int, ...] | None) -> float:
-        delay = job.work.duration_s
+    def _on(self, job: Job, work: Work, hosts: Placement, cores: tuple[int, ...] | None) -> float:
+        delay = work.duration_s
         if delay is not None:
             return delay
-        key = (job.work, hosts, cores)
+        key = (work, hosts, cores)
         if key not in self._known and not self._changes:
-            self._look_up([(job, hosts, cores)])
+            self._look_up([(job, work, hosts, cores)])
         if key not in self._known:
             if self._changes:
-                self._known[key] = self._measured_in(self._make(), job, hosts, cores)
+                self._known[key] = self._measured_in(self._make(), job, work, hosts, cores)
             else:
-                self._known[key] = self._measured(self._execution, job, hosts, cores)
+                self._known[key] = self._measured(self._execution, job, work, hosts, cores)
         return self._known[key]
 
-    def _look_up(self, wanted: Sequence[tuple[Job, Placement, tuple[int, ...] | None]]) -> None:
+    def _look_up(self, wanted: Sequence[Placed]) -> None:
         """Remember the times of those for which the formula is enough."""
         shapes: dict[Key, Shape] = {}
-        for job, placement, cores in wanted:
-            key = (job.work, placement, cores)
-            if cores is None and job.work.duration_s is None and key not in self._known:
-                shape = self._shape(job, placement)
+        for job, work, placement, cores in wanted:
+            key = (work, placement, cores)
+            if cores is None and work.duration_s is None and key not in self._known:
+                shape = self._shape(job, work, placement)
                 if shape is not None:
                     shapes[key] = shape
         if not shapes:
@@ -102,13 +101,13 @@ class AloneTimes:
                 self._known[key] = time_s
         core.reclaim()
 
-    def _shape(self, job: Job, placement: Placement) -> Shape | None:
+    def _shape(self, job: Job, given: Work, placement: Placement) -> Shape | None:
         """The work of a job on its hosts as a pattern; None if it is more than one stage."""
         machine = self._machine
         if not self._core.model.parallel:
             return None
         names = tuple(machine.names[k] for k in members(placement)[: job.num_hosts])
-        steps = job.work.bound(names, machine.facts)
+        steps = given.bound(names, machine.facts)
         if len(steps) != 1 or len(steps[0]) != 1:
             return None
         where, work = steps[0][0]
@@ -118,22 +117,36 @@ class AloneTimes:
         return self._core.router.shape(work, indices, None)[0]
 
     def _measured_in(
-        self, simulation: Simulation, job: Job, hosts: Placement, cores: tuple[int, ...] | None
+        self,
+        simulation: Simulation,
+        job: Job,
+        work: Work,
+        hosts: Placement,
+        cores: tuple[int, ...] | None,
     ) -> float:
         execution = PtaskExecution(self._machine, simulation, limited=False)
         try:
-            return self._measured(execution, job, hosts, cores)
+            return self._measured(execution, job, work, hosts, cores)
         except NeverEnds:
             return nan
 
     def _measured(
-        self, execution: PtaskExecution, job: Job, hosts: Placement, cores: tuple[int, ...] | None
+        self,
+        execution: PtaskExecution,
+        job: Job,
+        work: Work,
+        hosts: Placement,
+        cores: tuple[int, ...] | None,
     ) -> float:
         began = execution.simulation.now
         self._runs += 1
-        same = Job(f"alone{self._runs}", began, job.num_hosts, job.profile, job.work)
+        same = Job(f"alone{self._runs}", began, job.num_hosts, job.profile, work)
         attempt = Attempt(same, hosts, began, inf, self._runs)
         attempt.cores = cores
         execution.start(attempt, began)
         date, ended = execution.advance(inf)
         return nan if ended[0][1] == FAILED else date - began
+
+
+def _placed(attempt: Attempt) -> Placed:
+    return attempt.job, attempt.work, flat_runs(attempt.placement), attempt.cores

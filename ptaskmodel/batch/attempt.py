@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ptaskmodel.batch.hostset import HostSet, Mask, Placement, holds, mask_of, members, runs, text
 from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.works import Work
 
 SUCCESS = "COMPLETED_SUCCESSFULLY"
 FAILED = "COMPLETED_FAILED"
@@ -22,9 +23,10 @@ LEAVING = "LEAVING"
 class Attempt:
     """One execution of a job; a job that is requeued has several.
 
-    job: the `Job`. ordinal: 0 for the first attempt of the job. number: among all attempts of the
-    simulation, in order of their starts (-1: it never started). placement: the hosts that it holds,
-    as they were chosen (with partitions more than it asked for; the work is on the lowest of them);
+    job: the `Job`. work: what it runs, that of the job unless its start said otherwise. ordinal: 0
+    for the first attempt of the job. number: among all attempts of the simulation, in order of
+    their starts (-1: it never started). placement: the hosts that it holds, as they were chosen
+    (with partitions more than it asked for; the work is on the lowest of them);
     ``hosts``, ``mask`` and ``runs`` are made of it when somebody asks. cores: how many of each,
     hosts ascending (None: whole hosts). use: of how many whole hosts that is worth. start_s,
     end_s: dates, None until then. expected_end_s: what the scheduler believes.
@@ -48,6 +50,7 @@ class Attempt:
         "state",
         "suspensions",
         "use",
+        "work",
     )
 
     def __init__(
@@ -60,6 +63,7 @@ class Attempt:
         state: str = RUNNING,
     ) -> None:
         self.job = job
+        self.work: Work = job.work
         self.placement = placement
         self.cores: tuple[int, ...] | None = None
         self.use: float = job.num_hosts

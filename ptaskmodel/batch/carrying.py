@@ -11,6 +11,7 @@ from ptaskmodel.batch.decisions import (
     OFF,
     ON,
     Decision,
+    Drain,
     Kill,
     Reject,
     Requeue,
@@ -77,6 +78,7 @@ class Carrier:
             Resume: self._resume,
             Wake: self._wake,
             SetPower: self._set_power,
+            Drain: self._drain,
         }
 
     def carry_out(self, decision: Decision) -> None:
@@ -107,8 +109,11 @@ class Carrier:
         """Note that an attempt has ended now."""
         attempt.end_s = self._state.now
         attempt.state = final_state
-        self._state.stopped(attempt)
-        self._state.ended.append(attempt)
+        state = self._state
+        state.stopped(attempt)
+        state.ended.append(attempt)
+        if state.cluster.draining:
+            self._note_drained(attempt.mask)
         self.over += over
         if over and self.tell_over is not None:
             self.tell_over(attempt)
@@ -130,7 +135,7 @@ class Carrier:
 
     def _start(self, decision: Start) -> None:
         state = self._state
-        job, hosts, within, _ = decision
+        job, hosts, within, _, work = decision
         if job not in state.waiting:
             self._check_waiting(job)
         cluster = state.cluster
@@ -143,8 +148,10 @@ class Carrier:
             placement = self._placement(decision)
         number = self._forgotten + len(self.attempts)
         attempt = Attempt(job, placement, state.now, state.now + state.estimates[job], number)
-        if self._rounds_up:
+        if self._rounds_up or work is not None:
             attempt.use = attempt.mask.bit_count()
+        if work is not None:
+            attempt.work = work
         if job.cores is not None:
             attempt.cores = self._cores(job, attempt.mask, decision.cores)
         self._leave_queue(job)
@@ -160,7 +167,7 @@ class Carrier:
 
     def _placement(self, decision: Start) -> Mask:
         """The hosts on which a job starts: those named, or those that the allocation chooses."""
-        job, hosts, within, cores = decision
+        job, hosts, within, cores, work = decision
         free = self._state.candidates(job)
         if within is not None:
             free &= within
@@ -171,7 +178,7 @@ class Carrier:
                 raise self._fault(f"starts job '{job.id}', for which there is no room")
         else:
             mask = self._mask(hosts, f"starts job '{job.id}' on")
-        whole = cores is None or job.cores is None
+        whole = work is None and (cores is None or job.cores is None)
         if mask & ~free or (whole and not self._right_number(job, mask)):
             raise self._fault(
                 f"starts job '{job.id}' on hosts that are not {job.num_hosts} free ones"
@@ -300,11 +307,26 @@ class Carrier:
                 else:
                     execution.fail_host(host, state.now)
         else:
-            occupied = 0
-            for attempt in state.running.values():
-                occupied |= attempt.mask
-            self.switcher.switch(mask, power, occupied, state.now)
+            self.switcher.switch(mask, power, state.occupied, state.now)
         self.host_changes.append(HostChange(state.now, HostSet(mask), power))
+
+    def _drain(self, decision: Drain) -> None:
+        mask = self._mask(decision.hosts, "drains")
+        state = self._state
+        changed = state.cluster.set_draining(mask, not decision.over, state.occupied)
+        state.machine_changes = True
+        if decision.over:
+            self.host_changes.append(HostChange(state.now, HostSet(changed), "drained no more"))
+        else:
+            self._note_drained(changed)
+
+    def _note_drained(self, hosts: Mask) -> None:
+        """Of these hosts, those that drain and on which nothing runs any more are drained."""
+        drained = hosts & self._state.cluster.draining
+        drained = drained and drained & ~self._state.occupied
+        if drained:
+            change = HostChange(self._state.now, HostSet(drained), "drained")
+            self.host_changes.append(change)
 
     def _set_available(self, hosts: Mask, on: bool) -> None:
         """Hosts fall asleep, or have come back."""

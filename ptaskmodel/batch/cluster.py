@@ -25,11 +25,18 @@ class Cluster:
     A host is *available* while it is up (it has not failed), on (nobody turned it off) and not in
     maintenance, *idle* while moreover no running job has any of it. As long as all jobs ask for
     whole hosts, this is all there is; from the first that asks for more, cores and the rest are
-    counted.
+    counted. Hosts may also be *draining*: nothing starts there, who runs there goes on.
+
+    shared: whole hosts may have several jobs at once. admit_larger: jobs may come that are larger
+    than the machine, to be rejected.
     """
 
     def __init__(
-        self, hosts: Sequence[HostCapacity] | int, licences: Mapping[str, int] | None = None
+        self,
+        hosts: Sequence[HostCapacity] | int,
+        licences: Mapping[str, int] | None = None,
+        shared: bool = False,
+        admit_larger: bool = False,
     ) -> None:
         self.capacities = (HostCapacity(),) * hosts if isinstance(hosts, int) else tuple(hosts)
         self.num_hosts = len(self.capacities)
@@ -39,6 +46,10 @@ class Cluster:
         self.down: Mask = 0
         self.off: Mask = 0
         self.maintained: Mask = 0
+        self.draining: Mask = 0
+        self.shared = shared
+        self._admit_larger = admit_larger
+        self._jobs_on = [0] * self.num_hosts if shared else []
         self.idle_hosts = FreeHosts(self.num_hosts)
         self.counted = False
         self.space: Space = HostSpace(self.num_hosts)
@@ -61,14 +72,14 @@ class Cluster:
         """The hosts on which a job could start now."""
         if self.counted:
             return self.space.candidates(self._free, job) & self.available
-        return self.idle
+        return self.available if self.shared else self.idle
 
     def admit(self, job: Job, running: Sequence[Attempt]) -> None:
         """Take note that this job will come; SimulationError if it can never run.
 
         running: the attempts under way, suspended ones too.
         """
-        if job.num_hosts > self.num_hosts:
+        if job.num_hosts > self.num_hosts and not self._admit_larger:
             raise SimulationError(
                 f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
                 f"{self.num_hosts}: use a larger platform or leave the job out"
@@ -107,12 +118,21 @@ class Cluster:
             self._free = self.space.taken(self._free, job, attempt.mask, attempt.cores)
             attempt.use = self._use(attempt)
             self.idle_hosts.mask = self.idle & ~attempt.mask
+        elif self.shared:
+            self.idle_hosts.mask = self.idle & ~attempt.mask
         else:
             self.idle_hosts.take(attempt.placement)
+        self._count_jobs(attempt.placement, 1)
+
+    def _count_jobs(self, hosts: Placement, change: int) -> None:
+        if self.shared:
+            for host in members(hosts):
+                self._jobs_on[host] += change
 
     def give(self, attempt: Attempt) -> None:
         """The attempt, which ran, has ended."""
-        if not self.counted and self.num_available == self.num_hosts:
+        self._count_jobs(attempt.placement, -1)
+        if not self.counted and not self.shared and self.num_available == self.num_hosts:
             self.idle_hosts.give(attempt.placement)
             return
         if self.counted:
@@ -123,11 +143,13 @@ class Cluster:
     def release(self, attempt: Attempt) -> None:
         """The attempt is suspended: its cores are free, the rest is not."""
         self._give_cores(attempt, 1.0)
+        self._count_jobs(attempt.placement, -1)
         self._rest(attempt.placement)
 
     def take_again(self, attempt: Attempt) -> None:
         """The attempt has its cores again."""
         self._give_cores(attempt, -1.0)
+        self._count_jobs(attempt.placement, 1)
         self.idle_hosts.mask = self.idle & ~attempt.mask
 
     def _give_cores(self, attempt: Attempt, sign: float) -> None:
@@ -148,7 +170,7 @@ class Cluster:
         if attempt.mask & ~self.available:
             return False
         if not self.counted:
-            return attempt.mask & ~self.idle == 0
+            return self.shared or attempt.mask & ~self.idle == 0
         return all(
             self._free.hosts[host, 0] >= cores
             for host, cores in zip(members(attempt.placement), self._cores(attempt), strict=True)
@@ -170,6 +192,10 @@ class Cluster:
         if self.counted:
             for host in members(hosts):
                 if self._free.hosts[host, 0] < self.capacities[host].cores:
+                    left &= ~(1 << host)
+        elif self.shared:
+            for host in members(hosts):
+                if self._jobs_on[host]:
                     left &= ~(1 << host)
         self.idle_hosts.mask = self.idle | (left & self.available)
 
@@ -210,17 +236,27 @@ class Cluster:
         self._see_what_is_available()
         return changed
 
+    def set_draining(self, hosts: Mask, draining: bool, occupied: Mask) -> Mask:
+        """Nothing starts on these hosts, or again; those for which that is news.
+
+        occupied: the hosts on which jobs run.
+        """
+        changed = hosts & (~self.draining if draining else self.draining)
+        self.draining ^= changed
+        self._see_what_is_available(occupied)
+        return changed
+
     @property
     def working(self) -> Mask:
-        """The hosts that are up and on, those in maintenance included."""
-        return self.everything & ~self.down & ~self.off
+        """The hosts that are up and on and do not drain, those in maintenance included."""
+        return self.everything & ~self.down & ~self.off & ~self.draining
 
-    def _see_what_is_available(self) -> None:
+    def _see_what_is_available(self, occupied: Mask = 0) -> None:
         before = self.available
         self.available = self.working & ~self.maintained
         self.num_available = self.available.bit_count()
         self.idle_hosts.mask = self.idle & self.available
-        self._rest(self.available & ~before)
+        self._rest(self.available & ~before & ~occupied)
 
 
 def _wanted(job: Job) -> str:

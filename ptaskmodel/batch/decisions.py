@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.attempt import KILLED
 from ptaskmodel.batch.hostset import HostSet
 from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.works import Work
 
 ON, OFF = "on", "off"
 
@@ -17,12 +18,14 @@ class Start(NamedTuple):
 
     hosts: a `HostSet`, host numbers or a mask. cores, with hosts: how many cores of each host,
     hosts ascending (for a job that asks for cores; without it, as many of each as it asks for).
+    work, with hosts: what runs there instead of the work of the job, on any number of hosts then.
     """
 
     job: Job
     hosts: HostSet | int | Iterable[int] | None = None
     within: HostSet | int | None = None
     cores: Sequence[int] | None = None
+    work: Work | None = None
 
 
 class Reject(NamedTuple):
@@ -83,4 +86,11 @@ class SetPower(NamedTuple):
     state: str | int
 
 
-Decision = Job | Start | Reject | Kill | Requeue | Suspend | Resume | Wake | SetPower
+class Drain(NamedTuple):
+    """Start nothing on these hosts any more; who runs there goes on. ``over``: start again."""
+
+    hosts: HostSet | int | Iterable[int]
+    over: bool = False
+
+
+Decision = Job | Start | Reject | Kill | Requeue | Suspend | Resume | Wake | SetPower | Drain

@@ -5,12 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.checkpoints import Checkpointing
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.works import Work
 
 Ended = list[tuple[Attempt, str]]
 # Of an attempt that a host or link which went down, or maintenance, stopped; not a final state.
@@ -19,6 +20,16 @@ INTERRUPTED = "INTERRUPTED"
 LEFT = "LEFT"
 # (date, number of the attempt, order of planning, attempt, state) of an end to come.
 _End = tuple[float, int, int, Attempt, str]
+
+
+class Progress(NamedTuple):
+    """How far an attempt is: simple works behind it, and the part of the next that is done.
+
+    Works of a sequence are counted over all its rounds.
+    """
+
+    behind: int
+    part: float
 
 
 class Execution(Protocol):
@@ -58,6 +69,10 @@ class Execution(Protocol):
 
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         """A host has another performance state."""
+
+    def progress(self, attempt: Attempt, now: float) -> Progress:
+        """How far an attempt that runs or is suspended is now."""
+        ...
 
     def next_date(self) -> float:
         """A date up to which nothing will end, s; inf if nothing ever will by itself."""
@@ -109,10 +124,10 @@ class DelayExecution:
 
     def start(self, attempt: Attempt, now: float) -> None:
         job = attempt.job
+        duration = attempt.work.duration_s
         if self._assumed is not None:
             self._plan(attempt, now + self._assumed(job), SUCCESS)
             return
-        duration = job.work.duration_s
         if duration is None:
             duration = delay_of(job)
         if self._checkpoints is not None:
@@ -182,6 +197,9 @@ class DelayExecution:
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         """Delays use no host."""
 
+    def progress(self, attempt: Attempt, now: float) -> Progress:
+        return progress_of_delays(attempt.work, run_s(attempt, now))
+
     def next_date(self) -> float:
         ends, due = self._ends, self._due
         while ends and due.get(ends[0][1]) is not ends[0]:
@@ -206,6 +224,21 @@ class DelayExecution:
 def run_s(attempt: Attempt, now: float) -> float:
     """For how long an attempt has run by now, its suspensions not counted, s."""
     return now - (attempt.start_s or 0.0) - attempt.suspended_s(now)
+
+
+def progress_of_delays(work: Work, elapsed_s: float) -> Progress:
+    """How far a work of delays is after so many seconds."""
+    lasts_s = [part.duration_s or 0.0 for part in work.one_round()]
+    rounds, elapsed_s = divmod(elapsed_s, sum(lasts_s) or inf)
+    behind = min(int(rounds), work.rounds) * len(lasts_s)
+    if rounds >= work.rounds:
+        return Progress(behind, 0.0)
+    for each_s in lasts_s:
+        if elapsed_s < each_s:
+            return Progress(behind, elapsed_s / each_s)
+        elapsed_s -= each_s
+        behind += 1
+    return Progress(behind, 0.0)
 
 
 def delay_of(job: Job) -> float:

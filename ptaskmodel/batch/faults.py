@@ -40,7 +40,14 @@ def raised(policy: object, error: BaseException, now: float, job: Job | None) ->
 
 
 def misbehaved(policy: object, what: str, now: float, answer: Any = None) -> PolicyFault:
-    """The fault of a policy that did something that it may not; ``answer``: what it yields from."""
+    """The fault of a policy that did something that it may not; ``answer``: what it yields from.
+
+    A policy that speaks for somebody else says it itself, with a method ``fault(what)``.
+    """
+    own = getattr(policy, "fault", None)
+    if own is not None:
+        fault: PolicyFault = own(what)
+        return fault
     name, where = policy_name(policy), _line_of(policy, answer)
     return PolicyFault(f"policy {name} {what} (at {now:g} s{where}): mend the policy")
 

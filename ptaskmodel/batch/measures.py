@@ -233,16 +233,17 @@ def _used_host_seconds(figures: Figures) -> float:
 
 
 def unavailable_hosts(schedule: Schedule) -> list[tuple[float, int]]:
-    """(date in s, hosts that are down or in maintenance from then on), at each change."""
-    gone = {"down": 0, "maintenance": 0}
+    """(date in s, hosts that are down, drained or in maintenance from then on), at each change."""
+    ways = (("down", "up"), ("maintenance", "maintenance over"), ("drained", "drained no more"))
+    gone = dict.fromkeys((begins for begins, _ in ways), 0)
     found: list[tuple[float, int]] = []
     for change in schedule.host_changes:
-        for begins, ends in (("down", "up"), ("maintenance", "maintenance over")):
+        for begins, ends in ways:
             if change.state == begins:
                 gone[begins] |= int(change.hosts)
             elif change.state == ends:
                 gone[begins] &= ~int(change.hosts)
-        count = (gone["down"] | gone["maintenance"]).bit_count()
+        count = (gone["down"] | gone["maintenance"] | gone["drained"]).bit_count()
         if found and found[-1][0] == change.date_s:
             found.pop()
         if count != (found[-1][1] if found else 0):
@@ -251,7 +252,7 @@ def unavailable_hosts(schedule: Schedule) -> list[tuple[float, int]]:
 
 
 def unavailable_host_seconds(schedule: Schedule, until_s: float) -> float:
-    """Host seconds down or in maintenance, from date 0 to ``until_s``."""
+    """Host seconds down, drained or in maintenance, from date 0 to ``until_s``."""
     changes = [(date, count) for date, count in unavailable_hosts(schedule) if date < until_s]
     ends = [*(date for date, _ in changes[1:]), until_s]
     return math.fsum(

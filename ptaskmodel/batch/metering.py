@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.execution import Ended, Execution
+from ptaskmodel.batch.execution import Ended, Execution, Progress
 from ptaskmodel.batch.hostset import members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.energy.meter import Curve, Meter, Place
@@ -102,7 +102,7 @@ class MeteredExecution:
 
     def _hold(self, attempt: Attempt, now: float) -> None:
         hosts = members(attempt.placement)
-        busy = self._busy_delays and attempt.job.work.duration_s is not None
+        busy = self._busy_delays and attempt.work.duration_s is not None
         places: list[Place] = []
         held = attempt.cores or [self._cores[host] for host in hosts]
         for host, cores in zip(hosts, held, strict=True):
@@ -127,6 +127,15 @@ class MeteredExecution:
 
     def restore_other(self, name: str, now: float) -> None:
         self._execution.restore_other(name, now)
+
+    def progress(self, attempt: Attempt, now: float) -> Progress:
+        return self._execution.progress(attempt, now)
+
+    def hosts_J(self, now: float) -> float:
+        """The energy of the hosts up to a date, which is now, J."""
+        if self._ptasks is not None:
+            self._ptasks.simulation.tell()
+        return float(self.meter.samples[self.meter.sample(now)]["hosts_J"])
 
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         self._execution.set_pstate(host, pstate, now)

@@ -87,11 +87,13 @@ class Plan:
 
     workload: with the works and walltimes that the options ask for. estimate: what the policy
     believes of durations. execution: how the jobs will run; ``ptasks`` is the same if some are
-    parallel tasks, else None. notes: what was changed, and what the policy believes. Raises
-    SimulationError, WorkloadError.
+    parallel tasks, or may come to be (if ``ptasks`` says so), else None. notes: what was changed,
+    and what the policy believes. Raises SimulationError, WorkloadError.
     """
 
-    def __init__(self, machine: Machine, workload: Workload, options: BatchOptions) -> None:
+    def __init__(
+        self, machine: Machine, workload: Workload, options: BatchOptions, ptasks: bool = False
+    ) -> None:
         self.machine = machine
         self.options = options
         self._alone: AloneTimes | None = None
@@ -117,7 +119,7 @@ class Plan:
             *self._dependencies(workload),
             *self._overload(workload),
         )
-        self.ptasks = None if self.only_delays else self._ptask_execution()
+        self.ptasks = self._ptask_execution() if ptasks or not self.only_delays else None
         self.execution: Execution = self.ptasks or DelayExecution(self.limited, self._checkpoints())
 
     def _checkpoints(self) -> Checkpointing | None:

@@ -9,7 +9,7 @@ from math import inf
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.checkpoints import Checkpointing
-from ptaskmodel.batch.execution import INTERRUPTED, LEFT, DelayExecution, Ended
+from ptaskmodel.batch.execution import INTERRUPTED, LEFT, DelayExecution, Ended, Progress
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.ptask_checkpoints import READS, WORKS, Checkpoints, Done, Writer, left_of
 from ptaskmodel.errors import SimulationError
@@ -89,11 +89,11 @@ class PtaskExecution:
 
     def start(self, attempt: Attempt, now: float) -> None:
         job = attempt.job
-        if job.work.duration_s is not None:
+        if attempt.work.duration_s is not None:
             self._delays.start(attempt, now)
             return
         self._go_to(now)
-        live = _Live(attempt, job.work.bound(self._names(attempt), self.machine.facts))
+        live = _Live(attempt, attempt.work.bound(self._names(attempt), self.machine.facts))
         self._live[attempt.number] = live
         self._active += 1
         if self._limited and job.walltime_s is not None:
@@ -187,6 +187,17 @@ class PtaskExecution:
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         self._go_to(now)
         self.simulation.set_pstate(self.machine.names[host], pstate)
+
+    def progress(self, attempt: Attempt, now: float) -> Progress:
+        live = self._live.get(attempt.number)
+        if live is None:
+            return self._delays.progress(attempt, now)
+        self._go_to(now)
+        tasks = [ref for ref in live.refs.values() if ref.state != "completed"]
+        if not tasks:
+            return Progress(max(live.behind, 0), 0.0)
+        # Of works side by side, the one that is least far.
+        return min(Progress(live.behind + ref.stages_done, ref.progress) for ref in tasks)
 
     def next_date(self) -> float:
         date = self._delays.next_date()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -69,6 +69,23 @@ OPTIONS_COMPILED = {
 }
 
 
+class Driver(Protocol):
+    """Who drives a batch from outside: its policy speaks for somebody else.
+
+    The policy may start jobs on hosts that others have, and has to reject those that are larger
+    than the machine. ptasks: whether parallel tasks may come that the workload does not know.
+    """
+
+    policy: Policy
+    ptasks: bool
+
+    def run(
+        self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
+    ) -> Mapping[str, Any]:
+        """Step the simulation until its end; what else the summary says."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchResult:
     """The schedule of a workload on a machine, and what was said on the way.
@@ -79,7 +96,7 @@ class BatchResult:
     "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
     are delays. neighbours: who slowed whom by how many seconds, energy: joules, if that was asked
     for. tuning: that of the policy, if it has one. fairness: when each job would have started if
-    nobody had come after it, if that was asked for.
+    nobody had come after it, if that was asked for. driven: what the driver says, if there is one.
     """
 
     schedule: Schedule
@@ -95,6 +112,7 @@ class BatchResult:
     kernels_s: float | None = None
     fairness: Sequence[FairStart] | None = None
     energy: BatchEnergy | None = None
+    driven: Mapping[str, Any] = field(default_factory=dict)
 
 
 def new_simulation(
@@ -103,11 +121,13 @@ def new_simulation(
     progress: Progress | None = None,
     execution: Execution | None = None,
     metered: MeteredExecution | None = None,
+    driver: Driver | None = None,
 ) -> BatchSimulation:
     """The batch simulation of a plan, at date 0.
 
     execution: how the jobs run, if not as the plan says; such a simulation is not verified.
-    metered: the execution of the plan with its meter, if energy counts.
+    metered: the execution of the plan with its meter, if energy counts. driver: who decides, if not
+    a policy of the options.
     """
     options = plan.options
     verified = options.verify is not None and execution is None
@@ -123,7 +143,7 @@ def new_simulation(
     return BatchSimulation(
         jobs,
         machine.capacities,
-        _policy_of(plan),
+        _policy_of(plan) if driver is None else driver.policy,
         allocation=_allocation_of(plan, machine),
         execution=execution or metered or plan.execution,
         estimate=plan.estimate,
@@ -136,6 +156,8 @@ def new_simulation(
         respond=respond,
         pstates=machine.pstates(),
         told_of_switches=None if metered is None else metered.told_of_switches,
+        shared=driver is not None,
+        admit_larger=driver is not None,
         observe=Verifier(options.verify or "none") if verified else None,
         progress=progress,
     )
@@ -214,19 +236,20 @@ def run_batch(
     progress: Progress | None = None,
     observation: Callable[[Any], AbstractContextManager[Any]] | None = None,
     power: Curve | None = None,
+    driver: Driver | None = None,
 ) -> BatchResult:
     """Simulate a workload on a platform.
 
     observation: makes, of the `Simulation`, a context to run in (see
     `results.observing.Observation`); not called if all jobs are delays. power: is given the power
-    curve, if energy counts.
+    curve, if energy counts. driver: decides, whatever policy the options name.
 
     Raises SimulationError, WorkloadError, PlatformError.
     """
     options = options or BatchOptions()
     _check_fairness(options)
     machine = machine_of(platform, options.storages)
-    plan = Plan(machine, workload, options)
+    plan = Plan(machine, workload, options, driver is not None and driver.ptasks)
     shared = None if plan.ptasks is None else plan.ptasks.simulation
     watch = None
     if options.neighbours and shared is not None:
@@ -234,8 +257,9 @@ def run_batch(
 
         watch = Neighbours(shared)
     metered = _metered(plan, power) if options.energy else None
-    compiled = compiled_batch_of(plan, machine)
+    compiled = None if driver is not None else compiled_batch_of(plan, machine)
     schedule, kernels_s, loop, tuning = None, None, "open", None
+    driven: Mapping[str, Any] = {}
     if compiled is not None:
         from ptaskmodel.batch.compiled_loop import load_kernel
 
@@ -244,13 +268,17 @@ def run_batch(
         schedule = compiled.run(inf if options.until_s is None else options.until_s, progress)
     if schedule is None:
         kernels_s, loop = None, "open"
-        simulation = new_simulation(plan, machine, progress, metered=metered)
+        simulation = new_simulation(plan, machine, progress, metered=metered, driver=driver)
         began = time.perf_counter()
         with nullcontext() if observation is None or shared is None else observation(shared):
-            schedule = _run_to_its_end(simulation, options.until_s)
+            if driver is None:
+                schedule = _run_to_its_end(simulation, options.until_s)
+            else:
+                driven = driver.run(simulation, metered or plan.execution, metered)
+                schedule = simulation.schedule()
         tuning = getattr(simulation.policy, "tuning", None)
     took = time.perf_counter() - began
-    wanted = (options.contention or options.neighbours) and not plan.only_delays
+    wanted = (options.contention or options.neighbours) and shared is not None
     alone = plan.alone_s(list(schedule.ended())) if wanted else None
     neighbours = None
     if watch is not None and plan.ptasks is not None and alone is not None:
@@ -277,6 +305,7 @@ def run_batch(
         kernels_s=kernels_s,
         fairness=fairness,
         energy=None if metered is None else metered.energy(schedule.now_s),
+        driven=driven,
     )
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class HostChange:
     """From ``date_s`` on these hosts are "down" or "up", "off" or "on", or in this pstate.
 
-    Or "maintenance" begins there, or is over ("maintenance over").
+    Or "maintenance" begins there, or is over ("maintenance over"); or they are "drained": nothing
+    starts there and nothing runs there any more; or "drained no more".
     """
 
     date_s: float

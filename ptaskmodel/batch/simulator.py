@@ -65,9 +65,10 @@ class BatchSimulation:
     that, by the estimate, does not start. licences: how many of each name the whole machine has.
     respond: the jobs to submit, now or later, in answer to a job that is over, however it ended.
     pstates: what each host can be switched to (nothing: anything, at once); told_of_switches:
-    called with the date before a change of pstates begins and when it is done. observe: called
-    after each decision; progress: now and then, with the date, how many jobs are over and how many
-    wait.
+    called with the date before a change of pstates begins and when it is done. shared: hosts may
+    have several jobs at once, if the policy says so. admit_larger: jobs may come that are larger
+    than the machine, for the policy to reject. observe: called after each decision; progress: now
+    and then, with the date, how many jobs are over and how many wait.
 
     Raises SimulationError for a job that can never run and a policy that is none.
     """
@@ -90,12 +91,14 @@ class BatchSimulation:
         respond: Respond | None = None,
         pstates: Sequence[HostPstates] = (),
         told_of_switches: Callable[[float], None] | None = None,
+        shared: bool = False,
+        admit_larger: bool = False,
         observe: Observer | None = None,
         progress: Progress | None = None,
     ) -> None:
         if on_failure not in ON_FAILURE:
             raise SimulationError(f"on_failure is '{on_failure}': use {' or '.join(ON_FAILURE)}")
-        cluster = Cluster(hosts, licences)
+        cluster = Cluster(hosts, licences, shared, admit_larger)
         self._jobs = list(sorted_jobs(list(jobs)))
         self._position = 0
         for job in self._jobs:
@@ -287,9 +290,15 @@ class BatchSimulation:
         for job in self._respond(attempt, self.now):
             self.submit(job)
 
-    def send(self, message: Any) -> None:
-        """Deliver a message to the policy, at the date that it is now."""
-        self._agenda.add(Event(self.now, MESSAGE, message), LATER)
+    def send(self, message: Any, date_s: float | None = None) -> None:
+        """Deliver a message to the policy at a date, s (None: now).
+
+        Raises SimulationError for a date that is past.
+        """
+        date = self.now if date_s is None else date_s
+        if not self.now <= date < inf:
+            raise SimulationError(f"a message for {date:g} s: it is {self.now:g} s now")
+        self._agenda.add(Event(date, MESSAGE, message), LATER)
 
     def fail(self, resource: int | str) -> None:
         """A host (its number) or a link (its name) fails now.

@@ -89,8 +89,20 @@ class State:
 
     @property
     def by_count(self) -> bool:
-        """Whether the number of idle hosts says what fits: no cores counted, no maintenance."""
-        return not self.cluster.counted and self.maintenance is None
+        """Whether the number of idle hosts says what fits.
+
+        No cores are counted, no host is shared and there is no maintenance.
+        """
+        cluster = self.cluster
+        return not cluster.counted and not cluster.shared and self.maintenance is None
+
+    @property
+    def occupied(self) -> Mask:
+        """The hosts on which jobs run."""
+        mask = 0
+        for attempt in self.running.values():
+            mask |= attempt.mask
+        return mask
 
     @property
     def any_will_do(self) -> bool:

@@ -101,6 +101,11 @@ class TaskRef:
         return self.simulation._progress(self.index)
 
     @property
+    def stages_done(self) -> int:
+        """How many stages are behind the current one, counted over all rounds."""
+        return self.simulation._stages_done(self.index)
+
+    @property
     def rate(self) -> float:
         """Stages per second at present (0 in the latency phase or when not running)."""
         return self.simulation._rate(self.index)

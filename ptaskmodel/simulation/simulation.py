@@ -385,6 +385,9 @@ class Simulation:
     def _progress(self, task: int) -> float:
         return view.progress(self.core, self._intake, task)
 
+    def _stages_done(self, task: int) -> int:
+        return view.stages_done(self._intake, task)
+
     def _rate(self, task: int) -> float:
         """The rate once what is due now has begun, found without letting it begin."""
         if self._intake.is_settled and self.core.is_settled:

@@ -64,6 +64,15 @@ def progress(core: Core, intake: Intake, task: int) -> float:
     return min(max(1.0 - left / amount, 0.0), 1.0)
 
 
+def stages_done(intake: Intake, task: int) -> int:
+    """How many stages of a task are over, counted over all rounds."""
+    record = intake.arrays.tasks[task]
+    program = intake.arrays.programs[record["program"]]
+    if record["state"] == COMPLETED:
+        return int(program["count"] * program["rounds"])
+    return int(record["rounds"] * program["count"] + record["stage"])
+
+
 def rate(core: Core, intake: Intake, task: int) -> float:
     """Stages per second. Rates must be in force."""
     record = intake.arrays.tasks[task]

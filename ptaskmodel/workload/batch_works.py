@@ -121,6 +121,33 @@ class StagingWork(Work):
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedWork(Work):
+    """A work whose ranks have their hosts already, by name, whatever hosts the job has."""
+
+    is_plain = False
+
+    hosts: tuple[str, ...]
+    work: Work
+
+    @property
+    def duration_s(self) -> float | None:
+        return self.work.duration_s
+
+    @property
+    def rounds(self) -> int:  # type: ignore[override]
+        return self.work.rounds
+
+    def parts(self) -> Iterator[Work]:
+        yield from self.work.parts()
+
+    def one_round(self) -> list[Work]:
+        return self.work.one_round()
+
+    def bound(self, hosts: tuple[str, ...], facts: HostFacts) -> Steps:
+        return self.work.bound(self.hosts, facts)
+
+
+@dataclass(frozen=True, slots=True)
 class UsageTraceWork(Work):
     """Each rank goes through its own phases (usage, flops), without waiting for the others.
 
