@@ -1,0 +1,90 @@
+"""What orders waiting jobs, and the plain order: priority/basic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.slurm.facts import Partition
+from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.tres import Tres
+
+TOP = 0xFFFF0000
+
+
+class Member(NamedTuple):
+    """Whose a job is. association: in the tree of shares; None: nobody's. qos: its name."""
+
+    association: int | None = None
+    qos: str | None = None
+
+
+class Waiting(Protocol):
+    """What priorities are made of: the record of a job.
+
+    number: Slurm's id. priorities: set here, one for each partition; it may change at any time.
+    account: whose it is. Dates are whole Unix seconds.
+    """
+
+    request: JobRequest
+    number: int
+    submit_s: int
+    partitions: tuple[Partition, ...]
+    partition: Partition
+    priorities: Any
+    held: bool
+    account: Member | None
+
+
+class Sizes(NamedTuple):
+    """How large the cluster is, and what each partition has of each TRES, by its name."""
+
+    nodes: int
+    cpus: int
+    tres: Mapping[str, Tres]
+
+
+class Basic:
+    """priority/basic: first come, first served. Source: Slurm's manual of PriorityType."""
+
+    period_s: int | None = None  # of refreshes: none
+
+    def __init__(self) -> None:
+        self._lowest = TOP
+
+    def at_submit(self, job: Waiting, now: int) -> None:
+        """Give a job its priority; one that comes again gets a new one, behind all others."""
+        given, nice = job.request.priority, job.request.nice
+        if job.held or given is not None:
+            job.priorities = [0 if job.held else given] * len(job.partitions)
+            return
+        value = max(1, self._lowest - 1)
+        if nice <= 0 or value > nice + 1:
+            value -= nice
+        value = max(1, value)
+        job.priorities = [value] * len(job.partitions)
+        self._lowest = min(self._lowest, value + nice)
+
+    def accrue(self, job: Waiting, since_s: int) -> None:
+        """Nothing grows with age."""
+
+    def tested(self, job: Waiting, cpus: int) -> None:
+        """Nothing depends on the size."""
+
+    def started(self, job: Waiting, now: int, cpus: int, tres: Tres) -> None:
+        """No usage is kept."""
+
+    def ended(self, job: Waiting, now: int) -> None:
+        """No usage is kept."""
+
+    def gone(self, job: Waiting) -> None:
+        """Nothing is kept of it."""
+
+    def refresh(self, now: int) -> bool:
+        return False
+
+    def table(self) -> Mapping[str, NDArray]:
+        """Nothing to show: see `Multifactor.table`."""
+        return {}

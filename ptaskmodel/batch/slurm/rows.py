@@ -1,0 +1,71 @@
+"""Rows of numbers that come and go: kept in blocks that never move, so that views of them last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+BLOCK = 4096
+Block = dict[str, NDArray]
+
+
+class Rows:
+    """Columns by name, in blocks of equal length; ``live`` tells which rows are taken.
+
+    columns: their types. A row is its number; those given back are taken again, lowest first.
+    """
+
+    def __init__(self, columns: Mapping[str, DTypeLike]) -> None:
+        self.columns = {**columns, "live": np.bool_}
+        self.blocks: list[Block] = []
+        self._free: list[int] = []
+        self.count = 0
+
+    def take(self, **values: float) -> int:
+        """A row with these values; the others are 0."""
+        if not self._free:
+            begin = len(self.blocks) * BLOCK
+            self.blocks.append({name: np.zeros(BLOCK, kind) for name, kind in self.columns.items()})
+            self._free = list(range(begin + BLOCK - 1, begin - 1, -1))
+        row = self._free.pop()
+        block, place = self.block(row), row % BLOCK
+        for name in self.columns:
+            block[name][place] = values.get(name, 0)
+        block["live"][place] = True
+        self.count += 1
+        return row
+
+    def give_back(self, row: int) -> None:
+        """Free a row."""
+        self.block(row)["live"][row % BLOCK] = False
+        self._free.append(row)
+        self.count -= 1
+
+    def block(self, row: int) -> Block:
+        """The block that a row is in, at ``row % BLOCK``."""
+        return self.blocks[row // BLOCK]
+
+    def view(self, row: int, column: str) -> NDArray:
+        """A column's value in a row, as an array of one that changes with it."""
+        place = row % BLOCK
+        return self.block(row)[column][place : place + 1]
+
+    def set(self, row: int, column: str, value: float) -> None:
+        self.block(row)[column][row % BLOCK] = value
+
+    def get(self, row: int, column: str) -> float:
+        return self.block(row)[column][row % BLOCK]
+
+    def taken(self) -> Iterator[tuple[Block, NDArray[np.intp]]]:
+        """The blocks that have taken rows, and their places."""
+        for block in self.blocks:
+            places = np.flatnonzero(block["live"])
+            if len(places):
+                yield block, places
+
+    def column(self, name: str) -> NDArray:
+        """A column of all taken rows."""
+        found = [block[name][places] for block, places in self.taken()]
+        return np.concatenate(found) if found else np.empty(0, self.columns[name])
