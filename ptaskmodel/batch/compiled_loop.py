@@ -3,7 +3,7 @@
 Jobs that last a known time on whole hosts, a policy that is built in, and an allocation that never
 makes a job wait: then dates do not depend on hosts, and ranks in the queue are known beforehand.
 The schedule equals that of the open loop (`simulator`) to the bit. First fit is part of the kernel;
-other allocations are asked afterwards, start by start, as the open loop would have.
+other allocations, and those of redirection, are asked afterwards (`compiled_hosts`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ from ptaskmodel.batch.compiled.state import (
     FULL,
     JOB,
     PAUSED,
+    REDIRECTION,
     State,
     new_state,
     with_more_pieces,
 )
+from ptaskmodel.batch.compiled_hosts import chosen_hosts
+from ptaskmodel.batch.compiled_redirection import redirected_schedule, redirecting
 from ptaskmodel.batch.estimates import Estimate, estimates_of
-from ptaskmodel.batch.hostset import Mask, first_hosts, runs
+from ptaskmodel.batch.hostset import Mask, first_hosts
 from ptaskmodel.batch.plain_schedule import (
     CUT,
     FAILS,
@@ -53,6 +56,7 @@ from ptaskmodel.batch.policies.easy import Easy
 from ptaskmodel.batch.policies.fcfs import Fcfs
 from ptaskmodel.batch.policies.filler import Filler
 from ptaskmodel.batch.policies.orders import KEYS, NamedOrder
+from ptaskmodel.batch.policies.redirection import Redirection
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.view import Policy
 from ptaskmodel.workload.job_arrays import JobArrays, job_arrays
@@ -60,7 +64,13 @@ from ptaskmodel.workload.jobs import Job
 
 Ints = NDArray[np.int64]
 Progress = Callable[[float, int, int], None]
-POLICIES = {Fcfs: FCFS, Filler: FILLER, Easy: EASY, Conservative: CONSERVATIVE}
+POLICIES = {
+    Fcfs: FCFS,
+    Filler: FILLER,
+    Easy: EASY,
+    Conservative: CONSERVATIVE,
+    Redirection: REDIRECTION,
+}
 ALLOCATIONS = (FirstFit, Contiguous, Random, Spread, FewestSwitches)
 # Decisions between two calls of `progress`.
 PAUSE = 20_000
@@ -69,7 +79,7 @@ MOST_HOSTS = 2**31
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledBatch:
-    """A batch ready for the compiled loop, at date 0."""
+    """A batch ready for the compiled loop, at date 0. groups: of hosts, under redirection."""
 
     jobs: Sequence[Job]
     arrays: JobArrays
@@ -77,6 +87,7 @@ class CompiledBatch:
     allocation: Allocation
     codes: NDArray[np.int8]
     state: State
+    groups: tuple[Mask, Mask] | None = None
 
     def run(self, until_s: float = inf, progress: Progress | None = None) -> Schedule | None:
         """Simulate up to a date, to the end by default.
@@ -115,13 +126,21 @@ class CompiledBatch:
         codes = np.full(submitted, WAITS, dtype=np.int8)
         codes[order] = STILL_RUNS
         codes[over] = self.codes[over]
+        now_s = float(clock["now"]) if until_s == inf else until_s
+        if self.groups is not None:
+            return redirected_schedule(state, self.jobs, codes, self.groups, self.allocation, now_s)
         if clock["picks"]:
             pieces = state.pieces[: clock["n_pieces"]]
             places = Places(
                 state.first_piece[: started + 1], pieces["first"].copy(), pieces["length"].copy()
             )
         else:
-            places = _chosen(self.allocation, self.hosts, jobs, order)
+            records = jobs[order]
+            places = chosen_hosts(
+                self.allocation,
+                [first_hosts(self.hosts)],
+                *(records[name] for name in ("hosts", "began", "over")),
+            )
         return PlainSchedule(
             self.jobs,
             self.arrays,
@@ -133,7 +152,7 @@ class CompiledBatch:
             places,
             self.hosts,
             int(clock["decisions"]),
-            float(clock["now"]) if until_s == inf else until_s,
+            now_s,
         ).schedule()
 
 
@@ -167,9 +186,14 @@ def compiled_batch(
         arrays = job_arrays(jobs)
         if not _can_run(arrays, hosts):
             return None
+        told = None
+        if isinstance(policy, Redirection):
+            told = redirecting(policy, arrays, hosts)
+            if told is None:
+                return None
         estimates = estimates_of(estimate, jobs, arrays)
         by_rank = _sorted_by(getattr(policy, "order", None), jobs, arrays)
-        backfill_order = getattr(policy, "backfill_order", None)
+        backfill_order = getattr(getattr(policy, "principal", policy), "backfill_order", None)
         by_candidate = None
         if backfill_order is not None and by_rank is not None:
             by_candidate = _sorted_by(backfill_order, jobs, arrays, by_rank)
@@ -191,11 +215,19 @@ def compiled_batch(
         records["candidate"][by_candidate] = np.arange(len(jobs))
     records["over"] = -1
     codes = np.where(cut, CUT, np.where(arrays.fails, FAILS, SUCCEEDED)).astype(np.int8)
-    picks = type(allocation) is FirstFit
     state = new_state(
-        kind, hosts, records, by_rank, by_candidate, picks=picks, pause=PAUSE, most=most_decisions
+        kind,
+        hosts if told is None else hosts - told.hosts,
+        records,
+        by_rank,
+        by_candidate,
+        picks=type(allocation) is FirstFit and told is None,
+        pause=PAUSE,
+        most=most_decisions,
+        redirecting=told,
     )
-    return CompiledBatch(jobs, arrays, hosts, allocation, codes, state)
+    groups = policy.groups(hosts) if isinstance(policy, Redirection) else None
+    return CompiledBatch(jobs, arrays, hosts, allocation, codes, state, groups)
 
 
 def _can_run(arrays: JobArrays, hosts: int) -> bool:
@@ -255,35 +287,3 @@ def _can_be_sorted(key: Any) -> bool:
     if type(key) is tuple:
         return all(map(_can_be_sorted, key))
     return type(key) in (int, bool, str) or (type(key) is float and key == key)
-
-
-# --- hosts
-
-
-def _chosen(allocation: Allocation, hosts: int, jobs: Any, order: Ints) -> Places:
-    """The hosts that an allocation chooses for each start, asked in their order."""
-    over = jobs["over"]
-    ended = order[over[order] >= 0]
-    leaving = ended[np.argsort(over[ended], kind="stable")].tolist()
-    left = over[leaving].tolist()
-    began, sizes = jobs["began"][order].tolist(), jobs["hosts"][order].tolist()
-    free, gone = first_hosts(hosts), 0
-    running: dict[int, Mask] = {}
-    begins, first, length = [0], [], []
-    for j, decision, size in zip(order.tolist(), began, sizes, strict=True):
-        while gone < len(left) and left[gone] < decision:
-            free |= running.pop(leaving[gone])
-            gone += 1
-        mask = allocation.choose(size, free)
-        assert mask is not None
-        free &= ~mask
-        running[j] = mask
-        for begin, count in runs(mask):
-            first.append(begin)
-            length.append(count)
-        begins.append(len(first))
-    return Places(
-        np.array(begins, dtype=np.int64),
-        np.array(first, dtype=np.int32),
-        np.array(length, dtype=np.int32),
-    )

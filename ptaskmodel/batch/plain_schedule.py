@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,8 +119,8 @@ class PlainSchedule:
             if number < 0:
                 attempt = Attempt(job, 0, None, math.inf, -1, state)
             else:
-                attempt = by_number[number] = _PlainAttempt(
-                    job, self.places, start, expected, number, state
+                attempt = by_number[number] = PlainAttempt(
+                    job, self.places.runs, start, expected, number, state
                 )
                 attempt.end_s = None if end != end else end
             final.append(attempt)
@@ -180,26 +180,26 @@ class PlainSchedule:
             yield f"{job},{name},{profile},{numbers},{hosts},,\n"
 
 
-class _PlainAttempt(Attempt):
-    """An attempt that looks its hosts up when asked for them."""
+class PlainAttempt(Attempt):
+    """An attempt that looks its hosts up, by its number, when asked for them."""
 
-    __slots__ = ("_places",)
+    __slots__ = ("_runs_of",)
 
     def __init__(
         self,
         job: Job,
-        places: Places,
+        runs_of: Callable[[int], Runs],
         start_s: float,
         expected_end_s: float,
         number: int,
         state: str,
     ) -> None:
-        self._places = places
+        self._runs_of = runs_of
         super().__init__(job, 0, start_s, expected_end_s, number, state)
 
     @property
     def placement(self) -> Placement:
-        return self._places.runs(self.number)
+        return self._runs_of(self.number)
 
     @placement.setter
     def placement(self, placement: Placement) -> None:

@@ -18,6 +18,7 @@ from ptaskmodel.batch import (
     Easy,
     Fcfs,
     Plan,
+    Redirection,
     actual_duration_s,
     check_schedule,
     machine_of,
@@ -39,6 +40,7 @@ from ptaskmodel.batch.measures import load
 from ptaskmodel.batch.output import write_schedule
 from ptaskmodel.batch.policies.filler import Filler
 from ptaskmodel.batch.policies.orders import orders
+from ptaskmodel.batch.policies.redirection import CONFLICTS
 from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.core.store import as_records
@@ -121,12 +123,17 @@ def both(jobs, hosts, make, make_allocation, estimate, *, limited=True, until=in
 
 def shown(schedule):
     """All that a schedule says."""
-    attempts = [
-        (a.job.id, a.start_s, a.end_s, a.expected_end_s, a.state, a.number, a.use, a.mask)
-        for a in schedule.final
-    ]
-    order = [a.job.id for a in schedule.attempts]
-    return attempts, order, schedule.events, schedule.now_s, schedule.num_hosts
+    final, every = (
+        [
+            (
+                *(a.job.id, a.start_s, a.end_s, a.expected_end_s, a.state),
+                *(a.reason, a.number, a.ordinal, a.use, a.mask),
+            )
+            for a in attempts
+        ]
+        for attempts in (schedule.final, schedule.attempts)
+    )
+    return final, every, schedule.events, schedule.now_s, schedule.num_hosts
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -153,6 +160,53 @@ def test_random_workloads(policy):
         assert metrics(found) == metrics(expected)
         for name in load(found).__slots__:
             assert getattr(load(found), name).tolist() == getattr(load(expected), name).tolist()
+
+
+def test_redirection_of_random_workloads():
+    redirected = 0
+    for seed in range(120):
+        jobs, hosts = workload(seed)
+        draw = random.Random(seed)
+        alpha, hosts = draw.choice([0.1, 0.25, 0.5]), max(hosts, 2)
+        group = Redirection(alpha, 0).groups(hosts)[0].bit_count()
+        jobs = [replace(job, num_hosts=max(1, min(job.num_hosts, group))) for job in jobs]
+        estimate = ESTIMATES[draw.choice(list(ESTIMATES))]
+        named = orders(estimate)
+        kinds = draw.choice([(None, None), ("fcfs", "sjf"), ("sjf", None), ("largest", "ljf")])
+        make = partial(
+            Redirection,
+            alpha,
+            draw.choice([0, 1, 2.5]),
+            conflict=draw.choice(list(CONFLICTS)),
+            principal=Easy(*map(named.get, kinds)),
+        )
+        found, expected = both(
+            jobs,
+            hosts,
+            make,
+            draw.choice(ALLOCATIONS[:-1]),
+            estimate,
+            limited=seed % 3 != 0,
+            until=draw.choice([inf, inf, draw.uniform(0, 300)]),
+        )
+        assert shown(found) == shown(expected), seed
+        assert metrics(found) == metrics(expected)
+        redirected += sum(attempt.ordinal for attempt in found.final)
+    assert redirected > 150
+
+
+@pytest.mark.parametrize(
+    ("policy", "num_hosts"),
+    [
+        (Redirection(0.25, 1, principal=Conservative()), 1),
+        (Redirection(0.25, 1), 4),
+        (Redirection(0.25, 1), 0),
+    ],
+)
+def test_redirection_that_is_for_the_open_loop(policy, num_hosts):
+    job = Job("a", 0.0, num_hosts, "d", DelayWork(1.0))
+    given = {"estimate": delay_of, "limited": True, "most_decisions": 100}
+    assert compiled_batch([job], 4, policy, FirstFit(), **given) is None
 
 
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "HPC2N-part"])
@@ -304,7 +358,7 @@ def test_few_jobs_go_through_the_open_loop(platform):
     "options",
     [
         {"verify": "head"},
-        {"policy": "redirection", "policy_options": {"alpha": 0.5, "theta": 1}},
+        {"policy": "metric-aware"},
         {"allocation": "contiguous"},
         {"loop": "open"},
     ],

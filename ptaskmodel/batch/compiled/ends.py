@@ -50,6 +50,19 @@ def pop_end(s):
 
 
 @jit
+def drop_end(s, j):
+    """Job j, which runs, will not end at the date that it would have."""
+    ends, k = s.ends, 0
+    while ends[k].job != j:
+        k += 1
+    while k > 0:
+        up = (k - 1) >> 1
+        ends[k].date, ends[k].job = ends[up].date, ends[up].job
+        k = up
+    pop_end(s)
+
+
+@jit
 def _place_of(s, date):
     """The place of the last block that begins before a date (0 if none does)."""
     low, high = 0, s.clock[0].n_blocks
@@ -201,10 +214,16 @@ def extend_outlived(s):
         found = True
         job = s.jobs[j]
         expect_no_more(s, j)
-        lasts = job.expected - job.start
-        if lasts == 0.0:
-            lasts = now - job.start
-        while job.start + lasts <= now:
-            lasts *= 2
-        job.expected = job.start + min(lasts, job.walltime)
+        extend(job, now)
         expect(s, j)
+
+
+@jit
+def extend(job, now):
+    """Double the estimate of a job that has outlived it."""
+    lasts = job.expected - job.start
+    if lasts == 0.0:
+        lasts = now - job.start
+    while job.start + lasts <= now:
+        lasts *= 2
+    job.expected = job.start + min(lasts, job.walltime)

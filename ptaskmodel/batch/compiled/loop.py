@@ -17,6 +17,7 @@ from ptaskmodel.batch.compiled.policies import (
     start_in_order,
 )
 from ptaskmodel.batch.compiled.queue import enter
+from ptaskmodel.batch.compiled.redirection import end_apart, extend_apart, redirect
 from ptaskmodel.batch.compiled.state import (
     CIRCLES,
     CONSERVATIVE,
@@ -26,6 +27,7 @@ from ptaskmodel.batch.compiled.state import (
     FULL,
     NO_DATE,
     PAUSED,
+    REDIRECTION,
 )
 from ptaskmodel.jit import entry, jit
 
@@ -78,6 +80,7 @@ def _one_date(s):
         if reserves and expected > clock.now:
             add_free(s, clock.now, expected, s.jobs[j].hosts)
             reach = max(reach, expected)
+    first = clock.position
     clock.n_fresh = 0
     while clock.position < len(s.jobs) and s.jobs[clock.position].submit <= clock.now:
         _submit(s, clock.position, reserves)
@@ -89,6 +92,10 @@ def _one_date(s):
         keep_promises(s, late, reach)
     elif clock.policy == FCFS:
         start_in_order(s)
+    elif clock.policy == REDIRECTION:
+        extend_apart(s)
+        backfill(s, ended or late)
+        redirect(s, first)
     else:
         fill(s)
 
@@ -96,11 +103,14 @@ def _one_date(s):
 @jit
 def _finish(s, j):
     clock, job = s.clock[0], s.jobs[j]
-    expect_no_more(s, j)
     job.end = clock.now
     job.over = clock.decisions
-    clock.free += job.hosts
     clock.over += 1
+    if job.apart:
+        end_apart(s, j)
+        return
+    expect_no_more(s, j)
+    clock.free += job.hosts
     if clock.picks:
         for k in range(s.first_piece[job.number], s.first_piece[job.number + 1]):
             give_hosts(s, s.pieces[k].first, s.pieces[k].length)

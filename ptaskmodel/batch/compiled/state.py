@@ -15,13 +15,15 @@ Records = NDArray[np.void]
 Ints = NDArray[np.int64]
 
 # Which policy decides; numpy integers, or numba would compile the kernel anew for each.
-FCFS, FILLER, EASY, CONSERVATIVE = cast("list[int]", list(np.arange(4)))
+FCFS, FILLER, EASY, CONSERVATIVE, REDIRECTION = cast("list[int]", list(np.arange(5)))
 # Why the kernel came back: all is done (or the date `until` is reached); it did what it was asked
 # to; there is no room for the hosts of another date; it goes round in circles at one date.
 DONE, PAUSED, FULL, CIRCLES = cast("list[int]", list(np.arange(4)))
 NOBODY = np.int64(-1)
 # Of a job that has no reservation yet.
 NO_DATE = -1.0
+# Redirection: what the rule of conflict compares of the jobs that qualify.
+BY_COUNTER, BY_ESTIMATE, BY_HOSTS, BY_START = cast("list[int]", list(np.arange(4)))
 # Entries of a block of expected ends.
 BLOCK_ENTRIES = np.int64(64)
 
@@ -41,6 +43,8 @@ JOB = np.dtype(
         ("number", INT),  # of its start
         ("began", INT),  # at which decision it started
         ("over", INT),  # before which decision it ended
+        ("counter", INT),  # redirection: how many shorter jobs it has kept waiting
+        ("apart", INT),  # redirection: whether it runs in the group set apart
     ],
     align=True,
 )
@@ -52,6 +56,11 @@ BLOCK = np.dtype([("count", INT), ("hosts", INT)], align=True)
 # Consecutive hosts.
 RUN = np.dtype([("first", SMALL), ("length", SMALL)], align=True)
 SLOT = np.dtype([("date", REAL), ("free", INT)], align=True)
+# An attempt that redirection has stopped.
+LOST = np.dtype(
+    [("job", INT), ("number", INT), ("began", INT), ("start", REAL), ("expected", REAL)],
+    align=True,
+)
 CLOCK = np.dtype(
     [
         ("now", REAL),
@@ -85,9 +94,27 @@ CLOCK = np.dtype(
         ("n_slots", INT),
         ("n_queue", INT),
         ("first_date", REAL),  # no reservation is earlier
+        # Redirection.
+        ("theta", REAL),
+        ("rule", INT),
+        ("sign", INT),  # of the rule: -1 for the largest
+        ("free_apart", INT),
+        ("n_apart", INT),
+        ("n_lost", INT),
     ],
     align=True,
 )
+
+
+class Redirecting(NamedTuple):
+    """What redirection needs: the hosts set apart, theta, and of the rule of conflict what it
+    compares and its sign (-1 for the largest).
+    """
+
+    hosts: int
+    theta: float
+    rule: int
+    sign: int
 
 
 class State(NamedTuple):
@@ -98,7 +125,8 @@ class State(NamedTuple):
     ends: a heap. expected, blocks, places, spare: expected ends, see `expected_ends`. runs: free
     hosts, the highest first. order: jobs by number of their starts; first_piece: where the hosts
     of each begin in ``pieces``. fresh: jobs submitted at this date. slots: the calendar of
-    conservative; ranks: who waits there, in the order of the queue.
+    conservative; ranks: who waits there, in the order of the queue. apart: who runs in the group
+    that redirection sets apart, in no order; lost: the attempts that it stopped.
     """
 
     clock: Any
@@ -119,6 +147,8 @@ class State(NamedTuple):
     fresh: Ints
     slots: Any
     ranks: Ints
+    apart: Ints
+    lost: Any
 
 
 def new_state(
@@ -132,15 +162,22 @@ def new_state(
     pause: int,
     most: int,
     until: float = inf,
+    redirecting: Redirecting | None = None,
 ) -> State:
-    """The state at date 0. jobs: of dtype JOB, with what is known of them beforehand."""
+    """The state at date 0. jobs: of dtype JOB, with what is known of them beforehand.
+
+    hosts: of the principal group, under redirection.
+    """
     n = len(jobs)
     leaves = 1 << max(n - 1, 0).bit_length()
-    reserves, sorts = policy == CONSERVATIVE, policy == EASY and by_candidate is not None
+    reserves, sorts = (
+        policy == CONSERVATIVE,
+        policy in (EASY, REDIRECTION) and by_candidate is not None,
+    )
     running = min(n, hosts + int((jobs["hosts"] == 0).sum())) + 2
     most_runs = hosts // 2 + 2
     clock = as_records(np.zeros(1, CLOCK))
-    given = {
+    given: dict[str, Any] = {
         "until": until,
         "policy": policy,
         "hosts": hosts,
@@ -155,8 +192,12 @@ def new_state(
         "head": NOBODY,
         "first_date": inf,
     }
+    if redirecting is not None:
+        apart, given["theta"], given["rule"], given["sign"] = redirecting
+        given["free_apart"] = apart
     for name, value in given.items():
         clock[name] = value
+    again = 0 if redirecting is None else n  # each job is redirected at most once
     runs = as_records(np.empty(most_runs, RUN))
     runs[0] = (0, hosts)
     return State(
@@ -172,12 +213,14 @@ def new_state(
         np.empty(running, np.int64),
         np.arange(running),
         runs,
-        np.empty(n, np.int64),
-        np.zeros(n + 1, np.int64),
+        np.empty(n + again, np.int64),
+        np.zeros(n + again + 1, np.int64),
         as_records(np.empty(3 * n + most_runs + 2 if picks else 1, RUN)),
         np.empty(n, np.int64),
         as_records(np.empty(2 * n + 8 if reserves else 1, SLOT)),
         np.empty(n + 1 if reserves else 1, np.int64),
+        np.empty(again + 1, np.int64),
+        as_records(np.empty(again + 1, LOST)),
     )
 
 

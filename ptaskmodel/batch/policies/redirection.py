@@ -68,7 +68,7 @@ class Redirection:
         self.theta = theta
         self.principal = principal or Easy(order)
         self.order = getattr(self.principal, "order", None)
-        self.redirected = 0
+        self.conflict = conflict
         self._conflict = CONFLICTS[conflict]
         self._counters: dict[Job, int] = {}
 
@@ -93,7 +93,6 @@ class Redirection:
             chosen = self._count(job, part, view.part(apart))
             if chosen is not None:
                 self._counters.clear()
-                self.redirected += 1
                 yield Requeue(chosen.job, "redirected")
                 yield Start(chosen.job, within=apart)
                 yield from self._principal(part)
