@@ -7,6 +7,7 @@ from pathlib import Path
 
 PACKAGES = (
     "ptaskmodel",
+    "ptaskmodel.apps",
     "ptaskmodel.batch",
     "ptaskmodel.calibration",
     "ptaskmodel.platform",

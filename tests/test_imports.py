@@ -16,7 +16,7 @@ ROOMS: tuple[dict[str, set[str]], ...] = (
     {"platform": set(), "workload": set(), "sharing": set()},
     {"core": set()},
     {"simulation": set(), "recording": {"simulation"}, "energy": {"simulation", "recording"}},
-    {"apps": set(), "batch": set(), "replay": set()},
+    {"apps": {"replay"}, "batch": set(), "replay": set()},
     {"bridges": set(), "calibration": set()},
     {"results": set()},
     {"cli": set()},

@@ -1,30 +1,21 @@
-"""Where parallel tasks come from: collectives, PDGEMM, interference, the two-group platform."""
+"""Where parallel tasks come from: traces of programs, collectives, PDGEMM; interference."""
 
-from ptaskmodel.apps.collectives import (
-    all_to_all,
-    allgather,
-    allreduce,
-    broadcast,
-    reduce,
-)
-from ptaskmodel.apps.communication import Communication, bytes_between, join
-from ptaskmodel.apps.interference import OnOff, connection_work, interference_tasks
-from ptaskmodel.apps.pdgemm import Pdgemm, place
-from ptaskmodel.apps.two_groups import TwoGroups
+from ptaskmodel.faces import face
 
-__all__ = [
-    "Communication",
-    "OnOff",
-    "Pdgemm",
-    "TwoGroups",
-    "all_to_all",
-    "allgather",
-    "allreduce",
-    "broadcast",
-    "bytes_between",
-    "connection_work",
-    "interference_tasks",
-    "join",
-    "place",
-    "reduce",
-]
+NAMES = {
+    "ptaskmodel.apps.collectives": (
+        "all_to_all",
+        "allgather",
+        "allreduce",
+        "broadcast",
+        "reduce",
+    ),
+    "ptaskmodel.apps.communication": ("Communication", "bytes_between", "join"),
+    "ptaskmodel.apps.interference": ("OnOff", "connection_work", "interference_tasks"),
+    "ptaskmodel.apps.pdgemm": ("Pdgemm", "place"),
+    "ptaskmodel.apps.programs": ("Size", "program"),
+    "ptaskmodel.apps.trace_works": ("bundle", "phases_at_collectives", "windows"),
+    "ptaskmodel.apps.two_groups": ("TwoGroups",),
+}
+
+__all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.parameters import COUNT, PATH, Choice, directory_option, platform_argument
+from ptaskmodel.cli.parameters import PATH, Choice, directory_option, platform_argument
+from ptaskmodel.cli.rank_hosts import check_rank_options, hosts_asked_for, rank_options
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.replay.names import MODELS
 from ptaskmodel.sharing.rules import SOLVERS
@@ -23,12 +24,7 @@ KERNELS = "replay"
 @click.command()
 @platform_argument
 @click.argument("traces", metavar="TRACES", type=PATH)
-@click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]")
-@click.option("--ranks-on", metavar="FILE", type=PATH, help="Hostfile: the hosts in order.")
-@click.option("--hosts", metavar="NAMES", help="The hosts in order, such as n[0-15] or a,b,c.")
-@click.option(
-    "--per-host", type=COUNT, default=1, show_default=True, help="Ranks beside each other."
-)
+@rank_options
 @click.option(
     "--network-model", type=Choice(MODELS), help="[default: as the platform says, else SMPI]"
 )
@@ -65,22 +61,16 @@ def replay(
     """
     if timeline and output is None:
         raise PTaskModelError("--timeline writes files; give --output DIR")
-    if ranks_on is not None and hosts is not None:
-        raise PTaskModelError("give either --ranks-on or --hosts")
+    check_rank_options(ranks_on, hosts)
     from ptaskmodel import kernel_cache
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import hosts_in_file, hosts_named, hosts_of_ranks, read_trace
+    from ptaskmodel.replay import read_trace
     from ptaskmodel.results.replays import replay_into
 
     trace = read_trace(traces, ranks)
     platform = load_platform(platform_file)
-    names = None
-    if ranks_on is not None:
-        names = hosts_in_file(ranks_on)
-    elif hosts is not None:
-        names = hosts_named(hosts)
-    chosen = hosts_of_ranks(platform, trace.ranks, hosts=names, per_host=per_host)
+    chosen = hosts_asked_for(platform, trace.ranks, ranks_on, hosts, per_host)
     if not kernel_cache.cached(KERNELS):
         click.echo("compiling the kernels of replays (once, about a minute)", err=True)
     with bar_of_simulation(len(trace), hidden=as_json) as progress:

@@ -1,4 +1,4 @@
-"""``ptaskmodel trace``: look at time-independent traces and pack them."""
+"""``ptaskmodel trace``: look at time-independent traces, make some, make parallel tasks of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from pathlib import Path
 
 import click
 
-from ptaskmodel.cli.parameters import COUNT, PATH
+from ptaskmodel.apps.names import PHASES, PROGRAMS
+from ptaskmodel.cli.parameters import COUNT, NOT_NEGATIVE, PATH, SEED, Choice, Real, output_option
+from ptaskmodel.cli.rank_hosts import check_rank_options, hosts_asked_for, rank_options
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.replay.names import MODELS
 
 
 @click.group()
 def trace() -> None:
-    """Look at time-independent traces of MPI applications, pack them."""
+    """Traces of MPI applications: look at them, make some, make parallel tasks of them."""
 
 
 @trace.command()
@@ -46,3 +50,127 @@ def pack(traces: Path, output: Path, ranks: int | None) -> None:
     found = read_trace(traces, ranks)
     write_trace(found, output)
     click.echo(f"{output}: {found.ranks} ranks, {len(found):,} actions")
+
+
+@trace.command()
+@click.argument("program", metavar="PROGRAM", type=Choice(PROGRAMS))
+@output_option("The trace: text, gzipped if named .gz; packed if named .npz.", required=True)
+@click.option("--ranks", type=COUNT, required=True, help="How many there are.")
+@click.option("--iterations", type=COUNT, default=10, show_default=True)
+@click.option(
+    "--flops",
+    type=NOT_NEGATIVE,
+    default=1e9,
+    show_default=True,
+    help="What a rank computes in an iteration.",
+)
+@click.option(
+    "--bytes",
+    "size",
+    type=NOT_NEGATIVE,
+    default=1e6,
+    show_default=True,
+    help="Of a message.",
+)
+@click.option(
+    "--imbalance",
+    type=Real(min=0.0, max=1.0),
+    default=0.0,
+    show_default=True,
+    help="Draw each computation from 1 - X to 1 + X times --flops.",
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of --imbalance.")
+def make(
+    program: str,
+    output: Path,
+    ranks: int,
+    iterations: int,
+    flops: float,
+    size: float,
+    imbalance: float,
+    seed: int,
+) -> None:
+    """Make the trace of a PROGRAM, without MPI: what each rank computes, sends and receives.
+
+    all-to-all: each iteration a computation, an all-to-all, a checksum; stencil: an exchange with
+    up to four neighbours in a grid, a computation; pipeline: each rank a stage, each iteration a
+    block; master-worker: rank 0 deals a task to each worker, and gets a result; pdgemm: a matrix
+    product by broadcasts along rows and columns of a square grid.
+    """
+    from ptaskmodel.apps.programs import Size
+    from ptaskmodel.apps.programs import program as trace_of_program
+    from ptaskmodel.replay import write_text_trace, write_trace
+
+    asked = Size(ranks, iterations, flops, int(size), imbalance, seed)
+    made = trace_of_program(program, asked)
+    (write_trace if output.suffix == ".npz" else write_text_trace)(made, output)
+    click.echo(f"{output}: {made.ranks} ranks, {len(made):,} actions")
+
+
+@trace.command()
+@click.argument("traces", metavar="TRACES", type=PATH)
+@output_option("The tasks file, gzipped if named .gz.", required=True)
+@click.option(
+    "--platform",
+    "platform_file",
+    metavar="PLATFORM",
+    type=PATH,
+    help="Take its hosts, and replay there for --phases time.",
+)
+@rank_options
+@click.option(
+    "--phases",
+    type=Choice(PHASES),
+    default="none",
+    show_default=True,
+    help="none: one bundle; collectives: each collective, and what is between two; time: equal "
+    "windows of a replay alone.",
+)
+@click.option(
+    "--windows", type=COUNT, default=10, show_default=True, help="How many, for --phases time."
+)
+@click.option(
+    "--network-model",
+    type=Choice(MODELS),
+    help="Of the replay for --phases time  [default: as the platform says, else SMPI]",
+)
+@click.option("--id", "name", metavar="NAME", default="application", help="Of the task.")
+def to_ptask(
+    traces: Path,
+    output: Path,
+    platform_file: Path | None,
+    ranks: int | None,
+    ranks_on: Path | None,
+    hosts: str | None,
+    per_host: int,
+    phases: str,
+    windows: int,
+    network_model: str | None,
+    name: str,
+) -> None:
+    """Make one parallel task of TRACES, an MPI application: flops a rank, bytes a pair of ranks.
+
+    Collectives count as the messages that a replay sends. The file is one for `simulate`; its
+    profiles can also stand in a Batsim workload.
+    """
+    check_rank_options(ranks_on, hosts)
+    if platform_file is None and (phases == "time" or (ranks_on is None and hosts is None)):
+        why = "--phases time replays the trace" if phases == "time" else "a task needs hosts"
+        other = "" if phases == "time" else ", --hosts NAMES or --ranks-on FILE"
+        raise PTaskModelError(f"{why}; give --platform PLATFORM{other}")
+    from ptaskmodel.apps.trace_works import task_of_trace
+    from ptaskmodel.platform import load_platform
+    from ptaskmodel.replay import read_trace
+    from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
+
+    found = read_trace(traces, ranks)
+    platform = None if platform_file is None else load_platform(platform_file)
+    chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
+    made = task_of_trace(
+        found, chosen, phases, platform=platform, count=windows, model=network_model, name=name
+    )
+    write_tasks([made], output, description=f"of the trace {traces.name}, phases: {phases}")
+    stages = sum(1 for _ in made.work.parts())
+    click.echo(f"{output}: a task of {found.ranks} ranks, {stages} phase{'s' * (stages != 1)}")
+    for note in found.notes:
+        click.echo(f"{'note':<14}{note}")

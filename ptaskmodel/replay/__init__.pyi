@@ -7,4 +7,6 @@ from ptaskmodel.replay.placement import hosts_named as hosts_named
 from ptaskmodel.replay.placement import hosts_of_ranks as hosts_of_ranks
 from ptaskmodel.workload.formats.ti_trace import read_trace as read_trace
 from ptaskmodel.workload.formats.ti_trace import write_trace as write_trace
+from ptaskmodel.workload.ti_building import trace_of_actions as trace_of_actions
+from ptaskmodel.workload.ti_building import write_text_trace as write_text_trace
 from ptaskmodel.workload.ti_traces import Trace as Trace

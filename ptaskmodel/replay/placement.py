@@ -14,7 +14,7 @@ AnyPath = str | os.PathLike[str]
 
 
 def hosts_of_ranks(
-    platform: Platform,
+    platform: Platform | None,
     ranks: int,
     *,
     hosts: list[str] | None = None,
@@ -23,14 +23,18 @@ def hosts_of_ranks(
     """The host of each rank: ``per_host`` ranks on each of the hosts, over again if they run out.
 
     hosts: their names in order; None: all of the platform in the order of their names compared as
-    text, as ``smpirun`` takes them (n10 comes before n2).
+    text, as ``smpirun`` takes them (n10 comes before n2). platform: None: whatever names are given.
     """
-    names = sorted(host.name for host in platform.hosts) if hosts is None else hosts
-    for name in names:
-        platform.host(name)
-    if not names:
+    if hosts is None:
+        if platform is None:
+            raise SimulationError("ranks need hosts: name them, or give a platform")
+        hosts = sorted(host.name for host in platform.hosts)
+    elif platform is not None:
+        for name in hosts:
+            platform.host(name)
+    if not hosts:
         raise SimulationError("the platform has no hosts for the ranks")
-    return [names[rank // per_host % len(names)] for rank in range(ranks)]
+    return [hosts[rank // per_host % len(hosts)] for rank in range(ranks)]
 
 
 def hosts_named(text: str) -> list[str]:

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from ptaskmodel.cli import main
+from ptaskmodel.workload import load_tasks
 
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -73,9 +74,50 @@ def test_a_packed_trace_replays_alike(case, capsys):
     assert "compute       2" in capsys.readouterr().out
 
 
+@pytest.mark.jit
+def test_a_trace_becomes_tasks(case, capsys):
+    make = ["trace", "to-ptask", "traces.txt", "-o", "t.json"]
+    assert main([*make, "--hosts", "n[0-1]"]) == 0
+    assert main(["simulate", "p.xml", "t.json"]) == 0
+    assert "a task of 2 ranks, 1 phase" in capsys.readouterr().out
+    (task,) = load_tasks("t.json")
+    assert (task.hosts, task.work.flops.tolist()) == (("n0", "n1"), [1e9, 5e8])
+    assert task.work.flow_bytes.tolist() == [1e6]
+    assert main([*make, "--platform", "p.xml", "--phases", "collectives"]) == 0
+    assert main([*make, "--platform", "p.xml", "--phases", "time", "--windows", "3"]) == 0
+    assert main(["simulate", "p.xml", "t.json", "-o", "as_tasks"]) == 0
+    assert main(["replay", "p.xml", "traces.txt", "-o", "as_ranks"]) == 0
+    dates = [
+        json.loads((case / name / "summary.json").read_text()) for name in ("as_tasks", "as_ranks")
+    ]
+    assert dates[0]["makespan"] == pytest.approx(dates[1]["makespan"], rel=1e-3)
+
+
+def test_traces_of_programs_are_made(case, capsys):
+    for name in ("t.txt", "t.txt.gz", "t.npz"):
+        make = ["trace", "make", "stencil", "--ranks", "6", "--iterations", "2", "-o", name]
+        assert main(make) == 0
+        assert main(["trace", "info", name]) == 0
+        assert "compute       12" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ("trace make fft --ranks 2 -o x.png", "'fft' is unknown: use one of all-to-all, stencil"),
+        ("trace make pdgemm --ranks 2 -o x.png", "2 ranks do not make a square grid"),
+        ("trace make stencil --ranks 0 -o x.png", "give 1 or more"),
+        ("trace make stencil --ranks 2 --imbalance 2 -o x.png", "2.0 is not in the range"),
+        ("trace make stencil --ranks 2 -o nowhere/x.png", "no directory to write in"),
+        (
+            "trace to-ptask traces.txt -o x.png",
+            "a task needs hosts; give --platform PLATFORM, --ho",
+        ),
+        ("trace to-ptask traces.txt --phases time --hosts n0 -o x.png", "replays the trace; give"),
+        ("trace to-ptask traces.txt --hosts n0 --ranks-on p.xml -o x.png", "either --ranks-on or"),
+        ("trace to-ptask traces.txt --platform p.xml --hosts m0 -o x.png", "unknown host 'm0'"),
+        ("trace to-ptask traces.txt --hosts a --phases some -o x.png", "phases 'some' is unknown"),
+        ("trace to-ptask p.xml --hosts n0 -o x.png", "p.xml"),
         ("replay p.xml nowhere.txt", "nowhere.txt: no such file"),
         ("replay p.xml traces.txt --timeline", "--timeline writes files; give --output DIR"),
         ("replay p.xml traces.txt --hosts n0 --ranks-on p.xml", "either --ranks-on or --hosts"),

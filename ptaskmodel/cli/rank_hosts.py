@@ -1,0 +1,50 @@
+"""The options that say on which hosts the ranks of a trace run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptaskmodel.cli.parameters import COUNT, PATH
+from ptaskmodel.errors import PTaskModelError
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
+
+
+def rank_options(command: Any) -> Any:
+    """--ranks, --ranks-on, --hosts and --per-host."""
+    for option in (
+        click.option(
+            "--per-host", type=COUNT, default=1, show_default=True, help="Ranks beside each other."
+        ),
+        click.option(
+            "--hosts", metavar="NAMES", help="The hosts in order, such as n[0-15] or a,b,c."
+        ),
+        click.option("--ranks-on", metavar="FILE", type=PATH, help="Hostfile: the hosts in order."),
+        click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]"),
+    ):
+        command = option(command)
+    return command
+
+
+def check_rank_options(ranks_on: Path | None, hosts: str | None) -> None:
+    """Raises PTaskModelError if both are given."""
+    if ranks_on is not None and hosts is not None:
+        raise PTaskModelError("give either --ranks-on or --hosts")
+
+
+def hosts_asked_for(
+    platform: Platform | None, ranks: int, ranks_on: Path | None, hosts: str | None, per_host: int
+) -> list[str]:
+    """The host of each rank, by the options. Raises PTaskModelError."""
+    from ptaskmodel.replay import hosts_in_file, hosts_named, hosts_of_ranks
+
+    names = None
+    if ranks_on is not None:
+        names = hosts_in_file(ranks_on)
+    elif hosts is not None:
+        names = hosts_named(hosts)
+    return hosts_of_ranks(platform, ranks, hosts=names, per_host=per_host)

@@ -1,0 +1,72 @@
+"""What ranks compute and send in all, without dates: actions added up, collectives as messages.
+
+The messages of a collective are those that a replay sends: the same steps, not carried out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.replay.adding import Program, Sums, add_up
+from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES
+from ptaskmodel.workload.ti_traces import Trace
+
+FIRST_ROOM = 1 << 12
+
+
+class Amounts(NamedTuple):
+    """What ranks do in all: flop and seconds asleep of each, and bytes from rank to rank.
+
+    flops, asleep_s: shape (ranks,). source, target, bytes: of each pair of different ranks that
+    exchanges any, in row-major order.
+    """
+
+    flops: np.ndarray
+    asleep_s: np.ndarray
+    source: np.ndarray
+    target: np.ndarray
+    bytes: np.ndarray
+
+
+class Tally:
+    """Adds up actions of a trace, any part of it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._ranks = trace.ranks
+        algorithms = np.zeros(len(ACTIONS), dtype=np.int64)
+        self._program = Program(
+            trace.actions,
+            trace.start,
+            trace.values,
+            trace.type_bytes,
+            DATATYPE_BYTES,
+            algorithms,
+        )
+        n = trace.ranks
+        self._sent, self._reached = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self._make_room(max(FIRST_ROOM, n))
+
+    def _make_room(self, flows: int) -> None:
+        self._room = (
+            np.zeros(flows, dtype=np.int64),
+            np.zeros(flows, dtype=np.int64),
+            np.zeros(flows),
+        )
+
+    def amounts(self, first: np.ndarray, last: np.ndarray) -> Amounts:
+        """Of the actions ``first[r]:last[r]`` of each rank r, as they are numbered in the trace."""
+        n = self._ranks
+        flops, asleep_s = np.zeros(n), np.zeros(n)
+        parts = []
+        rank = 0
+        while rank < n:
+            sums = Sums(flops, asleep_s, *self._room, self._sent, self._reached)
+            rank, flows = map(int, add_up(self._program, first, last, rank, sums))
+            parts.append(tuple(array[:flows].copy() for array in self._room))
+            if rank < n:
+                self._make_room(2 * len(self._room[0]))
+        source, target, size = map(np.concatenate, zip(*parts, strict=True))
+        order = np.argsort(source * n + target, kind="stable")
+        return Amounts(flops, asleep_s, source[order], target[order], size[order])
