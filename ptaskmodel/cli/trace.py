@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ptaskmodel.apps.names import PHASES, PROGRAMS
-from ptaskmodel.cli.parameters import COUNT, NOT_NEGATIVE, PATH, SEED, Choice, Real, output_option
+from ptaskmodel.cli.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    PATH,
+    SEED,
+    Choice,
+    Real,
+    directory_option,
+    output_option,
+    platform_argument,
+)
 from ptaskmodel.cli.rank_hosts import check_rank_options, hosts_asked_for, rank_options
+from ptaskmodel.core.patterns.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.replay.names import MODELS
+from ptaskmodel.sharing.rules import SOLVERS
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.trace_comparison import TraceComparison
+
+MOST = 100_000  # flows or windows
 
 
 @click.group()
@@ -174,3 +192,117 @@ def to_ptask(
     click.echo(f"{output}: a task of {found.ranks} ranks, {stages} phase{'s' * (stages != 1)}")
     for note in found.notes:
         click.echo(f"{'note':<14}{note}")
+
+
+@trace.command()
+@platform_argument
+@click.argument("traces", metavar="TRACES", type=PATH)
+@rank_options
+@click.option(
+    "--disturb",
+    metavar="FROM:TO",
+    help="Endless flows from each host FROM to the host TO at its place, as n[0-3]:n[4-7].",
+)
+@click.option(
+    "--flows",
+    metavar="N,...",
+    default="0,1,2,4",
+    show_default=True,
+    help="How many flows of each pair, in turn.",
+)
+@click.option(
+    "--windows",
+    metavar="N,...",
+    default="1,10",
+    show_default=True,
+    help="Phases of equal length in time, as many as that, in turn.",
+)
+@click.option(
+    "--network-model",
+    type=Choice(MODELS),
+    help="Of the replay; tasks have L07  [default: as the platform says, else SMPI]",
+)
+@click.option("--solver", type=Choice(SOLVERS), help="Of the tasks  [default: bmf]")
+@click.option(
+    "--count",
+    type=Choice(COUNTS),
+    default="task",
+    show_default=True,
+    help="Who of the tasks counts as one competitor on a shared link.",
+)
+@directory_option("Write comparison.csv, comparison.png and summary.json there.")
+def compare(
+    platform_file: Path,
+    traces: Path,
+    ranks: int | None,
+    ranks_on: Path | None,
+    hosts: str | None,
+    per_host: int,
+    disturb: str | None,
+    flows: str,
+    windows: str,
+    network_model: str | None,
+    solver: str | None,
+    count: str,
+    output: Path | None,
+) -> None:
+    """Replay TRACES on PLATFORM and run it as parallel tasks: how near, and at what cost.
+
+    Alone, and with --disturb beside endless flows. The parallel tasks: one bundle; phases at
+    collectives; and windows in time of the replay alone, none of which takes less than it did (one
+    window: a bundle that takes what the replay takes alone).
+    """
+    check_rank_options(ranks_on, hosts)
+    numbers = whole_numbers("--flows", flows, least=0)
+    counts = whole_numbers("--windows", windows, least=1)
+    from ptaskmodel.apps.disturbance import pairs_of
+    from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.platform import load_platform
+    from ptaskmodel.replay import hosts_named, read_trace
+    from ptaskmodel.results.trace_comparison import ModelOptions, compare_into
+
+    found = read_trace(traces, ranks)
+    platform = load_platform(platform_file)
+    chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
+    pairs = []
+    if disturb is not None:
+        sources, colon, targets = disturb.partition(":")
+        if not (colon and sources and targets):
+            raise PTaskModelError(f"--disturb '{disturb}': give FROM:TO, such as n[0-3]:n[4-7]")
+        pairs = pairs_of(hosts_named(sources), hosts_named(targets))
+    ready_kernels()
+    made = compare_into(
+        output,
+        platform,
+        found,
+        chosen,
+        pairs=pairs,
+        flows=numbers,
+        windows=counts,
+        options=ModelOptions(network_model, None, solver, count),
+        inputs=[platform_file, traces],
+    )
+    click.echo(comparison_text(made))
+    if output is not None:
+        click.echo(f"written   {output}")
+
+
+def comparison_text(made: TraceComparison) -> str:
+    """A comparison as a table for the terminal."""
+    from ptaskmodel.cli.table import text_table
+
+    rows = []
+    for row in made.rows:
+        times = (f"{row.makespan_s:.6g}", f"{row.error:+.1%}", f"{row.slowdown:.3f}")
+        costs = (f"{made.slowdown_error(row):+.1%}", f"{row.cpu_s:.2g}", f"{row.events:,}")
+        rows.append((str(row.flows), row.model, *times, *costs))
+    header = ("flows", "model", "ends (s)", "error", "slowdown", "its error", "cpu (s)", "events")
+    return text_table(header, rows, right={0, 2, 3, 4, 5, 6, 7})
+
+
+def whole_numbers(option: str, text: str, least: int) -> list[int]:
+    """The numbers of a list such as 0,1,4. Raises PTaskModelError."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() and least <= int(word) <= MOST for word in words):
+        raise PTaskModelError(f"{option} '{text}': give whole numbers from {least}, such as 1,4")
+    return [int(word) for word in words]

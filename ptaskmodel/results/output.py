@@ -20,6 +20,8 @@ NAMES = frozenset(
         "attribution.csv",
         "bottlenecks.csv",
         "classes.csv",
+        "comparison.csv",
+        "comparison.png",
         "consumed_energy.csv",
         "energy.csv",
         "failures.csv",

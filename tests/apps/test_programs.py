@@ -92,8 +92,8 @@ def test_sizes_are_checked(name, size, message):
 def test_a_trace_written_as_text_comes_back(tmp_path):
     made = trace_of_actions(
         [
-            [("init", 1), ("compute", 1.5), ("isend", 1, 3, 2**40), ("waitall",), ("finalize",)],
-            [("init", 1), ("irecv", 0, 3, -1), ("waitall",), ("compute", 1e300), ("finalize",)],
+            [("init", 0), ("compute", 1.5), ("isend", 1, 3, 2**40), ("waitall",), ("finalize",)],
+            [("init", 0), ("irecv", 0, 3, -1), ("waitall",), ("compute", 1e300), ("finalize",)],
         ]
     )
     for name in ("t.txt", "t.txt.gz"):

@@ -108,11 +108,8 @@ def test_traces_of_programs_are_made(case, capsys):
         ("trace make pdgemm --ranks 2 -o x.png", "2 ranks do not make a square grid"),
         ("trace make stencil --ranks 0 -o x.png", "give 1 or more"),
         ("trace make stencil --ranks 2 --imbalance 2 -o x.png", "2.0 is not in the range"),
-        ("trace make stencil --ranks 2 -o nowhere/x.png", "no directory to write in"),
-        (
-            "trace to-ptask traces.txt -o x.png",
-            "a task needs hosts; give --platform PLATFORM, --ho",
-        ),
+        ("trace make stencil --ranks 2 -o nowhere/x.png", "nowhere/x.png: cannot be written"),
+        ("trace to-ptask traces.txt -o x.png", "a task needs hosts; give --platform"),
         ("trace to-ptask traces.txt --phases time --hosts n0 -o x.png", "replays the trace; give"),
         ("trace to-ptask traces.txt --hosts n0 --ranks-on p.xml -o x.png", "either --ranks-on or"),
         ("trace to-ptask traces.txt --platform p.xml --hosts m0 -o x.png", "unknown host 'm0'"),

@@ -1,0 +1,69 @@
+"""A replay disturbed by endless flows: messages between hosts that never come to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ptaskmodel.core.store import records
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.platform import Platform
+from ptaskmodel.replay import Replay
+from ptaskmodel.replay.state import APP
+from ptaskmodel.workload.ti_actions import RECV, SEND
+from ptaskmodel.workload.ti_traces import Trace
+
+# Years at any bandwidth there is.
+ENDLESS_BYTES = 2.0**60
+
+Pairs = Sequence[tuple[str, str]]
+
+
+def disturbed(
+    platform: Platform,
+    trace: Trace,
+    hosts: Sequence[str],
+    pairs: Pairs,
+    *,
+    model: str | None = None,
+    solver: str | None = None,
+) -> Replay:
+    """The replay of an application beside endless flows, one from the first host of each pair to
+    the second; it is over when the application is.
+
+    A flow is a message between two ranks of a second application, so it travels as the messages of
+    the first do. What `run` returns holds these ranks too, after those of the application.
+
+    Raises as `replay`; who waits for ever must be found without flows, since these go on for ever.
+    """
+    n, m = trace.ranks, 2 * len(pairs)
+    first = int(trace.first[-1])
+    fields = np.array([[k ^ 1, 0.0, ENDLESS_BYTES] for k in range(m)]).reshape(m, 3)
+    both = Trace(
+        np.concatenate((trace.actions, np.tile(np.array([SEND, RECV], np.int8), len(pairs)))),
+        np.concatenate((trace.first, first + np.arange(1, m + 1))),
+        np.concatenate((trace.start, trace.start[-1] + 3 * np.arange(1, m + 1))),
+        np.concatenate((trace.values, fields.ravel())),
+        trace.type_bytes,
+        trace.origin,
+    )
+    ends = [host for pair in pairs for host in pair]
+    made = Replay(platform, both, [*hosts, *ends], model=model, solver=solver)
+    apps = records(2, APP)
+    apps["first"], apps["ranks"], apps["unfinished"] = (0, n), (n, m), (n, m)
+    apps["type_bytes"] = trace.type_bytes, 1.0
+    apps["finished"] = np.nan
+    made.state = made.state._replace(apps=apps)
+    made.state.ranks["app"][n:] = 1
+    made.state.counts["unfinished"] = n
+    return made
+
+
+def pairs_of(sources: Sequence[str], targets: Sequence[str]) -> list[tuple[str, str]]:
+    """Each of the sources with the target at its place. Raises WorkloadError if they differ."""
+    if len(sources) != len(targets):
+        raise WorkloadError(
+            f"flows from {len(sources)} hosts to {len(targets)}: give as many of both"
+        )
+    return list(zip(sources, targets, strict=True))
