@@ -22,17 +22,17 @@ def _wall(text: str) -> int | None:
     return None if text.upper() in NONE else values.minutes(text)
 
 
-def tres(text: str) -> Mapping[str, int]:
-    """Amounts of TRES: ``cpu=100,mem=4G,gres/gpu=2``; memory in MiB; -1: no limit."""
-    found = {}
+def tres(text: str) -> Mapping[str, int | None]:
+    """Amounts of TRES: ``cpu=100,mem=4G,gres/gpu=2``; memory in MiB; -1: no limit (None)."""
+    found: dict[str, int | None] = {}
     for item in values.names(text):
         name, mark, value = item.partition("=")
         if not mark:
             raise ValueError("give amounts such as cpu=100,gres/gpu=2")
         key = values.tres_name(name.strip())
-        if value not in NONE:
-            found[key] = values.mebibytes(value) if key == "mem" else values.counted(value)
-    return MappingProxyType(found)
+        read = values.mebibytes if key == "mem" else values.counted
+        found[key] = None if value in NONE else read(value)
+    return found
 
 
 def _shares(text: str) -> int | None:
@@ -165,7 +165,8 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
         return None
     value = read(text)
     if isinstance(value, Mapping):
-        value = MappingProxyType({**getattr(of.limits, field), **value})
+        joined = {**getattr(of.limits, field), **value}
+        value = MappingProxyType({name: most for name, most in joined.items() if most is not None})
     return replace(of, limits=replace(of.limits, **{field: value}))
 
 

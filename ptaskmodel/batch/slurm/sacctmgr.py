@@ -191,6 +191,8 @@ class _Reading:
             self._set(self.qos.get(name, Qos(name)), options, where)
             return
         account, user = row.pop("account"), row.pop("user", "") or None
+        if "rawusage" in row:  # sshare: what it calls FairShare is the factor
+            row.pop("fairshare", None)
         partition = row.get("partition") or None
         if not account:
             raise ValueError("the association has no account")

@@ -1,0 +1,162 @@
+"""Jobs that wait for other jobs: after, afterany, afterok, afternotok, aftercorr, singleton.
+
+A job that is not known (any more) is waited for no longer. What was once fulfilled or failed stays
+so. Source: Slurm's manual of sbatch's --dependency, and its behaviour for arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, Protocol
+
+from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.errors import SlurmError, shown
+
+READY, WAITING, NEVER = "ready", "waiting", "never"
+PENDING, COMPLETED = "PENDING", "COMPLETED"
+LIVE = frozenset({"RUNNING", "SUSPENDED", "COMPLETING"})
+RUNS = frozenset({"RUNNING", "SUSPENDED"})
+
+KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr")
+SINGLETON = "singleton"
+
+_TERM = re.compile(r"([a-z]+)((?::[^:,?]+)*)", re.IGNORECASE)
+
+
+class Depending(Protocol):
+    """What dependencies read of a job's record. start_s: when it started last, Unix seconds."""
+
+    request: JobRequest
+    number: int
+    state: str
+    start_s: int
+
+
+class Term(NamedTuple):
+    """One job to wait for; of kind SINGLETON all of the same name and user."""
+
+    kind: str
+    job: str = ""
+    delay_s: int = 0
+
+
+class Condition(NamedTuple):
+    """What a job waits for. any_of: one term is enough."""
+
+    terms: tuple[Term, ...]
+    any_of: bool = False
+
+
+def parsed(text: str, where: str = "") -> Condition:
+    """What ``--dependency=text`` says. Raises SlurmError with the place and the remedy."""
+    any_of = "?" in text
+    if any_of and "," in text:
+        raise SlurmError(f"{where}: dependency {shown(text)}: give either , or ? between its parts")
+    terms: list[Term] = []
+    for part in text.split("?" if any_of else ","):
+        found = _TERM.fullmatch(part.strip())
+        kind = found[1].lower() if found is not None else ""
+        jobs = found[2].split(":")[1:] if found is not None else []
+        if kind == SINGLETON and not jobs:
+            terms.append(Term(SINGLETON))
+            continue
+        if kind not in KINDS or not jobs:
+            raise SlurmError(
+                f"{where}: dependency {shown(part)}: write {', '.join(KINDS)} with :job, or "
+                f"{SINGLETON}"
+            )
+        terms += [_term(kind, job, where) for job in jobs]
+    return Condition(tuple(terms), any_of)
+
+
+def _term(kind: str, text: str, where: str) -> Term:
+    job, plus, minutes = text.rpartition("+")
+    if not plus or kind != "after":
+        return Term(kind, text)
+    if not (minutes.isdigit() and len(minutes) < 10):
+        raise SlurmError(f"{where}: dependency {shown(text)}: give whole minutes after +")
+    return Term(kind, job, int(minutes) * 60)
+
+
+class Dependencies:
+    """Which of the jobs added so far may start; ``state`` is asked whenever a queue is built."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, list[Depending]] = {}  # by id, and by array
+        self._alike: dict[tuple[str | None, str | None], list[Depending]] = {}
+        self._left: dict[int, tuple[Condition, list[Term]]] = {}  # terms that are open
+        self._failed: dict[int, bool] = {}
+
+    def add(self, job: Depending) -> None:
+        """A job was submitted. Raises SlurmError if what it waits for makes no sense."""
+        request = job.request
+        if request.dependency is not None:
+            condition = parsed(request.dependency, request.where or f"job '{request.id}'")
+            self._left[job.number] = (condition, list(condition.terms))
+        for name in {request.id, request.array_id}:
+            self._jobs.setdefault(name, []).append(job)
+        if request.name is not None:
+            alike = self._alike.setdefault((request.user, request.name), [])
+            alike[:] = [other for other in alike if not _over(other)]
+            alike.append(job)
+
+    def forget(self, job: Depending) -> None:
+        """The job's record is purged."""
+        for name in {job.request.id, job.request.array_id}:
+            left = [other for other in self._jobs.get(name, ()) if other is not job]
+            if left:
+                self._jobs[name] = left
+            else:
+                self._jobs.pop(name, None)
+
+    def state(self, job: Depending, now: int) -> str:
+        """READY, WAITING, or NEVER: what it waits for cannot happen any more."""
+        if job.number not in self._left:
+            return READY
+        condition, terms = self._left[job.number]
+        states = {term: self._of(job, term, now) for term in terms}
+        failed = self._failed.get(job.number, False) or NEVER in states.values()
+        self._failed[job.number] = failed
+        terms[:] = [term for term in terms if states[term] == WAITING]
+        if condition.any_of:
+            ready, never = READY in states.values(), not terms
+        else:
+            ready, never = not terms and not failed, failed
+        if ready:
+            del self._left[job.number]
+            return READY
+        return NEVER if never else WAITING
+
+    def _of(self, job: Depending, term: Term, now: int) -> str:
+        if term.kind == SINGLETON:
+            return WAITING if self._has_earlier(job) else READY
+        others = self._jobs.get(term.job, [])
+        if term.kind == "aftercorr" and job.request.array is not None:
+            index = job.request.array.index
+            same = [one for one in others if one.request.array and one.request.array.index == index]
+            others = same or others
+        if not others:
+            return READY
+        if term.kind == "after":
+            begun = all(
+                other.state != PENDING and now - other.start_s >= term.delay_s for other in others
+            )
+            return READY if begun else WAITING
+        if not all(map(_over, others)):
+            return WAITING
+        well = all(other.state == COMPLETED for other in others)
+        if term.kind == "afterany" or well == (term.kind != "afternotok"):
+            return READY
+        return NEVER
+
+    def _has_earlier(self, job: Depending) -> bool:
+        """Whether a job of its name and user runs, or waits and was submitted before it."""
+        return any(
+            other.state in RUNS or (other.state == PENDING and other.number < job.number)
+            for other in self._alike.get((job.request.user, job.request.name), ())
+            if other is not job
+        )
+
+
+def _over(job: Depending) -> bool:
+    return job.state != PENDING and job.state not in LIVE

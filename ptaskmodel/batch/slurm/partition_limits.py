@@ -1,0 +1,93 @@
+"""What partitions and licences allow, and how long jobs may run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from ptaskmodel.batch.slurm.accounts import Qos
+from ptaskmodel.batch.slurm.facts import Conf, Partition
+from ptaskmodel.batch.slurm.requests import JobRequest
+
+TIME, NODES = "PartitionTimeLimit", "PartitionNodeLimit"
+DOWN, INACTIVE = "PartitionDown", "PartitionInactive"
+
+
+def waits_for(request: JobRequest, partition: Partition, qos: Qos | None = None) -> str | None:
+    """Why a job may not start in a partition for the time being; None: it may.
+
+    Flags of its QOS (PartitionTimeLimit, PartitionMaxNodes, PartitionMinNodes) lift limits.
+    """
+    if partition.state in ("DOWN", "INACTIVE"):
+        return DOWN if partition.state == "DOWN" else INACTIVE
+    flags = qos.flags if qos is not None else frozenset()
+    least = request.least_nodes
+    most = math.inf if request.max_nodes is None else request.max_nodes
+    allowed = math.inf if partition.max_nodes is None else partition.max_nodes
+    if least > allowed and "PARTITIONMAXNODES" not in flags:
+        return NODES
+    if most < partition.min_nodes and "PARTITIONMINNODES" not in flags:
+        return NODES
+    longest = math.inf if partition.max_time_min is None else partition.max_time_min
+    asked = request.limit_min if request.time_min_min is None else request.time_min_min
+    if asked is not None and asked > longest and "PARTITIONTIMELIMIT" not in flags:
+        return TIME
+    return None
+
+
+def refused_by(
+    conf: Conf, request: JobRequest, partitions: tuple[Partition, ...], qos: Qos | None = None
+) -> str | None:
+    """Why partitions refuse a job at its submission, as EnforcePartLimits says; None: they do not.
+
+    ANY: if all of them would make it wait; ALL: if any of them would. A partition that takes no
+    jobs refuses it anyhow.
+    """
+    closed = next((one for one in partitions if not one.accepts), None)
+    if closed is not None:
+        return DOWN if closed.state == "DRAIN" else INACTIVE
+    found = [waits_for(request, one, qos) for one in partitions]
+    why = [reason if reason in (TIME, NODES) else None for reason in found]
+    if conf.enforce_part_limits == "ALL" and any(why):
+        return next(filter(None, why))
+    if conf.enforce_part_limits == "ANY" and all(why):
+        return why[0]
+    return None
+
+
+def limit_min(request: JobRequest, partition: Partition) -> float:
+    """The time limit of a job at its start, minutes; inf: none."""
+    for given in (request.limit_min, partition.default_time_min, partition.max_time_min):
+        if given is not None:
+            return given
+    return math.inf
+
+
+def over_time_s(conf: Conf, partition: Partition) -> float:
+    """How long after its limit a job is killed at the next check, s; inf: never."""
+    own = partition.over_time_limit_min
+    return 60 * (conf.over_time_limit_min if own is None else own)
+
+
+class Licences:
+    """The licences of the machine that are free."""
+
+    def __init__(self, total: Mapping[str, int]) -> None:
+        self.total = dict(total)
+        self.free = dict(total)
+
+    def refuses(self, request: JobRequest) -> bool:
+        """Whether there never are as many as a job asks for."""
+        return any(self.total.get(name, 0) < count for name, count in request.licenses.items())
+
+    def missing(self, request: JobRequest) -> bool:
+        """Whether there are not enough now."""
+        return any(self.free.get(name, 0) < count for name, count in request.licenses.items())
+
+    def take(self, request: JobRequest) -> None:
+        for name, count in request.licenses.items():
+            self.free[name] -= count
+
+    def give_back(self, request: JobRequest) -> None:
+        for name, count in request.licenses.items():
+            self.free[name] += count
