@@ -83,3 +83,24 @@ def test_small_platforms_with_repeated_hosts(tmp_path: Path, seed: int) -> None:
         hosts = [rng.choice(place.hosts) for _ in range(rng.randint(2, 6))]
         jobs.append((hosts, place.number(place.speed), place.number(place.bandwidth)))
     check(platform, jobs)
+
+
+def star(name: str, links: tuple[str, ...], spokes: dict[str, str]) -> str:
+    """A zone written link by link: the links that it declares, and each host's."""
+    parts = [f'<zone id="{name}" routing="Cluster">']
+    parts += [f'<host id="{host}" speed="1Gf"/>' for host in spokes]
+    parts += [f'<link id="{link}" bandwidth="1MBps" latency="1us"/>' for link in links]
+    parts += [f'<host_link id="{h}" up="{link}" down="{link}"/>' for h, link in spokes.items()]
+    return "".join([*parts, f'<router id="{name}-router"/></zone>'])
+
+
+def test_a_link_that_another_zone_names_too(tmp_path: Path) -> None:
+    """Of one host in its own zone, common to all in the other."""
+    own = star("a", ("x", "y", "z"), {"a0": "x", "a1": "y", "a2": "z"})
+    other = star("b", (), {"b0": "x", "b1": "x"})
+    zones = f'<zone id="world" routing="Full">{own}{other}</zone>'
+    platform = load(tmp_path, f"{scenarios.HEADER}{zones}</platform>")
+    hosts = ["a0", "a1", "a2"]
+    check(platform, [(hosts, 0.0, 1e6)])
+    task = pm.Task(hosts, pm.HomogeneousWork(0.0, 1e6))
+    assert dates(platform, [task]) == [pytest.approx(4.0, rel=1e-5)]

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.topologies.star import star_links
+from ptaskmodel.platform.topologies.topology import NO_ENDS
 
 IntArray = NDArray[np.int64]
 
@@ -40,7 +42,8 @@ class Clusters:
         self._hosts: dict[int, list[int]] = {}
         for host, zone in enumerate(self.zone):
             self._hosts.setdefault(zone, []).append(host)
-        self._found = {zone: self._look(zone) for zone in self._hosts}
+        mixed = self._mixed()
+        self._found = {zone: self._look(zone, zone not in mixed) for zone in self._hosts}
         self.cluster_zone = np.array(
             [-1 if self._found[zone] is None else zone for zone in self.zone], dtype=np.int64
         )
@@ -49,10 +52,25 @@ class Clusters:
         """The cluster of that number, None if the zone is of another kind."""
         return self._found[zone]
 
-    def _look(self, zone: int) -> Cluster | None:
+    def _mixed(self) -> set[int]:
+        """Zones of which nothing can be said alone: those that name a link of another, and that."""
+        numbers = {zone.name: zone.number for zone in self.platform.zones}
+        mixed: set[int] = set()
+        for number in self._hosts:
+            walk = self.platform.walk_table(number)
+            if walk is not None and not self.platform.zones[number].topology:
+                links = star_links(walk.table).tolist()
+                owners = {numbers.get(self.platform.links[link].zone, number) for link in links}
+                if owners - {number}:
+                    mixed |= owners | {number}
+        return mixed
+
+    def _look(self, zone: int, alone: bool) -> Cluster | None:
         walk = self.platform.walk_table(zone)
         if walk is None:
             return None
+        if not alone:
+            return Cluster(walk.kind, walk.table, False, 0, NO_ENDS)
         hosts = np.array(self._hosts[zone], dtype=np.int64)
         nodes = self.platform.local_numbers[hosts]
         common = self.common[len(self.platform.hosts) :]

@@ -258,6 +258,11 @@ def flat_table(
     return _table(np.zeros(nodes + 1, np.int64), lengths.ravel(), links)
 
 
+def star_links(table: IntArray) -> IntArray:
+    """The links that a star table names, each once."""
+    return np.unique(table[3 + 4 * int(table[NODES]) :])
+
+
 def star_rows(table: IntArray) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Up-path and down-path of each point of a star table."""
     flat = table.tolist()
