@@ -6,6 +6,7 @@ import heapq
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ptaskmodel import Delay, HomogeneousWork, ParallelTask, Task
 
@@ -31,10 +32,22 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A platform as XML and the jobs on it, in order of start."""
+    """A platform as XML and the jobs on it, in order of start.
+
+    Jobs whose flows are ``explicit`` are told to both simulators as lists of flows, in a file.
+    """
 
     platform_xml: str
     jobs: tuple[Job, ...]
+    explicit: bool = False
+
+
+def flows(job: Job) -> list[tuple[int, int, float]]:
+    """The flows of a job: from rank, to rank, bytes."""
+    n = len(job.hosts)
+    if job.pattern == "all":
+        return [(i, j, job.bytes) for i in range(n) for j in range(n) if i != j]
+    return [(i, (i + 1) % n, job.bytes) for i in range(n)]
 
 
 def simgrid_lines(scenario: Scenario) -> Iterator[str]:
@@ -43,6 +56,11 @@ def simgrid_lines(scenario: Scenario) -> Iterator[str]:
         hosts = " ".join(job.hosts)
         if job.pattern == "delay":
             yield f"sleep j{k} {job.start_s!r} {hosts} {job.flops!r}"
+        elif scenario.explicit:
+            n, found = len(job.hosts), flows(job)
+            amounts = " ".join([repr(job.flops)] * n)
+            listed = " ".join(f"{i} {j} {amount!r}" for i, j, amount in found)
+            yield f"ptask j{k} {job.start_s!r} {n} {hosts} {amounts} {len(found)} {listed}"
         else:
             amounts = f"{job.flops!r} {job.bytes!r}"
             yield f"{job.pattern} j{k} {job.start_s!r} {len(job.hosts)} {hosts} {amounts}"
@@ -61,11 +79,25 @@ def tasks(scenario: Scenario) -> list[Task]:
                 works[amounts] = HomogeneousWork(*amounts)
             found.append(Task(job.hosts, works[amounts], id=f"j{k}", start_s=job.start_s))
         else:
-            n = len(job.hosts)
-            flows = [(i, (i + 1) % n, job.bytes) for i in range(n)]
             common = {"id": f"j{k}", "start_s": job.start_s}
-            found.append(ParallelTask(job.hosts, flops=job.flops, flows=flows, **common))
+            found.append(ParallelTask(job.hosts, flops=job.flops, flows=flows(job), **common))
     return found
+
+
+def tasks_file(scenario: Scenario) -> dict[str, Any]:
+    """The load as a tasks file, its flows listed."""
+    return {
+        "tasks": [
+            {
+                "id": f"j{k}",
+                "start": job.start_s,
+                "hosts": job.hosts,
+                "cpu": job.flops,
+                "flows": flows(job),
+            }
+            for k, job in enumerate(scenario.jobs)
+        ]
+    }
 
 
 # --- platforms -----------------------------------------------------------------------------------
@@ -90,16 +122,27 @@ def fat_tree(leaves: int, uplinks: int) -> str:
 
 
 def open_load(
-    rng: random.Random, size: int, count: int, between_s: float, least: int, most: int
+    rng: random.Random,
+    size: int,
+    count: int,
+    between_s: float,
+    least: int,
+    most: int,
+    pattern: str = "all",
 ) -> tuple[Job, ...]:
-    """Jobs that arrive at random on random hosts, whoever is there already."""
+    """Jobs that arrive at random on random hosts, whoever is there already.
+
+    Alone, a job computes for 10 to 50 s and each of its hosts sends for as long.
+    """
     jobs, date = [], 0.0
     for _ in range(count):
         date += rng.expovariate(1.0 / between_s)
         n = rng.randint(least, most)
         hosts = tuple(f"h{i}" for i in rng.sample(range(size), n))
         flops = SPEED_FLOPS * rng.uniform(10.0, 50.0)
-        jobs.append(Job(date, hosts, "all", flops, BANDWIDTH_BPS * rng.uniform(10, 50) / n))
+        messages = n if pattern == "all" else 1
+        amount = BANDWIDTH_BPS * rng.uniform(10, 50) / messages
+        jobs.append(Job(date, hosts, pattern, flops, amount))
     return tuple(jobs)
 
 
@@ -135,30 +178,36 @@ def exclusive_load(
     return tuple(jobs)
 
 
-def crossbar() -> Scenario:
-    rng = random.Random("crossbar")
-    return Scenario(cluster(1024), open_load(rng, 1024, 1200, 0.8, 2, 30))
+def crossbar_all() -> Scenario:
+    rng = random.Random("crossbar all")
+    return Scenario(cluster(1024), open_load(rng, 1024, 600, 0.6, 16, 16), explicit=True)
 
 
-def backbone() -> Scenario:
-    rng = random.Random("backbone")
+def crossbar_ring() -> Scenario:
+    rng = random.Random("crossbar ring")
+    jobs = open_load(rng, 1024, 1500, 0.9, 4, 32, "ring")
+    return Scenario(cluster(1024), jobs, explicit=True)
+
+
+def backbone_all() -> Scenario:
+    rng = random.Random("backbone all")
     extra = f' bb_bw="{128 * BANDWIDTH_BPS!r}Bps" bb_lat="1us"'
-    return Scenario(cluster(512, extra), open_load(rng, 512, 3000, 2.2, 2, 16))
+    return Scenario(cluster(1024, extra), open_load(rng, 1024, 300, 1.0, 16, 16), explicit=True)
 
 
 def fat_tree_all() -> Scenario:
     rng = random.Random("fat tree all")
-    return Scenario(fat_tree(32, 8), exclusive_load(rng, 1024, 1000, "all"))
+    return Scenario(fat_tree(32, 8), exclusive_load(rng, 1024, 1500, "all"), explicit=True)
 
 
 def fat_tree_ring() -> Scenario:
     rng = random.Random("fat tree ring")
-    return Scenario(fat_tree(32, 8), exclusive_load(rng, 1024, 4000, "ring"))
+    return Scenario(fat_tree(32, 8), exclusive_load(rng, 1024, 4000, "ring"), explicit=True)
 
 
 def all_to_all_256() -> Scenario:
     rng = random.Random("all to all")
-    return Scenario(cluster(256), open_load(rng, 256, 60, 40.0, 256, 256))
+    return Scenario(cluster(256), open_load(rng, 256, 16, 40.0, 256, 256), explicit=True)
 
 
 def delays() -> Scenario:
@@ -170,7 +219,7 @@ def delays() -> Scenario:
     return Scenario(cluster(256), tuple(sorted(jobs, key=lambda job: job.start_s)))
 
 
-def batch_day(count: int = 1_000_000) -> Scenario:
+def batch_day(count: int) -> Scenario:
     rng = random.Random("batch day")
     return Scenario(fat_tree(32, 8), exclusive_load(rng, 1024, count, "all"))
 
@@ -194,14 +243,15 @@ def growing_load(per_minute: int) -> Scenario:
 
 
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
-    "crossbar": crossbar,
-    "backbone": backbone,
+    "crossbar-all-to-all": crossbar_all,
+    "crossbar-ring": crossbar_ring,
+    "backbone-all-to-all": backbone_all,
     "fat-tree-all-to-all": fat_tree_all,
     "fat-tree-ring": fat_tree_ring,
     "all-to-all-256": all_to_all_256,
     "delays": delays,
     "batch-day-subset": lambda: batch_day(3000),
-    "batch-day": batch_day,
 }
 SCENARIOS |= {f"platform-{n}": (lambda n=n: growing_platform(n)) for n in (1000, 10_000, 100_000)}
 SCENARIOS |= {f"load-{n}": (lambda n=n: growing_load(n)) for n in (15, 30, 60, 120)}
+SCENARIOS |= {f"batch-day-{n}": (lambda n=n: batch_day(n)) for n in (1000, 10_000, 100_000, 10**6)}

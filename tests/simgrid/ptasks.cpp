@@ -22,7 +22,7 @@
 // Prints "task ID START FINISH STATE" per task (17 digits, - where it did not happen), STATE being
 // completed, failed, cancelled, dependency_failed, waiting or starved, after "joules host|link NAME J" for each
 // date and each host and link, if asked for; then on stderr
-// "time LOAD_S RUN_S PEAK_RSS_KB". The dates of equal value are taken in the order of the file.
+// "time LOAD_S RUN_S PEAK_RSS_KB", on a processor. The dates of equal value are taken in the order of the file.
 
 #include <simgrid/plugins/energy.h>
 #include <simgrid/s4u.hpp>
@@ -30,9 +30,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
@@ -43,7 +43,6 @@
 #include <vector>
 
 namespace sg = simgrid::s4u;
-using Clock = std::chrono::steady_clock;
 
 struct Task {
   std::string id, kind, state = "waiting";
@@ -72,9 +71,9 @@ static std::unordered_map<std::string, size_t> by_id;
 static std::vector<Item> items;
 static std::vector<double> asked;
 
-static double seconds(Clock::time_point a, Clock::time_point b)
+static double seconds() // of this process on a processor
 {
-  return std::chrono::duration<double>(b - a).count();
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
 static void read_options(std::istringstream& line, Task& task)
@@ -417,7 +416,6 @@ static void print_tasks()
 
 int main(int argc, char** argv)
 {
-  const auto begin = Clock::now();
   sg::Engine engine(&argc, argv);
   if (argc != 3) {
     std::fprintf(stderr, "usage: ptasks PLATFORM SCENARIO\n");
@@ -440,12 +438,12 @@ int main(int argc, char** argv)
     print_tasks();
     _exit(0);
   });
-  const auto loaded = Clock::now();
+  const double loaded = seconds();
   engine.run();
-  const auto end = Clock::now();
+  const double end = seconds();
   print_tasks();
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  std::fprintf(stderr, "time %.6f %.6f %ld\n", seconds(begin, loaded), seconds(loaded, end), usage.ru_maxrss);
+  std::fprintf(stderr, "time %.6f %.6f %ld\n", loaded, end - loaded, usage.ru_maxrss);
   return 0;
 }
