@@ -128,7 +128,7 @@ class Core:
         self.router = Router(platform, model, count, repeats, self.state.resources)
         n_hosts = len(platform.hosts)
         self.state.resources["group"][n_hosts:] = self.router.clusters.owner
-        self.patterns = Patterns()
+        self.patterns = Patterns(n_hosts)
         self.listeners: list[Listener] = []
         self.options = Options(
             solver=code(rule),
@@ -202,13 +202,20 @@ class Core:
         self.state, numbers = self.patterns.find(self.state, shapes)
         return numbers
 
+    def find_flows(self, sources: IntArray, targets: IntArray) -> IntArray:
+        """New patterns of a byte from hosts to hosts (of a flow model), neither held nor routed."""
+        self.state, numbers = self.patterns.add_flows(self.state, sources, targets)
+        return numbers
+
     def route(self, patterns: list[int]) -> None:
-        """Route those of the patterns that are not.
+        """Route those of the patterns that are not, as far as possible.
 
         Raises RouteError where bytes have no way to go, SimulationError where a link on the way
         cannot be simulated.
         """
-        self.state = self.patterns.route(self.state, patterns, self.router)
+        self.state, failure = self.patterns.route(self.state, patterns, self.router)
+        if failure is not None:
+            raise failure
 
     def hold(self, patterns: Sequence[int] | IntArray, by: int = 1) -> None:
         """Keep patterns although nothing runs on them, or (by -1) let them go."""

@@ -168,8 +168,31 @@ def finished(s, o):
     if end.date > date and (
         s.activities[end.slot].rate * (end.date - date) >= o.work_precision * o.time_precision
     ):
+        if o.flows and end.date - date < o.time_precision:
+            return early_execution(s, date + o.time_precision)
         return NOTHING
     return end.slot
+
+
+@jit
+def early_execution(s, limit):
+    """An execution that ends before a date, -1: none. In SimGrid's flow models the dates at which
+    computations end stand in a queue, and are due a moment too early like any others.
+    """
+    n = s.clock[0].n_heap
+    i = 0
+    while True:
+        if i < n and s.heap[i].date < limit:
+            a = s.activities[s.heap[i].slot]
+            if a.n_nodes == 1 and s.resources[s.nodes[a.nodes].resource].one_core < INFINITY:
+                return s.heap[i].slot
+            i = 2 * i + 1
+        else:
+            while i > 0 and i % 2 == 0:
+                i = (i - 1) >> 1
+            if i == 0:
+                return NOTHING
+            i += 1
 
 
 @jit

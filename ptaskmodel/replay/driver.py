@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ptaskmodel.core.driver import Core, as_compiled
-from ptaskmodel.core.state import IDLE, OK, PAUSED
+from ptaskmodel.core.state import IDLE, OK, PAUSED, UNROUTED
 from ptaskmodel.core.store import enlarged, records
-from ptaskmodel.errors import SimulationError, WorkloadError
+from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.platform import Platform
+from ptaskmodel.replay.ahead import look_ahead, move_routes
 from ptaskmodel.replay.loop import run
 from ptaskmodel.replay.messages import place_of, spread
 from ptaskmodel.replay.placement import hosts_of_ranks
@@ -28,12 +30,12 @@ from ptaskmodel.replay.state import (
     RANK,
     READY,
     REQUEST,
-    ROUTE,
     SENT,
     SPAN,
     TOLD_FULL,
     Replays,
     empty_buckets,
+    empty_routes,
     new_counts,
 )
 from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES
@@ -138,8 +140,6 @@ class Replay:
         counts = new_counts()
         counts["unfinished"] = n
         counts["first_ready"], counts["last_ready"] = 0, n - 1
-        routes = records(1024, ROUTE)
-        routes["key"] = -1
         self.state = Replays(
             counts=counts,
             protocol=protocol.figures,
@@ -148,7 +148,7 @@ class Replay:
             messages=records(64, MESSAGE),
             requests=records(64, REQUEST),
             buckets=empty_buckets(64),
-            routes=routes,
+            routes=empty_routes(1024),
             latency_factors=protocol.latency_factors,
             bandwidth_factors=protocol.bandwidth_factors,
             overheads=protocol.overheads,
@@ -216,7 +216,9 @@ class Replay:
     def _serve(self, status: int) -> None:
         counts = self.state.counts[0]
         if status == NEEDS_PATTERN:
-            self._route(int(counts["wanted_source"]), int(counts["wanted_target"]))
+            self._find_routes()
+        elif status == UNROUTED:
+            self._route_again(int(counts["wanted_source"]), int(counts["wanted_target"]))
         elif status == GROW_MESSAGES:
             self._more_messages()
         elif status == GROW_REQUESTS:
@@ -238,25 +240,45 @@ class Replay:
         else:
             raise AssertionError(status)
 
-    def _route(self, source: int, target: int) -> None:
+    def _find_routes(self) -> None:
+        """Route the pair of hosts that is wanted, and those that will be next."""
         core = self.core
-        work, hosts = (UNIT_FLOP, (source,)) if target < 0 else (UNIT_BYTE, (source, target))
-        shape, amount = core.router.shape(work, hosts, None)
-        (pattern,) = core.find([shape])
-        core.hold([pattern])
-        core.route([pattern])
-        counts = self.state.counts[0]
-        if 2 * (int(counts["n_routes"]) + 1) > len(self.state.routes):
+        while not look_ahead(core.state, self.state):
             old = self.state.routes
-            routes = records(4 * len(old), ROUTE)
-            routes["key"] = -1
-            self.state = self.state._replace(routes=routes)
-            for record in old[old["key"] >= 0]:
-                routes[place_of(self.state, int(record["key"]))] = record
-        key = source * len(core.state.resources) + target + 1
-        at = int(place_of(self.state, key))
-        self.state.routes[at] = (key, pattern, 1.0 if np.isnan(amount) else amount)
-        counts["n_routes"] += 1
+            self.state = self.state._replace(routes=empty_routes(4 * len(old)))
+            move_routes(self.state, old)
+        routes = self.state.routes
+        places = np.flatnonzero((routes["key"] >= 0) & (routes["pattern"] < 0))
+        sources, targets = np.divmod(routes["key"][places], len(core.state.resources))
+        targets -= 1
+        flows = targets >= 0
+        patterns = np.empty(len(places), dtype=np.int64)
+        if core.model.parallel:
+            hosts = zip(sources[flows].tolist(), targets[flows].tolist(), strict=True)
+            patterns[flows] = self._patterns(UNIT_BYTE, hosts)
+        else:
+            patterns[flows] = core.find_flows(sources[flows], targets[flows])
+        own = ((host,) for host in sources[~flows].tolist())
+        patterns[~flows] = self._patterns(UNIT_FLOP, own)
+        core.hold(patterns)
+        routes["pattern"][places] = patterns
+        routes["unit"][places] = np.where(flows, 1.0 / core.model.bandwidth_factor, 1.0)
+        # Who needs one that cannot be routed will say so.
+        with contextlib.suppress(PlatformError, SimulationError):
+            core.route(patterns.tolist())
+
+    def _patterns(self, work: ParallelWork, hosts: Iterable[tuple[int, ...]]) -> list[int]:
+        shape = self.core.router.shape
+        return self.core.find([shape(work, own, None)[0] for own in hosts])
+
+    def _route_again(self, source: int, target: int) -> None:
+        """Routes changed, or this pair has none: route those known anew."""
+        routes = self.state.routes
+        known = np.sort(routes["pattern"][(routes["key"] >= 0) & (routes["pattern"] >= 0)])
+        with contextlib.suppress(PlatformError, SimulationError):
+            self.core.route(known.tolist())
+        key = source * len(self.core.state.resources) + target + 1
+        self.core.route([int(routes["pattern"][place_of(self.state, key)])])
 
     def _more_messages(self) -> None:
         old = self.state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.life import missing, start
-from ptaskmodel.core.state import LOST, OK
+from ptaskmodel.core.state import LOST, OK, UNROUTED
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.state import (
     ACTION,
@@ -59,11 +59,12 @@ def route_between(s, x, source, target):
     """
     counts = x.counts[0]
     i = place_of(x, source * s.resources.size + target + 1)
-    if x.routes[i].key == -1:
+    status = NEEDS_PATTERN
+    if x.routes[i].key != -1 and x.routes[i].pattern >= 0:
+        status = missing(s, x.routes[i].pattern)
+    if status in (NEEDS_PATTERN, UNROUTED):
         counts.wanted_source = source
         counts.wanted_target = target
-        return -1 - NEEDS_PATTERN
-    status = missing(s, x.routes[i].pattern)
     return i if status == OK else -1 - status
 
 

@@ -102,8 +102,8 @@ FLIGHT = np.dtype(
 
 BUCKET = np.dtype([("first", INT), ("last", INT)], align=True)
 
-# The pattern of a pair of hosts (or of a host with itself, to compute: target -1) and the amount
-# of it that one byte, or one flop, is. key: -1: none.
+# The pattern of a pair of hosts (or of a host with itself, to compute: target -1), -1: wanted, and
+# the amount of it that one byte, or one flop, is. key: -1: none.
 ROUTE = np.dtype([("key", INT), ("pattern", INT), ("unit", REAL)], align=True)
 
 # Piecewise constant figures by size: `value` for sizes above `above`.
@@ -185,3 +185,9 @@ def empty_buckets(size: int) -> np.ndarray:
     buckets = records(size, BUCKET)
     buckets["first"] = buckets["last"] = -1
     return buckets
+
+
+def empty_routes(size: int) -> np.ndarray:
+    routes = records(size, ROUTE)
+    routes["key"] = -1
+    return routes

@@ -188,3 +188,17 @@ def test_a_hostfile_may_say_how_many_ranks(tmp_path):
 def test_figures_of_the_platform_are_checked(ends, key, value):
     with pytest.raises(SimulationError, match=f"<config>: {key}"):
         ends(["barrier"], ["barrier"], config={key: value})
+
+
+def test_routes_that_change_are_found_again(tmp_path):
+    build = Platform.build("p")
+    for name in ("n0", "n1"):
+        build.host(name, speed=1e9)
+    build.link("wire", bandwidth=BANDWIDTH, latency=1e-3, latency_trace=[(1.0, 5e-3)])
+    build.route("n0", "n1", ["wire"])
+    path = tmp_path / "t.txt"
+    send = "0 send 1 0 1e6\n0 sleep 2\n"
+    path.write_text(f"{send}{send}1 recv 0 0 1e6\n1 recv 0 0 1e6\n")
+    took = [latency * 11.6436 + 1.05 * 1000016 / (BANDWIDTH * 0.940694) for latency in (1e-3, 5e-3)]
+    result = replay(build.finish(), read_trace(path), ["n0", "n1"])
+    assert result.end_s[1] == pytest.approx(took[0] + 2 + took[1], rel=1e-9)

@@ -6,6 +6,8 @@ Flows and all-to-alls are added by walking every route, or by the shortcuts of t
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.platform.routing.tally import add, carry, note_latency
 from ptaskmodel.platform.routing.walks import all_to_all_shortcut, flows_by_tables, walk
@@ -31,6 +33,88 @@ def add_routes(tally, ways, start, links, extra_s, amount, largest):
             total += ways.latency_s[link]
             add(tally, ways.fatpipe, link, amount[k], largest[k], 1.0)
         note_latency(tally, total, largest[k])
+
+
+@entry
+def join_segments(start, links, segments, out):
+    """Write routes one after the other, each made of segments: rows of ``segments``, in order.
+
+    Segment i is ``links[start[i]:start[i + 1]]``.
+    """
+    place = 0
+    for k in range(segments.shape[0]):
+        for part in range(segments.shape[1]):
+            i = segments[k, part]
+            for h in range(start[i], start[i + 1]):
+                out[place] = links[h]
+                place += 1
+
+
+@jit
+def add_use(elements, first, last, link, usage, fatpipe):
+    """Let a flow use a link of which elements ``first`` to ``last`` may know; the new last."""
+    k = first
+    while k < last and elements[k].resource != link:
+        k += 1
+    if k == last:
+        elements[k].resource = link
+        elements[k].usage = usage
+        return last + 1
+    before = elements[k].usage
+    elements[k].usage = max(before, usage) if fatpipe else before + usage
+    return last
+
+
+@entry
+def lay_flows(
+    numbers, there, back, fatpipe, latency_s, bandwidth_Bps, flow, patterns, elements, first
+):
+    """Write the patterns of flows that take routes ``there`` and are acknowledged on ``back``.
+
+    flow: latency factor, weight_s, what acknowledgements use. Patterns without a way to go stay
+    unrouted. Elements are written from ``first`` on, for which there is room; returns the place
+    after the last.
+    """
+    for k in range(numbers.size):
+        if not there.known[k] or (flow[2] > 0.0 and not back.known[k]):
+            continue
+        latency = there.extra_s[k]
+        last = first
+        narrowest = np.inf
+        begin, end = there.start[k], there.start[k + 1]
+        for h in range(begin, end):
+            link = there.links[h]
+            latency += latency_s[link]
+            narrowest = min(narrowest, bandwidth_Bps[link])
+            last = add_use(elements, first, last, link, 1.0, fatpipe[link])
+        if begin == end and latency == 0.0:
+            continue
+        if flow[2] > 0.0:
+            for h in range(back.start[k], back.start[k + 1]):
+                link = back.links[h]
+                last = add_use(elements, first, last, link, flow[2], fatpipe[link])
+        penalty = 1.0
+        if latency * flow[0] > 0.0:
+            penalty = latency
+            if flow[1] > 0.0:
+                # In the order of the route, as SimGrid adds: ties on a FATPIPE are decided by it.
+                # Where a bandwidth is 0 the bound is, too, and the weight does not matter.
+                for h in range(begin, end):
+                    bandwidth = bandwidth_Bps[there.links[h]]
+                    penalty += flow[1] / bandwidth if bandwidth > 0.0 else 0.0
+        for i in range(first, last):
+            elements[i].share = elements[i].usage
+            elements[i].largest = elements[i].usage
+        p = patterns[numbers[k]]
+        p.first = first
+        p.count = last - first
+        p.amount = 1.0
+        p.latency = latency * flow[0]
+        p.latency_bytes = latency
+        p.penalty = penalty
+        p.bound = narrowest
+        first = last
+    return first
 
 
 @jit

@@ -6,8 +6,7 @@ The only place that knows both tasks and platforms. Resources are numbered: host
 from __future__ import annotations
 
 import copy
-import itertools
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,13 +20,17 @@ from ptaskmodel.core.patterns.laying import (
     add_flows,
     add_routes,
     clear,
+    lay_flows,
     lay_stages,
 )
 from ptaskmodel.core.patterns.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
+from ptaskmodel.core.patterns.paths import WIFI_LINK, Paths
 from ptaskmodel.core.patterns.placement import Demands, Placement
-from ptaskmodel.errors import RouteError, SimulationError
+from ptaskmodel.core.state import ELEMENT, PATTERN
+from ptaskmodel.core.store import records
+from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.model import FATPIPE, WIFI
+from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.platform.routing.tally import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.works import Demand, Work
@@ -37,9 +40,6 @@ IntArray = NDArray[np.int64]
 
 # resource, usage, share, largest: see `Row`
 Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
-
-ROUTES_REMEMBERED = 200_000
-WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHARED link"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,13 +106,11 @@ class Router:
         self.n_hosts = len(platform.hosts)
         size = self.n_hosts + len(platform.links)
         self.fatpipe = np.zeros(size, dtype=np.bool_)
-        self.wifi = {self.n_hosts + link.index for link in platform.links if link.policy == WIFI}
         for link in platform.links:
             self.fatpipe[self.n_hosts + link.index] = link.policy == FATPIPE
         self.clusters = Clusters(platform)
         self._tally = _new_tally(size, 64)
-        self._routes: dict[int, tuple[tuple[int, ...], float]] = {}
-        self._ways: dict[tuple[int, int], tuple[int, ...] | None] = {}
+        self.paths = Paths(platform, self.clusters)
 
     def on(self, resources: np.ndarray) -> Router:
         """The same router reading other records."""
@@ -180,33 +178,6 @@ class Router:
         latency, latency_bytes = self._tally.worst.tolist()
         return Row(resource, usage, share, largest, amount, latency, latency_bytes)
 
-    def _route(self, src: int, dst: int) -> tuple[tuple[int, ...], float]:
-        """Links (of the platform) of a route and the latency that they do not account for."""
-        key = src * self.n_hosts + dst
-        found = self._routes.get(key)
-        if found is None:
-            parts = self.platform.route_parts(src, dst)
-            links, extra_s = parts.links, parts.extra_latency_s
-            if not (links or parts.instant or extra_s or src == dst):
-                names = self.platform.hosts[src].name, self.platform.hosts[dst].name
-                raise RouteError(
-                    f"no route from {names[0]!r} to {names[1]!r}, yet a task sends bytes there; "
-                    "declare one in the platform"
-                )
-            if self.wifi and not self.wifi.isdisjoint(link + self.n_hosts for link in links):
-                raise SimulationError(WIFI_LINK)
-            if len(self._routes) >= ROUTES_REMEMBERED:
-                self._routes.clear()
-            found = self._routes[key] = links, extra_s
-        return found
-
-    def _route_links(self, routes: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
-        """Where each route begins (and the last one ends), and the links, as resource numbers."""
-        start = np.zeros(len(routes) + 1, dtype=np.int64)
-        np.cumsum(list(map(len, routes)), out=start[1:])
-        flat = itertools.chain.from_iterable(routes)
-        return start, np.fromiter(flat, np.int64, int(start[-1])) + self.n_hosts
-
     def _cpu(self, flops: FloatArray, where: IntArray) -> Columns:
         """The elements on hosts: one for each entry, or one for each host."""
         if self.repeats or len(set(where.tolist())) == len(where):
@@ -244,13 +215,13 @@ class Router:
             ):
                 return
             clear(self._tally)
-        known, n = self._routes.get, self.n_hosts
+        known, n = self.paths.routes.get, self.n_hosts
         routes = [
-            known(source * n + target) or self._route(source, target)
+            known(source * n + target) or self.paths.one(source, target)
             for source, target in zip(sources.tolist(), targets.tolist(), strict=True)
         ]
         paths, extra_s = zip(*routes, strict=True)
-        start, links = self._route_links(paths)
+        start, links = self.paths.flat(paths)
         self._make_room(len(links))
         add_routes(
             self._tally, self._over, start, links, np.array(extra_s, np.float64), amount, largest
@@ -303,42 +274,25 @@ class Router:
             for other, others in by_zone.items():
                 if zone == other:
                     continue
-                middle = self._crossing(hosts[0], others[0])
+                middle = self.paths.crossing(hosts[0], others[0])
                 if middle is None:
                     return False
-                known, out, into = self._ways.get, 2 * other, 2 * zone + 1
+                known, out, into = self.paths.ways.get, 2 * other, 2 * zone + 1
                 paths += [
-                    known((host, out)) or self._way_out(host, other, others[0]) for host in hosts
+                    known((host, out)) or self.paths.way_out(host, other, others[0])
+                    for host in hosts
                 ]
                 paths.append(middle)
                 paths += [
-                    known((host, into)) or self._way_in(host, zone, hosts[0]) for host in others
+                    known((host, into)) or self.paths.way_in(host, zone, hosts[0])
+                    for host in others
                 ]
                 crossings.append((len(hosts), len(others)))
-        start, links = self._route_links(paths)
+        start, links = self.paths.flat(paths)
         self._make_room(len(links))
         counts = np.array(crossings, dtype=np.int64)
         add_crossings(self._tally, self._over, start, links, counts, size)
         return True
-
-    def _crossing(self, host: int, other: int) -> tuple[int, ...] | None:
-        """Links between the zones of two hosts; None if routes there do not separate."""
-        key = (-1 - self.clusters.zone[host], self.clusters.zone[other])
-        if key not in self._ways:
-            parts = self.platform.route_parts(host, other)
-            whole = parts.separable and parts.extra_latency_s == 0.0 and len(parts.links) > 0
-            self._ways[key] = parts.across if whole else None
-        return self._ways[key]
-
-    def _way_out(self, host: int, zone: int, there: int) -> tuple[int, ...]:
-        """Links from a host to where its zone is left for ``zone``, which holds host ``there``."""
-        found = self._ways[host, 2 * zone] = self.platform.route_parts(host, there).up
-        return found
-
-    def _way_in(self, host: int, zone: int, there: int) -> tuple[int, ...]:
-        """Links from where the zone of a host is entered from ``zone``, which holds ``there``."""
-        found = self._ways[host, 2 * zone + 1] = self.platform.route_parts(there, host).down
-        return found
 
     def route_together(
         self,
@@ -411,51 +365,76 @@ class Router:
         else:
             share = usage / tally.pairs[:m]
         resource = tally.resource[:m]
-        if self.wifi and not self.wifi.isdisjoint(resource.tolist()):
+        if self.paths.wifi and not self.paths.wifi.isdisjoint(resource.tolist()):
             raise SimulationError(WIFI_LINK)
         return resource, usage, share, largest
 
-    def _flow(self, src: int, dst: int) -> Row:
+    def lay_flows(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        numbers: IntArray,
+        patterns: np.ndarray,
+        room: Callable[[int], np.ndarray],
+        first: int,
+    ) -> int:
+        """Lay out flows between pairs of hosts, writing elements from ``first`` on.
+
+        room: gives the elements, with room for so many. Returns the place after the last
+        element. Patterns without a way to go keep ``first`` < 0.
+        """
         model = self.model
-        path, extra = self._route(src, dst)
-        links = np.array(path, dtype=np.int64) + self.n_hosts
-        latency = extra + float(self.latency_s[links].sum())
-        if not len(links) and latency == 0.0:
-            names = self.platform.hosts[src].name, self.platform.hosts[dst].name
-            raise RouteError(
-                f"no link from {names[0]!r} to {names[1]!r} for a flow; declare a route"
-            )
-        use: dict[int, float] = {}
-        for link in links.tolist():
-            use[link] = (
-                max(use.get(link, 0.0), 1.0) if self.fatpipe[link] else use.get(link, 0.0) + 1.0
-            )
-        if model.crosstraffic:
-            for link in (self.n_hosts + link for link in self._route(dst, src)[0]):
-                if self.fatpipe[link]:
-                    use[link] = max(use.get(link, 0.0), CROSS_TRAFFIC)
-                else:
-                    use[link] = use.get(link, 0.0) + CROSS_TRAFFIC
-        penalty = 1.0
-        if latency * model.latency_factor > 0.0:
-            penalty = latency
-            if model.weight_s > 0.0:
-                # In the order of the route, as SimGrid adds: ties on a FATPIPE are decided by it.
-                # Where a bandwidth is 0 the bound is, too, and the weight does not matter.
-                for bandwidth_Bps in self.bandwidth_Bps[links].tolist():
-                    penalty += model.weight_s / bandwidth_Bps if bandwidth_Bps > 0.0 else 0.0
-        usage = np.array(list(use.values()))
+        cross = CROSS_TRAFFIC if model.crosstraffic else 0.0
+        flow = np.array((model.latency_factor, model.weight_s, cross))
+        for group in self.paths.groups(sources, targets):
+            there = self.paths.many(sources[group], targets[group])
+            back = self.paths.many(targets[group], sources[group]) if cross else there
+            elements = room(first + len(there.links) + len(back.links))
+            first = int(
+                lay_flows(
+                    numbers[group], there, back, self.fatpipe, self.latency_s, self.bandwidth_Bps,
+                    flow, patterns, elements, first,
+                )
+            )  # fmt: skip
+        return first
+
+    def _flow(self, src: int, dst: int) -> Row:
+        patterns, elements = records(1, PATTERN), records(0, ELEMENT)
+        patterns["first"] = -1
+
+        def room(count: int) -> np.ndarray:
+            nonlocal elements
+            elements = records(count, ELEMENT)
+            return elements
+
+        ends = np.array([src], dtype=np.int64), np.array([dst], dtype=np.int64)
+        self.lay_flows(*ends, np.zeros(1, dtype=np.int64), patterns, room, 0)
+        laid = patterns[0]
+        if laid["first"] < 0:
+            raise self.no_way(src, dst)
+        used = elements[: int(laid["count"])]
         return Row(
-            np.array(list(use), dtype=np.int64),
-            usage,
-            usage,
-            usage,
+            used["resource"].copy(),
+            used["usage"].copy(),
+            used["share"].copy(),
+            used["largest"].copy(),
             1.0,
-            latency * model.latency_factor,
-            latency,
-            penalty,
-            float(self.bandwidth_Bps[links].min()) if len(links) else np.inf,
+            float(laid["latency"]),
+            float(laid["latency_bytes"]),
+            float(laid["penalty"]),
+            float(laid["bound"]),
         )
+
+    def no_way(self, src: int, dst: int) -> PTaskModelError:
+        """What is wrong with the route of a flow that could not be laid out."""
+        try:
+            self.paths.one(src, dst)
+            if self.model.crosstraffic:
+                self.paths.one(dst, src)
+        except (PlatformError, SimulationError) as error:
+            return error
+        names = self.platform.hosts[src].name, self.platform.hosts[dst].name
+        return RouteError(f"no link from {names[0]!r} to {names[1]!r} for a flow; declare a route")
 
 
 def _new_tally(resources: int, links: int) -> Tally:

@@ -13,10 +13,15 @@ from ptaskmodel.core.patterns.placement import Placement
 from ptaskmodel.core.patterns.router import Router, Row, Shape
 from ptaskmodel.core.state import PATTERN, State
 from ptaskmodel.core.store import enlarged
+from ptaskmodel.errors import PlatformError, PTaskModelError, SimulationError
+from ptaskmodel.workload.works import ParallelWork
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
+
+ONE_BYTE = ParallelWork.of_flow(1.0)
+FLOWS_AT_ONCE = 1 << 16
 
 # A pattern that is not routed.
 NEW = np.array((-1, 0, 0, 0.0, 0.0, 0.0, 1.0, np.inf), dtype=PATTERN)
@@ -26,7 +31,9 @@ NEW = np.array((-1, 0, 0, 0.0, 0.0, 0.0, 1.0, np.inf), dtype=PATTERN)
 class Patterns:
     """The Python side of ``State.patterns``: shapes, and the places of their elements."""
 
-    shapes: list[Shape | None] = field(default_factory=list)
+    n_hosts: int
+    # Of a flow that `add_flows` entered, a number that stands for its hosts.
+    shapes: list[Shape | int | None] = field(default_factory=list)
     known: dict[tuple, int] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)
     routed: list[int] = field(default_factory=list)  # those with elements, in their order
@@ -35,6 +42,7 @@ class Patterns:
 
     def copy(self) -> Patterns:
         return Patterns(
+            self.n_hosts,
             self.shapes.copy(),
             self.known.copy(),
             self.free.copy(),
@@ -64,28 +72,49 @@ class Patterns:
             state.patterns[new] = NEW
         return state, numbers
 
-    def route(self, state: State, numbers: list[int], router: Router) -> State:
-        """Route patterns: delays together, those inside a cluster together, others one by one.
+    def add_flows(
+        self, state: State, sources: IntArray, targets: IntArray
+    ) -> tuple[State, IntArray]:
+        """New patterns of flows from hosts to hosts, neither held nor routed: little is kept."""
+        first = len(self.shapes)
+        self.shapes += (sources * self.n_hosts + targets).tolist()
+        state = state._replace(patterns=enlarged(state.patterns, len(self.shapes)))
+        state.patterns[first : len(self.shapes)] = NEW
+        return state, np.arange(first, len(self.shapes))
 
-        Raises RouteError or SimulationError as `Router.route` does.
+    def route(
+        self, state: State, numbers: list[int], router: Router
+    ) -> tuple[State, PTaskModelError | None]:
+        """Route patterns: delays together, flows, those inside a cluster, others one by one.
+
+        What cannot be routed is left out; the second value says what is wrong with the first such,
+        as `Router.route` does.
         """
         unrouted = self._unrouted(state, numbers)
-        delays = [number for number in unrouted if self._shape(number).is_delay]
+        delays = [number for number in unrouted if self._is_delay(number)]
         if delays:
             state = self._route_delays(state, delays)
         if len(delays) == len(unrouted):
-            return state
+            return state, None
         others = self._unrouted(state, unrouted)
-        if router.model.parallel:
+        if not router.model.parallel:
+            for first in range(0, len(others), FLOWS_AT_ONCE):
+                state = self._route_flows(state, others[first : first + FLOWS_AT_ONCE], router)
+        else:
             placement = Placement.of([self._shape(k).hosts for k in others], router.clusters)
             for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
                 group = np.flatnonzero(placement.cluster == cluster)
                 together = [others[k] for k in group.tolist()]
                 state = self._route_in_cluster(state, together, placement.part(group), router)
-            others = self._unrouted(state, others)
-        for number in others:
-            state = self._write(state, number, router.route(self._shape(number)))
-        return state
+        failure = None
+        for number in self._unrouted(state, others):
+            try:
+                row = router.route(self._shape(number))
+            except (PlatformError, SimulationError) as error:
+                failure = failure or error
+            else:
+                state = self._write(state, number, row)
+        return state, failure
 
     @staticmethod
     def _unrouted(state: State, numbers: list[int]) -> list[int]:
@@ -93,9 +122,16 @@ class Patterns:
         given = np.array(numbers, dtype=np.int64)
         return given[state.patterns["first"][given] < 0].tolist()
 
+    def _is_delay(self, number: int) -> bool:
+        shape = self.shapes[number]
+        return isinstance(shape, Shape) and shape.is_delay
+
     def _shape(self, number: int) -> Shape:
         shape = self.shapes[number]
         assert shape is not None
+        if isinstance(shape, int):
+            ends = divmod(shape, self.n_hosts)
+            return Shape(ends, ONE_BYTE, ends, None)
         return shape
 
     def _write(self, state: State, number: int, row: Row) -> State:
@@ -143,6 +179,34 @@ class Patterns:
         self.routed += given[state.patterns["first"][given] >= 0].tolist()
         return state
 
+    def _route_flows(self, state: State, numbers: list[int], router: Router) -> State:
+        """Those of the patterns that are flows, as far as they have a way to go."""
+        ends = np.array([self._ends(number) for number in numbers], dtype=np.int64)
+        flows = np.flatnonzero(ends[:, 1] >= 0)
+        given = np.array(numbers, dtype=np.int64)[flows]
+        if not len(flows):
+            return state
+
+        def room(count: int) -> np.ndarray:
+            nonlocal state
+            state = state._replace(elements=enlarged(state.elements, count))
+            return state.elements
+
+        sources, targets = ends[flows, 0], ends[flows, 1]
+        self.n_elements = router.lay_flows(
+            sources, targets, given, state.patterns, room, self.n_elements
+        )
+        self.routed += given[state.patterns["first"][given] >= 0].tolist()
+        return state
+
+    def _ends(self, number: int) -> tuple[int, int]:
+        """Where a flow goes from and to, as hosts; -1 if the pattern is an execution."""
+        shape = self.shapes[number]
+        if isinstance(shape, int):
+            return divmod(shape, self.n_hosts)
+        assert shape is not None
+        return (shape.hosts[0], shape.hosts[1]) if len(shape.hosts) == 2 else (shape.hosts[0], -1)
+
     def _with_room(self, state: State, count: int) -> State:
         return state._replace(elements=enlarged(state.elements, self.n_elements + count))
 
@@ -161,7 +225,9 @@ class Patterns:
         """Free patterns that nobody holds and close the gaps that they leave."""
         users = state.patterns["users"]
         for number in gone:
-            del self.known[self._shape(number).key]
+            shape = self.shapes[number]
+            if isinstance(shape, Shape):
+                del self.known[shape.key]
             self.shapes[number] = None
         self.free += reversed(gone)
         routed = np.array(self.routed, dtype=np.int64)

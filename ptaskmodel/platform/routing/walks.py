@@ -33,3 +33,19 @@ def walk(kind, table, a, b, out):
     ``out`` must hold ``table[LONGEST]`` values.
     """
     return _walk(kind, table, a, b, out)
+
+
+@entry
+def walk_pairs(kind, table, sources, targets, start, links, known):
+    """Write the routes between pairs of nodes of a zone, one after the other.
+
+    That of pair k is ``links[start[k]:start[k + 1]]``; there must be room for ``table[LONGEST]``
+    links of each. known: whether a route is defined.
+    """
+    place = 0
+    for k in range(sources.size):
+        start[k] = place
+        count = _walk(kind, table, sources[k], targets[k], links[place:])
+        known[k] = count >= 0
+        place += max(count, 0)
+    start[sources.size] = place

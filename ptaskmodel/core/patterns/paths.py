@@ -1,0 +1,171 @@
+"""Which links messages and flows cross: routes of a platform, one at a time or many together."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.core.patterns.clusters import Cluster, Clusters
+from ptaskmodel.core.patterns.laying import join_segments
+from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
+from ptaskmodel.platform import Platform
+from ptaskmodel.platform.model import WIFI
+from ptaskmodel.platform.routing.walks import walk_pairs
+from ptaskmodel.platform.topologies.topology import LONGEST
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+ROUTES_REMEMBERED = 200_000
+WIFI_LINK = "its route crosses a WIFI link, which cannot be simulated; use a SHARED link"
+
+
+class Legs(NamedTuple):
+    """Routes of pairs of hosts: that of pair k is ``links[start[k]:start[k + 1]]``.
+
+    links: resource numbers. extra_s: latency that they do not account for. known: whether there is
+    a route.
+    """
+
+    start: IntArray
+    links: IntArray
+    extra_s: FloatArray
+    known: BoolArray
+
+
+class Paths:
+    """Routes between the hosts of a platform (indices), kept for the next time."""
+
+    def __init__(self, platform: Platform, clusters: Clusters) -> None:
+        self.platform = platform
+        self.clusters = clusters
+        self.zone = np.array(clusters.zone, dtype=np.int64)
+        self.n_hosts = len(platform.hosts)
+        self.wifi = {self.n_hosts + link.index for link in platform.links if link.policy == WIFI}
+        self.routes: dict[int, tuple[tuple[int, ...], float]] = {}
+        self.ways: dict[tuple[int, int], tuple[int, ...] | None] = {}
+
+    def one(self, src: int, dst: int) -> tuple[tuple[int, ...], float]:
+        """Links (of the platform) of a route and the latency that they do not account for.
+
+        Raises RouteError if there is no route, SimulationError if it cannot be simulated.
+        """
+        key = src * self.n_hosts + dst
+        found = self.routes.get(key)
+        if found is None:
+            parts = self.platform.route_parts(src, dst)
+            links, extra_s = parts.links, parts.extra_latency_s
+            if not (links or parts.instant or extra_s or src == dst):
+                names = self.platform.hosts[src].name, self.platform.hosts[dst].name
+                raise RouteError(
+                    f"no route from {names[0]!r} to {names[1]!r}, yet a task sends bytes there; "
+                    "declare one in the platform"
+                )
+            if self.wifi and not self.wifi.isdisjoint(link + self.n_hosts for link in links):
+                raise SimulationError(WIFI_LINK)
+            if len(self.routes) >= ROUTES_REMEMBERED:
+                self.routes.clear()
+            found = self.routes[key] = links, extra_s
+        return found
+
+    def flat(self, routes: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
+        """Where each route begins (and the last one ends), and the links, as resource numbers."""
+        start = np.zeros(len(routes) + 1, dtype=np.int64)
+        np.cumsum(list(map(len, routes)), out=start[1:])
+        flat = itertools.chain.from_iterable(routes)
+        return start, np.fromiter(flat, np.int64, int(start[-1])) + self.n_hosts
+
+    def crossing(self, host: int, other: int) -> tuple[int, ...] | None:
+        """Links between the zones of two hosts; None if routes there do not separate."""
+        key = (-1 - self.clusters.zone[host], self.clusters.zone[other])
+        if key not in self.ways:
+            parts = self.platform.route_parts(host, other)
+            whole = parts.separable and parts.extra_latency_s == 0.0 and len(parts.links) > 0
+            self.ways[key] = parts.across if whole else None
+        return self.ways[key]
+
+    def way_out(self, host: int, zone: int, there: int) -> tuple[int, ...]:
+        """Links from a host to where its zone is left for ``zone``, which holds host ``there``."""
+        found = self.ways.get((host, 2 * zone))
+        if found is None:
+            found = self.ways[host, 2 * zone] = self.platform.route_parts(host, there).up
+        return found
+
+    def way_in(self, host: int, zone: int, there: int) -> tuple[int, ...]:
+        """Links from where the zone of a host is entered from ``zone``, which holds ``there``."""
+        found = self.ways.get((host, 2 * zone + 1))
+        if found is None:
+            found = self.ways[host, 2 * zone + 1] = self.platform.route_parts(there, host).down
+        return found
+
+    # --- many at once -----------------------------------------------------------------------
+
+    def groups(self, sources: IntArray, targets: IntArray) -> list[IntArray]:
+        """The numbers of the pairs that lie between the same two zones, for each such two."""
+        key = self.zone[sources] * (int(self.zone.max()) + 1) + self.zone[targets]
+        order = np.argsort(key, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
+
+    def many(self, sources: IntArray, targets: IntArray) -> Legs:
+        """The routes of pairs that lie between the same two zones."""
+        zone, other = int(self.zone[sources[0]]), int(self.zone[targets[0]])
+        if zone == other and (cluster := self.clusters[zone]) is not None:
+            return self._inside(cluster, sources, targets)
+        if zone != other and not self.wifi:
+            try:
+                return self._across(sources, targets)
+            except RouteError:
+                pass
+        return self._one_by_one(sources, targets)
+
+    def _inside(self, cluster: Cluster, sources: IntArray, targets: IntArray) -> Legs:
+        numbers, n = self.platform.local_numbers, len(sources)
+        start = np.empty(n + 1, dtype=np.int64)
+        links = np.empty(n * int(cluster.table[LONGEST]), dtype=np.int64)
+        known = np.empty(n, dtype=np.bool_)
+        walk_pairs(
+            cluster.kind, cluster.table, numbers[sources], numbers[targets], start, links, known
+        )
+        return Legs(start, links[: start[-1]] + self.n_hosts, np.zeros(n), known)
+
+    def _across(self, sources: IntArray, targets: IntArray) -> Legs:
+        """Each route as the way out of a zone, what lies between, and the way into the other."""
+        host, other = int(sources[0]), int(targets[0])
+        middle = self.crossing(host, other)
+        if middle is None:
+            return self._one_by_one(sources, targets)
+        zone, its = int(self.zone[host]), int(self.zone[other])
+        senders, out = np.unique(sources, return_inverse=True)
+        receivers, into = np.unique(targets, return_inverse=True)
+        ways = [self.way_out(a, its, other) for a in senders.tolist()]
+        ways += [self.way_in(b, zone, host) for b in receivers.tolist()]
+        first, flat = self.flat([*ways, middle])
+        n = len(sources)
+        segments = np.empty((n, 3), dtype=np.int64)
+        segments[:, 0] = out
+        segments[:, 1] = len(ways)
+        segments[:, 2] = len(senders) + into
+        start = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.diff(first)[segments].sum(axis=1), out=start[1:])
+        links = np.empty(int(start[-1]), dtype=np.int64)
+        join_segments(first, flat, segments, links)
+        return Legs(start, links, np.zeros(n), np.ones(n, dtype=np.bool_))
+
+    def _one_by_one(self, sources: IntArray, targets: IntArray) -> Legs:
+        paths: list[tuple[int, ...]] = []
+        extra_s = np.zeros(len(sources))
+        known = np.zeros(len(sources), dtype=np.bool_)
+        for k, (src, dst) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True)):
+            try:
+                path, extra_s[k] = self.one(src, dst)
+                known[k] = True
+            except PTaskModelError:
+                path = ()
+            paths.append(path)
+        start, links = self.flat(paths)
+        return Legs(start, links, extra_s, known)
