@@ -19,6 +19,7 @@ from ptaskmodel.cli.parameters import (
 )
 from ptaskmodel.cli.transform import transform
 from ptaskmodel.cli.workload_files import (
+    cleaning_of,
     cleaning_options,
     output_options,
     read_clean,
@@ -185,7 +186,7 @@ def weibull(
     help="From a window to the next.",
 )
 @click.option("--min-utilisation", type=NOT_NEGATIVE, default=0.7, show_default=True)
-@click.option("--machine-hosts", type=COUNT, help="[default: as the workload says]")
+@click.option("--machine-hosts", type=COUNT, help="Hosts  [default: as the workload says]")
 @click.option("--pick", default="first", show_default=True, help="first, busiest or a number.")
 def extract(
     source: Path,
@@ -206,6 +207,7 @@ def extract(
     windows = windows_of(
         made,
         source,
+        cleaning_of(**cleaning),
         length_s=days * DAY_S,
         step_s=step_days * DAY_S,
         min_utilisation=min_utilisation,

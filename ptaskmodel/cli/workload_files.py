@@ -42,17 +42,17 @@ def cleaning_options(command: Any) -> Any:
     return command
 
 
-def read_clean(
-    file: Path,
-    processors_per_host: int,
-    max_hosts: int | None,
-    zero_run_time: str,
-    no_walltimes: bool,
-) -> Workload:
+def cleaning_of(
+    processors_per_host: int, max_hosts: int | None, zero_run_time: str, no_walltimes: bool
+) -> Cleaning:
+    """What the options of `cleaning_options` mean."""
+    return Cleaning(processors_per_host, _zero(zero_run_time), max_hosts, not no_walltimes)
+
+
+def read_clean(file: Path, **cleaning: Any) -> Workload:
     from ptaskmodel.workload.reading import read_workload
 
-    cleaning = Cleaning(processors_per_host, _zero(zero_run_time), max_hosts, not no_walltimes)
-    return read_workload(file, cleaning)
+    return read_workload(file, cleaning_of(**cleaning))
 
 
 def _zero(text: str) -> float | None:

@@ -53,6 +53,21 @@ def test_windows_are_picked(log, tmp_path, capsys, pick, first):
     assert [job["id"] for job in json.loads(out.read_text())["jobs"]] == [first]
 
 
+@pytest.mark.parametrize(
+    "options", [[], ["--machine-hosts", "4"], ["--machine-hosts", "2", "--max-hosts", "1"]]
+)
+def test_the_use_of_a_log_is_counted_in_hosts(tmp_path, capsys, options):
+    """Jobs of a day each on 16, 40 and 16 of 64 processors: 1, 3 and 1 of 4 hosts."""
+    log = tmp_path / "log.swf"
+    rows = [[k + 1, k * DAY_S, 0, DAY_S, size, *[-1] * 13] for k, size in enumerate((16, 40, 16))]
+    lines = [" ".join(map(str, row)) for row in rows]
+    log.write_text("\n".join(["; MaxProcs: 64", *lines, ""]))
+    asked = ["--processors-per-host", "16", "--days", "1", "--min-utilisation", "0.2", *options]
+    assert main(["workload", "extract", str(log), *asked]) == 0
+    found = [line.split()[5] for line in capsys.readouterr().out.splitlines()]
+    assert found == (["0.500"] if "--max-hosts" in options else ["0.250", "0.750"])
+
+
 @pytest.mark.parametrize("pick", ["3", "-1", "last", "²", ""])
 def test_other_windows_are_refused(log, tmp_path, capsys, pick):
     days = ["--days", "1", "--min-utilisation", "0.2", "--pick", pick]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.formats.swf import COLUMN, SwfLog, clean, read_swf, sizes, starts_s
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.reading import format_of
 from ptaskmodel.workload.transforms.whole import dates_s, run_times_s, without_lost_links
@@ -77,11 +79,14 @@ def busy_windows(
 def swf_windows(
     log: SwfLog,
     *,
+    processors_per_host: int = 1,
     machine_hosts: int | None = None,
     **options: Unpack[WindowOptions],
 ) -> list[Window]:
     """`busy_windows` of a clean log, from its real start dates (submissions where unknown)."""
-    machine = machine_hosts or log.num_processors
+    machine = machine_hosts
+    if machine is None and log.num_processors is not None:
+        machine = math.ceil(log.num_processors / processors_per_host)
     if machine is None:
         raise WorkloadError(
             f"{log.origin}: the header gives no MaxProcs or MaxNodes: say --machine-hosts"
@@ -90,7 +95,7 @@ def swf_windows(
         log.column("submit_time_s"),
         starts_s(log),
         np.maximum(log.column("run_time_s"), 0),
-        sizes(log),
+        np.ceil(sizes(log) / processors_per_host),
         machine,
         **options,
     )
@@ -121,13 +126,22 @@ def workload_windows(
 def windows_of(
     workload: Workload,
     source: str | os.PathLike[str],
+    cleaning: Cleaning,
     *,
     machine_hosts: int | None = None,
     **options: Unpack[WindowOptions],
 ) -> list[Window]:
     """`busy_windows` of a workload read from a file: of a log with its real start dates."""
     if format_of(source) == "swf":
-        return swf_windows(clean(read_swf(source))[0], machine_hosts=machine_hosts, **options)
+        limit, per_host = cleaning.max_hosts, cleaning.processors_per_host
+        log, _ = clean(
+            read_swf(source),
+            zero_run_time_s=cleaning.zero_run_time_s,
+            max_processors=None if limit is None else limit * per_host,
+        )
+        return swf_windows(
+            log, processors_per_host=per_host, machine_hosts=machine_hosts, **options
+        )
     return workload_windows(workload, machine_hosts=machine_hosts, **options)
 
 
