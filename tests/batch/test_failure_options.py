@@ -22,7 +22,7 @@ JOBS = [
 ]
 PROFILES = {"long": {"type": "delay", "delay": 40}, "short": {"type": "delay", "delay": 10}}
 # The middle of job 1; host 3 is that of job 2, whose walltime would run into the window.
-FAILURES = "date,resource,event\n20,n1,down\n25,n1,up\n"
+FAILURES = "date,resource,event\n20.0,n1,down\n25.0,n1,up\n"
 WINDOWS = "hosts,start,end\n3,15,30\n"
 
 
