@@ -139,7 +139,7 @@ class Carrier:
         if job not in state.waiting:
             self._check_waiting(job)
         cluster = state.cluster
-        at_once = hosts is None and within is None and state.any_will_do
+        at_once = hosts is None and within is None and state.any_will_do(job)
         if at_once:
             if job.num_hosts > cluster.idle_hosts.count:
                 raise self._fault(f"starts job '{job.id}', for which there is no room")

@@ -42,6 +42,11 @@ class Maintenance:
                     f"{num_hosts - 1}"
                 )
 
+    @property
+    def first_s(self) -> float:
+        """When the first window begins, or began, s; inf without one."""
+        return self.windows[0].start_s if self.windows else float("inf")
+
     def forget_before(self, now: float) -> None:
         """Drop the windows that are over."""
         self.windows = [window for window in self.windows if window.end_s > now]

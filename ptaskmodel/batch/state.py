@@ -87,14 +87,17 @@ class State:
 
     # --- what fits --------------------------------------------------------------------------
 
-    @property
-    def by_count(self) -> bool:
-        """Whether the number of idle hosts says what fits.
+    def by_count(self, job: Job) -> bool:
+        """Whether the number of idle hosts says if a job fits now.
 
-        No cores are counted, no host is shared and there is no maintenance.
+        No cores are counted, no host is shared, and by its estimate it ends before any maintenance.
         """
-        cluster = self.cluster
-        return not cluster.counted and not cluster.shared and self.maintenance is None
+        cluster, maintenance = self.cluster, self.maintenance
+        return (
+            not cluster.counted
+            and not cluster.shared
+            and (maintenance is None or self.now + self.estimates[job] <= maintenance.first_s)
+        )
 
     @property
     def occupied(self) -> Mask:
@@ -104,10 +107,9 @@ class State:
             mask |= attempt.mask
         return mask
 
-    @property
-    def any_will_do(self) -> bool:
-        """Whether moreover the lowest idle hosts are always right: nobody need be asked then."""
-        return self.first_fit and self.by_count
+    def any_will_do(self, job: Job) -> bool:
+        """Whether moreover the lowest idle hosts are right: nobody need be asked then."""
+        return self.first_fit and self.by_count(job)
 
     def candidates(self, job: Job) -> Mask:
         """The hosts on which a job could start now, and end by its estimate before maintenance."""

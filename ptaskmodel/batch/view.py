@@ -246,7 +246,7 @@ class View:
     def fits(self, job: Job) -> bool:
         """Whether the job could start now."""
         state = self._state
-        if self.within is None and state.by_count:
+        if self.within is None and state.by_count(job):
             if state.cluster.idle_hosts.count < job.num_hosts:
                 return False
         elif self.candidates(job).bit_count() < job.num_hosts:

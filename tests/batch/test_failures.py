@@ -308,6 +308,21 @@ def test_no_job_is_in_a_window_and_promises_are_kept(make):
                 assert apart or not attempt.mask & window.hosts
 
 
+@pytest.mark.parametrize("make", [Fcfs, Easy, lambda: Easy(backfill_order=lambda j: j.walltime_s)])
+def test_windows_after_all_ends_change_nothing(make):
+    """In queues short and long: what ends before maintenance is planned as without."""
+    for seed, count in ((0, 40), (1, 40), (2, 200)):
+        jobs = random_jobs(seed, count, 8)
+        found = [
+            [
+                (a.job.id, a.start_s, a.mask)
+                for a in BatchSimulation(jobs, 8, make(), maintenance=windows).run().attempts
+            ]
+            for windows in ((), [Window(0b110, 1e6, 2e6)])
+        ]
+        assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("make", [Fcfs, Filler, Easy, Conservative, lambda: Preemptive(4)])
 def test_failures_maintenance_and_cores_together(make):
     """Whatever happens, nothing is used twice and every job ends once."""

@@ -39,33 +39,37 @@ class Easy:
         if started + 1 >= len(queue) or (view.free == 0 and not view.counted):
             return
         head = queue[started]
-        by_place = view.by_place
-        if self.backfill_order is None and not by_place and len(queue) > SHORT:
-            yield from _backfill_far(view, head)
+        room = _room_beyond(view, head)
+        if self.backfill_order is None and room is not None and len(queue) > SHORT:
+            yield from _backfill_far(view, head, *room)
             return
         candidates: list[Job] = list(queue[started + 1 :])
         if self.backfill_order is not None:
             candidates.sort(key=self.backfill_order)
-        if by_place:
+        if room is None:
             yield from _backfill_places(view, head, candidates)
         else:
-            yield from _backfill_counts(view, head, candidates)
+            yield from _backfill_counts(view, candidates, *room)
 
 
-def _room_beyond(view: View, head: Job) -> tuple[float, int]:
+def _room_beyond(view: View, head: Job) -> tuple[float, int] | None:
     """When the first of the queue is expected to start, and how many hosts it leaves free then.
 
-    If it needs more hosts than are up and on, nobody knows, and nobody is in its way.
+    If it needs more hosts than are up and on, nobody knows, and nobody is in its way. None:
+    numbers of hosts do not say; those of a job that ends before any maintenance do.
     """
+    if view.counted or view.allocation.constrained:
+        return None
     if head.num_hosts > view.num_available:
-        return inf, view.num_hosts
+        return None if view.maintenance else (inf, view.num_hosts)
     shadow, at_shadow = view.first_room(head.num_hosts)
+    if view.maintenance and shadow + view.estimate_s(head) > view.maintenance[0].start_s:
+        return None
     return shadow, at_shadow - head.num_hosts
 
 
-def _backfill_far(view: View, head: Job) -> Iterator[Decision]:
+def _backfill_far(view: View, head: Job, shadow: float, extra: int) -> Iterator[Decision]:
     """Backfill in the order of a long queue, where numbers of hosts are enough."""
-    shadow, extra = _room_beyond(view, head)
     job = view.next_fitting(head, beyond=extra, end_by=shadow)
     while job is not None:
         if not view.now + view.estimate_s(job) <= shadow < inf:
@@ -76,13 +80,15 @@ def _backfill_far(view: View, head: Job) -> Iterator[Decision]:
         job = view.next_fitting(job, beyond=extra, end_by=shadow)
 
 
-def _backfill_counts(view: View, head: Job, candidates: list[Job]) -> Iterator[Decision]:
+def _backfill_counts(
+    view: View, candidates: list[Job], shadow: float, extra: int
+) -> Iterator[Decision]:
     """The same looking at each of few candidates, in any order."""
     now, free, within, estimate_s = view.now, view.free, view.within, view.estimate_s
-    shadow, extra = _room_beyond(view, head)
+    closes = bool(view.maintenance)
     for job in candidates:
         count = job.num_hosts
-        if count > free:
+        if count > free or (closes and not view.fits(job)):
             continue
         if now + estimate_s(job) <= shadow < inf:
             yield Start(job, None, within)
