@@ -10,7 +10,8 @@ from ptaskmodel.batch.slurm.facts import Conf, Gres, Partition
 from ptaskmodel.batch.slurm.from_workload import CPUS, NODES, submissions_of
 from ptaskmodel.batch.slurm.requests import ArrayTask, Command
 from ptaskmodel.batch.slurm.sacct import looks_like, read_sacct
-from ptaskmodel.errors import SlurmError
+from ptaskmodel.batch.slurm.submissions import read_submissions
+from ptaskmodel.errors import SlurmError, WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork
 
@@ -159,3 +160,27 @@ def test_a_workload_as_requests():
     found = submissions_of(workload, conf, CPUS)
     assert (found.jobs[0].min_nodes, found.jobs[0].tasks) == (None, 4)
     assert "not in the configuration: 9" in found.notes[0]
+
+
+def test_one_door_for_all_formats(tmp_path):
+    conf = Conf((), (Partition("main"),))
+    files = {
+        "jobs.csv": "id,submit,nodes,cores,limit,run\na,1,2,,60,5\n",
+        "sacct.txt": HEADER + row("7"),
+        "log.swf": "1 1 0 5 8 -1 -1 8 61 -1 1 3 4 -1 -1 -1 -1 -1\n",
+        "w.json": '{"nb_res": 4, "jobs": [{"id": "a", "subtime": 1, "res": 2, "profile": "d"}],'
+        '"profiles": {"d": {"type": "delay", "delay": 5}}}',
+    }
+    found = {}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        (found[name],) = read_submissions(tmp_path / name, conf, phase_s=0.25).jobs
+    assert found["jobs.csv"].submit_s == 1.25
+    assert found["sacct.txt"].submit_s == 30.25
+    assert (found["log.swf"].tasks, found["log.swf"].min_nodes) == (8, None)
+    assert (found["w.json"].min_nodes, found["w.json"].run_s) == (2, 5.0)
+    (job,) = read_submissions(tmp_path / "log.swf", conf, processors_per_node=4).jobs
+    assert (job.min_nodes, job.exclusive, job.limit_min) == (2, "nodes", 2)
+    (tmp_path / "x").write_text("nothing known")
+    with pytest.raises(WorkloadError, match="as no workload does"):
+        read_submissions(tmp_path / "x", conf)

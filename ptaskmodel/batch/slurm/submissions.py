@@ -1,0 +1,48 @@
+"""The one door for what runs on a simulated Slurm, whatever the format of the file."""
+
+from __future__ import annotations
+
+from ptaskmodel.batch.slurm import recorded, sacct
+from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.from_workload import CPUS, NODES, submissions_of
+from ptaskmodel.batch.slurm.requests import Submissions
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.files import AnyPath, read_bytes
+from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.reading import format_of, read_workload
+
+START = 4096
+PHASE_S = 0.5
+
+
+def read_submissions(
+    path: AnyPath,
+    conf: Conf,
+    *,
+    phase_s: float = PHASE_S,
+    processors_per_node: int | None = None,
+    cleaning: Cleaning | None = None,
+    t0: int | None = None,
+) -> Submissions:
+    """The jobs of a file: ``jobs.csv`` of a recorded run, ``sacct -P``, SWF or Batsim's JSON.
+
+    phase_s: how long after its whole second a job of the first two comes. processors_per_node: of
+    an SWF log: jobs ask for whole nodes of so many processors; None: for processors (tasks of one
+    CPU), which Slurm places. cleaning: of logs, see `Cleaning`. t0: Unix time of date 0 where the
+    file does not say it.
+
+    Raises SlurmError or WorkloadError with file and place.
+    """
+    start = read_bytes(path, error=WorkloadError)[:START]
+    if recorded.looks_like(start):
+        return recorded.read_jobs(path, phase_s)
+    if sacct.looks_like(start):
+        return sacct.read_sacct(path, phase_s)
+    if format_of(path) != "swf":
+        return submissions_of(read_workload(path, cleaning), conf, NODES, t0)
+    counts = CPUS if processors_per_node is None else NODES
+    given = cleaning or Cleaning()
+    per_host = Cleaning(
+        processors_per_node or 1, given.zero_run_time_s, given.max_hosts, given.walltimes
+    )
+    return submissions_of(read_workload(path, per_host), conf, counts, t0)
