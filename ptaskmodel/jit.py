@@ -1,39 +1,213 @@
-"""The one way kernels are compiled: cached, IEEE arithmetic, one thread.
+"""The one way kernels are compiled: kept, IEEE arithmetic, one thread.
 
-An ``entry`` kernel becomes machine code of its own, kept in a cache. A ``jit`` kernel is a part of
-those that call it: numba types and lowers it once, but leaves its optimisation and machine code to
-them, which halves the time of a first compilation. ``views`` are parts that return views of their
-arguments.
+An ``entry`` is a kernel for Python to call: it becomes machine code of its own, kept in a file. A
+``jit`` kernel is a part of those that call it: numba types and lowers it once, but leaves its
+optimisation and machine code to them, which halves the time of a first compilation. ``views`` are
+parts that return views of their arguments.
 
-What is public in numba is enough (``PTASKMODEL_PLAIN_NUMBA=1`` uses nothing else); parts, and doing
-without counts of references, need `kernel_parts`, which is tried once for each version of numba.
+Numba is imported when something must be compiled; kernels that are kept are linked and called
+without it. That, and parts, reach into numba and Python's objects (`kernel_parts`), which is tried
+once for each version. Where it does not work, or with ``PTASKMODEL_PLAIN_NUMBA=1``, kernels are
+numba's dispatchers, made with what is public in it alone. With ``NUMBA_DISABLE_JIT=1`` they are
+plain functions.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import time
 from collections.abc import Callable
 from typing import Any
 
-import numba
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+# Kinds of arguments that a kernel keeps at hand; more are found again in its files.
+AT_HAND = 8
 
-from ptaskmodel.kernel_cache import cache_directory, keep, plain, versions
+# Wall time that this process has waited for kernels.
+_spent_s = 0.0
 
-OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+
+def waited(seconds: float) -> None:
+    """Count the wall time of a wait for kernels."""
+    global _spent_s
+    _spent_s += seconds
+
+
+class Stopwatch:
+    """Wall time since it was made, s: spent on having kernels ready, and on all else."""
+
+    def __init__(self) -> None:
+        self._began, self._spent_before_s = time.perf_counter(), _spent_s
+
+    @property
+    def kernels_s(self) -> float:
+        return _spent_s - self._spent_before_s
+
+    @property
+    def rest_s(self) -> float:
+        return time.perf_counter() - self._began - self.kernels_s
+
+
+def entry(function: Callable, *, allocates: bool = False) -> Any:
+    """A kernel for Python to call: kept where a directory is writable, IEEE arithmetic.
+
+    Division by zero gives inf or nan, as in numpy, never an exception: kernels return a status.
+    Unless it ``allocates`` arrays, it counts no references to them. Called by another kernel it is
+    a part of that.
+    """
+    return function if INTERPRETED else Kernel(function, allocates)
+
+
+def jit(function: Callable, *, allocates: bool = False) -> Any:
+    """Compile a kernel as a part of those that call it; called from Python, it is an entry."""
+    return entry(function, allocates=allocates)
+
+
+def views(function: Callable) -> Any:
+    """A part that returns views of its arguments; called from Python it is the plain function."""
+    return function if INTERPRETED else _Views(function, False)
+
+
+class Kernel:
+    """A kernel: what numba compiles it as in others, and the machine code that Python calls."""
+
+    def __init__(self, function: Callable, allocates: bool) -> None:
+        self.py_func = function
+        self.allocates = allocates
+        self._calls: list[Callable] = []
+        # By kind of arguments; None: numba itself must.
+        self._addresses: dict[str, int | None] = {}
+        functools.update_wrapper(self, function)
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """What numba knows it by."""
+        parts = _parts()
+        if parts is not None:
+            return parts.part(self.py_func, self.allocates)
+        return _public(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks of an object that a kernel refers to."""
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        for call in self._calls:
+            result = call(*arguments)
+            if result is not NotImplemented:
+                return result
+        return self.prepare(*arguments)(*arguments)
+
+    def prepare(self, *arguments: Any) -> Callable:
+        """Have it compiled, now if need be, for arguments like these; returns what to call."""
+        from ptaskmodel import kernel_cache
+
+        began = time.perf_counter()
+        call = None if kernel_cache.plain() else self._bound(arguments)
+        waited(time.perf_counter() - began)
+        if call is not None:
+            self._calls = [call, *self._calls[: AT_HAND - 1]]
+            return call
+        call = _public(self.py_func)
+        # It takes whatever comes: it is at hand only where there is nothing else.
+        if _parts() is None:
+            self._calls = [call]
+        return call
+
+    def _bound(self, arguments: tuple) -> Callable | None:
+        """What calls machine code with arguments like these; None if numba itself must."""
+        from ptaskmodel import kernel_code
+
+        try:
+            kind = ", ".join(map(kernel_code.layout, arguments))
+        except kernel_code.UnknownArgument:
+            return None
+        if kind not in self._addresses:
+            try:
+                self._addresses[kind] = self._address(kind, arguments)
+            except kernel_code.UnknownArgument:
+                self._addresses[kind] = None
+        address = self._addresses[kind]
+        if address is None:
+            return None
+        return kernel_code.bind(self.py_func.__name__, address, arguments)
+
+    def _address(self, kind: str, arguments: tuple) -> int:
+        """Where its machine code for a kind of arguments is, kept or compiled now."""
+        from ptaskmodel import kernel_cache, kernel_code
+
+        if not kernel_code.layout_is_known():
+            raise kernel_code.UnknownArgument("objects of another Python")
+        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
+        kind = f"{kind} {_stamp(self.py_func)} {kernel_code.processor()}"
+        content = kernel_cache.kept(name, kind)
+        address = None if content is None else kernel_code.link(content)
+        if address is None:
+            parts = _parts()
+            if parts is None:
+                raise kernel_code.UnknownArgument("numba as it is")
+            content = parts.compiled(self.py_func, self.allocates, arguments)
+            address = kernel_code.link(content)
+            kernel_cache.keep(name, kind, content)
+        if address is None:
+            raise kernel_code.UnknownArgument("a kernel that calls what nobody has")
+        return address
+
+
+class _Views(Kernel):
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+
+def _stamp(function: Callable) -> str:
+    """What tells kernels of one name apart, where the directory of all does not: "" for ours."""
+    if function.__closure__:
+        cells = (cell.cell_contents for cell in function.__closure__)
+        return " ".join(
+            _stamp(getattr(cell, "py_func", cell)) if callable(cell) else repr(cell)
+            for cell in cells
+        )
+    if function.__module__.startswith("ptaskmodel."):
+        return ""
+    state = os.stat(function.__code__.co_filename)
+    return f"{state.st_mtime_ns} {state.st_size}"
+
+
+@functools.cache
+def _public(function: Callable) -> Any:
+    """A dispatcher of numba's, made and kept by what is public in it."""
+    import numba
+
+    from ptaskmodel import kernel_cache
+
+    kernel = numba.njit(error_model="numpy")(function)
+    place = kernel_cache.kernel_directory()
+    if place is not None:
+        config: Any = numba.config
+        before, config.CACHE_DIR = config.CACHE_DIR, str(place)
+        try:
+            kernel.enable_caching()
+        finally:
+            config.CACHE_DIR = before
+    return kernel
 
 
 @functools.cache
 def _parts() -> Any:
     """The module `kernel_parts` where it works with this numba, else None."""
-    if plain() or numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    from ptaskmodel import kernel_cache, kernel_code
+
+    if kernel_cache.plain():
         return None
     try:
         from ptaskmodel import kernel_parts
     except (ImportError, AttributeError):
         return None
-    place = cache_directory()
-    known = None if place is None else place / f"parts-{versions()}"
+    place = kernel_cache.cache_directory()
+    known = None if place is None else place / f"parts-{kernel_code.versions()}"
     with contextlib.suppress(OSError):
         if known is not None and known.exists():
             return kernel_parts if known.read_text() == "work" else None
@@ -43,35 +217,5 @@ def _parts() -> Any:
         works = False
     with contextlib.suppress(OSError):
         if known is not None:
-            known.write_text("work" if works else "do not work")
+            kernel_cache.write_whole(known, b"work" if works else b"do not work")
     return kernel_parts if works else None
-
-
-def entry(function: Callable, *, allocates: bool = False) -> Any:
-    """Compile a kernel for Python to call: cached where a directory is writable, IEEE arithmetic.
-
-    Division by zero gives inf or nan, as in numpy, never an exception: kernels return a status.
-    Unless it ``allocates`` arrays or returns some, it counts no references to them.
-    """
-    parts = _parts()
-    inner = {} if parts is None else parts.without_counts(allocates)
-    kernel = numba.njit(**OPTIONS, **inner)(function)
-    if kernel is not function:
-        keep(kernel)
-    return kernel
-
-
-def jit(function: Callable, *, allocates: bool = False) -> Any:
-    """Compile a kernel as a part of those that call it; called from Python, it becomes an entry."""
-    parts = _parts()
-    if parts is None:
-        return numba.njit(**OPTIONS)(function)
-    return parts.part(function, OPTIONS, allocates, lambda: entry(function, allocates=allocates))
-
-
-def views(function: Callable) -> Any:
-    """A part that returns views of its arguments; called from Python it is the plain function."""
-    parts = _parts()
-    if parts is None:
-        return numba.njit(**OPTIONS)(function)
-    return parts.part(function, OPTIONS, False, lambda: function)

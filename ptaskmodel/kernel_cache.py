@@ -1,26 +1,20 @@
 """Where compiled kernels are kept, and what tells whether they are those of these sources.
 
-Numba's own cache notices an edit in the file of a kernel but not in the kernels that it calls from
-other files. Kernels here call each other across files, so they are kept in a directory named by a
-digest of all sources that can matter: change any and all are compiled anew.
+Kernels call each other across files, so they are kept in a directory named by a digest of all
+sources that can matter: change any and all are compiled anew. A file there is one kernel for one
+kind of arguments, processor and Python; it is written whole.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import os
-import platform
 import shutil
 import stat
 import tempfile
 import warnings
-import zlib
 from pathlib import Path
-from typing import Any
-
-import numba
 
 PACKAGE = Path(__file__).resolve().parent
 # Asks for nothing but what is public in numba (see `jit`).
@@ -28,16 +22,12 @@ PLAIN = "PTASKMODEL_PLAIN_NUMBA"
 # Chooses the directory; the last resort is a directory of one's own in that of temporary files.
 VARIABLE = "PTASKMODEL_CACHE_DIR"
 REMEDY = f"set {VARIABLE} to a directory that can be written"
-COMPILER = ("jit.py", "kernel_cache.py", "kernel_parts.py")
-_HOLD_KERNELS = (
-    b"\nfrom ptaskmodel.jit import ",
-    b"\nfrom ptaskmodel.platform.routing.kernel import ",
-)
+COMPILER = ("jit.py", "kernel_cache.py", "kernel_calls.py", "kernel_code.py", "kernel_parts.py")
+_HOLDS_KERNELS = b"\nfrom ptaskmodel.jit import "
 # How many sets of kernels, of different sources, stay in one directory.
 KEPT = 4
 # What a directory must take to be of use; bytes.
 PROBE = 2**16
-_CHECKSUM = 4
 
 
 def kernel_sources() -> dict[str, bytes]:
@@ -54,7 +44,7 @@ def kernel_sources() -> dict[str, bytes]:
             if name.endswith(".py"):
                 with open(os.path.join(folder, name), "rb") as file:
                     files[os.path.join(room, name)] = file.read()
-        if any(mark in source for source in files.values() for mark in _HOLD_KERNELS):
+        if any(_HOLDS_KERNELS in source for source in files.values()):
             sources.update(files)
         elif folder == str(PACKAGE):
             sources.update((name, files[name]) for name in COMPILER)
@@ -114,11 +104,11 @@ def _is_ours_alone(place: Path) -> bool:
     )
 
 
+@functools.cache
 def kernel_directory() -> Path | None:
     """Where the kernels of these very sources are kept; None: nowhere."""
     place = cache_directory()
-    kind = "-plain" if plain() else ""
-    return None if place is None else place / f"kernels-{kernel_digest()}{kind}"
+    return None if place is None else place / f"kernels-{kernel_digest()}"
 
 
 def plain() -> bool:
@@ -126,105 +116,52 @@ def plain() -> bool:
     return os.environ.get(PLAIN, "0") != "0"
 
 
-def versions() -> str:
-    """What compiled code depends on besides its sources."""
-    return f"{platform.machine()}-py{platform.python_version()}-numba{numba.__version__}"
-
-
-def cached(what: str = "compiled") -> bool:
-    """Whether the kernels have been compiled and kept (see `mark_cached`)."""
-    place = kernel_directory()
-    return place is not None and (place / f"{what}-{versions()}").exists()
-
-
-def mark_cached(what: str = "compiled") -> None:
-    """Note that kernels have been compiled, if they are kept at all; forget old sets.
-
-    what: those of a simulation, or ``replay``.
-    """
-    place = kernel_directory()
-    if place is None:
-        return
-    with contextlib.suppress(OSError):
-        place.mkdir(exist_ok=True)
-        (place / f"{what}-{versions()}").touch()
-        os.utime(place)
-        sets = sorted(place.parent.glob("kernels-*"), key=lambda each: each.stat().st_mtime)
-        for old in sets[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def keep(dispatcher: Any) -> None:
-    """Keep what a dispatcher compiles where these kernels are kept, if anywhere.
-
-    Where numba has the classes that it has today, also: a file that is damaged is compiled anew,
-    one that cannot be written is done without.
-    """
-    place = kernel_directory()
-    if place is None:
-        return
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    numba.config.CACHE_DIR = str(place)  # type: ignore[attr-defined]
+def kept(name: str, kind: str) -> bytes | None:
+    """What is kept of a kernel for one kind of use; None: nothing."""
+    path = file_of(name, kind)
+    if path is None:
+        return None
     try:
-        dispatcher.enable_caching()
-    finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-    cache = getattr(dispatcher, "_cache", None)
-    if _CarefulCache is not None and type(cache) is caching.FunctionCache:
-        cache.__class__ = _CarefulCache
-        cache._cache_file.__class__ = _SummedFile
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
-_CarefulCache: Any = None
-_SummedFile: Any = None
-with contextlib.suppress(ImportError, AttributeError):
-    from numba.core import caching
+def keep(name: str, kind: str, content: bytes) -> None:
+    """Keep that, if kernels are kept at all; forget old sets of kernels."""
+    path = file_of(name, kind)
+    if path is None:
+        return
+    place = path.parent
+    try:
+        if not place.exists():
+            place.mkdir(exist_ok=True)
+            _forget_old(place.parent)
+        write_whole(path, content)
+    except OSError as error:
+        _warn_once(f"{error.filename or place}: {error.strerror or error}")
 
-    _needed = (
-        caching.FunctionCache.load_overload,
-        caching.FunctionCache.save_overload,
-        caching.FunctionCache.flush,
-        caching.IndexDataCacheFile._dump,
-        caching.IndexDataCacheFile._load_data,
-        caching.IndexDataCacheFile._data_path,
-    )
 
-    class _Careful(caching.FunctionCache):
-        """Numba's cache of a kernel; files that cannot be read or written stop nobody."""
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that other processes may be reading or writing. Raises OSError."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(content)
+    os.replace(file.name, path)
 
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
-            try:
-                return super().load_overload(sig, target_context)
-            except Exception:  # whatever a damaged file makes of pickle
-                with contextlib.suppress(OSError):
-                    self.flush()
-                return None
 
-        def save_overload(self, sig: Any, data: Any) -> None:
-            try:
-                super().save_overload(sig, data)
-            except OSError as error:
-                self.disable()
-                _warn_once(f"{error.filename or self.cache_path}: {error.strerror or error}")
-            except Exception:  # a damaged index
-                with contextlib.suppress(OSError):
-                    self.flush()
-                    super().save_overload(sig, data)
+def file_of(name: str, kind: str) -> Path | None:
+    """The file of a kernel for one kind of use; None where nothing can be kept."""
+    place = kernel_directory()
+    if place is None:
+        return None
+    digest = hashlib.sha256(f"{name}\0{kind}".encode()).hexdigest()[:16]
+    return place / f"{name.removeprefix('ptaskmodel.')}-{digest}.code"
 
-    class _Summed(caching.IndexDataCacheFile):
-        """Files that end with a checksum of the rest, which pickle does not look at."""
 
-        def _dump(self, obj: Any) -> bytes:
-            data = super()._dump(obj)
-            return data + zlib.crc32(data).to_bytes(_CHECKSUM, "little")
-
-        def _load_data(self, name: str) -> Any:
-            data = Path(self._data_path(name)).read_bytes()
-            if zlib.crc32(data[:-_CHECKSUM]).to_bytes(_CHECKSUM, "little") != data[-_CHECKSUM:]:
-                raise ValueError(f"{name}: damaged")
-            return super()._load_data(name)
-
-    _CarefulCache, _SummedFile = _Careful, _Summed
+def _forget_old(place: Path) -> None:
+    sets = sorted(place.glob("kernels-*"), key=lambda each: each.stat().st_mtime)
+    for old in sets[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @functools.cache

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numba
 import pytest
+
+from ptaskmodel.jit import INTERPRETED
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -21,7 +22,7 @@ def shared_data() -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Without the JIT, leave out what would take minutes interpreted."""
-    if numba.config.DISABLE_JIT:
+    if INTERPRETED:
         skip = pytest.mark.skip(reason="takes long without the JIT")
         for item in items:
             if item.get_closest_marker("jit"):

@@ -1,4 +1,4 @@
-"""How kernels are compiled: parts, entries, no counting of references."""
+"""How kernels are compiled: parts, entries, no counting of references; how they are called."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
 
 from ptaskmodel import jit as jit_module
-from ptaskmodel import kernel_cache
-from ptaskmodel.jit import entry, jit, views
+from ptaskmodel import kernel_cache, kernel_code
+from ptaskmodel.jit import INTERPRETED, entry, jit, views
 
-compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+compiled = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 
 
 @jit
@@ -63,17 +63,6 @@ def test_division_by_zero_is_no_exception():
 
 
 @compiled
-def test_references_are_not_counted(monkeypatch):
-    # Numba shows no code that comes from its cache.
-    monkeypatch.setattr("ptaskmodel.kernel_cache.cache_directory", lambda: None)
-    fresh = entry(largest_of_halves.py_func)
-    fresh(VALUES)
-    (code,) = fresh.inspect_asm().values()
-    body = code.split("NRT_incref:")[0]
-    assert "NRT_incref" not in body.split("cpython")[0]
-
-
-@compiled
 def test_callers_keep_their_arrays():
     before = sys.getrefcount(VALUES)
     for _ in range(100):
@@ -91,15 +80,132 @@ def test_fields_of_records_can_be_read_without_the_jit():
     assert not {name for name in names if hasattr(np.void, name)}
 
 
+# How Python's objects become arguments of machine code, and back.
+
+
+class Pair(NamedTuple):
+    values: np.ndarray
+    factor: float
+
+
+POINT = np.dtype([("x", "f8"), ("n", "i8")], align=True)
+
+
+@entry
+def everything(pair, points, matrix, number, flag, nothing):
+    total = pair.values[0] * pair.factor + points[0].x + points[0].n + matrix[1, 2]
+    points[0].n += 1
+    return total, number + matrix.shape[0], not flag, nothing is None
+
+
+def given() -> tuple:
+    points = np.zeros(2, POINT)
+    points[0] = (0.5, 7)
+    return Pair(VALUES, 2.0), points, np.arange(6.0).reshape(2, 3), 41, False, None
+
+
+@compiled
+def test_arguments_of_every_kind():
+    arguments = given()
+    assert everything(*arguments) == (18.5, 43, True, True)
+    assert arguments[1]["n"].tolist() == [8, 0]
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("place", "other", "result"),
+    [
+        (0, Pair(VALUES[::2], 2.0), (18.5, 43, True, True)),
+        (0, Pair(VALUES.astype("i8"), 2.0), (18.5, 43, True, True)),
+        (2, np.asfortranarray(np.arange(6.0).reshape(2, 3)), (18.5, 43, True, True)),
+        (3, np.int64(41), (18.5, 43, True, True)),
+        (3, 41.5, (18.5, 43.5, True, True)),
+        (4, np.True_, (18.5, 43, False, True)),
+    ],
+)
+def test_arguments_of_another_kind_find_code_of_their_own(place, other, result):
+    arguments = list(given())
+    everything(*arguments)
+    arguments = list(given())
+    arguments[place] = other
+    assert everything(*arguments) == result
+
+
+@compiled
+def test_a_type_of_records_that_only_equals_the_known_one_will_do():
+    import pickle
+
+    everything(*given())
+    arguments = list(given())
+    arguments[1] = arguments[1].astype(pickle.loads(pickle.dumps(POINT)))
+    known = len(everything._addresses)
+    assert everything(*arguments) == (18.5, 43, True, True)
+    assert len(everything._addresses) == known
+
+
+@compiled
+def test_a_number_that_is_too_large_is_an_error():
+    arguments = list(given())
+    everything(*arguments)
+    arguments[3] = 2**63
+    with pytest.raises(OverflowError):
+        everything(*arguments)
+
+
+@compiled
+def test_another_number_of_arguments_is_an_error():
+    with pytest.raises(TypeError):
+        largest_of_halves(VALUES, VALUES)
+
+
+@compiled
+def test_wrong_arguments_do_not_replace_machine_code():
+    from numba.core.errors import TypingError
+
+    largest_of_halves(VALUES)
+    known = list(largest_of_halves._calls)
+    for wrong in ("text", VALUES.astype(object), None):
+        with pytest.raises((TypingError, AssertionError)):
+            largest_of_halves(wrong)
+    assert largest_of_halves._calls == known
+    assert largest_of_halves(VALUES) == (4.0, 9.0)
+
+
+@compiled
+def test_references_are_balanced():
+    def references() -> list[int]:
+        return [sys.getrefcount(each) for each in (VALUES, VALUES.dtype, None, NotImplemented)]
+
+    def use() -> None:
+        for _ in range(100):
+            largest_of_halves(VALUES)
+            largest_of_halves(VALUES[::2])
+
+    use()
+    before = references()
+    use()
+    assert max(abs(a - b) for a, b in zip(references(), before, strict=True)) < 20
+
+
+@compiled
+def test_what_machine_code_cannot_return_comes_by_numba_itself():
+    def doubled(values):
+        return 2.0 * values
+
+    doubled = entry(doubled, allocates=True)
+    assert doubled(VALUES).tolist() == (2.0 * VALUES).tolist()
+
+
+@compiled
+def test_objects_lie_as_written():
+    assert kernel_code.layout_is_known()
+
+
 # What is kept of compiled kernels.
 
 
 def twice(x):
     return 2.0 * x
-
-
-def compiled_files(place: Path) -> list[Path]:
-    return sorted(path for path in place.rglob("*") if path.suffix in (".nbi", ".nbc"))
 
 
 @pytest.fixture
@@ -109,23 +215,70 @@ def kept(monkeypatch, tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def compilations(monkeypatch) -> list[str]:
+    """The names of the kernels compiled from now on."""
+    from ptaskmodel import kernel_parts
+
+    names = []
+    before = kernel_parts.compiled
+
+    def compiled_(function, *arguments):
+        names.append(function.__name__)
+        return before(function, *arguments)
+
+    monkeypatch.setattr(kernel_parts, "compiled", compiled_)
+    return names
+
+
 @compiled
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-@pytest.mark.parametrize("length", [0, 40, -1])
-def test_a_damaged_file_is_compiled_anew(kept, suffix, length):
+def test_a_damaged_file_is_compiled_anew(kept, compilations):
     entry(twice)(1.5)
-    assert [path.suffix for path in compiled_files(kept)] == [".nbc", ".nbi"]
-    for path in compiled_files(kept):
-        content = path.read_bytes()
-        # Cut, or with another byte in the middle.
-        half = len(content) // 2
-        changed = content[:half] + bytes([content[half] ^ 64]) + content[half + 1 :]
-        if path.suffix == suffix:
-            path.write_bytes(changed if length < 0 else content[:length])
+    (path,) = kept.iterdir()
+    content = path.read_bytes()
+    half = len(content) // 2
+    changed = content[:half] + bytes([content[half] ^ 64]) + content[half + 1 :]
+    for damaged in (b"", content[:2], content[:40], content[:-1], changed):
+        path.write_bytes(damaged)
+        assert entry(twice)(1.5) == 3.0
+        kernel_code.Code.unpacked(path.read_bytes())
+    assert len(compilations) == 6
     assert entry(twice)(1.5) == 3.0
-    again = entry(twice)
-    assert again(1.5) == 3.0
-    assert sum(again.stats.cache_hits.values()) == 1
+    assert len(compilations) == 6
+
+
+@compiled
+def test_code_for_another_processor_is_not_called(kept, compilations, monkeypatch):
+    assert entry(twice)(1.5) == 3.0
+    monkeypatch.setattr(kernel_code, "processor", lambda: "another")
+    assert entry(twice)(1.5) == 3.0
+    assert len(compilations) == len(list(kept.iterdir())) == 2
+
+
+@compiled
+def test_code_that_calls_what_nobody_has_is_compiled_anew(kept, compilations):
+    entry(twice)(1.5)
+    (path,) = kept.iterdir()
+    code = kernel_code.Code.unpacked(path.read_bytes())
+    path.write_bytes(code._replace(needs=("of_another_numba",)).packed())
+    assert entry(twice)(1.5) == 3.0
+    assert len(compilations) == 2
+
+
+@compiled
+def test_kept_kernels_need_no_numba(tmp_path):
+    code = """
+import sys
+import numpy as np
+from ptaskmodel.sharing import SharingProblem, bmf
+problem = SharingProblem.build([[(0, 1.0), (1, 1.0)], [(0, 1.0)], [(1, 1.0)]], [10.0, 4.0])
+print(bmf(problem).rates.tolist(), "numba" in sys.modules)
+"""
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+    assert done.stdout == "[2.0, 8.0, 2.0] False\n"
 
 
 @compiled
@@ -133,7 +286,7 @@ def test_a_full_disk_is_told_once_and_stops_nobody(kept, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", str(kept))
 
-    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
+    monkeypatch.setattr(kernel_cache, "write_whole", full)
     kernel_cache._warn_once.cache_clear()
     with pytest.warns(UserWarning, match="cannot be kept.*No space left.*PTASKMODEL_CACHE_DIR"):
         assert entry(twice)(1.5) == 3.0
@@ -178,7 +331,7 @@ def test_code_that_others_could_have_written_is_not_run(monkeypatch, tmp_path):
 
 
 def test_a_file_beside_kernels_belongs_to_their_identity(monkeypatch, tmp_path):
-    for name in ("jit.py", "kernel_cache.py", "kernel_parts.py"):
+    for name in kernel_cache.COMPILER:
         (tmp_path / name).write_text("")
     for folder in ("kernels", "others"):
         (tmp_path / folder).mkdir()
@@ -193,7 +346,7 @@ def test_a_file_beside_kernels_belongs_to_their_identity(monkeypatch, tmp_path):
 
 
 def test_every_file_with_a_kernel_belongs_to_their_identity():
-    marked = re.compile(rb"^@(partial\()?(entry|jit|kernel|views)\b", re.MULTILINE)
+    marked = re.compile(rb"^@(partial\()?(entry|jit|views)\b", re.MULTILINE)
     root = kernel_cache.PACKAGE
     holding = {
         str(path.relative_to(root))
@@ -204,15 +357,14 @@ def test_every_file_with_a_kernel_belongs_to_their_identity():
     assert holding <= set(kernel_cache.kernel_sources())
 
 
+@compiled
 def test_old_sets_of_kernels_are_forgotten(monkeypatch, tmp_path):
     for number in range(6):
-        monkeypatch.setattr(
-            kernel_cache, "kernel_directory", lambda number=number: tmp_path / f"kernels-{number}"
-        )
-        kernel_cache.mark_cached()
-        os.utime(tmp_path / f"kernels-{number}", (number, number))
-        assert kernel_cache.cached()
-    kernel_cache.mark_cached()
+        place = tmp_path / f"kernels-{number}"
+        monkeypatch.setattr(kernel_cache, "kernel_directory", lambda place=place: place)
+        kernel_cache.keep("name", "kind", b"code")
+        assert kernel_cache.kept("name", "kind") == b"code"
+        os.utime(place, (number, number))
     assert len(list(tmp_path.iterdir())) == kernel_cache.KEPT
 
 
@@ -222,7 +374,7 @@ def test_old_sets_of_kernels_are_forgotten(monkeypatch, tmp_path):
 @pytest.fixture
 def undecided(monkeypatch, tmp_path):
     """Whether parts work is asked anew."""
-    monkeypatch.setattr(jit_module, "cache_directory", lambda: tmp_path)
+    monkeypatch.setattr(kernel_cache, "cache_directory", lambda: tmp_path)
     jit_module._parts.cache_clear()
     yield
     jit_module._parts.cache_clear()

@@ -23,9 +23,19 @@ FOREIGN = {
 }
 FOREIGN_IN = {
     "bridges/simpy_bridge.py": {"_ok", "_value"},  # how SimPy's own events are made to succeed
-    # numba's cache and the parts of its compiler that have no public door
-    "kernel_cache.py": {"_cache", "_cache_file", "_dump", "_load_data", "_data_path"},
-    "kernel_parts.py": {"_insert", "_compile_for_args", "_finalized"},
+    # the parts of numba's compiler and runtime that have no public door
+    "jit.py": {"_numba_type_"},
+    "kernel_calls.py": {"_final_module", "_getvalue"},
+    "kernel_code.py": {"_nrt_python", "_fields_"},
+    "kernel_parts.py": {
+        "_insert",
+        "_finalized",
+        "_final_module",
+        "_linking_libraries",
+        "_dynamic_globals",
+        "_tm",
+        "_finalize_dynamic_globals",
+    },
 }
 
 

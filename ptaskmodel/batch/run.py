@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ptaskmodel import jit
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
 from ptaskmodel.batch.dependencies import ClosedLoop
@@ -91,12 +91,13 @@ class BatchResult:
     """The schedule of a workload on a machine, and what was said on the way.
 
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
-    all jobs are delays or this was not asked for. simulation_s: wall time of the simulation.
-    kernels_s: wall time of loading the compiled loop; None with the open one. loop: "open" or
-    "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs; None if all jobs
-    are delays. neighbours: who slowed whom by how many seconds, energy: joules, if that was asked
-    for. tuning: that of the policy, if it has one. fairness: when each job would have started if
-    nobody had come after it, if that was asked for. driven: what the driver says, if there is one.
+    all jobs are delays or this was not asked for. simulation_s: wall time of the simulation,
+    without kernels. kernels_s: wall time of loading the compiled loop; None with the open one.
+    loop: "open" or "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs;
+    None if all jobs are delays. neighbours: who slowed whom by how many seconds, energy: joules, if
+    that was asked for. tuning: that of the policy, if it has one. fairness: when each job would
+    have started if nobody had come after it, if that was asked for. driven: what the driver says,
+    if there is one.
     """
 
     schedule: Schedule
@@ -264,12 +265,12 @@ def run_batch(
         from ptaskmodel.batch.compiled_loop import load_kernel
 
         kernels_s, loop = load_kernel(), "compiled"
-        began = time.perf_counter()
+        stopwatch = jit.Stopwatch()
         schedule = compiled.run(inf if options.until_s is None else options.until_s, progress)
     if schedule is None:
         kernels_s, loop = None, "open"
         simulation = new_simulation(plan, machine, progress, metered=metered, driver=driver)
-        began = time.perf_counter()
+        stopwatch = jit.Stopwatch()
         with nullcontext() if observation is None or shared is None else observation(shared):
             if driver is None:
                 schedule = _run_to_its_end(simulation, options.until_s)
@@ -277,7 +278,7 @@ def run_batch(
                 driven = driver.run(simulation, metered or plan.execution, metered)
                 schedule = simulation.schedule()
         tuning = getattr(simulation.policy, "tuning", None)
-    took = time.perf_counter() - began
+    took = stopwatch.rest_s
     wanted = (options.contention or options.neighbours) and shared is not None
     alone = plan.alone_s(list(schedule.ended())) if wanted else None
     neighbours = None

@@ -189,14 +189,14 @@ def batch(
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.plan import BatchOptions
-    from ptaskmodel.cli.kernels import announce_kernels
+    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.cli.show import batch_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.batches import (
         BatchWriting,
         batch_into,
-        needs_kernels,
+        kernels_for,
         without_larger,
     )
     from ptaskmodel.workload.formats.table import Cleaning
@@ -215,8 +215,7 @@ def batch(
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = without_larger(workload, platform, chosen)
-    if needs_kernels(workload, chosen):
-        announce_kernels()
+    ready_kernels(kernels_for(workload, chosen))
     with (
         shown_cause(verbose),
         bar_of_simulation(len(workload.jobs), hidden=as_json, third="wait") as progress,

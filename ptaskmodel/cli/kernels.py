@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
-from ptaskmodel.memory import collector_at_rest
+if TYPE_CHECKING:
+    from ptaskmodel.kernel_sets import Stand
 
 TYPICAL_S = "20 to 60"
 
 
-def announce_kernels() -> bool:
-    """Say on stderr that kernels will be compiled, if they will; whether they can be kept then."""
-    with collector_at_rest():
-        import ptaskmodel.simulation.simulation  # noqa: F401  (the slow import)
-        from ptaskmodel import kernel_cache
+def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> None:
+    """Compile what is missing of sets of kernels (see `kernel_sets`; None: those of a simulation).
 
-    if kernel_cache.cached():
-        return False
+    What is done is said on stderr: in a line before, and on a terminal as it goes. said: also that
+    it can be done ahead.
+    """
+    from ptaskmodel import kernel_cache, kernel_sets
+
+    wanted = kernel_sets.missing(kernel_sets.SIMULATION if sets is None else sets)
+    if not wanted:
+        return
     if kernel_cache.cache_directory() is None:
         click.echo(
             "compiling the simulation kernels, at every run: no cache directory can be written; "
             + kernel_cache.REMEDY,
             err=True,
         )
-        return False
+        return
+    ahead = "; `ptaskmodel warmup` does it ahead" if said else ""
     click.echo(
-        f"compiling the simulation kernels (once, about {TYPICAL_S} s; "
-        "`ptaskmodel warmup` does it ahead)",
+        f"compiling the simulation kernels (once, about {TYPICAL_S} s{ahead})",
         err=True,
     )
-    return True
+    shown = _show if sys.stderr.isatty() else None
+    kernel_sets.compile_sets(wanted, shown)
+    if shown:
+        click.echo("\r\033[K", err=True, nl=False)
 
 
-def ready_kernels() -> None:
-    """Compile the kernels if that has not been done, and say so on stderr."""
-    if announce_kernels():
-        from ptaskmodel import simulation
-
-        simulation.warmup(everything=False)
+def _show(stand: Stand) -> None:
+    """One line, written over itself."""
+    what = f": {', '.join(stand.running)}" if stand.running else ""
+    text = f"{len(stand.done)} of {stand.total} compiled, {stand.elapsed_s:.0f} s{what}"
+    click.echo(f"\r\033[K{text}", err=True, nl=False)

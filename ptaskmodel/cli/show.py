@@ -65,8 +65,7 @@ def run_text(run: SimulationRun) -> str:
 def wall_times(summary: dict[str, Any]) -> str:
     """How long the simulation took, and its kernels before."""
     text = f"{summary['simulation_wall_time_s']:.3g} s"
-    kernels_s = summary["kernels_wall_time_s"]
-    return text if kernels_s is None else f"{text}, after {kernels_s:.2g} s to load the kernels"
+    return f"{text}, and {summary['kernels_wall_time_s']:.2g} s to load the kernels"
 
 
 def energy_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.kernels import announce_kernels
+from ptaskmodel.cli.kernels import ready_kernels
 from ptaskmodel.cli.parameters import (
     NOT_NEGATIVE,
     PATH,
@@ -18,6 +18,7 @@ from ptaskmodel.cli.parameters import (
     recording_options,
 )
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.kernel_sets import ENERGY, SIMULATION
 
 
 @click.command()
@@ -72,7 +73,7 @@ def simulate(
         files = [*files, calibration]
     elif group is not None:
         raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
-    announce_kernels()
+    ready_kernels((*SIMULATION, *ENERGY) if options["energy"] else SIMULATION)
 
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.cli.show import run_as_json, run_text

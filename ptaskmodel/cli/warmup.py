@@ -10,18 +10,15 @@ import click
 @click.command()
 def warmup() -> None:
     """Compile the simulation kernels, so that the first simulation need not."""
-    from ptaskmodel import kernel_cache, simulation
-    from ptaskmodel.batch.compiled_loop import load_kernel
+    from ptaskmodel import kernel_cache
+    from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.kernel_sets import SETS, missing
 
     began = time.perf_counter()
-    simulation.warmup()
-    load_kernel()
+    ready_kernels(tuple(SETS), said=False)
     where = kernel_cache.cache_directory()
-    took = f"ready in {time.perf_counter() - began:.1f} s"
     if where is None:
-        click.echo(
-            f"{took}; no directory to keep them in can be written, every run compiles: "
-            + kernel_cache.REMEDY
-        )
-    else:
-        click.echo(f"{took}, kept in {where}")
+        return
+    if failed := missing():
+        raise click.ClickException(f"these kernels cannot be compiled: {', '.join(failed)}")
+    click.echo(f"ready in {time.perf_counter() - began:.1f} s, kept in {where}")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,6 +70,7 @@ from ptaskmodel.core.store import (
     with_scratch,
 )
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.platform import Platform
 from ptaskmodel.sharing.rules import RULES, SOLVERS
 
@@ -486,7 +486,7 @@ def _tells_an_end(events: np.ndarray) -> bool:
 
 def as_compiled() -> AbstractContextManager[None]:
     """Lets interpreted kernels divide by zero without a word, as compiled ones do."""
-    if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if not INTERPRETED:
         return NOTHING_ELSE
     return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from ptaskmodel.core.state import (
@@ -26,6 +25,7 @@ from ptaskmodel.core.state import (
     State,
 )
 from ptaskmodel.core.sub_system import sub_system_sizes
+from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, AvailabilityTrace
 from ptaskmodel.sharing.solvers import scratch_sizes
@@ -46,7 +46,7 @@ def records(size: int, dtype: np.dtype) -> np.ndarray:
 
 def as_records(array: np.ndarray) -> np.ndarray:
     """The array; interpreted, kernels can only read the fields of recarrays."""
-    return array.view(np.recarray) if numba.config.DISABLE_JIT else array  # type: ignore[attr-defined]
+    return array.view(np.recarray) if INTERPRETED else array
 
 
 def new_state(platform: Platform, live_bandwidths: bool) -> State:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel import __version__
+from ptaskmodel import __version__, jit
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
 from ptaskmodel.batch.machine import machine_of
@@ -26,11 +26,12 @@ from ptaskmodel.batch.study_output import (
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
+from ptaskmodel.kernel_sets import ENERGY, SIMULATION, compile_sets
 from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import choices, provenance
-from ptaskmodel.results.runs import check_nothing_to_write, load_kernels
+from ptaskmodel.results.runs import check_nothing_to_write
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.metering import BatchEnergy
@@ -110,12 +111,15 @@ def batch_into(
             "no host and no link; --profiles ptask makes parallel tasks of delays"
         )
     inputs = tuple(inputs)
-    kernels_s = load_kernels() if needs_kernels(workload, options) else None
+    watch = jit.Stopwatch()
+    compile_sets(kernels_for(workload, options))
     if directory is None:
         power = PowerFile(None)
         result = run_batch(platform, workload, options, progress, power=power)
         queue = QueueMeasures(result.schedule)
-        return BatchRun(_summary(result, queue, options, writing, kernels_s, inputs, power), result)
+        return BatchRun(
+            _summary(result, queue, options, writing, watch.kernels_s, inputs, power), result
+        )
     with whole_directory(directory) as place, PowerFile(place if options.energy else None) as power:
         observed: list[str] = []
 
@@ -127,16 +131,22 @@ def batch_into(
 
         result = run_batch(platform, workload, options, progress, observation, power)
         queue = QueueMeasures(result.schedule)
-        summary = _summary(result, queue, options, writing, kernels_s, inputs, power)
+        summary = _summary(result, queue, options, writing, watch.kernels_s, inputs, power)
         files = (*_write(place, result, queue, writing, power), *observed, SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
         _draw(place, files)
     return BatchRun(summary, result, Path(directory), files)
 
 
-def needs_kernels(workload: Workload, options: BatchOptions) -> bool:
-    """Whether such a batch simulates anything but delays."""
-    return options.profiles == "ptask" or not only_delays(workload)
+def kernels_for(workload: Workload, options: BatchOptions) -> tuple[str, ...]:
+    """The sets of kernels that such a batch is likely to use (see `kernel_sets`)."""
+    simulates = options.profiles == "ptask" or not only_delays(workload)
+    energy = ENERGY if options.energy else ()
+    if simulates:
+        return (*SIMULATION, "changes", *energy)
+    if options.energy:
+        return energy
+    return () if ":" in options.policy else ("batches",)
 
 
 def without_larger(
@@ -155,7 +165,7 @@ def _summary(
     queue: QueueMeasures,
     options: BatchOptions,
     writing: BatchWriting,
-    kernels_s: float | None,
+    kernels_s: float,
     inputs: tuple[str | Path, ...],
     power: PowerFile,
 ) -> dict[str, Any]:
@@ -169,7 +179,7 @@ def _summary(
         "notes": list(result.notes),
         "loop": result.loop,
         "simulation_wall_time_s": result.simulation_s,
-        "kernels_wall_time_s": result.kernels_s if kernels_s is None else kernels_s,
+        "kernels_wall_time_s": kernels_s,
         **({} if result.simulation is None else choices(result.simulation)),
         **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
         **queue.summary(),

@@ -87,13 +87,13 @@ def summarise(
     simulation: Simulation,
     records: Sequence[TaskRecord],
     wall_time_s: float,
-    kernels_s: float | None = None,
+    kernels_s: float,
     inputs: Iterable[str | Path] = (),
 ) -> dict[str, Any]:
     """What summary.json holds: makespan, counts, choices made, versions, digests of the inputs.
 
-    wall_time_s: how long the simulation took, s; kernels_s: and the loading (or compilation) of its
-    kernels before (None: part of it). inputs: the files that it was read from.
+    wall_time_s: how long the simulation took, s; kernels_s: and having its kernels ready (loaded or
+    compiled). inputs: the files that it was read from.
     """
     counts = Counter(record.final_state for record in records)
     return {
@@ -121,7 +121,8 @@ def choices(simulation: Simulation) -> dict[str, str]:
 
 def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
     """What a summary says of where results come from: versions, digests of the inputs."""
-    import numba
+    import importlib.metadata
+
     import numpy
 
     return {
@@ -129,7 +130,7 @@ def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
             "ptaskmodel": __version__,
             "python": platform.python_version(),
             "numpy": numpy.__version__,
-            "numba": numba.__version__,
+            "numba": importlib.metadata.version("numba"),
         },
         "inputs": [{"path": str(path), "sha256": digest(path)} for path in inputs],
     }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel import kernel_cache, simulation
+from ptaskmodel import jit, kernel_sets
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.kernel_sets import ENERGY, SIMULATION
 from ptaskmodel.recording.alone import times_alone
 from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
@@ -98,7 +98,8 @@ def simulate_into(
         check_nothing_to_write(traces=options.traces, attribution=options.attribution)
     inputs = list(inputs)
     checkpoints = Checkpoints(directory, options, inputs)
-    kernels_s = load_kernels()
+    watch = jit.Stopwatch()
+    kernel_sets.compile_sets((*SIMULATION, *ENERGY) if options.energy else SIMULATION)
     made = checkpoints.found()
     if made is None:
         made = Simulation(
@@ -111,11 +112,11 @@ def simulate_into(
 
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
         with TaskEnergyFiles(made, place) if options.energy else nullcontext() as energy:
-            began = time.perf_counter()
+            run_watch = jit.Stopwatch()
             made.run(options.until, progress=checkpoints.watching(made, progress))
-            took_s = time.perf_counter() - began
+            took_s = run_watch.rest_s
             records = tuple(made.records())
-            summary = summarise(made, records, took_s, kernels_s, inputs)
+            summary = summarise(made, records, took_s, watch.kernels_s, inputs)
             if energy is not None:
                 summary["energy"] = energy.write(records)
         return summary, records
@@ -138,15 +139,3 @@ def check_nothing_to_write(**wanted: object) -> None:
     for name in (name for name, value in wanted.items() if value):
         option = {"traces": "trace"}.get(name, name)
         raise PTaskModelError(f"--{option} writes files; give --output DIR")
-
-
-def load_kernels() -> float | None:
-    """Have the kernels in memory, compiled now if need be; the wall time of that, s.
-
-    None where they cannot be kept: then each is compiled when it is first used.
-    """
-    if not kernel_cache.cached() and kernel_cache.cache_directory() is None:
-        return None
-    began = time.perf_counter()
-    simulation.warmup(everything=False)
-    return time.perf_counter() - began

@@ -159,24 +159,26 @@ def test_a_simulation_imports_no_library_that_it_does_not_need():
         "print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"pandas", "networkx", "matplotlib", "rich", "msgspec"} & set(done.stderr.split())
+    assert not {"numba", "scipy", "pandas", "networkx", "matplotlib", "rich", "msgspec"} & set(
+        done.stderr.split()
+    )
 
 
 def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
-    warmed = []
-    monkeypatch.setattr("ptaskmodel.kernel_cache.cached", lambda: False)
+    asked = []
+    monkeypatch.setattr("ptaskmodel.kernel_sets.missing", list)
     monkeypatch.setattr(
-        "ptaskmodel.simulation.warmup", lambda everything: warmed.append(everything)
+        "ptaskmodel.kernel_sets.compile_sets", lambda sets, told=None: asked.append(tuple(sets))
     )
     assert main(["simulate", PLATFORM, TASKS]) == 0
     said = capsys.readouterr().err
     assert said.startswith("compiling the simulation kernels (once, about ")
     assert said.count("\n") == 1
-    assert warmed == [False]
+    assert asked == [("tasks", "laying")] * 2
 
 
 def test_without_a_place_for_the_cache_it_compiles_each_time(monkeypatch, capsys):
-    monkeypatch.setattr("ptaskmodel.kernel_cache.cached", lambda: False)
+    monkeypatch.setattr("ptaskmodel.kernel_sets.missing", list)
     monkeypatch.setattr("ptaskmodel.kernel_cache.cache_directory", lambda: None)
     assert main(["simulate", PLATFORM, TASKS]) == 0
     said = capsys.readouterr().err

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.sharing.problem import SharingProblem
 
-JIT = not numba.config.DISABLE_JIT
+JIT = not INTERPRETED
 needs_jit = pytest.mark.skipif(not JIT, reason="too slow without the JIT")
 
 

@@ -2,22 +2,84 @@
 
 from __future__ import annotations
 
-import numba
+import os
+import subprocess
+import sys
+
 import pytest
-from numba import types
 
-from ptaskmodel.core import solving
-from ptaskmodel.core.store import new_state
-from ptaskmodel.sharing.rules import RULES
-from ptaskmodel.sharing.solvers import kernel
+from ptaskmodel import kernel_sets
+from ptaskmodel.jit import INTERPRETED
+from ptaskmodel.kernel_cache import kernel_directory
+
+compiled = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+
+# Each kind of thing that a simulation is asked for; says which kernels had to be compiled.
+USE = """
+from ptaskmodel import jit, kernel_parts
+compiled = []
+before = kernel_parts.compiled
+def noted(function, *arguments):
+    compiled.append(function.__name__)
+    return before(function, *arguments)
+kernel_parts.compiled = noted
+from ptaskmodel.core.driver import Core
 from ptaskmodel.simulation import warming
+from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.tasks import Delay, Flow, ParallelTask, Sequence, Task
+platform = warming._platform()
+simulation = Simulation(platform)
+work = warming.EXCHANGE
+tasks = [Task(tuple(f"{p}{k}" for k in range(4)), work, start_s=0.1) for p in "ctfd"]
+tasks += [
+    ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)], walltime_s=50, id="first"),
+    ParallelTask(["c1", "m0"], 1e9, flows=[(0, 1, 1e9)], weight=2.0),
+    Delay(1.0, after=["first"]),
+    Sequence(["c2", "c3"], [work, work], repeat=2),
+]
+simulation.add_all(tasks)
+simulation.run()
+simulation = Simulation(platform, network_model="LV08", solver="fairbottleneck")
+simulation.add_all([Flow("c0", "c1", 1e6), Flow("c1", "c0", 1e6)])
+simulation.run()
+simulation = Simulation(platform)
+task = simulation.add(ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)]))
+simulation.next_event_time()
+simulation.set_speed("c0", 0.5)
+simulation.set_latency(platform.links[0].name, 1e-3)
+simulation.cancel(task)
+core = Simulation(platform).core
+core.start(core.find([core.router.shape(work, (0, 1), None)[0]])[0], weight=2.0)
+core.advance()
+core.advance(1.5)
+print(compiled)
+"""
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_solvers_are_compiled_for_what_the_event_loop_gives_them():
-    kernels = [kernel(rule) for rule in RULES.values()]
-    warming.compile_solvers(*RULES)
-    compiled = [set(kernel.signatures) for kernel in kernels]
-    state = numba.typeof(new_state(warming._platform(), live_bandwidths=False))
-    solving.solve.compile((state, types.int64, types.int64, types.int64))
-    assert [set(kernel.signatures) for kernel in kernels] == compiled
+@compiled
+@pytest.mark.skipif(kernel_directory() is None, reason="nothing is kept")
+def test_sets_have_what_a_simulation_calls():
+    kernel_sets.compile_sets()
+    assert not kernel_sets.missing()
+    done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@compiled
+def test_compilation_is_told_as_it_goes(monkeypatch, tmp_path):
+    monkeypatch.setitem(kernel_sets.SETS, "nothing", "ptaskmodel.errors:PTaskModelError")
+    monkeypatch.setattr("ptaskmodel.kernel_cache.kernel_directory", lambda: tmp_path)
+    told = []
+    kernel_sets.compile_sets(["nothing"], told.append)
+    assert {(stand.running, stand.done) for stand in told} <= {
+        (("nothing",), ()),
+        ((), ("nothing",)),
+    }
+    assert told[-1].done == ("nothing",)
+    assert told[-1].total == 1
+
+
+def test_without_a_place_nothing_is_compiled_ahead(monkeypatch):
+    monkeypatch.setattr("ptaskmodel.kernel_cache.kernel_directory", lambda: None)
+    monkeypatch.setattr("subprocess.Popen", lambda *_, **__: os.abort())
+    kernel_sets.compile_sets()

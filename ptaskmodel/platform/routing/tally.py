@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.platform.routing.kernel import kernel
+from ptaskmodel.jit import jit
 
 
 class Tally(NamedTuple):
@@ -39,7 +39,7 @@ class Ways(NamedTuple):
     offset: int
 
 
-@kernel
+@jit
 def add(tally, fatpipe, link, amount, largest, pairs):
     """Let a link carry ``amount`` bytes more, between so many pairs of hosts."""
     i = tally.place[link]
@@ -59,7 +59,7 @@ def add(tally, fatpipe, link, amount, largest, pairs):
     tally.pairs[i] += pairs
 
 
-@kernel
+@jit
 def carry(tally, ways, link, amount, largest):
     """Let a link (of the platform) carry one flow more; returns its latency."""
     link += ways.offset
@@ -67,7 +67,7 @@ def carry(tally, ways, link, amount, largest):
     return ways.latency_s[link]
 
 
-@kernel
+@jit
 def note_latency(tally, latency, largest):
     """Of a route with a latency, by which a flow of ``largest`` bytes goes."""
     tally.worst[0] = max(tally.worst[0], latency)

@@ -6,7 +6,7 @@ All are generated from the table of families.
 from __future__ import annotations
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.platform.routing.kernel import dispatch
+from ptaskmodel.platform.routing.dispatch import dispatch
 from ptaskmodel.platform.topologies.families import FAMILIES
 
 

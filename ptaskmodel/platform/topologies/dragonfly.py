@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ptaskmodel.jit import jit
 from ptaskmodel.platform.notes import short
-from ptaskmodel.platform.routing.kernel import kernel
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
     FIRST,
@@ -37,13 +37,13 @@ from ptaskmodel.platform.topologies.topology import (
 )
 
 
-@kernel
+@jit
 def _pair(j, k, n):
     """Rank of (j, k), j < k < n, in lexicographic order."""
     return j * (2 * n - j - 1) // 2 + k - j - 1
 
 
-@kernel
+@jit
 def _hop(table, first, j, k, n, times, plus):
     """The half link from j to k among all pairs of n; j < k owns the UP half."""
     rank = _pair(min(j, k), max(j, k), n) * times + plus
@@ -51,7 +51,7 @@ def _hop(table, first, j, k, n, times, plus):
     return table[FIRST] + (first + rank) * (1 + table[DUPLEX]) + down
 
 
-@kernel
+@jit
 def _walk(table, a, b, out):
     """The minimal route, by SimGrid's rules.
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptaskmodel.jit import jit
 from ptaskmodel.platform.notes import short
-from ptaskmodel.platform.routing.kernel import kernel
 from ptaskmodel.platform.routing.tally import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
@@ -43,7 +43,7 @@ from ptaskmodel.platform.topologies.topology import (
 )
 
 
-@kernel
+@jit
 def _walk(table, a, b, out):
     """Up by destination modulo ports (D-mod-K) to a common ancestor, then down.
 
@@ -97,7 +97,7 @@ def _walk(table, a, b, out):
     return count
 
 
-@kernel
+@jit
 def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
     """Level by level: for trees without limiters or parallel cables.
 
@@ -170,7 +170,7 @@ def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
     return True
 
 
-@kernel
+@jit
 def _flows(tally, ways, table, ends, nodes, sources, targets, amount, largest):
     """Up to the first subtree that holds both ends, then down; see ``_ends``."""
     loopback = table[LOOPBACK]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptaskmodel.platform.routing.kernel import kernel
+from ptaskmodel.jit import jit
 from ptaskmodel.platform.routing.tally import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     LONGEST,
@@ -31,7 +31,7 @@ from ptaskmodel.platform.topologies.topology import (
 MOST_COLUMNS = 16
 
 
-@kernel
+@jit
 def _append_once(table, row, out, count):
     """Append the links of a row, skipping those already there."""
     rows = 2 + table[NODES]
@@ -47,7 +47,7 @@ def _append_once(table, row, out, count):
     return count
 
 
-@kernel
+@jit
 def _walk(table, a, b, out):
     """Up-path of a, then down-path of b, each link once; a self-route is the loopback if any."""
     if a == b:
@@ -59,7 +59,7 @@ def _walk(table, a, b, out):
     return _append_once(table, 3 * b + 1, out, _append_once(table, 3 * a, out, 0))
 
 
-@kernel
+@jit
 def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
     """A route is an up-path and a down-path: links are common to all nodes, or of one node."""
     fatpipe, latency_s, common, offset = ways
@@ -103,7 +103,7 @@ def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
     return True
 
 
-@kernel
+@jit
 def _flows(tally, ways, table, ends, nodes, sources, targets, amount, largest):
     """Up-path of the source, then down-path of the target; see ``_ends``."""
     for f in range(sources.size):

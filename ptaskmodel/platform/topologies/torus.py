@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptaskmodel.platform.routing.kernel import kernel
+from ptaskmodel.jit import jit
 from ptaskmodel.platform.routing.tally import carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
@@ -36,7 +36,7 @@ from ptaskmodel.platform.topologies.topology import (
 )
 
 
-@kernel
+@jit
 def _walk(table, a, b, out):
     """Dimension by dimension; the way round each is chosen once, from the coordinates of a and b.
 
@@ -72,7 +72,7 @@ def _walk(table, a, b, out):
     return count
 
 
-@kernel
+@jit
 def _flows(tally, ways, table, ends, nodes, sources, targets, amount, largest):
     """As ``_walk``; ``ends``: the coordinates of each node."""
     dimensions, halves, limiter = table[PARAMS], 1 + table[DUPLEX], table[LIMITER]

@@ -1,0 +1,118 @@
+"""Kernels that are used together: a line for each set, and the processes that compile them ahead.
+
+Kernels are compiled when they are first called; this makes several do it at once, each in a
+process of its own, and lets somebody watch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from ptaskmodel import jit, kernel_cache
+
+# What prepares the kernels of each set, for example by calling them; the longest first.
+SETS = {
+    "tasks": "ptaskmodel.simulation.warming:prepare_loop",
+    "laying": "ptaskmodel.simulation.warming:prepare_laying",
+    "changes": "ptaskmodel.simulation.warming:prepare_changes",
+    "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
+    "batches": "ptaskmodel.batch.compiled_loop:load_kernel",
+    "energy": "ptaskmodel.energy.meter:prepare_kernels",
+    "reading": "ptaskmodel.simulation.warming:prepare_reading",
+    "sharing": "ptaskmodel.simulation.warming:prepare_sharing",
+}
+SIMULATION = ("tasks", "laying")
+ENERGY = ("energy",)
+POLL_S = 0.05
+
+
+class Stand(NamedTuple):
+    """How far the compilation of sets is: those in progress, those done, and the wall time, s."""
+
+    running: tuple[str, ...]
+    done: tuple[str, ...]
+    total: int
+    elapsed_s: float
+
+
+Told = Callable[[Stand], None]
+
+
+def missing(sets: Iterable[str] = SETS) -> list[str]:
+    """Those of the sets that have yet to be compiled."""
+    if jit.INTERPRETED:
+        return []
+    return [name for name in sets if (mark := _mark(name)) is None or not mark.exists()]
+
+
+def prepare(name: str) -> None:
+    """Compile a set in this process, if need be, and note that it is kept."""
+    module, _, function = SETS[name].partition(":")
+    getattr(importlib.import_module(module), function)()
+    mark = _mark(name)
+    if mark is not None:
+        with contextlib.suppress(OSError):
+            mark.touch()
+
+
+def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
+    """Compile the sets that are missing, as many at a time as there are cores, and keep them.
+
+    Where nothing can be kept, nothing is done: kernels are then compiled when they are called.
+    told: hears now and then how far it is.
+    """
+    waiting = missing(sets)
+    if not waiting or kernel_cache.kernel_directory() is None or not sys.executable:
+        return
+    total, began = len(waiting), time.perf_counter()
+    running: dict[str, subprocess.Popen] = {}
+    done: list[str] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                name = waiting.pop(0)
+                running[name] = _process(name)
+            time.sleep(POLL_S)
+            over = [name for name, process in running.items() if process.poll() is not None]
+            for name in over:
+                del running[name]
+            done += over
+            if told is not None:
+                elapsed = time.perf_counter() - began
+                told(Stand(tuple(running), tuple(done), total, elapsed))
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+        jit.waited(time.perf_counter() - began)
+
+
+def _process(name: str) -> subprocess.Popen:
+    """A process that compiles a set; what goes wrong in it comes up again where it is called."""
+    code = f"from ptaskmodel import kernel_sets; kernel_sets.prepare({name!r})"
+    places = [str(kernel_cache.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", code],  # nothing from where the user happens to be
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _mark(name: str) -> Path | None:
+    """The file that says that a set is compiled, for this processor and Python."""
+    from ptaskmodel.kernel_code import processor
+
+    path = kernel_cache.file_of(
+        f"all-{name.replace(' ', '-')}", f"{kernel_cache.plain()} {processor()}"
+    )
+    return path and path.with_suffix(".set")
