@@ -26,11 +26,13 @@ SETS = {
     "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
     "batches": "ptaskmodel.batch.compiled_loop:load_kernel",
     "energy": "ptaskmodel.energy.meter:prepare_kernels",
+    "replay": "ptaskmodel.replay.warming:prepare_kernels",
     "reading": "ptaskmodel.simulation.warming:prepare_reading",
     "sharing": "ptaskmodel.simulation.warming:prepare_sharing",
 }
 SIMULATION = ("tasks", "laying")
 ENERGY = ("energy",)
+REPLAY = ("replay",)
 POLL_S = 0.05
 
 

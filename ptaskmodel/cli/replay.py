@@ -18,8 +18,6 @@ from ptaskmodel.units import format_time
 if TYPE_CHECKING:
     from ptaskmodel.results.replays import ReplayRun
 
-KERNELS = "replay"
-
 
 @click.command()
 @platform_argument
@@ -62,17 +60,17 @@ def replay(
     if timeline and output is None:
         raise PTaskModelError("--timeline writes files; give --output DIR")
     check_rank_options(ranks_on, hosts)
-    from ptaskmodel import kernel_cache
+    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import bar_of_simulation
+    from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import read_trace
     from ptaskmodel.results.replays import replay_into
 
-    trace = read_trace(traces, ranks)
     platform = load_platform(platform_file)
+    ready_kernels(REPLAY)
+    trace = read_trace(traces, ranks)
     chosen = hosts_asked_for(platform, trace.ranks, ranks_on, hosts, per_host)
-    if not kernel_cache.cached(KERNELS):
-        click.echo("compiling the kernels of replays (once, about a minute)", err=True)
     with bar_of_simulation(len(trace), hidden=as_json) as progress:
         run = replay_into(
             output,
@@ -85,7 +83,6 @@ def replay(
             inputs=[platform_file, traces],
             progress=progress,
         )
-    kernel_cache.mark_cached(KERNELS)
     if as_json:
         click.echo(json.dumps(run.summary, indent=2, allow_nan=False))
     else:

@@ -220,7 +220,7 @@ class Replay:
         elif status == UNROUTED:
             self._route_again(int(counts["wanted_source"]), int(counts["wanted_target"]))
         elif status == GROW_MESSAGES:
-            self._more_messages()
+            self.make_room_for_messages()
         elif status == GROW_REQUESTS:
             requests = enlarged(self.state.requests, 2 * len(self.state.requests))
             self.state = self.state._replace(requests=requests)
@@ -280,7 +280,8 @@ class Replay:
         key = source * len(self.core.state.resources) + target + 1
         self.core.route([int(routes["pattern"][place_of(self.state, key)])])
 
-    def _more_messages(self) -> None:
+    def make_room_for_messages(self) -> None:
+        """Let twice as many messages be under way."""
         old = self.state
         messages = enlarged(old.messages, 2 * len(old.messages))
         self.state = old._replace(messages=messages, buckets=empty_buckets(len(messages)))

@@ -52,11 +52,7 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
     if content[:2] == b"PK":
         return _unpacked(content, shown_path(path), ranks)
     if not _is_list(content):
-        lines = _lines(content, shown_path(path))
-        found = int(lines.ranks.max()) + 1 if len(lines.ranks) else 0
-        count = found if ranks is None else ranks
-        _check_ranks(count, found, shown_path(path))
-        return trace_of([lines], count, shown_path(path), ())
+        return trace_in(content, shown_path(path), ranks)
     names = content.decode("utf-8", errors="surrogateescape").split()
     if not names:
         raise WorkloadError(f"{shown_path(path)}: is empty; give a trace or a list of traces")
@@ -79,6 +75,15 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
             lines = _only(lines, mine)
         files.append(lines)
     return trace_of(files, len(names), shown_path(path), notes)
+
+
+def trace_in(content: bytes, where: str, ranks: int | None = None) -> Trace:
+    """The trace of all ranks in the content of one file. Raises WorkloadError, as `read_trace`."""
+    lines = _lines(content, where)
+    found = int(lines.ranks.max()) + 1 if len(lines.ranks) else 0
+    count = found if ranks is None else ranks
+    _check_ranks(count, found, where)
+    return trace_of([lines], count, where, ())
 
 
 def _beside(path: Path, name: str) -> Path:
