@@ -27,14 +27,14 @@ def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> No
         return
     if kernel_cache.cache_directory() is None:
         click.echo(
-            "compiling the simulation kernels, at every run: no cache directory can be written; "
+            "compiling kernels, at every run: no cache directory can be written; "
             + kernel_cache.REMEDY,
             err=True,
         )
         return
     ahead = "; `ptaskmodel warmup` does it ahead" if said else ""
     click.echo(
-        f"compiling the simulation kernels (once, about {TYPICAL_S} s{ahead})",
+        f"compiling kernels (once, about {TYPICAL_S} s{ahead})",
         err=True,
     )
     shown = _show if sys.stderr.isatty() else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.files import write_json
+from ptaskmodel.jit import Stopwatch
 from ptaskmodel.replay.driver import Progress, Replay, ReplayResult
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
@@ -60,37 +60,33 @@ def replay_into(
     Raises as `replay`, and PTaskModelError if the directory holds anything else.
     """
     inputs = list(inputs)
+    watch = Stopwatch()
     made = Replay(platform, trace, hosts, model=model, solver=solver)
     if directory is None:
-        result, took_s = _timed(made, None, progress)
-        return ReplayRun(result, summary_of(trace, result, took_s, inputs))
+        result = made.run(None, progress)
+        return ReplayRun(result, summary_of(trace, result, watch, inputs))
     with whole_directory(directory) as place:
         files = [SUMMARY, RANKS, ACTION_TIMES]
         if timeline:
             with Timeline(place, trace) as listener:
-                result, took_s = _timed(made, listener, progress)
+                result = made.run(listener, progress)
             files += [SPANS, MESSAGES, MATRIX]
         else:
-            result, took_s = _timed(made, None, progress)
-        summary = summary_of(trace, result, took_s, inputs)
+            result = made.run(None, progress)
+        summary = summary_of(trace, result, watch, inputs)
         _write_ranks(place / RANKS, result)
         _write_actions(place / ACTION_TIMES, trace, result)
         write_json(place / SUMMARY, {**summary, "files": files})
     return ReplayRun(result, summary, Path(directory), tuple(files))
 
 
-def _timed(
-    made: Replay, listener: Timeline | None, progress: Progress | None
-) -> tuple[ReplayResult, float]:
-    began = time.perf_counter()
-    result = made.run(listener, progress)
-    return result, time.perf_counter() - began
-
-
 def summary_of(
-    trace: Trace, result: ReplayResult, wall_time_s: float, inputs: Iterable[str | Path] = ()
+    trace: Trace, result: ReplayResult, watch: Stopwatch, inputs: Iterable[str | Path] = ()
 ) -> dict[str, Any]:
-    """What summary.json holds: makespan, counts, mean seconds of a rank in each state, choices."""
+    """What summary.json holds: makespan, counts, mean seconds of a rank in each state, choices.
+
+    watch: has run as long as the replay.
+    """
     spent = dict.fromkeys(STATES, 0.0)
     for kind, seconds in enumerate(result.spent_s.sum(axis=0).tolist()):
         spent[doing(kind)] += seconds / trace.ranks
@@ -107,7 +103,8 @@ def summary_of(
         "solver": result.solver,
         "notes": list(trace.notes),
         "end_date": result.makespan_s,
-        "simulation_wall_time_s": wall_time_s,
+        "simulation_wall_time_s": watch.rest_s,
+        "kernels_wall_time_s": watch.kernels_s,
         **provenance(inputs),
     }
 

@@ -172,7 +172,7 @@ def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
     )
     assert main(["simulate", PLATFORM, TASKS]) == 0
     said = capsys.readouterr().err
-    assert said.startswith("compiling the simulation kernels (once, about ")
+    assert said.startswith("compiling kernels (once, about ")
     assert said.count("\n") == 1
     assert asked == [("tasks", "laying")] * 2
 
