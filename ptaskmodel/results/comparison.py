@@ -46,7 +46,7 @@ COLUMNS = (
 CHOICES = ("solver", "network_model", "count", "policy", "allocation")
 # Relative difference of times up to which they are called equal.
 SAME = 1e-6
-# Metrics in the summaries of batches: name, key, and the statistic of a distribution.
+# Metrics in summaries: name, key, and the statistic of a distribution or a part.
 METRICS = (
     ("mean waiting (s)", "waiting_s", "mean"),
     ("mean turnaround (s)", "turnaround_s", "mean"),
@@ -55,6 +55,8 @@ METRICS = (
     ("largest waiting (s)", "waiting_s", "max"),
     ("utilisation", "utilisation", None),
     ("jobs per hour", "throughput_jobs_per_hour", None),
+    ("energy (J)", "energy", "total_J"),
+    ("peak power (W)", "energy", "peak_W"),
 )
 
 

@@ -64,6 +64,14 @@ def time_unit(span_s: float) -> tuple[float, str]:
     return 1.0, "s"
 
 
+def prefix_of(value: float) -> tuple[float, str]:
+    """The prefix of a unit in which a value reads well: its scale, and its letter."""
+    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= scale:
+            return scale, prefix
+    return 1.0, ""
+
+
 def ran(results: Results) -> list[tuple[ShownTask, float, float]]:
     """(task, start, end) of those that began; the end of those still running is the run's."""
     end_s = results.end_s

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.drawing import BLUE, ORANGE, new_figure, time_unit
+from ptaskmodel.results.drawing import BLUE, ORANGE, new_figure, prefix_of, time_unit
 from ptaskmodel.results.loading import Results, power_curve
 from ptaskmodel.units import format_time
 
@@ -38,7 +38,7 @@ def power_over_time(results: Results) -> Figure:
         dates = whole
         title = f"Mean power over {format_time(width, 3)}"
     unit, unit_name = time_unit(float(dates[-1]))
-    scale, prefix = _prefix(float(watts.sum(axis=1).max()))
+    scale, prefix = prefix_of(float(watts.sum(axis=1).max()))
     figure = new_figure(10.0, 4.5)
     axes = figure.add_subplot()
     hosts, both = watts[:, 0] / scale, watts.sum(axis=1) / scale
@@ -51,7 +51,7 @@ def power_over_time(results: Results) -> Figure:
     axes.set_ylabel(f"power ({prefix}W)")
     axes.set_xlabel(f"time ({unit_name})")
     total = joules.sum(axis=1)
-    energy_scale, energy_prefix = _prefix(float(total[-1]))
+    energy_scale, energy_prefix = prefix_of(float(total[-1]))
     energy = axes.twinx()
     energy.plot(x, total / energy_scale, color="black", linewidth=1.5)
     energy.set_ylim(0.0, 1.05 * max(float(total.max()) / energy_scale, 1e-9))
@@ -60,11 +60,3 @@ def power_over_time(results: Results) -> Figure:
     what = f"{total[-1] / energy_scale:.4g} {energy_prefix}J in all"
     axes.set_title(f"{title} of {results.directory.name}: {what}", fontsize=10, loc="left")
     return figure
-
-
-def _prefix(value: float) -> tuple[float, str]:
-    """The prefix of a unit in which a value reads well."""
-    for scale, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= scale:
-            return scale, prefix
-    return 1.0, ""

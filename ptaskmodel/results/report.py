@@ -11,7 +11,7 @@ from typing import Any
 
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
-from ptaskmodel.results.drawing import host_order, natural
+from ptaskmodel.results.drawing import host_order, natural, prefix_of
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.units import format_time
 
@@ -172,6 +172,7 @@ def _cards(results: Results) -> list[list[str]]:
     states = Counter(task.state for task in results.tasks)
     cards += [[state.replace("_", " ").lower(), f"{n:,}"] for state, n in sorted(states.items())]
     cards += _batch_cards(summary)
+    cards += _energy_cards(summary)
     slow = [task.slowdown for task in results.tasks if task.slowdown is not None]
     if slow:
         cards.append(["mean contention slowdown", f"{sum(slow) / len(slow):.4g}"])
@@ -197,6 +198,20 @@ def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
     used = summary.get("utilisation")
     if isinstance(used, int | float):
         cards.append(["utilisation", f"{used:.1%}"])
+    return cards
+
+
+def _energy_cards(summary: dict[str, Any]) -> list[list[str]]:
+    """The joules of the run and the most that was drawn, if they were counted."""
+    found = summary.get("energy")
+    if not isinstance(found, dict):
+        return []
+    cards = []
+    for name, key, unit in (("energy", "total_J", "J"), ("peak power", "peak_W", "W")):
+        value = found.get(key)
+        if isinstance(value, int | float):
+            scale, prefix = prefix_of(value)
+            cards.append([name, f"{value / scale:.4g} {prefix}{unit}"])
     return cards
 
 

@@ -44,6 +44,8 @@ METRICS = (
     Metric("useful utilisation (%)", ("useful_utilisation",), 100.0, max),
     Metric("mean queue depth (h)", ("queue_depth_s", "mean"), 1 / 3600),
     Metric("largest queue depth (h)", ("queue_depth_s", "max"), 1 / 3600),
+    Metric("energy (kWh)", ("energy", "total_J"), 1 / 3.6e6),
+    Metric("peak power (kW)", ("energy", "peak_W"), 1e-3),
     Metric("killed at walltime", ("jobs", "killed_at_walltime"), 1.0, None),
     Metric("makespan (h)", ("makespan_s",), 1 / 3600),
 )

@@ -77,6 +77,34 @@ def test_the_files_add_up(invoke, platform_file, tmp_path):
 LOCAL = ("host", "link")
 
 
+def test_energy_is_compared_and_reported(invoke, platform_file, tmp_path):
+    """100 W idle and 200 W busy on b, where one delay keeps a core busy for an hour."""
+    jobs = [{"id": "j", "subtime": 0, "res": 1, "profile": "hour", "walltime": 4000}]
+    profiles = {"hour": {"type": "delay", "delay": 3600}}
+    workload = tmp_path / "w.json"
+    workload.write_text(json.dumps({"nb_res": 2, "jobs": jobs, "profiles": profiles}))
+    places = [tmp_path / name for name in ("metered", "busy", "not")]
+    for place, options in zip(
+        places, (["--energy"], ["--energy", "--delay-power", "busy"], []), strict=True
+    ):
+        done = invoke("batch", platform_file(), workload, "-o", place, *options)
+        assert done[0] == 0, done[1]
+    summaries = [json.loads((place / "summary.json").read_text()) for place in places[:2]]
+    kWh = [f"{summary['energy']['total_J'] / 3.6e6:.4g}" for summary in summaries]
+    side_by_side = {
+        " ".join(line.split()[:-3]): line.split()[-3:]
+        for line in invoke("compare", *places)[1].splitlines()
+    }
+    assert side_by_side["energy (kWh)"] == [f"{kWh[0]}*", kWh[1], "-"]
+    assert side_by_side["peak power (kW)"][2] == "-"
+    assert "energy (J)" in invoke("compare", *places[:2])[1]
+    assert "energy (J)" not in invoke("compare", places[2], places[2])[1]
+    page = tmp_path / "report.html"
+    for place, there in zip(places, (True, True, False), strict=True):
+        assert invoke("report", place, "-o", page)[0] == 0
+        assert ('["peak power",' in page.read_text(encoding="utf-8")) == there
+
+
 def test_without_a_directory_the_summary_has_it(invoke, platform_file):
     done = invoke("simulate", platform_file(b=""), TASKS, "--energy", "--json")
     energy = json.loads(done[1])["summary"]["energy"]
