@@ -20,6 +20,7 @@ from ptaskmodel.batch import (
     Fcfs,
     Filler,
     Gang,
+    HostCapacity,
     Job,
     Preemptive,
     Verifier,
@@ -294,6 +295,12 @@ def test_a_checkpoint_that_costs_nothing_known_is_refused():
     jobs = [Job("a", 0.0, 1, "d", DelayWork(9.0), 9.5), Job("b", 1.0, 2, "d", DelayWork(1.0), 2.0)]
     with pytest.raises(SimulationError, match="say what one costs"):
         BatchSimulation(jobs, 2, Preemptive(2, mechanism="checkpoint")).run()
+
+
+def test_gangs_share_whole_hosts_alone():
+    jobs = [Job("a", 0.0, 1, "d", DelayWork(9.0), 9.5, cores=1)]
+    with pytest.raises(SimulationError, match="asks for cores, memory or licences: leave them out"):
+        BatchSimulation(jobs, [HostCapacity(4)] * 2, Gang(5.0)).run()
 
 
 def test_a_priority_is_a_number():

@@ -50,7 +50,10 @@ class Gang:
 
     def decide(self, view: View) -> Iterator[Decision]:
         if view.counted:
-            raise SimulationError("gang shares whole hosts: give jobs no cores, memory or licences")
+            raise SimulationError(
+                "gang shares whole hosts, and some job asks for cores, memory or licences: leave "
+                "them out, or use preemptive, which suspends such jobs too"
+            )
         over = self._drop_those_over(view)
         self._enter(view)
         if self._rows:
