@@ -13,11 +13,11 @@ import msgspec
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import STDIN, shown_path, write_bytes
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
-from ptaskmodel.workload.formats.batsim_profiles import profile_fields, read_profiles
+from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
+from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
 from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
-from ptaskmodel.workload.works import Work
 
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 # What a job asks for beside hosts: fields of ours, which Batsim ignores.
@@ -50,9 +50,18 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
     Raises WorkloadError, one line with the JSON pointer of what is wrong, for anything that
     cannot be run; nothing is left out silently.
     """
-    path = Path(path)
+    document = read_json(Path(path), writable=True)
+    return workload_of(document, Path(path))[0]
+
+
+def workload_of(
+    document: Any, path: Path, more: Mapping[str, Reader] | None = None
+) -> tuple[Workload, Profiles]:
+    """The workload that the document of a file is, and its profiles.
+
+    more: readers of further types of profiles. Raises WorkloadError as `read_batsim`.
+    """
     where = shown_path(path)
-    document = read_json(path, writable=True)
     if not isinstance(document, dict):
         raise WorkloadError(f"{where}: a workload is a JSON object with 'jobs' and 'profiles'")
     if "tasks" in document and "jobs" not in document:
@@ -68,27 +77,27 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
     num_hosts = document.get("nb_res")
     if num_hosts is not None and not _is_whole(num_hosts, least=1):
         raise WorkloadError(f"{where}: /nb_res: {shown(num_hosts)} is not a whole number above 0")
-    works = read_profiles(document["profiles"], where, path.parent)
+    profiles = read_profiles(document["profiles"], where, path.parent, more)
     jobs, seen = [], set[str]()
     for k, fields in enumerate(document["jobs"]):
-        job = _job(fields, works, document["profiles"], f"{where}: /jobs/{k}")
+        job = read_job(fields, profiles, f"{where}: /jobs/{k}")
         if job.id in seen:
             raise WorkloadError(
                 f"{where}: /jobs/{k}/id: {shown(job.id)} is there twice: give each job its own id"
             )
         seen.add(job.id)
-        _check_size(job, f"{where}: /jobs/{k}/res")
         jobs.append(job)
     extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
-    return Workload(
+    workload = Workload(
         sorted_jobs(sorted(jobs, key=lambda job: job.id)),
-        works,
+        profiles.works,
         None if num_hosts is None else int(num_hosts),
         name="stdin" if str(path) == STDIN else path.name.split(".")[0],
         origin=where,
         notes=tuple(str(note) for note in document["notes"]),
         extra=extra,
     )
+    return workload, profiles
 
 
 def _is_whole(value: Any, least: int) -> bool:
@@ -110,7 +119,7 @@ def _check_size(job: Job, spot: str) -> None:
         raise WorkloadError(f"{spot}: job {shown(job.id)} asks for 0 hosts: ask for 1 or more")
 
 
-def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], spot: str) -> Job:
+def read_job(fields: Any, profiles: Profiles, spot: str) -> Job:
     """One job, or WorkloadError with the pointer of the field at fault."""
     if not isinstance(fields, dict):
         raise WorkloadError(f"{spot}: a job is an object")
@@ -120,11 +129,11 @@ def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], sp
     if not _is_whole(fields["res"], least=0):
         raise WorkloadError(f"{spot}/res: {shown(fields['res'])} is not a whole number above 0")
     profile = _name(fields, "profile", spot)
-    if profile not in works:
+    if profile not in profiles.works:
         raise WorkloadError(
             f"{spot}/profile: there is no profile {shown(profile)}: define it under /profiles"
         )
-    return_code = fields.get("ret", profiles[profile].get("ret", 0))
+    return_code = fields.get("ret", profiles.codes[profile])
     if type(return_code) is not int:
         raise WorkloadError(f"{spot}/ret: {shown(return_code)} is not a whole number")
     origins: dict[str, Any] = {
@@ -138,14 +147,16 @@ def _job(fields: Any, works: Mapping[str, Work], profiles: Mapping[str, Any], sp
         _seconds(fields, "subtime", spot),
         int(fields["res"]),
         profile,
-        works[profile],
+        profiles.works[profile],
         None if walltime is None or walltime == -1 else _seconds(fields, "walltime", spot),
         return_code,
         extra or NOTHING,
         think_time_s=_seconds(fields, "think_time", spot) if "think_time" in fields else 0.0,
         **origins,
     )
-    return checked_job(_with_demands(job, fields, spot), spot)
+    job = checked_job(_with_demands(job, fields, spot), spot)
+    _check_size(job, f"{spot}/res")
+    return job
 
 
 def _with_demands(job: Job, fields: Mapping[str, Any], spot: str) -> Job:

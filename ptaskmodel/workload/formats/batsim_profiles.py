@@ -28,80 +28,12 @@ from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
-from ptaskmodel.workload.formats.json_document import token
-from ptaskmodel.workload.length import warn_if_long
-from ptaskmodel.workload.order import in_order
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Work
 
 Fields = Mapping[str, Any]
+Reader = Callable[[Fields, str, Path], Work]
 SPREAD = ("DefinedAmountsSpreadUniformly", "defined_amount_spread_uniformly")
 EACH = ("DefinedAmountsUsedForEachValue", "defined_amount_used_for_each_value")
-
-
-def read_profiles(profiles: Fields, where: str, directory: Path) -> dict[str, Work]:
-    """The works of the profiles of a file, by name, in its order.
-
-    where: the file, for messages. directory: where the files that profiles name are. Raises
-    WorkloadError with the JSON pointer of what is wrong.
-    """
-    stages = {
-        name: _stage_names(fields, f"{where}: /profiles/{token(name)}", profiles)
-        for name, fields in profiles.items()
-    }
-    order, circle = in_order(stages)
-    if circle:
-        # Each is a stage of the next; the first of the file is told first.
-        circle.reverse()
-        first = min(range(len(circle)), key=lambda k: list(profiles).index(circle[k]))
-        names = [token(name) for name in [*circle[first:], *circle[:first]]]
-        shown_names = [*names[:4], *(["..."] if len(names) > 4 else []), names[0]]
-        raise WorkloadError(
-            f"{where}: /profiles/{names[0]}/seq: the sequence contains itself "
-            f"({' -> '.join(shown_names)}): break the cycle"
-        )
-    works: dict[str, Work] = {}
-    for name in order:
-        spot = f"{where}: /profiles/{token(name)}"
-        try:
-            if stages[name]:
-                parts = tuple(works[stage] for stage in stages[name])
-                works[name] = SequenceWork(parts, _repeat(profiles[name]))
-                warn_if_long(works[name], spot)
-            else:
-                works[name] = READERS[profiles[name]["type"]](profiles[name], spot, directory)
-        except FieldError as error:
-            raise WorkloadError(f"{spot}: {error}") from None
-    return {name: works[name] for name in profiles}
-
-
-def _stage_names(fields: Any, spot: str, profiles: Fields) -> list[str]:
-    """The profiles that a sequence is made of; none of any other profile."""
-    if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
-        raise WorkloadError(f"{spot}: a profile is an object with a 'type': add it")
-    kind = fields["type"]
-    if kind not in SEQUENCES:
-        if kind not in READERS:
-            raise WorkloadError(
-                f"{spot}: profile type {shown(kind)} is unknown: use one of "
-                f"{', '.join(sorted({*READERS, *SEQUENCES}))}"
-            )
-        return []
-    repeat = _repeat(fields)
-    if type(repeat) is not int or repeat < 1:
-        raise WorkloadError(f"{spot}/repeat: {shown(repeat)} is not a whole number of 1 or more")
-    names = fields.get("seq")
-    if not isinstance(names, list) or not names:
-        raise WorkloadError(f"{spot}/seq: a sequence names one profile or more: fill it")
-    for k, name in enumerate(names):
-        if not isinstance(name, str) or name not in profiles:
-            raise WorkloadError(
-                f"{spot}/seq/{k}: there is no profile {shown(name)}: define it under /profiles"
-            )
-    return names
-
-
-def _repeat(fields: Fields) -> Any:
-    return fields.get("repeat", fields.get("nb", 1))
 
 
 def amount(fields: Fields, key: str, spot: str, default: float | None = None) -> float:
@@ -267,8 +199,7 @@ def _read_message(fields: Fields, spot: str, directory: Path) -> Work:
     )
 
 
-SEQUENCES = ("SequentialCompositionProfile", "sequential_composition", "composed", "sequence")
-READERS: Mapping[str, Callable[[Fields, str, Path], Work]] = {
+READERS: Mapping[str, Reader] = {
     **dict.fromkeys(("delay", "DelayProfile"), _read_delay),
     **dict.fromkeys(("msg_par", "parallel", "ptask", "ParallelTaskProfile"), _read_parallel),
     **dict.fromkeys(

@@ -345,3 +345,17 @@ def test_jobs_may_ask_for_cores_memory_resources_and_licences(tmp_path):
         path.write_text(json.dumps({"nb_res": 4, "jobs": bad, "profiles": profiles}))
         with pytest.raises(WorkloadError, match=re.escape(message)):
             read_batsim(path)
+
+
+def test_a_sequence_stops_at_its_first_failing_part(tmp_path):
+    profiles = {
+        "good": {"type": "delay", "delay": 1},
+        "bad": {"type": "delay", "delay": 2, "ret": 3},
+        "all": {"type": "composed", "repeat": 2, "seq": ["good", "bad", "good"]},
+        "outer": {"type": "composed", "seq": ["all", "good"]},
+    }
+    jobs = [{"id": "0", "subtime": 0, "res": 1, "profile": "outer"}]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 1, "jobs": jobs, "profiles": profiles}))
+    (job,) = read_batsim(path).jobs
+    assert (job.work.duration_s, job.return_code) == (3.0, 3)

@@ -1,0 +1,121 @@
+"""The profiles of a Batsim workload: their works, sequences made of others, and return codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.formats.batsim_profiles import READERS, Fields, Reader
+from ptaskmodel.workload.formats.json_document import token
+from ptaskmodel.workload.length import warn_if_long
+from ptaskmodel.workload.order import in_order
+from ptaskmodel.workload.works import SequenceWork, Work
+
+SEQUENCES = ("SequentialCompositionProfile", "sequential_composition", "composed", "sequence")
+
+
+class Profiles:
+    """The profiles of a workload by name: their fields, works and return codes.
+
+    A sequence stops at its first part with a return code that is not 0, and has that code.
+
+    directory: where the files that profiles name are. more: readers of further types.
+    """
+
+    def __init__(self, directory: Path, more: Mapping[str, Reader] | None = None) -> None:
+        self.fields: dict[str, Fields] = {}
+        self.works: dict[str, Work] = {}
+        self.codes: dict[str, int] = {}
+        self._directory = directory
+        self._readers = {**READERS, **(more or {})}
+
+    def add(self, name: str, fields: Any, spot: str) -> None:
+        """Read a profile; those of which it is made are there. Raises WorkloadError."""
+        stages = self.stage_names(fields, spot, self.works)
+        code = fields.get("ret", 0)
+        if type(code) is not int:
+            raise WorkloadError(f"{spot}/ret: {shown(code)} is not a whole number")
+        try:
+            if stages:
+                work, failed = self._sequence(stages, _repeat(fields))
+                code = code or failed
+                warn_if_long(work, spot)
+            else:
+                work = self._readers[fields["type"]](fields, spot, self._directory)
+        except FieldError as error:
+            raise WorkloadError(f"{spot}: {error}") from None
+        self.fields[name], self.works[name], self.codes[name] = fields, work, code
+
+    def _sequence(self, stages: list[str], repeat: int) -> tuple[Work, int]:
+        fails = next((k for k, name in enumerate(stages) if self.codes[name]), None)
+        if fails is None:
+            return SequenceWork(tuple(self.works[name] for name in stages), repeat), 0
+        done = tuple(self.works[name] for name in stages[: fails + 1])
+        return SequenceWork(done), self.codes[stages[fails]]
+
+    def stage_names(self, fields: Any, spot: str, known: Mapping[str, Any]) -> list[str]:
+        """The profiles, all of them known, that a sequence is made of; none of any other profile.
+
+        Raises WorkloadError.
+        """
+        if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
+            raise WorkloadError(f"{spot}: a profile is an object with a 'type': add it")
+        kind = fields["type"]
+        if kind not in SEQUENCES:
+            if kind not in self._readers:
+                raise WorkloadError(
+                    f"{spot}: profile type {shown(kind)} is unknown: use one of "
+                    f"{', '.join(sorted({*self._readers, *SEQUENCES}))}"
+                )
+            return []
+        repeat = _repeat(fields)
+        if type(repeat) is not int or repeat < 1:
+            raise WorkloadError(
+                f"{spot}/repeat: {shown(repeat)} is not a whole number of 1 or more"
+            )
+        names = fields.get("seq")
+        if not isinstance(names, list) or not names:
+            raise WorkloadError(f"{spot}/seq: a sequence names one profile or more: fill it")
+        for k, name in enumerate(names):
+            if not isinstance(name, str) or name not in known:
+                raise WorkloadError(
+                    f"{spot}/seq/{k}: there is no profile {shown(name)}: define it under /profiles"
+                )
+        return names
+
+
+def read_profiles(
+    profiles: Fields, where: str, directory: Path, more: Mapping[str, Reader] | None = None
+) -> Profiles:
+    """The profiles of a file, in its order.
+
+    where: the file, for messages; for the rest see `Profiles`. Raises WorkloadError with the JSON
+    pointer of what is wrong.
+    """
+    found = Profiles(directory, more)
+    stages = {
+        name: found.stage_names(fields, f"{where}: /profiles/{token(name)}", profiles)
+        for name, fields in profiles.items()
+    }
+    order, circle = in_order(stages)
+    if circle:
+        # Each is a stage of the next; the first of the file is told first.
+        circle.reverse()
+        first = min(range(len(circle)), key=lambda k: list(profiles).index(circle[k]))
+        names = [token(name) for name in [*circle[first:], *circle[:first]]]
+        shown_names = [*names[:4], *(["..."] if len(names) > 4 else []), names[0]]
+        raise WorkloadError(
+            f"{where}: /profiles/{names[0]}/seq: the sequence contains itself "
+            f"({' -> '.join(shown_names)}): break the cycle"
+        )
+    for name in order:
+        found.add(name, profiles[name], f"{where}: /profiles/{token(name)}")
+    found.works = {name: found.works[name] for name in profiles}
+    return found
+
+
+def _repeat(fields: Fields) -> Any:
+    return fields.get("repeat", fields.get("nb", 1))
