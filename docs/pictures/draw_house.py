@@ -20,7 +20,7 @@ FLOORS = (
     (GREY, (("results", "files, pictures, report, comparison"),)),
     (
         GREEN,
-        (("bridges", "SimPy on top"), ("calibration", "measurements to parameters")),
+        (("bridges", "SimPy, Batsim's schedulers"), ("calibration", "measurements to parameters")),
     ),
     (
         GREEN,

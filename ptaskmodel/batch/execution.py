@@ -130,6 +130,8 @@ class DelayExecution:
             return
         if duration is None:
             duration = delay_of(job)
+        if duration == inf:
+            return
         if self._checkpoints is not None:
             duration = self._checkpoints.lasts_s(job, duration, self._saved.get(job, 0.0))
         state = FAILED if job.return_code else SUCCESS

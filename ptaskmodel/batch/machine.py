@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from ptaskmodel import units
 from ptaskmodel.batch.hostset import Mask, of_hosts
+from ptaskmodel.batch.names import HOST_ORDERS
 from ptaskmodel.batch.pstates import HostPstates
 from ptaskmodel.batch.spaces import HostCapacity
 from ptaskmodel.errors import PlatformError, SimulationError
@@ -107,31 +109,46 @@ class Machine:
         return [of_hosts(hosts) for hosts in below.values()]
 
 
-def machine_of(platform: Platform, storages: Mapping[str, str] | None = None) -> Machine:
+def machine_of(
+    platform: Platform,
+    storages: Mapping[str, str] | None = None,
+    *,
+    roles: Mapping[str, str] | None = None,
+    order: str = "platform",
+    most: int | None = None,
+) -> Machine:
     """The machine that a platform is.
 
     storages: host of each named storage. A storage that is not named there is the host of that
     name, or, if the platform has one host with role=storage, that host under the name "pfs".
+    roles: of hosts, by name, instead of what the platform says. order: of the hosts, one of
+    ``names.HOST_ORDERS``; of them, only the first ``most`` run jobs.
+
     Raises SimulationError if no host is left for jobs, PlatformError for an unknown host.
     """
     # The hosts of a cluster have their properties in common, which are read once.
     properties = {id(host.properties): host.properties for host in platform.hosts}
-    roles = {key: _roles(each.get("role", "")) for key, each in properties.items()}
-    idle = {key for key, role in roles.items() if role & {"master", "storage"}}
+    shared = {key: _roles(each.get("role", "")) for key, each in properties.items()}
+    own = {platform.host(name).name: _roles(role) for name, role in (roles or {}).items()}
+    idle = {key for key, role in shared.items() if role & {"master", "storage"}}
     kept = [
         host.name
         for host in platform.hosts
         if id(host.properties) not in idle and host.name != MASTER_NAME
     ]
     known = {
-        host.name: host.name for host in platform.hosts if "storage" in roles[id(host.properties)]
+        host.name: host.name for host in platform.hosts if "storage" in shared[id(host.properties)]
     }
+    if own:
+        kept = [name for name in kept if not own.get(name, set()) & {"master", "storage"}]
+        known |= {name: name for name, role in own.items() if "storage" in role}
     if len(known) == 1:
         known["pfs"] = next(iter(known))
     for label, name in (storages or {}).items():
         known[label] = platform.host(name).name
         if name in kept:
             kept.remove(name)
+    kept = _ordered(kept, order)[:most]
     if not kept:
         raise SimulationError(f"{platform.path}: no host is left to run jobs: check their roles")
     cores = {host.name: host.cores for host in platform.hosts}
@@ -166,6 +183,21 @@ def _named(text: str) -> dict[str, int]:
             raise ValueError(f"property resources: '{part[:60]}' is not NAME:COUNT")
         found[name] = int(count or 1)
     return found
+
+
+def _ordered(names: list[str], order: str) -> list[str]:
+    """Names of hosts in one of the orders, which Batsim's versions have."""
+    if order not in HOST_ORDERS:
+        raise SimulationError(f"host order '{order}': use one of {', '.join(HOST_ORDERS)}")
+    if order == "platform":
+        return names
+    return sorted(names, key=None if order == "alphabetical" else _with_numbers)
+
+
+def _with_numbers(name: str) -> list[tuple[int, str]]:
+    """A key by which "n2" comes before "n10"."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if k % 2 else (0, part) for k, part in enumerate(parts)]
 
 
 def _roles(text: str) -> set[str]:

@@ -133,9 +133,8 @@ class MeteredExecution:
 
     def hosts_J(self, now: float) -> float:
         """The energy of the hosts up to a date, which is now, J."""
-        if self._ptasks is not None:
-            self._ptasks.simulation.tell()
-        return float(self.meter.samples[self.meter.sample(now)]["hosts_J"])
+        self.meter.count(now)
+        return float(self.meter.hosts_J.sum())
 
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
         self._execution.set_pstate(host, pstate, now)

@@ -14,3 +14,6 @@ FAILURE_LAW = ("mtbf", "repair", "shape", "repair_law", "link_mtbf", "link_repai
 LOOPS = ("auto", "open", "compiled")
 # What hosts draw while a delay runs on them.
 DELAY_POWERS = ("idle", "busy")
+# Of the hosts of a machine: as in the platform file; by name (Batsim 3 and 4); by name with numbers
+# as numbers (its other versions).
+HOST_ORDERS = ("platform", "alphabetical", "natural")

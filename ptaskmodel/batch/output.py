@@ -74,6 +74,7 @@ RUN_COLUMNS = (
     "suspensions",
     "reason",
 )
+FIRST_WORKLOAD = "w0"  # as Batsim calls it
 FAILURE_COLUMNS = ("date", "resource", "event")
 NEIGHBOUR_COLUMNS = ("job_id", "slowed_by", "seconds")
 LOAD_COLUMNS = (
@@ -90,15 +91,18 @@ def write_schedule(
     directory: Path,
     schedule: Schedule,
     *,
-    workload_name: str,
+    workload_name: str | None,
     host_names: Sequence[str],
     version: str,
     simulation_s: float,
     alone_s: Sequence[float] | None = None,
     energy: BatchEnergy | None = None,
     pstates: Pstates | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Write the files of a schedule in an existing directory; returns their names.
+
+    workload_name: None: the ids of jobs say it (``w0!3``). metadata: of jobs, by id.
 
     jobs.csv (one line a job; with alone_s, a column ``time_alone``, and if some job was suspended,
     ``suspended_time``), runs.csv (only if some job ran more than once or was suspended),
@@ -114,9 +118,9 @@ def write_schedule(
     if schedule.plain is not None and alone_s is None:
         with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
             file.write(",".join(columns) + "\n")
-            file.writelines(schedule.plain.job_lines(workload_name))
+            file.writelines(schedule.plain.job_lines(workload_name or FIRST_WORKLOAD))
     else:
-        rows = _job_rows(schedule, workload_name, alone_s, joules)
+        rows = _job_rows(schedule, workload_name, alone_s, joules, metadata or {})
         if suspended:
             columns = (*columns, "suspended_time")
             times = (attempt.suspended_s(schedule.now_s) for attempt in schedule.final)
@@ -164,9 +168,10 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
 
 def _job_rows(
     schedule: Schedule,
-    name: str,
+    name: str | None,
     alone_s: Sequence[float] | None,
     joules: Mapping[str, float],
+    metadata: Mapping[str, str],
 ) -> Iterable[tuple[Any, ...]]:
     first: dict[str, Attempt] = {}
     for attempt in schedule.attempts:
@@ -175,20 +180,30 @@ def _job_rows(
     for attempt in schedule.final:
         consumed = joules.get(attempt.job.id)
         row = _job_row(attempt, name, first.get(attempt.job.id), consumed)
+        if attempt.job.id in metadata:
+            row = (*row[:-1], metadata[attempt.job.id])
         if alone is not None:
             time_s = next(alone) if has_ended(attempt) else math.nan
             row += ("" if math.isnan(time_s) else time_s,)
         yield row
 
 
+def _names(job_id: str, workload_name: str | None) -> tuple[str, str]:
+    """(id, workload) of a job."""
+    if workload_name is not None:
+        return job_id, workload_name
+    before, mark, after = job_id.partition("!")
+    return (after, before) if mark else (job_id, FIRST_WORKLOAD)
+
+
 def _job_row(
-    attempt: Attempt, name: str, first: Attempt | None, consumed_J: float | None
+    attempt: Attempt, name: str | None, first: Attempt | None, consumed_J: float | None
 ) -> tuple[Any, ...]:
     """The line of a job: its last attempt, and the energy of all."""
     job = attempt.job
     energy = "" if consumed_J is None else f"{consumed_J:.6f}"
     walltime = -1 if job.walltime_s is None else job.walltime_s
-    asked = (job.id, name, job.profile, job.submit_time_s, job.num_hosts, walltime)
+    asked = (*_names(job.id, name), job.profile, job.submit_time_s, job.num_hosts, walltime)
     start, end = attempt.start_s, attempt.end_s
     if start is None:
         return (*asked, 0, attempt.state, *[""] * 8, attempt.reason)

@@ -21,7 +21,7 @@ from ptaskmodel.batch.execution import (
     delay_of,
     walltime_or_inf,
 )
-from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.job_arrays import job_arrays
@@ -32,6 +32,7 @@ from ptaskmodel.workload.works import DelayWork
 if TYPE_CHECKING:
     from ptaskmodel.batch.alone import AloneTimes
     from ptaskmodel.batch.ptasks import PtaskExecution
+    from ptaskmodel.platform.platform import Platform
     from ptaskmodel.simulation.simulation import Simulation
 
 # An extended walltime is a little longer than what the job needs: no rounding kills it.
@@ -75,6 +76,19 @@ class BatchOptions:
     loop: str = "auto"
     fairness: str | None = None
     frozen: bool = False
+    roles: Mapping[str, str] = field(default_factory=dict)
+    host_order: str = "platform"
+    most_hosts: int | None = None
+
+    def machine(self, platform: Platform) -> Machine:
+        """The machine that a platform is with these options (see `machine_of`)."""
+        return machine_of(
+            platform,
+            self.storages,
+            roles=self.roles,
+            order=self.host_order,
+            most=self.most_hosts,
+        )
 
 
 def only_delays(workload: Workload) -> bool:

@@ -19,7 +19,7 @@ from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
 from ptaskmodel.batch.fairness import BASES, FairStart, Replayed, fair_starts
 from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.kit import Verifier
-from ptaskmodel.batch.machine import Machine, machine_of
+from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.maintenance import read_maintenance
 from ptaskmodel.batch.names import FAIRNESS
 from ptaskmodel.batch.plan import BatchOptions, Plan
@@ -76,13 +76,19 @@ class Driver(Protocol):
     than the machine. ptasks: whether parallel tasks may come that the workload does not know.
     """
 
-    policy: Policy
     ptasks: bool
+
+    @property
+    def policy(self) -> Policy: ...
 
     def run(
         self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
     ) -> Mapping[str, Any]:
         """Step the simulation until its end; what else the summary says."""
+        ...
+
+    def metadata(self) -> Mapping[str, str]:
+        """What is noted of jobs, by their ids."""
         ...
 
 
@@ -96,8 +102,8 @@ class BatchResult:
     loop: "open" or "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs;
     None if all jobs are delays. neighbours: who slowed whom by how many seconds, energy: joules, if
     that was asked for. tuning: that of the policy, if it has one. fairness: when each job would
-    have started if nobody had come after it, if that was asked for. driven: what the driver says,
-    if there is one.
+    have started if nobody had come after it, if that was asked for. driven: what the driver says, and
+    metadata: what it notes of jobs, by their ids, if there is one.
     """
 
     schedule: Schedule
@@ -113,7 +119,8 @@ class BatchResult:
     kernels_s: float | None = None
     fairness: Sequence[FairStart] | None = None
     energy: BatchEnergy | None = None
-    driven: Mapping[str, Any] = field(default_factory=dict)
+    driven: Mapping[str, Any] | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def new_simulation(
@@ -249,7 +256,7 @@ def run_batch(
     """
     options = options or BatchOptions()
     _check_fairness(options)
-    machine = machine_of(platform, options.storages)
+    machine = options.machine(platform)
     plan = Plan(machine, workload, options, driver is not None and driver.ptasks)
     shared = None if plan.ptasks is None else plan.ptasks.simulation
     watch = None
@@ -260,7 +267,7 @@ def run_batch(
     metered = _metered(plan, power) if options.energy else None
     compiled = None if driver is not None else compiled_batch_of(plan, machine)
     schedule, kernels_s, loop, tuning = None, None, "open", None
-    driven: Mapping[str, Any] = {}
+    driven: Mapping[str, Any] | None = None
     if compiled is not None:
         from ptaskmodel.batch.compiled_loop import load_kernel
 
@@ -289,7 +296,7 @@ def run_batch(
             lost_seconds(schedule, alone, watch.charges, plan.ptasks.attempt_of_task)
         )
     fairness = _fairness(plan, machine, schedule, progress)
-    notes = plan.notes
+    notes = plan.notes if driver is None else plan.workload.notes
     if options.until_s is not None:
         notes = (*notes, _how_far(schedule, len(plan.workload.jobs)))
     return BatchResult(
@@ -307,6 +314,7 @@ def run_batch(
         fairness=fairness,
         energy=None if metered is None else metered.energy(schedule.now_s),
         driven=driven,
+        metadata={} if driver is None else driver.metadata(),
     )
 
 

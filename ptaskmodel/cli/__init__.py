@@ -35,6 +35,7 @@ COMMANDS = {
     "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
     "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
     "workload": Entry("ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."),
+    "serve": Entry("ptaskmodel.cli.serve:serve", "Let schedulers made for Batsim decide."),
     "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),
     "trace": Entry("ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."),
     "calibrate": Entry("ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."),
@@ -79,12 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if "_PTASKMODEL_COMPLETE" in os.environ:
         commands.main(prog_name="ptaskmodel")
+    return run_as(commands, "ptaskmodel", arguments)
+
+
+def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a command as a program of that name; the exit codes are those of `main`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            with commands.make_context("ptaskmodel", given) as context:
-                commands.invoke(context)
+            with command.make_context(name, given) as context:
+                command.invoke(context)
         if sys.stdout is not None:  # as it is where it was closed
             sys.stdout.flush()
     except click.exceptions.Exit as exit_:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +190,7 @@ def batch(
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.cli.pairs import pairs
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.cli.show import batch_text
     from ptaskmodel.platform import load_platform
@@ -203,11 +204,11 @@ def batch(
     from ptaskmodel.workload.reading import read_workload
 
     chosen = BatchOptions(
-        policy_options=_pairs(policy_options, "--policy-option", _value),
-        storages=_pairs(storages, "--storage", str),
-        licences=_pairs(licences, "--licence", _count),
-        failure_law=_pairs(failure_law, "--failure-law", _value),
-        checkpoint=_pairs(checkpoint, "--checkpoint", _value),
+        policy_options=pairs(policy_options, "--policy-option", _value),
+        storages=pairs(storages, "--storage", str),
+        licences=pairs(licences, "--licence", _count),
+        failure_law=pairs(failure_law, "--failure-law", _value),
+        checkpoint=pairs(checkpoint, "--checkpoint", _value),
         contention=not no_contention,
         **options,
     )
@@ -230,17 +231,6 @@ def batch(
             progress=progress,
         )
     click.echo(json.dumps(run.summary, indent=2) if as_json else batch_text(run))
-
-
-def _pairs(given: tuple[str, ...], option: str, convert: Callable[[str], Any]) -> dict[str, Any]:
-    """KEY=VALUE arguments as a dictionary."""
-    found = {}
-    for text in given:
-        key, sign, value = text.partition("=")
-        if not sign or not key or not value:
-            raise SimulationError(f"{option}: '{text}' is not KEY=VALUE")
-        found[key] = convert(value)
-    return found
 
 
 def _count(text: str) -> int:

@@ -118,6 +118,15 @@ def _hosts(names: tuple[str, ...]) -> str:
     return " ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]} ({len(names)})"
 
 
+def _policy(summary: dict[str, Any]) -> str:
+    if "exchanges" not in summary:
+        return f"{summary['policy']}, allocation {summary['allocation']}"
+    return (
+        f"a scheduler elsewhere: {summary['exchanges']} exchanges, "
+        f"{summary['scheduler_wall_time_s']:.3g} s of its time"
+    )
+
+
 def batch_text(run: BatchRun) -> str:
     """A batch for a reader: a table of distributions, then the rest line by line."""
     summary = run.summary
@@ -132,7 +141,7 @@ def batch_text(run: BatchRun) -> str:
     )
     lines = [
         ("jobs", counts),
-        ("policy", f"{summary['policy']}, allocation {summary['allocation']}"),
+        ("policy", _policy(summary)),
         ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
         ("utilisation", number_text(summary["utilisation"], "-")),
         ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel import __version__, jit
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
-from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
 from ptaskmodel.batch.plan import BatchOptions, only_delays
 from ptaskmodel.batch.power_files import by_job
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
-from ptaskmodel.batch.run import BatchResult, run_batch
+from ptaskmodel.batch.run import BatchResult, Driver, run_batch
 from ptaskmodel.batch.study_output import (
     write_classes,
     write_fair_starts,
@@ -84,12 +83,13 @@ def batch_into(
     *,
     inputs: Iterable[str | Path] = (),
     progress: Progress | None = None,
+    driver: Driver | None = None,
 ) -> BatchRun:
     """Schedule a workload on a platform and write what happened in a directory of results.
 
     The directory appears once all is written, and replaces earlier results; None: nothing is
     written. inputs: the files that platform and workload come from, named in the summary with
-    their digests.
+    their digests. driver: who decides, whatever policy the options name.
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
     or written; then nothing appears.
@@ -112,10 +112,10 @@ def batch_into(
         )
     inputs = tuple(inputs)
     watch = jit.Stopwatch()
-    compile_sets(kernels_for(workload, options))
+    compile_sets(kernels_for(workload, options, driver is not None))
     if directory is None:
         power = PowerFile(None)
-        result = run_batch(platform, workload, options, progress, power=power)
+        result = run_batch(platform, workload, options, progress, power=power, driver=driver)
         queue = QueueMeasures(result.schedule)
         return BatchRun(
             _summary(result, queue, options, writing, watch.kernels_s, inputs, power), result
@@ -129,7 +129,7 @@ def batch_into(
             observed.extend(made.files)
             return made
 
-        result = run_batch(platform, workload, options, progress, observation, power)
+        result = run_batch(platform, workload, options, progress, observation, power, driver)
         queue = QueueMeasures(result.schedule)
         summary = _summary(result, queue, options, writing, watch.kernels_s, inputs, power)
         files = (*_write(place, result, queue, writing, power), *observed, SUMMARY)
@@ -138,22 +138,25 @@ def batch_into(
     return BatchRun(summary, result, Path(directory), files)
 
 
-def kernels_for(workload: Workload, options: BatchOptions) -> tuple[str, ...]:
-    """The sets of kernels that such a batch is likely to use (see `kernel_sets`)."""
+def kernels_for(workload: Workload, options: BatchOptions, driven: bool = False) -> tuple[str, ...]:
+    """The sets of kernels that such a batch is likely to use (see `kernel_sets`).
+
+    driven: from outside, so that policies of ours decide nothing.
+    """
     simulates = options.profiles == "ptask" or not only_delays(workload)
     energy = ENERGY if options.energy else ()
     if simulates:
         return (*SIMULATION, "changes", *energy)
     if options.energy:
         return energy
-    return () if ":" in options.policy else ("batches",)
+    return () if driven or ":" in options.policy else ("batches",)
 
 
 def without_larger(
     workload: Workload, platform: Platform, options: BatchOptions | None = None
 ) -> Workload:
     """The workload without the jobs that are larger than the platform, and a note of how many."""
-    limit = machine_of(platform, (options or BatchOptions()).storages).num_hosts
+    limit = (options or BatchOptions()).machine(platform).num_hosts
     kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
     gone = len(workload.jobs) - len(kept)
     note = f"left out {gone} jobs of more than {limit} hosts"
@@ -170,12 +173,14 @@ def _summary(
     power: PowerFile,
 ) -> dict[str, Any]:
     named = dict(zip(("platform", "workload"), map(str, inputs), strict=False))
+    driven = result.driven
     return {
-        "command": "batch",
+        "command": "batch" if driven is None else "serve",
         **named,
         "hosts": result.machine.num_hosts,
-        "policy": options.policy,
+        "policy": options.policy if driven is None else "external",
         "allocation": options.allocation,
+        **(driven or {}),
         "notes": list(result.notes),
         "loop": result.loop,
         "simulation_wall_time_s": result.simulation_s,
@@ -228,6 +233,7 @@ def _write(
         alone_s=result.alone_s,
         energy=result.energy,
         pstates=Pstates(result.machine.pstates()) if _wants_pstates(result) else None,
+        metadata=result.metadata,
     )
     if result.energy is not None:
         files += _write_energy(place, result, result.energy, power)

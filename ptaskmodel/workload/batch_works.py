@@ -148,6 +148,15 @@ class PlacedWork(Work):
 
 
 @dataclass(frozen=True, slots=True)
+class EndlessWork(Work):
+    """Nothing but time passes, until somebody ends it."""
+
+    @property
+    def duration_s(self) -> float:
+        return math.inf
+
+
+@dataclass(frozen=True, slots=True)
 class UsageTraceWork(Work):
     """Each rank goes through its own phases (usage, flops), without waiting for the others.
 

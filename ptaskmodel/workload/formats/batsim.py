@@ -217,6 +217,15 @@ def write_batsim(
 
     ``num_hosts`` (nb_res) is the workload's own by default, else the size of its largest job.
     """
+    document = batsim_document(workload, version, num_hosts)
+    text = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    write_bytes(path, text, error=WorkloadError)
+
+
+def batsim_document(
+    workload: Workload, version: int = 5, num_hosts: int | None = None
+) -> dict[str, Any]:
+    """The document that `write_batsim` writes. Raises WorkloadError."""
     if version not in (2, 3, 4, 5):
         raise WorkloadError(f"Batsim version {version} is unknown: use 2, 3, 4 or 5")
     size = num_hosts or workload.num_hosts or max((j.num_hosts for j in workload.jobs), default=1)
@@ -233,8 +242,7 @@ def write_batsim(
     }
     if workload.notes:
         document["notes"] = list(workload.notes)
-    text = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
-    write_bytes(path, text, error=WorkloadError)
+    return document
 
 
 def _job_fields(job: Job) -> dict[str, Any]:

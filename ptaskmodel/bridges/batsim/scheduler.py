@@ -1,0 +1,286 @@
+"""A policy that speaks for a scheduler elsewhere: it tells what happens and carries out replies.
+
+A request says what happened up to its date. The reply's decisions take effect at their own dates,
+and until its end the scheduler is busy: what happens meanwhile is told when it is free.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.decisions import Decision, Drain
+from ptaskmodel.batch.events import HOST_DOWN, HOST_UP, MESSAGE, SWITCHED
+from ptaskmodel.batch.execution import Execution, Progress
+from ptaskmodel.batch.hostset import HostSet, mask_of, text
+from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.metering import MeteredExecution
+from ptaskmodel.batch.simulator import BatchSimulation
+from ptaskmodel.batch.view import View
+from ptaskmodel.bridges.batsim.book import ENDED, SUBMITTED, Book, Entry
+from ptaskmodel.bridges.batsim.external_events import AVAILABLE, UNAVAILABLE, ExternalEvent
+from ptaskmodel.bridges.batsim.faults import SchedulerFault
+from ptaskmodel.bridges.batsim.messages import RegisterJob, RegisterProfile, Said, kind_of
+from ptaskmodel.bridges.batsim.orders import Orders, Refused
+from ptaskmodel.bridges.batsim.redis_store import RedisStore
+from ptaskmodel.bridges.batsim.talk import Talk
+from ptaskmodel.bridges.batsim.telling import (
+    COMPLETED_FIRST,
+    THEN_CALLS,
+    THEN_NOTIFY,
+    THEN_SUBMITTED,
+    SessionOptions,
+    Storages,
+    job_completed,
+    job_submitted,
+    simulation_begins,
+)
+from ptaskmodel.errors import WorkloadError, shown
+
+# Messages of the simulation to this policy, besides external events.
+CALL, TURN, NO_MORE_JOBS = "call", "turn", "no more jobs"
+
+
+class ExternalScheduler:
+    """Asks a scheduler in a conversation; see `serving` for how it is used.
+
+    external: what happens by itself, by date.
+    """
+
+    def __init__(
+        self,
+        talk: Talk,
+        book: Book,
+        machine: Machine,
+        options: SessionOptions,
+        external: list[ExternalEvent],
+    ) -> None:
+        self.machine = machine
+        self._talk = talk
+        self._book = book
+        self._options = options
+        self._external = external
+        self._left_to_happen = len(external)
+        self._left_to_submit = book.static_jobs
+        self._storages = Storages(machine)
+        self._orders = Orders(self, book, options, self._storages)
+        self._redis = None if options.redis is None else RedisStore(*options.redis)
+        self._outbox: list[tuple[float, int, int, dict[str, Any]]] = []
+        self._unreported: list[Entry] = []
+        # Decisions to come, with their numbers in the reply; the scheduler is busy until a date.
+        self._pending: deque[tuple[int, Said]] = deque()
+        self._busy_until = 0.0
+        self._turn_at = -1.0
+        self._coming: set[Entry] = set()  # registered, not yet in the queue
+        self._current: tuple[int, Said] | None = None
+        self._now = 0.0
+
+    # --- the conversation -------------------------------------------------------------------
+
+    def begin(
+        self,
+        simulation: BatchSimulation,
+        execution: Execution,
+        metered: MeteredExecution | None,
+    ) -> None:
+        """Say that the simulation begins. Raises SchedulerFault."""
+        self._simulation = simulation
+        self._execution = execution
+        self._metered = metered
+        for event in self._external:
+            simulation.send(event, event.date_s)
+        if not self._left_to_submit:
+            simulation.send(NO_MORE_JOBS, 0.0)
+        data = simulation_begins(self._options, self.machine, self._storages, self._book)
+        self._ask([{"timestamp": 0.0, "type": "SIMULATION_BEGINS", "data": data}])
+        self._plan_turn()
+
+    def end(self) -> None:
+        """Say that the simulation ends; nothing will happen any more. Raises SchedulerFault."""
+        if self._left_to_submit or any(self._book.waiting()) or self._orders.registering:
+            raise SchedulerFault(self._stuck(), now=self._now)
+        by_hand = next((e for e in self._book.entries.values() if e.state == "RUNNING"), None)
+        if by_hand is not None:
+            raise SchedulerFault(
+                f"nothing will happen any more, and job {shown(by_hand.id)}, which it simulates "
+                "itself, runs: end it by CHANGE_JOB_STATE",
+                now=self._now,
+            )
+        self._now = max(self._now, self._busy_until)
+        self._ask([{"timestamp": self._now, "type": "SIMULATION_ENDS", "data": {}}])
+        for k, event in self._pending:
+            raise SchedulerFault(
+                "the simulation has ended: reply without events",
+                now=self._now,
+                event=k,
+                kind=kind_of(event),
+            )
+
+    def _stuck(self) -> str:
+        waiting = list(self._book.waiting())
+        jobs = f"{len(waiting)} jobs wait, {shown(waiting[0].id)} first" if waiting else ""
+        if self._orders.registering:
+            finished = "submission_finished" if self._options.protocol == 2 else ""
+            what = f"it has not said {finished or 'registration_finished'}"
+            return f"nothing will happen any more and {what}" + (f"; {jobs}" if jobs else "")
+        return f"nothing will happen any more and {jobs}: execute or reject them"
+
+    def _ask(self, events: list[dict[str, Any]]) -> None:
+        reply = self._talk.ask(self._now, events)
+        self._pending = deque(enumerate(reply.events))
+        self._busy_until = reply.now
+
+    def fault(self, what: str) -> SchedulerFault:
+        """The error of a decision that cannot be carried out."""
+        return self._refused(Refused(what))
+
+    def _refused(self, error: Refused) -> SchedulerFault:
+        assert self._current is not None
+        k, event = self._current
+        return SchedulerFault(
+            str(error), now=self._now, event=k, kind=kind_of(event), field=error.field
+        )
+
+    # --- one date ---------------------------------------------------------------------------
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        self._now = view.now
+        yield from self._hear(view)
+        while True:
+            yield from self._carry_out(view)
+            if self._pending or self._coming or not self._outbox or self._now < self._busy_until:
+                break
+            events = [entry[3] for entry in sorted(self._outbox, key=lambda entry: entry[:3])]
+            self._outbox.clear()
+            for each in self._unreported:
+                each.reported = True
+            self._unreported.clear()
+            self._ask(events)
+        self._plan_turn()
+
+    def _carry_out(self, view: View) -> Iterator[Decision]:
+        """The decisions that take effect now."""
+        pending = self._pending
+        while pending and pending[0][1].timestamp <= self._now:
+            event = pending[0][1]
+            if self._coming and not isinstance(event, RegisterJob | RegisterProfile):
+                return  # the jobs that were registered enter the queue first
+            self._current = pending.popleft()
+            try:
+                yield from self._orders.carry_out(event, view)
+            except Refused as error:
+                raise self._refused(error) from None
+            except WorkloadError as error:
+                raise self._refused(Refused(str(error))) from None
+
+    def _plan_turn(self) -> None:
+        """See to it that there is a turn when a decision takes effect, or to tell what happened."""
+        if self._coming or not (self._pending or self._outbox):
+            return
+        date = self._pending[0][1].timestamp if self._pending else self._busy_until
+        if date != self._turn_at:
+            self._turn_at = date
+            self._simulation.send(TURN, date)
+
+    # --- what happens -----------------------------------------------------------------------
+
+    def _hear(self, view: View) -> Iterator[Decision]:
+        """Take note of what has happened at this date."""
+        for attempt in view.ended:
+            self.tell_end(self._book.of_job[attempt.job], attempt)
+        for job in view.submitted:
+            self._enter(self._book.of_job[job])
+        for event in view.events:
+            if event.kind == MESSAGE:
+                yield from self._hear_message(event.subject)
+            elif event.kind == SWITCHED:
+                self._orders.arrived(mask_of(event.subject.hosts))
+            elif event.kind in (HOST_DOWN, HOST_UP):
+                self._tell_machines(1 << event.subject, event.kind == HOST_UP)
+
+    def _enter(self, entry: Entry) -> None:
+        entry.state = SUBMITTED
+        self._coming.discard(entry)
+        if entry.is_static or self._options.acknowledge_dynamic_jobs:
+            if self._redis is not None:
+                self._redis.put(entry)
+            self.tell(THEN_SUBMITTED, "JOB_SUBMITTED", job_submitted(entry, self._options))
+        if entry.is_static:
+            self._left_to_submit -= 1
+            if not self._left_to_submit:
+                self._tell_no_more_jobs()
+
+    def _tell_no_more_jobs(self) -> None:
+        if self._options.protocol > 2:
+            self.tell(THEN_NOTIFY, "NOTIFY", {"type": "no_more_static_job_to_submit"})
+
+    def _hear_message(self, message: Any) -> Iterator[Decision]:
+        if message is CALL:
+            self.tell(THEN_CALLS, "REQUESTED_CALL", {})
+        elif message is NO_MORE_JOBS:
+            self._tell_no_more_jobs()
+        elif isinstance(message, ExternalEvent):
+            yield from self._happen(message)
+
+    def _happen(self, event: ExternalEvent) -> Iterator[Decision]:
+        if event.kind in (UNAVAILABLE, AVAILABLE):
+            over = event.kind == AVAILABLE
+            yield Drain(HostSet(event.hosts), over)
+            self._tell_machines(event.hosts, over)
+        else:
+            self.tell(THEN_NOTIFY, "NOTIFY", event.fields)
+        self._left_to_happen -= 1
+        if not self._left_to_happen:
+            self.tell(THEN_NOTIFY, "NOTIFY", {"type": "no_more_external_event_to_occur"})
+
+    def _tell_machines(self, hosts: int, available: bool) -> None:
+        kind = f"event_{AVAILABLE if available else UNAVAILABLE}"
+        self.tell(THEN_NOTIFY, "NOTIFY", {"type": kind, "resources": text(hosts)})
+
+    # --- for the orders ---------------------------------------------------------------------
+
+    def tell(self, rank: int, kind: str, data: dict[str, Any], order: int = -1) -> None:
+        """Let the scheduler know that something happened now."""
+        event = {"timestamp": self._now, "type": kind, "data": data}
+        number = len(self._outbox) if order < 0 else order
+        self._outbox.append((self._now, rank, number, event))
+
+    def tell_end(self, entry: Entry, attempt: Attempt) -> None:
+        """A job has ended."""
+        entry.state, entry.attempt = ENDED, attempt
+        self._unreported.append(entry)
+        data = job_completed(entry, attempt, self._options)
+        self.tell(COMPLETED_FIRST, "JOB_COMPLETED", data, attempt.number)
+
+    def call_at(self, date_s: float) -> None:
+        self._simulation.send(CALL, date_s)
+
+    def submit(self, entry: Entry) -> None:
+        """A job that was registered is submitted now."""
+        self._coming.add(entry)
+        self._simulation.submit(entry.job)
+
+    def progress(self, attempt: Attempt) -> Progress:
+        return self._execution.progress(attempt, self._now)
+
+    def consumed_J(self) -> float:
+        """What the hosts have consumed; 0 where nobody says what they draw."""
+        return 0.0 if self._metered is None else self._metered.hosts_J(self._now)
+
+    def given(self, fields: dict[str, Any] | None, kind: str, name: str) -> dict[str, Any]:
+        """The object of a job or profile that is registered; Refused if there is none."""
+        if fields is not None:
+            return fields
+        if self._redis is None:
+            raise Refused("is missing", f"/data/{kind}")
+        return self._redis.get(kind, name)
+
+    def deliver(self, entry: Entry, message: str) -> None:
+        """A message for a job."""
+
+    def close(self) -> None:
+        self._talk.close()
+        if self._redis is not None:
+            self._redis.close()

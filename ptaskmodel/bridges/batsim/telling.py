@@ -1,0 +1,215 @@
+"""What a scheduler is told: the events of a request, in each version of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ptaskmodel.batch.attempt import FAILED, KILLED, SUCCESS, Attempt
+from ptaskmodel.batch.execution import Progress
+from ptaskmodel.batch.machine import Machine
+from ptaskmodel.bridges.batsim.book import Book, Entry
+from ptaskmodel.platform.platform import Platform
+from ptaskmodel.workload.works import SequenceWork, Work
+
+# Of events of one date; those of one kind come in order of their happening.
+(
+    COMPLETED_FIRST,
+    KILLED_NEXT,
+    THEN_SUBMITTED,
+    THEN_NOTIFY,
+    THEN_RESOURCES,
+    THEN_ANSWER,
+    THEN_CALLS,
+    THEN_MESSAGES,
+) = range(8)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What is agreed with a scheduler beforehand; the names are those of the options of ``serve``.
+
+    protocol: its version, 2 to 4. redis: (host, port, prefix) if jobs and profiles go that way.
+    """
+
+    protocol: int = 4
+    energy: bool = False
+    compute_sharing: bool = False
+    storage_sharing: bool = True
+    dynamic_jobs: bool = False
+    acknowledge_dynamic_jobs: bool = False
+    profile_reuse: bool = False
+    forward_profiles: bool = False
+    forward_unknown_events: bool = False
+    scheduler_config: str = ""
+    redis: tuple[str, int, str] | None = None
+
+
+class Storages:
+    """The storages of a machine: their hosts, by number, after those that compute."""
+
+    def __init__(self, machine: Machine) -> None:
+        held = set(machine.facts.storages.values())
+        self.names = [host.name for host in machine.platform.hosts if host.name in held]
+        self.first = machine.num_hosts
+
+    def name(self, number: int) -> str | None:
+        """The host of a storage; None if there is none of that number."""
+        k = number - self.first
+        return self.names[k] if 0 <= k < len(self.names) else None
+
+
+def simulation_begins(
+    options: SessionOptions, machine: Machine, storages: Storages, book: Book
+) -> dict[str, Any]:
+    """The data of the first event."""
+    zones = _zone_properties(machine.platform)
+    version = options.protocol
+    resources = [
+        _resource(k, name, machine, "", zones, version) for k, name in enumerate(machine.names)
+    ]
+    others = [
+        _resource(storages.first + k, name, machine, "storage", zones, version)
+        for k, name in enumerate(storages.names)
+    ]
+    sizes = {
+        "nb_resources": len(resources) + len(others),
+        "nb_compute_resources": len(resources),
+        "nb_storage_resources": len(others),
+    }
+    if version == 2:
+        tiers = {f"{each['name'].removesuffix('_host')}_host": each for each in others}
+        named = {"lcst_host": tiers.get("pfs_host"), "hpst_host": tiers.get("hpst_host")}
+        return {
+            "nb_resources": len(resources),
+            "allow_time_sharing": options.compute_sharing,
+            "config": _nested_config(options),
+            "resources_data": resources,
+            **{key: host for key, host in named.items() if host is not None},
+            "workloads": book.paths,
+        }
+    return {
+        **sizes,
+        "allow_compute_sharing": options.compute_sharing,
+        "allow_storage_sharing": options.storage_sharing,
+        "config": _config(options),
+        "compute_resources": resources,
+        "storage_resources": others,
+        "workloads": book.paths,
+        "profiles": {name: book.shelves[name].fields for name in book.paths},
+    }
+
+
+def _config(options: SessionOptions) -> dict[str, Any]:
+    host, port, prefix = options.redis or ("127.0.0.1", 6379, "default")
+    later = {
+        "profile-reuse-enabled": options.profile_reuse,
+        "sched-config": options.scheduler_config,
+    }
+    return {
+        "redis-enabled": options.redis is not None,
+        "redis-hostname": host,
+        "redis-port": port,
+        "redis-prefix": prefix,
+        "profiles-forwarded-on-submission": options.forward_profiles,
+        "dynamic-jobs-enabled": options.dynamic_jobs,
+        "dynamic-jobs-acknowledged": options.acknowledge_dynamic_jobs,
+        **(later if options.protocol == 4 else {}),
+        "forward-unknown-events": options.forward_unknown_events,
+    }
+
+
+def _nested_config(options: SessionOptions) -> dict[str, Any]:
+    host, port, prefix = options.redis or ("127.0.0.1", 6379, "default")
+    enabled = options.redis is not None
+    return {
+        "redis": {"enabled": enabled, "hostname": host, "port": port, "prefix": prefix},
+        "job_submission": {
+            "forward_profiles": options.forward_profiles,
+            "from_scheduler": {
+                "enabled": options.dynamic_jobs,
+                "acknowledge": options.acknowledge_dynamic_jobs,
+            },
+        },
+    }
+
+
+def _resource(
+    number: int,
+    name: str,
+    machine: Machine,
+    role: str,
+    zones: Mapping[str, dict[str, str]],
+    version: int,
+) -> dict[str, Any]:
+    properties = dict(machine.platform.host(name).properties)
+    properties.setdefault("role", role)
+    told = {"id": number, "name": name, "state": "idle", "properties": properties}
+    return told | ({"zone_properties": zones[name]} if version == 4 else {})
+
+
+def _zone_properties(platform: Platform) -> dict[str, dict[str, str]]:
+    """The properties of the zones around each host, those of the inner ones winning."""
+    around: list[dict[str, str]] = []
+    for zone in platform.zones:
+        outer = around[zone.parent] if zone.depth else {}
+        around.append({**outer, **zone.properties})
+    points = platform.points
+    return {
+        platform.hosts[host].name: around[points.zone[point]] for point, host in points.host.items()
+    }
+
+
+def job_submitted(entry: Entry, options: SessionOptions) -> dict[str, Any]:
+    if options.redis is not None:
+        return {"job_id": entry.id}
+    told = {"job_id": entry.id, "job": entry.fields}
+    return told | ({"profile": entry.profile_fields} if options.forward_profiles else {})
+
+
+def job_completed(entry: Entry, attempt: Attempt, options: SessionOptions) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "job_id": entry.id,
+        "job_state": attempt.state,
+        "return_code": _return_code(attempt),
+    }
+    if options.protocol == 2:
+        told["kill_reason"] = attempt.reason
+    return told | {"alloc": attempt.hosts_text}
+
+
+def _return_code(attempt: Attempt) -> int:
+    if attempt.state == SUCCESS:
+        return 0
+    if attempt.state == FAILED:
+        return attempt.job.return_code or 1
+    delay = attempt.work.duration_s is not None
+    return -2 if attempt.state == KILLED and not delay else -1
+
+
+def progress_of(entry: Entry, progress: Progress, protocol: int) -> dict[str, Any]:
+    """How far a job is, as JOB_KILLED says it."""
+    assert entry.attempt is not None
+    key = "profile" if protocol == 2 else "profile_name"
+    shelf = entry.profiles.fields
+    return _progress(entry.job.profile, entry.job.work, progress, shelf, key)
+
+
+def _progress(
+    name: str, work: Work, progress: Progress, shelf: Mapping[str, Any], key: str
+) -> dict[str, Any]:
+    if not isinstance(work, SequenceWork):
+        return {key: name, "progress": progress.part}
+    sizes = [stage.rounds * len(stage.one_round()) for stage in work.stages]
+    rounds, behind = divmod(progress.behind, sum(sizes))
+    if rounds >= work.rounds:
+        rounds, behind = work.rounds - 1, sum(sizes) - 1
+    k = 0
+    while behind >= sizes[k]:
+        behind -= sizes[k]
+        k += 1
+    stage = shelf[name]["seq"][k]
+    inner = _progress(stage, work.stages[k], Progress(behind, progress.part), shelf, key)
+    index = rounds * len(sizes) + k
+    return {key: name, "current_task_index": index, "current_task": inner}

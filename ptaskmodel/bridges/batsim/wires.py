@@ -1,0 +1,263 @@
+"""How messages travel: ZeroMQ to a scheduler that is there or started here; records of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from ptaskmodel.bridges.batsim.faults import SchedulerFault
+from ptaskmodel.bridges.batsim.messages import LARGEST_MESSAGE
+from ptaskmodel.bridges.batsim.talk import Wire
+from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.files import read_text, whole_file
+
+ENDPOINT = "tcp://localhost:28000"
+PLACE = "{socket}"
+# While nothing comes, one looks so often whether the scheduler is still there, s.
+LOOK_S = 0.05
+# How long a scheduler that was started here has to end by itself, s.
+GRACE_S = 5.0
+
+
+def _zmq() -> Any:
+    try:
+        import zmq
+        import zmq.utils.monitor
+    except ImportError:
+        raise SimulationError(
+            "schedulers over a socket need pyzmq: pip install 'ptaskmodel[batsim]'"
+        ) from None
+    return zmq
+
+
+class SocketWire:
+    """A REQ socket that connects to the REP socket of a scheduler.
+
+    timeout_s: how long a reply may take (inf: any time). command: starts the scheduler, with the
+    first request; it is ended at the latest when this is closed. Raises SimulationError without
+    pyzmq and for an endpoint that is none.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        timeout_s: float = inf,
+        command: str | None = None,
+    ) -> None:
+        zmq = _zmq()
+        self._again, self._more = zmq.Again, zmq.RCVMORE
+        self._command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._timeout_s = timeout_s
+        self._endpoint = endpoint
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.REQ)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.RCVTIMEO, int(1000 * LOOK_S))
+        self._socket.setsockopt(zmq.SNDTIMEO, int(1000 * LOOK_S))
+        self._socket.setsockopt(zmq.MAXMSGSIZE, 4 * LARGEST_MESSAGE)
+        self._disconnected = zmq.EVENT_DISCONNECTED
+        self._read_event = zmq.utils.monitor.recv_monitor_message
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            self.close()
+            raise SimulationError(
+                f"socket {shown(endpoint)}: {error}: give an endpoint such as {ENDPOINT}"
+            ) from None
+
+    def exchange(self, request: bytes, now: float) -> bytes:
+        if self._command is not None:
+            self._process = start_scheduler(self._command, self._endpoint)
+            self._command = None
+        self._socket.send(request)
+        try:
+            reply: bytes = self._socket.recv()
+        except self._again:
+            reply = self._wait(now)
+        if self._socket.getsockopt(self._more):
+            raise SchedulerFault("its message has several frames: send one", now=now)
+        return reply
+
+    def _wait(self, now: float) -> bytes:
+        """The reply, once it comes; SchedulerFault if it never will."""
+        began = time.monotonic()
+        while True:
+            gone = self._gone()
+            with contextlib.suppress(self._again):
+                reply: bytes = self._socket.recv()
+                return reply
+            if gone is not None:
+                raise SchedulerFault(gone, now=now)
+            if time.monotonic() - began + LOOK_S > self._timeout_s:
+                raise SchedulerFault(
+                    f"no reply from {self._endpoint} within {self._timeout_s:g} s: is it there, "
+                    "and does it think so long? (--timeout)",
+                    now=now,
+                )
+
+    def _gone(self) -> str | None:
+        """How the scheduler left; None if it did not."""
+        if self._process is not None and self._process.poll() is not None:
+            return f"it ended with exit code {self._process.returncode} instead of answering"
+        while self._monitor.poll(0):
+            if self._read_event(self._monitor)["event"] == self._disconnected:
+                return (
+                    "it closed the connection instead of answering (or its message was larger "
+                    f"than {4 * LARGEST_MESSAGE:,} bytes)"
+                )
+        return None
+
+    def close(self) -> None:
+        if not self._context.closed:
+            self._socket.disable_monitor()
+            self._socket.close(0)
+            self._context.destroy(0)
+        if self._process is not None:
+            end_process(self._process)
+            self._process = None
+
+
+def start_scheduler(command: str, endpoint: str) -> subprocess.Popen[bytes]:
+    """Start a scheduler, in whose command ``{socket}`` stands for the endpoint.
+
+    What it prints goes to standard error. Raises SimulationError if it cannot be started.
+    """
+    try:
+        words = [word.replace(PLACE, endpoint) for word in shlex.split(command)]
+        return subprocess.Popen(words, stdout=sys.stderr.fileno(), start_new_session=True)
+    except (OSError, ValueError, IndexError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SimulationError(f"scheduler {shown(command)}: cannot be started: {reason}") from None
+
+
+def end_process(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
+    """Wait a little for a process and all that it started, then end them."""
+    for how in (None, signal.SIGTERM, signal.SIGKILL):
+        if how is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, how)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+            break
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def free_endpoint() -> str:
+    """An endpoint on the loopback at which nobody listens."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{found.getsockname()[1]}"
+
+
+# --- records ------------------------------------------------------------------------------------
+
+OURS, THEIRS = "simulator", "scheduler"
+
+
+class RecordingWire:
+    """Another wire whose messages are written down, one JSON object a line."""
+
+    def __init__(self, wire: Wire, stream: IO[str]) -> None:
+        self._wire = wire
+        self._stream = stream
+
+    def exchange(self, request: bytes, now: float) -> bytes:
+        self._stream.write(f'{{"from":"{OURS}","message":{request.decode()}}}\n')
+        reply = self._wire.exchange(request, now)
+        try:
+            msgspec.json.decode(reply)
+            text = f'"message":{msgspec.json.format(reply, indent=-1).decode()}'
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            text = f'"no_json":{json.dumps(reply[:1000].decode("utf-8", "backslashreplace"))}'
+        self._stream.write(f'{{"from":"{THEIRS}",{text}}}\n')
+        return reply
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+@contextlib.contextmanager
+def recorded(wire: Wire, path: str | Path | None) -> Iterator[Wire]:
+    """The wire, and a record of it in a file if a path is given. Raises PTaskModelError."""
+    if path is None:
+        yield wire
+        return
+    with whole_file(path) as stream:
+        yield RecordingWire(wire, stream)
+
+
+class ReplayingWire:
+    """The scheduler of a record: it says what it said, as long as it is told what it was told.
+
+    Raises SimulationError for a file that is no record, and where a request differs.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+        self._lines: list[tuple[int, str, bytes]] = []
+        for number, line in enumerate(read_text(path).splitlines(), 1):
+            try:
+                entry = msgspec.json.decode(line)
+                who, said = entry.get("from"), entry.get("message")
+            except (msgspec.DecodeError, AttributeError):
+                raise SimulationError(f"{path}:{number}: is no line of a record") from None
+            if who is not None:
+                self._lines.append((number, who, msgspec.json.encode(said)))
+        self._next = 0
+
+    def _take(self, who: str, now: float) -> tuple[int, bytes]:
+        if self._next == len(self._lines):
+            raise SimulationError(f"{self._path}: ends at {now:g} s, the simulation goes on")
+        number, wrote, said = self._lines[self._next]
+        self._next += 1
+        if wrote != who:
+            raise SimulationError(f"{self._path}:{number}: is from {shown(wrote)}, not the {who}")
+        return number, said
+
+    def exchange(self, request: bytes, now: float) -> bytes:
+        number, recorded = self._take(OURS, now)
+        different = difference(msgspec.json.decode(recorded), msgspec.json.decode(request))
+        if different:
+            raise SimulationError(f"{self._path}:{number}: at {now:g} s {different}")
+        return self._take(THEIRS, now)[1]
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def difference(recorded: Any, now_said: Any, pointer: str = "") -> str:
+    """Where two documents differ first, and how; empty if they do not."""
+    where = pointer or "the message"
+    if isinstance(recorded, dict) and isinstance(now_said, dict):
+        for key in dict.fromkeys((*recorded, *now_said)):
+            if key not in recorded or key not in now_said:
+                return f"{pointer}/{key} is {'new' if key in now_said else 'missing'}"
+            if found := difference(recorded[key], now_said[key], f"{pointer}/{key}"):
+                return found
+        return ""
+    if isinstance(recorded, list) and isinstance(now_said, list):
+        for k, (one, other) in enumerate(zip(recorded, now_said, strict=False)):
+            if found := difference(one, other, f"{pointer}/{k}"):
+                return found
+        if len(recorded) != len(now_said):
+            return f"{where} has {len(now_said)} entries, recorded were {len(recorded)}"
+        return ""
+    if recorded == now_said and type(recorded) is type(now_said):
+        return ""
+    return f"{where} is {shown(now_said)}, recorded was {shown(recorded)}"

@@ -1,0 +1,208 @@
+"""``batsim``: a program with Batsim's options, for scripts and clients that start it themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import click
+
+from ptaskmodel import __version__
+from ptaskmodel.batch.names import HOST_ORDERS
+from ptaskmodel.cli import run_as
+from ptaskmodel.cli.parameters import PATH, POSITIVE, Choice
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.sharing.rules import SOLVERS
+
+LEVELS = ("quiet", "network-only", "information", "debug")
+SOLVER = "host/solver:"
+# Of the version whose options these are.
+BATSIM = "4.2.0"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message=f"{BATSIM} (ptaskmodel %(version)s)")
+@click.option("-p", "--platform", "platform_file", metavar="FILE", type=PATH, required=True)
+@click.option(
+    "-w", "--workload", "workloads", metavar="FILE", type=PATH, multiple=True, help="Repeatable."
+)
+@click.option(
+    "-s",
+    "--socket-endpoint",
+    metavar="ENDPOINT",
+    default="tcp://localhost:28000",
+    show_default=True,
+    help="Where the scheduler listens.",
+)
+@click.option(
+    "-e", "--export", "prefix", metavar="PREFIX", default="out", show_default=True, help="Of files."
+)
+@click.option("-E", "--energy", is_flag=True, help="Pstates, and energy where hosts say power.")
+@click.option("--events", metavar="FILE", type=PATH, multiple=True, help="Repeatable.")
+@click.option("-m", "--master-host", metavar="NAME", help="A host that runs no jobs.")
+@click.option(
+    "-r", "--add-role-to-hosts", "roles", metavar="HOSTS:ROLE", multiple=True, help="Repeatable."
+)
+@click.option("--mmax", type=click.IntRange(min=0), default=0, help="Only so many hosts  [0: all]")
+@click.option("--mmax-workload", is_flag=True, help="Only as many hosts as the workloads say.")
+@click.option("--enable-compute-sharing", is_flag=True)
+@click.option("--disable-storage-sharing", is_flag=True)
+@click.option("--enable-dynamic-jobs", is_flag=True)
+@click.option("--acknowledge-dynamic-jobs", is_flag=True)
+@click.option("--enable-profile-reuse", is_flag=True)
+@click.option("--forward-profiles-on-submission", is_flag=True)
+@click.option("--forward-unknown-events", is_flag=True)
+@click.option("--sched-cfg", default="", metavar="TEXT")
+@click.option("--sched-cfg-file", type=PATH, metavar="FILE")
+@click.option("--enable-redis", is_flag=True)
+@click.option("--redis-hostname", default="127.0.0.1", show_default=True)
+@click.option("--redis-port", type=click.IntRange(1, 65535), default=6379, show_default=True)
+@click.option("--redis-prefix", default="default", show_default=True)
+@click.option("--disable-schedule-tracing", is_flag=True, help="There is no such trace anyway.")
+@click.option("--disable-machine-state-tracing", is_flag=True)
+@click.option("--dump-execution-context", is_flag=True, help="Print what would be used, and end.")
+@click.option("-v", "--verbosity", type=Choice(LEVELS), default="information")
+@click.option("-q", "--quiet", is_flag=True)
+@click.option("--sg-cfg", "sg_cfg", multiple=True, metavar="NAME:VALUE", help=f"{SOLVER}NAME.")
+@click.option("--sg-log", multiple=True, metavar="TEXT", help="Ignored.")
+@click.option(
+    "--no-sched", is_flag=True, help="Not here: use ptaskmodel batch --policy fcfs.", hidden=True
+)
+@click.option("-W", "--workflow", multiple=True, metavar="FILE", hidden=True)
+@click.option("--WS", "--workflow-start", "workflow_start", multiple=True, hidden=True)
+@click.option(
+    "--protocol", type=Choice(["2", "3", "4"]), default="4", show_default=True, help="Not Batsim's."
+)
+@click.option(
+    "--host-order", type=Choice(HOST_ORDERS), default="platform", help="Not Batsim's: see serve."
+)
+@click.option("--timeout", "timeout_s", type=POSITIVE, metavar="SECONDS", help="Not Batsim's.")
+@click.option("--record", type=PATH, metavar="FILE", help="Not Batsim's: write every message.")
+def batsim(**given: Any) -> None:
+    """Let a scheduler decide, with the options of Batsim 4; it is ptaskmodel that simulates."""
+    _check(given)
+    if given["dump_execution_context"]:
+        click.echo(json.dumps(_context(given)))
+        return
+
+    from ptaskmodel.batch.plan import BatchOptions
+    from ptaskmodel.batch.run import run_batch
+    from ptaskmodel.bridges.batsim.book import Book
+    from ptaskmodel.bridges.batsim.serving import served
+    from ptaskmodel.bridges.batsim.telling import SessionOptions
+    from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.files import read_text
+    from ptaskmodel.platform import load_platform
+    from ptaskmodel.platform.power import host_power
+    from ptaskmodel.results.batches import kernels_for
+    from ptaskmodel.results.batsim_files import check_prefix, write_batsim_files
+
+    check_prefix(given["prefix"])
+    config_file = given["sched_cfg_file"]
+    address = given["redis_hostname"], given["redis_port"], given["redis_prefix"]
+    agreed = SessionOptions(
+        protocol=int(given["protocol"]),
+        energy=given["energy"],
+        compute_sharing=given["enable_compute_sharing"],
+        storage_sharing=not given["disable_storage_sharing"],
+        dynamic_jobs=given["enable_dynamic_jobs"],
+        acknowledge_dynamic_jobs=given["acknowledge_dynamic_jobs"],
+        profile_reuse=given["enable_profile_reuse"],
+        forward_profiles=given["forward_profiles_on_submission"],
+        forward_unknown_events=given["forward_unknown_events"],
+        scheduler_config=read_text(config_file) if config_file else given["sched_cfg"],
+        redis=address if given["enable_redis"] else None,
+    )
+    platform = load_platform(given["platform_file"])
+    book = Book(given["workloads"])
+    powered = given["energy"] and any(host_power(platform, host) for host in platform.hosts)
+    chosen = BatchOptions(
+        estimates="walltime",
+        contention=False,
+        energy=powered,
+        solver=_solver(given["sg_cfg"]),
+        roles=_roles(given["roles"], given["master_host"]),
+        host_order=given["host_order"],
+        most_hosts=_most_hosts(given, book.sizes),
+    )
+    ready_kernels(kernels_for(book.workload, chosen, driven=True))
+    with served(
+        platform,
+        book,
+        chosen,
+        agreed,
+        endpoint=given["socket_endpoint"],
+        timeout_s=given["timeout_s"] or inf,
+        events=given["events"],
+        record=given["record"],
+    ) as session:
+        result = run_batch(platform, book.workload, chosen, driver=session)
+    write_batsim_files(
+        given["prefix"],
+        result,
+        states=not given["disable_machine_state_tracing"],
+        energy=given["energy"],
+    )
+    if session.fault is not None:
+        raise session.fault
+
+
+def _check(given: dict[str, Any]) -> None:
+    """SimulationError for what is not here."""
+    if given["no_sched"]:
+        raise SimulationError("--no-sched: use ptaskmodel batch PLATFORM WORKLOAD --policy fcfs")
+    if given["workflow"] or given["workflow_start"]:
+        raise SimulationError("workflows are not simulated: give workloads (-w)")
+    if not given["workloads"] and not given["enable_dynamic_jobs"]:
+        raise SimulationError("give a workload (-w), or --enable-dynamic-jobs")
+
+
+def _context(given: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "socket_endpoint": given["socket_endpoint"],
+        "redis_enabled": given["enable_redis"],
+        "redis_hostname": given["redis_hostname"],
+        "redis_port": given["redis_port"],
+        "redis_prefix": given["redis_prefix"],
+        "export_prefix": given["prefix"],
+        "external_scheduler": True,
+    }
+
+
+def _roles(given: Sequence[str], master: str | None) -> dict[str, str]:
+    found = {} if master is None else {master: "master"}
+    for text in given:
+        hosts, colon, role = text.rpartition(":")
+        if not colon or not hosts or not role:
+            raise SimulationError(f"--add-role-to-hosts: '{text[:60]}' is not HOSTS:ROLE")
+        found |= dict.fromkeys(hosts.split(","), role)
+    return found
+
+
+def _solver(given: Sequence[str]) -> str | None:
+    """The solver that SimGrid's options name; the others mean nothing here."""
+    for text in given:
+        name = text.removeprefix(SOLVER)
+        if name != text:
+            if name not in SOLVERS:
+                raise SimulationError(
+                    f"--sg-cfg: solver '{name[:60]}' is unknown: use {', '.join(SOLVERS)}"
+                )
+            return name
+        click.echo(f"batsim: --sg-cfg {text} is ignored", err=True)
+    return None
+
+
+def _most_hosts(given: dict[str, Any], sizes: Sequence[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    limits = [given["mmax"]] if given["mmax"] else []
+    if given["mmax_workload"] and known:
+        limits.append(max(known))
+    return min(limits, default=None)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; exit codes as of ``ptaskmodel``."""
+    return run_as(batsim, "batsim", arguments)
