@@ -102,8 +102,8 @@ class BatchResult:
     loop: "open" or "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs;
     None if all jobs are delays. neighbours: who slowed whom by how many seconds, energy: joules, if
     that was asked for. tuning: that of the policy, if it has one. fairness: when each job would
-    have started if nobody had come after it, if that was asked for. driven: what the driver says, and
-    metadata: what it notes of jobs, by their ids, if there is one.
+    have started if nobody had come after it, if that was asked for. driven: what the driver says,
+    and metadata: what it notes of jobs, by their ids, if there is one.
     """
 
     schedule: Schedule
