@@ -52,7 +52,19 @@ class ShareTree:
         self._lengths = np.array([len(path) for path in self.paths])
         self._begins = np.cumsum(self._lengths) - self._lengths
         self._chains = np.array([k for path in self.paths for k in path])
-        self.users = int(self._is_user.sum())
+        self._giver_of = np.array(self._from)
+        self._users = np.flatnonzero(self._is_user)
+        self.users = len(self._users)
+        lineages = [self._descent(k) for k in range(count)]
+        deepest = max(map(len, lineages))
+        self._generations = [
+            np.array([k for k in range(1, count) if len(lineages[k]) == depth], dtype=np.intp)
+            for depth in range(2, deepest + 1)
+        ]
+        # Of each user all from below root down to it; then root, whose place comes before all.
+        self._lineage = np.array(
+            [(lineages[k] + [0] * deepest)[:deepest] for k in self._users.tolist()], dtype=np.intp
+        )
         self.usage: NDArray[np.longdouble] = np.zeros(count, dtype=np.longdouble)
         for k, one in enumerate(self.associations):
             self.add(k, one.usage_s)
@@ -65,7 +77,8 @@ class ShareTree:
 
     def add(self, association: int, amount: float) -> None:
         """Add usage to an association and all above it."""
-        self.add_all(np.array([association]), np.array([amount]))
+        for k in self.paths[association]:
+            self.usage[k] += amount
 
     def add_all(self, associations: NDArray[np.integer], amounts: NDArray[np.float64]) -> None:
         """Add usage to associations, in their order, and to all above each."""
@@ -83,22 +96,34 @@ class ShareTree:
         self.usage[:] = 0
 
     def fair_tree(self) -> NDArray[np.float64]:
-        """The factor of each user's association, by its rank; 0 for accounts."""
-        levels = self._level()
-        below: list[list[int]] = [[] for _ in self.associations]
-        # Siblings by level, users before accounts, equal accounts as they are listed.
-        for k in np.lexsort((-np.arange(len(levels)), ~self._is_user, -levels)).tolist():
-            if k:
-                below[self._from[k]].append(k)
-        ranked = _Ranked(below, self._is_user.tolist(), np.unique(levels, return_inverse=True)[1])
-        ranked.visit(0, False)
-        factors = np.zeros(len(levels))
-        factors[ranked.users] = np.array(ranked.ranks) / self.users
+        """The factor of each user's association, by its rank; 0 for accounts.
+
+        Users are ranked in the order of the tree: siblings by level, users before accounts, equal
+        accounts as they are listed. Who equals the sibling before shares its rank, and so does the
+        first below an account that does.
+        """
+        levels, count = self._level(), len(self.associations)
+        family = np.where(np.arange(count) > 0, self._giver_of, -1)
+        order = np.lexsort((-np.arange(count), ~self._is_user, -levels, family))[1:]
+        first = np.ones(count - 1, dtype=bool)
+        first[1:] = family[order[1:]] != family[order[:-1]]
+        begins = np.maximum.accumulate(np.where(first, np.arange(count - 1), 0))
+        place = np.zeros(count, dtype=np.int64)
+        place[order] = np.arange(count - 1) - begins + 1
+        tied = np.zeros(count, dtype=bool)
+        tied[order[1:]] = ~first[1:] & (levels[order[1:]] == levels[order[:-1]])
+        for generation in self._generations:
+            eldest = generation[place[generation] == 1]
+            tied[eldest] = tied[self._giver_of[eldest]]
+        users = self._users[np.lexsort(place[self._lineage[:, ::-1]].T)]
+        left = np.where(tied[users], 0, np.arange(len(users)))
+        factors = np.zeros(count)
+        factors[users] = (self.users - np.maximum.accumulate(left)) / self.users
         return factors
 
     def _level(self) -> NDArray[np.longdouble]:
         """Share over usage among siblings: above 1, it has used less than its share."""
-        whole = self.usage[self._from]
+        whole = self.usage[self._giver_of]
         used = np.divide(self.usage, whole, out=np.zeros_like(whole), where=whole != 0)
         share = self._shares.astype(np.longdouble)
         level = np.divide(share, used, out=np.full_like(share, math.inf), where=used != 0)
@@ -202,40 +227,19 @@ class ShareTree:
                 )
         return tuple(path)
 
+    def _descent(self, k: int) -> list[int]:
+        """Those from whom it has its share, from below root, and itself."""
+        descent = []
+        while k:
+            descent.append(k)
+            k = self._from[k]
+        return descent[::-1]
+
     def _giver(self, k: int) -> int:
         place = max(0, self.above[k])
         while place > 0 and self.associations[place].shares is None:
             place = self.above[place]
         return place
-
-
-class _Ranked:
-    """Users in the order of a tree, and the rank of each; equal neighbours share one.
-
-    The first below an account equals whom its account equals. below: siblings in order. level:
-    equal for equal siblings.
-    """
-
-    def __init__(self, below: list[list[int]], is_user: list[bool], level: NDArray) -> None:
-        self.below, self.is_user, self.level = below, is_user, level.tolist()
-        self.users: list[int] = []
-        self.ranks: list[int] = []
-        self.left = self.rank = sum(is_user)
-
-    def visit(self, place: int, tied: bool) -> None:
-        """Rank all users below a place. tied: whether it equals the sibling before it."""
-        before = None
-        for k in self.below[place]:
-            equal = tied if before is None else self.level[k] == before
-            before = self.level[k]
-            if not self.is_user[k]:
-                self.visit(k, equal)
-                continue
-            if not equal:
-                self.rank = self.left
-            self.left -= 1
-            self.users.append(k)
-            self.ranks.append(self.rank)
 
 
 def _indexed(accounts: Accounts) -> Mapping[Key, int]:

@@ -6,6 +6,8 @@ from types import MappingProxyType, SimpleNamespace
 
 import pytest
 from batch.slurm.recorded_runs import folder, meta, rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ptaskmodel.batch.slurm.accounts import Accounts, Association, Qos, plain_accounts
 from ptaskmodel.batch.slurm.conf import read_conf
@@ -276,3 +278,49 @@ def test_priorities_as_sprio_printed_them(name, run, refreshed_s):
         assert ours == real, (date, job)
         count += 1
     assert count > 1000
+
+
+def ranked(tree, place, tied, state):
+    """The ranks of users below a place, by the words of the definition."""
+
+    def level(k):
+        one = tree.associations[k]
+        siblings = [s for s in range(1, len(tree.above)) if tree.above[s] == tree.above[k]]
+        shares = sum(tree.associations[s].shares for s in siblings)
+        share = one.shares / shares if shares else 0
+        above = tree.usage[tree.above[k]]
+        used = tree.usage[k] / above if above else 0
+        return 0 if share == 0 else math.inf if used == 0 else share / used
+
+    children = [k for k in range(1, len(tree.above)) if tree.above[k] == place][::-1]
+    children.sort(key=lambda k: (-level(k), tree.associations[k].user is None))
+    before = None
+    for number, k in enumerate(children):
+        equal = tied if number == 0 else level(k) == before
+        before = level(k)
+        if tree.associations[k].user is None:
+            ranked(tree, k, equal, state)
+        else:
+            state["rank"] = state["rank"] if equal else state["left"]
+            state["left"] -= 1
+            state[k] = state["rank"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3)), max_size=14))
+def test_ranks_are_those_of_the_definition(drawn):
+    names, found = ["root"], []
+    for number, (parent, shares, usage) in enumerate(drawn):
+        above = names[parent % len(names)]
+        if usage == 0:
+            names.append(f"a{number}")
+            found.append(Association(f"a{number}", parent=above, shares=shares))
+        else:
+            user = Association(above, f"u{number}", shares=shares, usage_s=2.0 ** (usage - 1) - 1)
+            found.append(user)
+    tree = ShareTree(accounts(*found))
+    state = {"left": tree.users, "rank": tree.users}
+    ranked(tree, 0, False, state)
+    factors = tree.fair_tree() * tree.users
+    users = [k for k, one in enumerate(tree.associations) if one.user is not None]
+    assert [round(factors[k]) for k in users] == [state[k] for k in users]
