@@ -1,0 +1,230 @@
+"""The backfill scheduler: every job tested gets its earliest date, and a reservation there."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.queueing import Entry
+from ptaskmodel.batch.slurm.record import LIVE, PENDING, Allocation, JobRecord
+from ptaskmodel.batch.slurm.timeslots import TimeSlots
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.slurm.controller import Controller
+
+BACKFILL = "backfill"
+# What became of a test.
+STARTED, RESERVED, NEXT, END = "started", "reserved", "next", "end"
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What sdiag says of backfill."""
+
+    cycles: int = 0
+    tested: int = 0
+    most_tested: int = 0
+    waiting: int = 0
+
+    def add(self, tested: int, waiting: int) -> None:
+        """Count a cycle. tested: jobs that it tested. waiting: jobs in the queue."""
+        self.cycles += 1
+        self.tested += tested
+        self.most_tested = max(self.most_tested, tested)
+        self.waiting += waiting
+
+
+class Cycle:
+    """One cycle, from an empty map on."""
+
+    def __init__(self, controller: Controller, date: float) -> None:
+        self._controller = controller
+        self._date = date
+        self._now = controller.second(date)
+        options = controller.conf.scheduler
+        self._options = options
+        self._step = options.bf_resolution_s
+        self._window = options.bf_window_min * 60
+        begin = self._now // self._step * self._step
+        end = (self._now + self._window) // self._step * self._step
+        self._slots = TimeSlots(begin, end, controller.nodes.usable)
+        self._ends = controller.ends()
+        self._idle = controller.select.idle
+        self._started = 0
+        self._tested = 0
+        self._reserved: dict[str, int] = {}
+        self._counts: dict[tuple[str, object], int] = {}
+        self._arrays: dict[str, int] = {}
+        self._stopped: set[str] = set()
+        # Whether some job could have run before the date from which it was tested.
+        self.postponed = False
+
+    def run(self) -> int:
+        """Test the queue in order; how many jobs were tested."""
+        controller, options = self._controller, self._options
+        entries = list(controller.queue.build(self._now))
+        for job in controller.planned:
+            job.planned_s, job.planned = None, 0
+        controller.planned.clear()
+        for entry in entries:
+            if self._tested >= options.bf_max_job_test or self._full():
+                break
+            job = entry.job
+            if job.state != PENDING or self._skipped(entry):
+                continue
+            if self._test(entry) == END:
+                break
+        return self._tested
+
+    @property
+    def changed(self) -> bool:
+        """Whether the cycle itself counts as a change, so that the next one will not be skipped."""
+        return self.postponed or self.plans_idle_nodes
+
+    @property
+    def plans_idle_nodes(self) -> bool:
+        """Whether nodes that are idle now are reserved for later."""
+        idle = self._controller.select.idle
+        return any(job.planned & idle for job in self._controller.planned)
+
+    def _full(self) -> bool:
+        size = self._options.bf_node_space_size or self._options.bf_max_job_test
+        return len(self._slots) >= max(size, 2) * 2
+
+    # --- who is tested ----------------------------------------------------------------------
+
+    def _skipped(self, entry: Entry) -> bool:
+        job, which = entry.job, entry.which
+        controller = self._controller
+        array = job.request.array
+        if array is not None and array.job in self._stopped:
+            return True
+        reason = controller.forbidden(job, which)
+        if reason is not None:
+            job.reason = reason
+            return True
+        options, partition = self._options, job.partitions[which].name
+        user = job.request.user
+        most = (
+            (("part", partition), options.bf_max_job_part),
+            (("user", user), 0 if options.bf_max_job_assoc else options.bf_max_job_user),
+            (("assoc", (job.request.account, user)), options.bf_max_job_assoc),
+            (("user_part", (user, partition)), options.bf_max_job_user_part),
+        )
+        for key, limit in most:
+            if limit:
+                count = self._counts.get(key, 0)
+                if count >= limit:
+                    return True
+                self._counts[key] = count + 1
+        return False
+
+    def _now_only(self, job: JobRecord, which: int) -> bool:
+        options = self._options
+        count = options.bf_job_part_count_reserve
+        return self._controller.may_pass(job, which, self._now) or bool(
+            count and self._reserved.get(job.partitions[which].name, 0) >= count
+        )
+
+    # --- one job ----------------------------------------------------------------------------
+
+    def _test(self, entry: Entry) -> str:
+        """Find the first date of a job, and start it or reserve."""
+        controller, now = self._controller, self._now
+        job, which = entry.job, entry.which
+        need: Need = job.needs[which]
+        now_only = self._now_only(job, which)
+        lasts = need.planned_s
+        counted = False
+        later: float = now
+        while True:
+            start, allowed, resv_later = controller.from_date(job, need, later, lasts)
+            end = max(start, now) + lasts
+            among, later = self._slots.open(start, end, need.nodes & allowed)
+            if resv_later is not None and (later == 0 or resv_later < later):
+                later = resv_later
+            planned = None
+            if among.bit_count() >= need.least and not need.required & ~among:
+                if not counted:
+                    counted = True
+                    self._tested += 1
+                planned = self._predict(job, which, among, now_only)
+            if planned is None:
+                if later and not now_only:
+                    continue
+                return NEXT
+            date, found = planned
+            if date < start:
+                date = start
+                self.postponed = True
+            if date <= now:
+                outcome = self._start(job, which, among)
+                if outcome is not None:
+                    return outcome
+                date, later = now, 0
+            if now_only:
+                return NEXT
+            if later and date > later:
+                continue
+            begin = int(date) // self._step * self._step
+            finish = int(date + lasts) // self._step * self._step
+            if date > now + self._window:
+                return NEXT
+            if date > now and self._slots.collides(begin, finish, found.nodes):
+                later = int(date)
+                continue
+            if controller.exceeds(job, which, found, now) is None:
+                self._reserve(job, which, date, begin, finish, found.nodes)
+            return RESERVED
+
+    def _predict(
+        self, job: JobRecord, which: int, among: Mask, now_only: bool
+    ) -> tuple[float, Allocation] | None:
+        """The first date at which a job fits among some nodes, and which it takes then."""
+        controller, need = self._controller, job.needs[which]
+        found = controller.select.place(need, among)
+        if found is not None:
+            controller.rules.tested(job, found)
+            return self._now, found
+        if now_only:
+            return None
+        over = controller.find_over(job, which, among, self._now)
+        if over is not None:
+            return self._now, over
+        return controller.predict(job, need, among, self._now, self._ends)
+
+    def _start(self, job: JobRecord, which: int, among: Mask) -> str | None:
+        """Start a job now; None: it could not be."""
+        controller = self._controller
+        found = controller.find(job, which, among, self._now)
+        reason = controller.exceeds(job, which, found, self._now)
+        if reason is not None:
+            job.reason = reason
+            return NEXT
+        if found is None:
+            return NEXT if job.state != PENDING or controller.is_preempting(job) else None
+        controller.start(job, which, found, self._date, BACKFILL)
+        if job.state in LIVE and job.end_s < float("inf"):
+            insort(self._ends, (job.end_s, job.number, job))
+        self._started += 1
+        most = self._options.bf_max_job_start
+        return END if most and self._started >= most else STARTED
+
+    def _reserve(
+        self, job: JobRecord, which: int, date: float, begin: int, finish: int, nodes: Mask
+    ) -> None:
+        array = job.request.array
+        if array is not None:
+            count = self._arrays.get(array.job, 0) + 1
+            self._arrays[array.job] = count
+            if count >= self._options.bf_max_job_array_resv:
+                self._stopped.add(array.job)
+        name = job.partitions[which].name
+        self._reserved[name] = self._reserved.get(name, 0) + 1
+        if job.planned_s is None or date < job.planned_s:
+            job.planned_s, job.planned = date, nodes
+            self._controller.planned.append(job)
+        self._slots.reserve(begin, max(finish, begin + self._step), nodes)

@@ -1,0 +1,148 @@
+"""The controller: what the schedulers may ask about jobs and nodes, and whom they preempt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm import record
+from ptaskmodel.batch.slurm.facts import REQUEUE, SUSPEND, Conf
+from ptaskmodel.batch.slurm.lives import Lives, Note
+from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.phases import Phases
+from ptaskmodel.batch.slurm.preemption import Preemption
+from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.rules import Rules
+from ptaskmodel.batch.slurm.running import Running
+from ptaskmodel.batch.slurm.select import predict
+
+
+class Controller(Lives):
+    """Jobs, nodes and the rules of a configuration; the loop says when what happens.
+
+    planned: the jobs for which the last backfill cycle made a reservation.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        nodes: Nodes,
+        phases: Phases,
+        running: Running,
+        rules: Rules,
+        note: Note | None = None,
+    ) -> None:
+        super().__init__(conf, nodes, phases, running, rules, note)
+        self.preemption = Preemption(conf, rules.accounts)
+        self.planned: list[JobRecord] = []
+        self._doomed: list[tuple[JobRecord, str]] = []
+
+    # --- what the schedulers ask ------------------------------------------------------------
+
+    def forbidden(self, job: JobRecord, which: int) -> str | None:
+        """Why a job may not start now whatever nodes are free."""
+        return self.rules.blocks(job, job.partitions[which])
+
+    def exceeds(self, job: JobRecord, which: int, found: Allocation | None, now: int) -> str | None:
+        """The limit that keeps a job from what it would get, if there is one."""
+        return self.rules.exceeds(job, job.partitions[which], found, now)
+
+    def may_pass(self, job: JobRecord, which: int, now: int) -> bool:
+        """Whether others may pass a job: it gets no reservation and blocks nobody."""
+        options = self.conf.scheduler
+        if job.priorities[which] < options.bf_min_prio_reserve:
+            return True
+        age = now - (job.submit_s if job.eligible_s is None else job.eligible_s)
+        return age < options.bf_min_age_reserve_s
+
+    def allowed(self, job: JobRecord, need: Need, now: int) -> tuple[Mask, str | None]:
+        """The nodes that no advance reservation keeps from a job now; why, if that is its fault."""
+        return self.rules.reserved.allowed(job, now, now + need.planned_s, self.nodes.usable)
+
+    def from_date(
+        self, job: JobRecord, need: Need, date: float, lasts: float
+    ) -> tuple[float, Mask, int | None]:
+        """The first date that advance reservations allow, the nodes, and when to look again."""
+        return self.rules.reserved.from_date(job, date, lasts, self.nodes.usable)
+
+    def predict(
+        self,
+        job: JobRecord,
+        need: Need,
+        within: Mask,
+        now: int,
+        ends: Sequence[tuple[float, int, JobRecord]],
+    ) -> tuple[float, Allocation] | None:
+        """When and where a job fits if the others end at their limits."""
+        found = predict(self.select, self.conf, need, within, now, ends)
+        if found is not None:
+            self.rules.tested(job, found[1])
+        return found
+
+    def find(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
+        """Where a job can start now; victims are preempted if that is needed and allowed."""
+        need = job.needs[which]
+        found = self.select.start(need, within)
+        if found is not None:
+            self.rules.tested(job, found)
+        if found is None and self.preemption.active:
+            found = self._preempt(job, need, within, now)
+        if found is not None and self._too_scattered(job, need, found, now):
+            return None
+        return found
+
+    def find_over(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
+        """Where a job could start now if its victims were gone."""
+        if not self.preemption.active:
+            return None
+        found = self._victims(job, job.needs[which], within, now)
+        return None if found is None else found[0]
+
+    def is_preempting(self, job: JobRecord) -> bool:
+        """Whether victims of a job have been killed and it waits for their nodes."""
+        return job in self.preempting
+
+    def _too_scattered(self, job: JobRecord, need: Need, found: Allocation, now: int) -> bool:
+        tree = self.select.tree
+        if need.switches is None or tree is None or now - job.submit_s >= need.switch_wait_s:
+            return False
+        return tree.leaves_of(found.nodes) > need.switches
+
+    def _victims(
+        self, job: JobRecord, need: Need, within: Mask, now: int
+    ) -> tuple[Allocation, list[JobRecord]] | None:
+        live = (job for _, _, job in self.ends())
+        among = self.nodes.partitions[need.partition.name]
+        candidates = self.preemption.candidates(job, need, among, live, now)
+        if not candidates:
+            return None
+        return self.preemption.victims(self.select, need, within, candidates)
+
+    def _preempt(self, job: JobRecord, need: Need, within: Mask, now: int) -> Allocation | None:
+        """Where a job can start over suspended victims; those to be killed are, and it waits."""
+        since = self.preempting.get(job)
+        patience = self.conf.kill_wait_s + self.conf.message_timeout_s
+        if since is not None and now - since < patience:
+            return None
+        found = self._victims(job, need, within, now)
+        if found is None:
+            return None
+        allocation, victims = found
+        killed = [v for v in victims if self.preemption.mode_of(v) != SUSPEND]
+        for victim in victims:
+            if victim not in killed:
+                victim.victim = True
+        if not killed:
+            return allocation
+        self.preempting[job] = now
+        for victim in killed:
+            self._doomed.append((victim, self.preemption.mode_of(victim)))
+        return None
+
+    def carry_out(self, date: float) -> None:
+        """Kill the victims that the last pass or cycle has named."""
+        doomed, self._doomed = self._doomed, []
+        for job, mode in doomed:
+            if job.state in record.LIVE:
+                self.kill(job, date, record.PREEMPTED, requeued=mode == REQUEUE)

@@ -1,0 +1,97 @@
+"""Which cores of a node: cyclic over its sockets, or block after block; sets of cores as masks."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from ptaskmodel.batch.hostset import Mask, first_hosts, lowest
+from ptaskmodel.batch.slurm.facts import NodeLine
+
+
+def of_sockets(line: NodeLine, free: Mask) -> list[Mask]:
+    """The free cores of each socket."""
+    size = line.cores_per_socket
+    whole = first_hosts(size)
+    return [free & whole << k * size for k in range(line.sockets)]
+
+
+def whole_sockets(line: NodeLine, cores: Mask) -> Mask:
+    """The cores of all sockets that some cores touch."""
+    size = line.cores_per_socket
+    whole = first_hosts(size)
+    return sum(whole << k * size for k in range(line.sockets) if cores >> k * size & whole)
+
+
+def cyclic(sockets: list[Mask], count: int) -> Mask:
+    """The lowest free core of each socket in turn, until there are enough."""
+    left = list(sockets)
+    found = 0
+    while count > 0 and any(left):
+        for k, free in enumerate(left):
+            if free and count > 0:
+                core = free & -free
+                left[k] ^= core
+                found |= core
+                count -= 1
+    return found
+
+
+def block(sockets: list[Mask], count: int, boards: int = 1) -> Mask:
+    """The fewest boards, then the tightest socket that suffices, else the fullest; lowest first."""
+    if boards > 1:
+        size = len(sockets) // boards
+        groups = [sockets[k * size : (k + 1) * size] for k in range(boards)]
+        found = 0
+        left: list[list[Mask]] = groups
+        while count > found.bit_count() and any(map(any, left)):
+            need = count - found.bit_count()
+            frees = [sum(socket.bit_count() for socket in group) for group in left]
+            k = _tightest(frees, need)
+            found |= block(left[k], need)
+            left[k] = []
+        return found
+    rest, found = list(sockets), 0
+    while count > 0 and any(rest):
+        k = _tightest([socket.bit_count() for socket in rest], count)
+        taken = lowest(rest[k], min(count, rest[k].bit_count()))
+        rest[k] = 0
+        found |= taken
+        count -= taken.bit_count()
+    return found
+
+
+def packed(sockets: list[Mask], tasks: int, cores_per_task: int) -> Mask:
+    """The cores of tasks that do not straddle sockets, those of the first socket first.
+
+    A task that is wider than any socket takes what is there from the lowest core on.
+    """
+    found = 0
+    for free in sockets:
+        fits = min(tasks, free.bit_count() // cores_per_task)
+        found |= lowest(free, fits * cores_per_task)
+        tasks -= fits
+    if tasks > 0:
+        rest = sum(sockets) & ~found
+        found |= lowest(rest, min(rest.bit_count(), tasks * cores_per_task))
+    return found
+
+
+def tasks_that_fit(sockets: list[Mask], cores_per_task: int) -> int:
+    """How many tasks of so many cores find room, without straddling sockets unless they must."""
+    counts = [free.bit_count() for free in sockets]
+    if cores_per_task > max(counts, default=0):
+        return sum(counts) // cores_per_task
+    return sum(count // cores_per_task for count in counts)
+
+
+def cores_for(cpus: int, threads: int) -> int:
+    """Whole cores that hold so many CPUs."""
+    return ceil(cpus / threads)
+
+
+def _tightest(frees: list[int], need: int) -> int:
+    """Which has the fewest free that suffice, else the most; the lowest of equals."""
+    return min(
+        range(len(frees)),
+        key=lambda k: (frees[k] < need, frees[k] if frees[k] >= need else -frees[k]),
+    )

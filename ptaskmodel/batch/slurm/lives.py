@@ -1,0 +1,336 @@
+"""The lives of jobs in the controller: submission, start, end, requeue, suspension."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import NamedTuple
+
+from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.slurm import record
+from ptaskmodel.batch.slurm.facts import Conf, Partition
+from ptaskmodel.batch.slurm.gang import Gang
+from ptaskmodel.batch.slurm.needs import YEAR_S, need_of
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.partition_limits import over_time_s
+from ptaskmodel.batch.slurm.phases import Phases, second_of
+from ptaskmodel.batch.slurm.queueing import Queue
+from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.rules import Rules
+from ptaskmodel.batch.slurm.running import Running
+from ptaskmodel.batch.slurm.select import select_of
+
+# How long a job that is requeued is not eligible: its credential lives on.
+REQUEUED_S = 121
+# Called with the date, what happens (a scheduler starts it, "end", "suspend", "resume") and whom.
+Note = Callable[[float, str, JobRecord], None]
+
+
+class Completing(NamedTuple):
+    """A job that is over, and gives its nodes back at a date.
+
+    ran: whether it was counted as running. killed: it did not end by itself. requeued: it begins
+    anew.
+    """
+
+    date_s: float
+    job: JobRecord
+    ran: bool
+    killed: bool
+    requeued: bool
+
+
+class Lives:
+    """The jobs, the queue and what the jobs use.
+
+    requested: whether a pass is asked for; at_once: whether one is due now. changed_s: the whole
+    second of the last change of jobs or nodes, which backfill looks at. preempting: the jobs that
+    wait for the nodes of victims, and since when.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        nodes: Nodes,
+        phases: Phases,
+        running: Running,
+        rules: Rules,
+        note: Note | None = None,
+    ) -> None:
+        self.conf = conf
+        self.nodes = nodes
+        self.phases = phases
+        self.rules = rules
+        self.queue = Queue(rules.dependencies.state, rules.eligible)
+        self.select = select_of(conf, nodes)
+        self.gang = Gang(conf.partitions, nodes) if conf.gang else None
+        self.jobs: list[JobRecord] = []
+        self.preempting: dict[JobRecord, int] = {}
+        self.requested = True
+        self.at_once = False
+        self.changed_s = second_of(phases, phases.boot_s)
+        self._running = running
+        self._by_end: list[tuple[float, int, JobRecord]] = []
+        self._partitions = {p.name: p for p in conf.partitions}
+        self._ended: deque[tuple[int, JobRecord]] = deque()
+        self._completing: list[Completing] = []
+        self._note = note
+
+    def second(self, date: float) -> int:
+        """The clock at a date: whole Unix seconds."""
+        return second_of(self.phases, date)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether some job waits or runs."""
+        return bool(self.queue.jobs or self._by_end or self._completing)
+
+    def ends(self) -> list[tuple[float, int, JobRecord]]:
+        """Who runs or is suspended, by the end of its limit."""
+        return self._by_end.copy()
+
+    def _changed(self, date: float) -> None:
+        self.changed_s = self.second(date)
+
+    # --- submission -------------------------------------------------------------------------
+
+    def submit(self, request: JobRequest, date: float) -> JobRecord:
+        """A job arrives."""
+        now = self.second(date)
+        partitions = self._partitions_of(request.partitions)
+        job = JobRecord(request, self.conf.first_job_id + len(self.jobs), now, partitions)
+        self.jobs.append(job)
+        job.place = self.rules.place(job)
+        job.needs = [need_of(request, p, self.conf, self.nodes) for p in job.partitions]
+        if request.begin_s is not None:
+            job.begin_s = max(now, self.second(request.begin_s))
+        reason = self.rules.refuses(job, now)
+        if reason is None and not any(map(self.rules.could_ever, job.needs)):
+            reason = "BadConstraints"
+        if reason is not None:
+            job.state, job.reason, job.end_s = record.REFUSED, reason, now
+            return job
+        self.rules.submitted(job, now)
+        self.rules.waits(job, now)
+        self.queue.add(job)
+        self.requested = True
+        self._changed(date)
+        if self._note is not None:
+            self._note(date, "submit", job)
+        return job
+
+    def _partitions_of(self, names: Sequence[str]) -> list[Partition]:
+        if names:
+            return [self._partitions[name] for name in names]
+        default = self.conf.default_partition
+        return [default if default is not None else self.conf.partitions[0]]
+
+    # --- from start to end --------------------------------------------------------------------
+
+    def start(
+        self, job: JobRecord, which: int, allocation: Allocation, date: float, by: str
+    ) -> None:
+        """A job starts now."""
+        now, need = self.second(date), job.needs[which]
+        self.queue.remove(job)
+        self.preempting.pop(job, None)
+        job.partition, job.allocation, job.by = job.partitions[which], allocation, by
+        job.state, job.reason = record.RUNNING, "None"
+        job.start_s = job.since_s = now
+        limit = need.limit_s if need.least_limit_s is None or by == "main" else need.least_limit_s
+        job.limit_s = inf if limit is None else limit
+        job.end_s = now + (YEAR_S if limit is None else limit)
+        job.ran_s, job.victim, job.suspensions = 0.0, False, []
+        self.select.add(job)
+        insort(self._by_end, (job.end_s, job.number, job))
+        self._running.start(job, date)
+        self.rules.started(job, now)
+        self._changed(date)
+        if self._note is not None:
+            self._note(date, by, job)
+        if self.gang is not None:
+            self._change_gang(self.gang.started(job), date)
+
+    def ended(self, attempt: Attempt, date: float) -> None:
+        """The script of a job has ended by itself."""
+        job = self._running.job_of(attempt)
+        state = record.FAILED if job.request.fails else record.COMPLETED
+        self._leave(job, date, state, by_itself=True)
+
+    def kill(self, job: JobRecord, date: float, state: str, *, requeued: bool = False) -> None:
+        """A job is stopped; its nodes are free when its processes are gone."""
+        self._running.stop(job, date)
+        self._leave(job, date, state, requeued=requeued)
+
+    def _leave(
+        self,
+        job: JobRecord,
+        date: float,
+        state: str,
+        *,
+        by_itself: bool = False,
+        requeued: bool = False,
+    ) -> None:
+        """A job that ran or was suspended is over, or begins anew later."""
+        now = self.second(date)
+        attempt = job.attempt
+        assert attempt is not None
+        self._forget_end(job)
+        ran = job.state == record.RUNNING
+        if job.suspensions and job.suspensions[-1][1] == inf:
+            job.suspensions[-1][1] = date
+        attempt.end_s, attempt.state = date, state
+        attempt.suspensions = [list(each) for each in job.suspensions]
+        job.state, job.end_s = state, now
+        self.rules.ended(job, now, again=requeued)
+        self._ended.append((now, job))
+        self._changed(date)
+        if self._note is not None:
+            self._note(date, "end", job)
+        clean_s = self.phases.clean_s
+        if job.request.stubborn and not by_itself:
+            clean_s += self.conf.kill_wait_s
+        self._free(Completing(date + clean_s, job, ran, not by_itself, requeued), date)
+
+    def _free(self, completing: Completing, date: float) -> None:
+        """The nodes of a job are given back, now or when its processes are gone."""
+        if completing.date_s > date:
+            insort(self._completing, completing, key=lambda each: each.date_s)
+            return
+        job = completing.job
+        self.select.remove(job, running=completing.ran)
+        self._changed(date)
+        if self.gang is not None:
+            self._change_gang(self.gang.ended(job), date)
+        if completing.requeued:
+            self.requeue(job, date)
+        if (self.conf.epilog or completing.killed) and not self.conf.scheduler.defer:
+            self.at_once = True
+        else:
+            self.requested = True
+
+    @property
+    def clean_date(self) -> float:
+        """When the next job that is completing gives its nodes back."""
+        return self._completing[0].date_s if self._completing else inf
+
+    def clean(self, date: float) -> None:
+        """The job whose processes are gone now gives its nodes back."""
+        self._free(self._completing.pop(0), date)
+
+    def _forget_end(self, job: JobRecord) -> None:
+        del self._by_end[bisect_left(self._by_end, (job.end_s, job.number))]
+
+    def requeue(self, job: JobRecord, date: float) -> None:
+        """A job that was stopped waits again, from now on, and is eligible later."""
+        now = self.second(date)
+        job.restarts += 1
+        job.state, job.reason = record.PENDING, "BeginTime"
+        job.submit_s, job.begin_s, job.eligible_s = now, now + REQUEUED_S, None
+        self.rules.waits(job, now)
+        self.queue.add(job)
+        self.requested = True
+        self._changed(date)
+
+    def cancel(self, job: JobRecord, date: float) -> None:
+        """A job is cancelled, whether it waits or runs."""
+        if job.state == record.PENDING:
+            self.queue.remove(job)
+            job.state, job.end_s = record.CANCELLED, self.second(date)
+            self.rules.gone(job, self.second(date))
+            self._changed(date)
+        elif job.state in record.LIVE:
+            self.kill(job, date, record.CANCELLED)
+
+    # --- suspension -------------------------------------------------------------------------
+
+    def _change_gang(self, changes: Iterable[tuple[JobRecord, bool]], date: float) -> None:
+        for job, runs in changes:
+            if runs and job.state == record.SUSPENDED:
+                self.resume(job, date)
+            elif not runs and job.state == record.RUNNING:
+                self.suspend(job, date)
+
+    def suspend(self, job: JobRecord, date: float) -> None:
+        """A job stops where it is; whether its limit goes on depends on who did it."""
+        now = self.second(date)
+        job.state = record.SUSPENDED
+        job.ran_s += now - job.since_s
+        job.since_s = now
+        job.suspensions.append([date, inf])
+        self.select.pause(job)
+        self._running.suspend(job, date)
+        self._changed(date)
+        if self._note is not None:
+            self._note(date, "suspend", job)
+
+    def resume(self, job: JobRecord, date: float) -> None:
+        """A job that was suspended goes on."""
+        now = self.second(date)
+        job.state, job.since_s = record.RUNNING, now
+        job.suspensions[-1][1] = date
+        if not job.victim:
+            self._forget_end(job)
+            limit = YEAR_S if job.limit_s == inf else job.limit_s
+            job.end_s = now + limit - job.ran_s
+            insort(self._by_end, (job.end_s, job.number, job))
+        self.select.resume(job)
+        self._running.resume(job, date)
+        self._changed(date)
+        if self._note is not None:
+            self._note(date, "resume", job)
+
+    # --- what is due ------------------------------------------------------------------------
+
+    def check_limits(self, date: float) -> None:
+        """Kill who has run for longer than its limit allows."""
+        now = self.second(date)
+        over = []
+        for end, _, job in self._by_end:
+            if end > now:
+                break
+            if job.state != record.RUNNING or job.limit_s == inf:
+                continue
+            if job.victim or now >= end + over_time_s(self.conf, job.partition):
+                over.append(job)
+        for job in over:
+            self.kill(job, date, record.PREEMPTED if job.victim else record.TIMEOUT)
+
+    def purge(self, date: float) -> None:
+        """Forget jobs that ended long ago, which counts as a change."""
+        before = self.second(date) - self.conf.min_job_age_s
+        gone = False
+        while self._ended and self._ended[0][0] <= before:
+            self.rules.dependencies.forget(self._ended.popleft()[1])
+            gone = True
+        if gone:
+            self._changed(date)
+
+    def refresh(self, date: float) -> None:
+        """Compute all priorities anew, and order the queue by them."""
+        if self.rules.refresh(self.second(date)):
+            self.queue.sort()
+            self._changed(date)
+
+    def slice(self, date: float) -> None:
+        """A time slice of the gang scheduler is over."""
+        assert self.gang is not None
+        self._change_gang(self.gang.slice(), date)
+
+    def command(self, job: JobRecord, action: str, date: float) -> None:
+        """What is done to a job by hand."""
+        if action == "cancel":
+            self.cancel(job, date)
+        elif action in ("hold", "release"):
+            self.queue.hold(job, action == "hold")
+            self.requested |= action == "release"
+            self._changed(date)
+        elif action == "suspend" and job.state == record.RUNNING:
+            self.suspend(job, date)
+        elif action == "resume" and job.state == record.SUSPENDED:
+            self.resume(job, date)
+        elif action == "requeue" and job.state in record.LIVE:
+            self.kill(job, date, record.CANCELLED, requeued=True)

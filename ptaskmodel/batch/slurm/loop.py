@@ -1,0 +1,274 @@
+"""The loop of a Slurm simulation: events, and the threads of the controller, in order of date."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from math import ceil, inf
+
+from ptaskmodel.batch.execution import Execution
+from ptaskmodel.batch.slurm import phases as phases_of
+from ptaskmodel.batch.slurm.backfill import Cycle, Statistics
+from ptaskmodel.batch.slurm.controller import Controller
+from ptaskmodel.batch.slurm.facts import BACKFILL
+from ptaskmodel.batch.slurm.main import main_pass
+from ptaskmodel.batch.slurm.phases import Phases, Recorded
+from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
+from ptaskmodel.batch.slurm.requests import JobRequest
+
+LIMITS_S = 30
+PURGE_S = 60
+# What comes first at one date.
+(
+    CLEAN,
+    SUBMIT,
+    COMMAND,
+    TURN,
+    REFRESH,
+    SLICE,
+    CYCLE,
+    END,
+    CHECK,
+    PASSED_FULL,
+    PASSED,
+    CYCLED,
+) = range(12)
+
+
+class Loop:
+    """Advances a controller from event to event.
+
+    recorded: dates of passes, cycles, submissions and ends of a run, which replace the threads'.
+    turned: called after each pass or cycle with the date, what it was, and how many it tested.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        execution: Execution,
+        requests: Sequence[JobRequest],
+        phases: Phases,
+        recorded: Recorded | None = None,
+        turned: Callable[[Controller, float, str, int], None] | None = None,
+    ) -> None:
+        self.controller = controller
+        self.statistics = Statistics()
+        self._execution = execution
+        self._phases = phases
+        self._recorded = recorded
+        self._turned = turned
+        self._now = phases.boot_s
+        self._arrivals = self._arrivals_of(requests)
+        self._position = 0
+        self._commands: list[tuple[float, str, str]] = []
+        self._arrived: dict[str, JobRecord] = {}
+        conf = controller.conf
+        boot = controller.second(phases.main_boot_s)
+        self._last_full = self._last_check = self._last_purge = self._last_call = boot
+        self._last_turn = phases.main_boot_s
+        backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
+        self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
+        self._cycle_end = controller.second(phases.boot_s)
+        self._plans_idle = False
+        self._period_s = controller.rules.priorities.period_s or inf
+        self._refresh_date = phases.main_boot_s + self._period_s
+        self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
+        self._script: list[tuple[float, int, int]] = []
+        self._scripted = 0
+        if recorded is not None:
+            self._script = self._scripted_events(recorded)
+
+    def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:
+        dates = {} if self._recorded is None else self._recorded.submitted
+        lag = self._phases.submit_s
+        found = [(dates.get(each.id, each.submit_s + lag), each) for each in requests]
+        found.sort(key=lambda arrival: arrival[0])
+        return found
+
+    # --- from event to event ----------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The date, s."""
+        return self._now
+
+    def run(self) -> None:
+        """Go on until every job is over, or nothing will ever happen again."""
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Go to the next event, and do what is due then; False: there is none."""
+        controller = self.controller
+        if self._position == len(self._arrivals) and not controller.unfinished:
+            return False
+        date, what, which = self._next()
+        now, ended = self._execution.advance(date)
+        if ended:
+            self._now = now
+            for attempt, _ in ended:
+                controller.ended(attempt, now)
+        elif date == inf:
+            return False
+        else:
+            self._now = date
+            self._do(what, which, date)
+        self._settle()
+        return True
+
+    def _settle(self) -> None:
+        """Kills that the last event asks for, and the passes that follow at once."""
+        controller = self.controller
+        controller.carry_out(self._now)
+        while controller.at_once and self._recorded is None:
+            controller.at_once = False
+            self._pass(self._now, full=False)
+            controller.carry_out(self._now)
+
+    def _next(self) -> tuple[float, int, int]:
+        """The date of the next event that is not an end, what it is, and which."""
+        events = [(self.controller.clean_date, CLEAN, 0)]
+        if self._position < len(self._arrivals):
+            events.append((self._arrivals[self._position][0], SUBMIT, 0))
+        if self._commands:
+            events.append((self._commands[0][0], COMMAND, 0))
+        if self._recorded is None:
+            events += [(self._turn_date(), TURN, 0), (self._look_date(), CYCLE, 0)]
+            if self.controller.gang is not None and self.controller.gang.stopped:
+                events.append((self._slice_date, SLICE, 0))
+        elif self._scripted < len(self._script):
+            events.append(self._script[self._scripted])
+        first = min(events)
+        return min(first, (self._refresh_date, REFRESH, 0)) if first[0] < inf else first
+
+    def _do(self, what: int, which: int, date: float) -> None:
+        controller = self.controller
+        if what == CLEAN:
+            controller.clean(date)
+        elif what == SUBMIT:
+            request = self._arrivals[self._position][1]
+            self._position += 1
+            job = controller.submit(request, date)
+            self._arrived[job.id] = job
+            for command in request.commands:
+                heapq.heappush(self._commands, (command.date_s, job.id, command.action))
+        elif what == COMMAND:
+            _, job_id, action = heapq.heappop(self._commands)
+            controller.command(self._arrived[job_id], action, date)
+        elif what == TURN:
+            self._turn(date)
+        elif what == REFRESH:
+            self._refresh_date += self._period_s
+            controller.refresh(date)
+        elif what == SLICE:
+            self._slice_date += controller.conf.scheduler_time_slice_s
+            controller.slice(date)
+        elif what == CYCLE:
+            self._cycle(date)
+        else:
+            self._scripted += 1
+            self._follow(what, which, date)
+
+    # --- the main loop of the controller ----------------------------------------------------
+
+    def _turn_date(self) -> float:
+        """The next turn of the main loop that has something to do."""
+        controller, options = self.controller, self.controller.conf.scheduler
+        due = min(self._last_check + LIMITS_S, self._last_purge + PURGE_S)
+        if options.sched_interval_s > 0:
+            due = min(due, self._last_full + options.sched_interval_s)
+            if controller.requested:
+                due = min(due, self._last_call + options.batch_sched_delay_s)
+        date = max(due - self._phases.t0, self._now)
+        turn = self._phases.turn_after(date)
+        return turn if turn > self._last_turn else turn + self._phases.turn_s
+
+    def _turn(self, date: float) -> None:
+        controller, options = self.controller, self.controller.conf.scheduler
+        now = controller.second(date)
+        self._last_turn = date
+        if now - self._last_check >= LIMITS_S:
+            self._last_check = now
+            controller.check_limits(date)
+            self._settle()
+        if now - self._last_purge >= PURGE_S:
+            self._last_purge = now
+            controller.purge(date)
+        if options.sched_interval_s < 0:
+            return
+        if now - self._last_full >= options.sched_interval_s:
+            self._last_full = self._last_call = now
+            controller.requested = False
+            self._pass(date, full=True)
+        elif controller.requested and now - self._last_call >= options.batch_sched_delay_s:
+            self._last_call = now
+            controller.requested = False
+            self._pass(date, full=False)
+
+    def _pass(self, date: float, *, full: bool) -> None:
+        main_pass(self.controller, date, full=full)
+        self._tell(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH, 0)
+
+    # --- backfill ---------------------------------------------------------------------------
+
+    def _look_date(self) -> float:
+        """When the backfill thread next looks and finds that something has changed."""
+        if self._look == inf or self.controller.changed_s < self._cycle_end:
+            return inf
+        late = ceil(max(0.0, self._now - self._look) - 1e-9)
+        return self._look + late
+
+    def _cycle(self, date: float) -> None:
+        controller = self.controller
+        now = controller.second(date)
+        options = controller.conf.scheduler
+        if self._plans_idle:
+            controller.changed_s = now
+        cycle = Cycle(controller, date)
+        tested = cycle.run()
+        self._plans_idle = cycle.plans_idle_nodes
+        if cycle.changed:
+            controller.changed_s = now
+        self._cycle_end = now
+        self._look = date + options.bf_interval_s + self._phases.backfill_s
+        self.statistics.add(tested, len(controller.queue))
+        self._tell(date, phases_of.BACKFILL, tested)
+
+    def _tell(self, date: float, what: str, tested: int) -> None:
+        if self._turned is not None:
+            self._turned(self.controller, date, what, tested)
+
+    # --- as recorded ------------------------------------------------------------------------
+
+    def _scripted_events(self, recorded: Recorded) -> list[tuple[float, int, int]]:
+        """Passes, cycles, limit checks and ends at the dates of a recorded run."""
+        script = [(date, _SCRIPTED[what], 0) for date, what in recorded.cycles]
+        full = [date for date, what in recorded.cycles if what == phases_of.FULL]
+        script += [(date, CHECK, 0) for date in full]
+        script += [(date + LIMITS_S, CHECK, 0) for date in full]
+        places = {request.id: k for k, (_, request) in enumerate(self._arrivals)}
+        script += [
+            (date, END, places[job]) for job, date in recorded.ended.items() if job in places
+        ]
+        return sorted(script)
+
+    def _follow(self, what: int, which: int, date: float) -> None:
+        controller = self.controller
+        if what == CHECK:
+            controller.check_limits(date)
+        elif what in (PASSED_FULL, PASSED):
+            self._pass(date, full=what == PASSED_FULL)
+        elif what == CYCLED:
+            self._cycle(date)
+        else:
+            job = self._arrived.get(self._arrivals[which][1].id)
+            if job is not None and job.attempt is not None and job.state == RUNNING:
+                self._execution.stop(job.attempt, date)
+                controller.ended(job.attempt, date)
+
+
+_SCRIPTED = {
+    phases_of.FULL: PASSED_FULL,
+    phases_of.DEFAULT_DEPTH: PASSED,
+    phases_of.BACKFILL: CYCLED,
+}

@@ -1,0 +1,94 @@
+"""The main scheduler: one pass over the queue, in order; who does not fit blocks a partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptaskmodel.batch.slurm.reasons import is_account_limit
+from ptaskmodel.batch.slurm.record import PENDING
+from ptaskmodel.batch.slurm.rules import LICENCES
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.slurm.controller import Controller
+
+MAIN = "main"
+
+
+def stops_others(reason: str) -> bool:
+    """Whether a limit stops those behind too, under assoc_limit_stop."""
+    return is_account_limit(reason) and reason != "QOSMaxJobsPerUserLimit"
+
+
+def main_pass(controller: Controller, date: float, *, full: bool) -> None:
+    """Start who can start, strictly in order; full: however deep the queue is."""
+    now = controller.second(date)
+    conf, queue = controller.conf, controller.queue
+    options = conf.scheduler
+    entries = queue.build(now)
+    if not entries:
+        return
+    blocked: set[str] = set()
+    stopped: set[str] = set()
+    withdrawn = 0
+    looked = started = 0
+    by_partition: dict[str, int] = {}
+    for entry in list(entries):
+        job, partition = entry.job, entry.job.partitions[entry.which]
+        if job.state != PENDING:
+            continue
+        array = job.request.array
+        if array is not None and array.job in stopped:
+            continue
+        if options.partition_job_depth:
+            depth = by_partition.get(partition.name, 0)
+            if depth >= options.partition_job_depth:
+                continue
+            by_partition[partition.name] = depth + 1
+        if not full:
+            if looked > options.default_queue_depth:
+                break
+            looked += 1
+        if partition.name in blocked:
+            if job.reason in ("None", "Resources"):
+                job.reason = "Priority"
+            controller.changed_s = now
+            continue
+        need = job.needs[entry.which]
+        reason = controller.forbidden(job, entry.which)
+        if reason is not None:
+            job.reason = reason
+            controller.changed_s = now
+            if reason == LICENCES and options.bf_licenses:
+                break
+            if options.assoc_limit_stop and stops_others(reason):
+                blocked.add(partition.name)
+                withdrawn |= controller.nodes.partitions[partition.name]
+            continue
+        allowed, why = controller.allowed(job, need, now)
+        found = controller.find(job, entry.which, allowed & ~withdrawn, now)
+        reason = controller.exceeds(job, entry.which, found, now)
+        if reason is not None:
+            job.reason = reason
+            if options.assoc_limit_stop and stops_others(reason):
+                blocked.add(partition.name)
+                withdrawn |= controller.nodes.partitions[partition.name]
+            continue
+        if found is not None:
+            controller.start(job, entry.which, found, date, MAIN)
+            started += 1
+            if options.sched_max_job_start and started >= options.sched_max_job_start:
+                break
+            continue
+        if array is not None:
+            stopped.add(array.job)
+        if why is not None:
+            job.reason = why
+            continue
+        job.reason = "Resources"
+        if job.request.reservation is not None or controller.may_pass(job, entry.which, now):
+            continue
+        if need.required and need.required.bit_count() >= need.wanted:
+            withdrawn |= need.required
+            continue
+        blocked.add(partition.name)
+        withdrawn |= controller.nodes.partitions[partition.name]

@@ -1,0 +1,220 @@
+"""What a job needs of nodes in one partition, all defaults and caps applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf
+
+from ptaskmodel.batch.hostset import Mask, members, of_hosts
+from ptaskmodel.batch.slurm.choice import Wanted
+from ptaskmodel.batch.slurm.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Partition
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.partition_limits import limit_min
+from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+
+# Memory that is asked for: of each node, for each CPU, or all that a node has.
+PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
+YEAR_S = 365 * 86_400
+UNBOUNDED = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Need:
+    """nodes: those of the partition with the shape, features and memory that it needs, up.
+
+    cpus: the least in all. whole: whether it takes all CPUs of its nodes. share: how many jobs may
+    run where it does (1: none beside it). force: whether they share whatever they asked for.
+    memory: (kind, MiB), None where it is not counted.
+    limit_s: None: unlimited.
+    """
+
+    partition: Partition
+    nodes: Mask
+    required: Mask
+    least: int
+    wanted: int
+    most: int
+    cpus: int
+    cpus_per_task: int
+    tasks: int
+    tasks_per_node: int | None
+    whole: bool
+    share: int
+    force: bool
+    memory: tuple[str, int] | None
+    gres: tuple[Gres, ...]
+    one_thread: bool
+    block: bool
+    contiguous: bool
+    spread: bool
+    switches: int | None
+    switch_wait_s: int
+    limit_s: int | None
+    least_limit_s: int | None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it asks of nodes, apart from dates."""
+        return (
+            *(self.partition.name, self.nodes, self.required, self.least, self.wanted, self.most),
+            *(self.cpus, self.cpus_per_task, self.tasks_per_node, self.whole, self.memory),
+            *(self.gres, self.one_thread, self.contiguous, self.spread),
+        )
+
+    def count(self, core: int = 1) -> Wanted:
+        """How many nodes and CPUs, for the choice; core: CPUs of the smallest piece of a node."""
+        return Wanted(self.cpus, self.least, self.wanted, self.most, core, self.contiguous)
+
+    @property
+    def planned_s(self) -> int:
+        """For how long backfill plans it, s."""
+        if self.least_limit_s is not None:
+            return self.least_limit_s
+        return YEAR_S if self.limit_s is None else self.limit_s
+
+
+def need_of(request: JobRequest, partition: Partition, conf: Conf, nodes: Nodes) -> Need:
+    """What a job needs in a partition. Raises SlurmError for a node or feature that is unknown."""
+    linear = conf.select_type == LINEAR
+    tasks = request.tasks
+    least = max(request.least_nodes, partition.min_nodes)
+    most = request.max_nodes
+    if most is None:
+        most = least if request.min_nodes is not None else UNBOUNDED
+    if tasks is not None:
+        least, most = min(least, max(1, tasks)), min(most, max(1, tasks))
+    ranged = request.min_nodes is not None and most > least
+    if request.tasks_per_node and tasks is not None:
+        least = max(least, ceil(tasks / request.tasks_per_node))
+    required = nodes.mask(request.nodelist)
+    limit = limit_min(request, partition)
+    if required:
+        least = max(least, required.bit_count())
+        most = max(most, least)
+    if tasks is None:
+        tasks = least * (request.tasks_per_node or 1)
+    if partition.max_nodes is not None:
+        most = min(most, partition.max_nodes)
+    whole = linear or partition.over_subscribe == EXCLUSIVE or request.exclusive == WHOLE_NODES
+    return Need(
+        partition,
+        _fitting(request, partition, nodes, conf, whole) | required & nodes.usable,
+        required,
+        least,
+        min(most, UNBOUNDED) if ranged else least,
+        most,
+        tasks * request.cpus_per_task,
+        request.cpus_per_task,
+        tasks,
+        request.tasks_per_node,
+        whole,
+        _share(request, partition),
+        partition.over_subscribe == FORCE,
+        _memory(request, partition, conf),
+        request.gres,
+        request.one_thread,
+        _block(request, conf),
+        request.contiguous,
+        request.spread,
+        request.switches,
+        conf.scheduler.max_switch_wait_s
+        if request.switch_wait_s is None
+        else request.switch_wait_s,
+        None if limit == inf else int(limit) * 60,
+        None if request.time_min_min is None else request.time_min_min * 60,
+    )
+
+
+def _share(request: JobRequest, partition: Partition) -> int:
+    """How many jobs may stand on a CPU, this one among them."""
+    if partition.over_subscribe == FORCE:
+        return partition.max_share
+    if partition.over_subscribe == YES and request.oversubscribe:
+        return partition.max_share
+    return 1
+
+
+def _block(request: JobRequest, conf: Conf) -> bool:
+    """Whether cores are taken socket after socket."""
+    if request.distribution is not None:
+        return request.distribution == "block"
+    words = conf.select_parameters
+    return "CR_CORE_DEFAULT_DIST_BLOCK" in words or bool(words & {"CR_CPU", "CR_CPU_MEMORY"})
+
+
+def counts_memory(conf: Conf) -> bool:
+    """Whether memory is consumed."""
+    if conf.select_type != LINEAR and not conf.select_parameters & _UNITS:
+        return True  # CR_Core_Memory is the default
+    return any(word.endswith("MEMORY") for word in conf.select_parameters)
+
+
+_UNITS = frozenset(
+    f"CR_{unit}{memory}" for unit in ("CPU", "CORE", "SOCKET") for memory in ("", "_MEMORY")
+) | {"CR_MEMORY"}
+
+
+def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int] | None:
+    if not counts_memory(conf):
+        return None
+    given = (
+        (PER_CPU, request.memory_per_cpu_MiB),
+        (PER_NODE, request.memory_per_node_MiB),
+        (PER_CPU, partition.def_mem_per_cpu_MiB),
+        (PER_NODE, partition.def_mem_per_node_MiB),
+        (PER_CPU, conf.def_mem_per_cpu_MiB),
+        (PER_NODE, conf.def_mem_per_node_MiB),
+    )
+    for kind, amount in given:
+        if amount is not None:
+            return (kind, amount) if amount > 0 else (ALL, 0)
+    return ALL, 0
+
+
+def _fitting(
+    request: JobRequest, partition: Partition, nodes: Nodes, conf: Conf, whole: bool
+) -> Mask:
+    """The nodes of a partition that could run some of the job, if they were free."""
+    found = nodes.partitions[partition.name] & nodes.usable & ~nodes.mask(request.exclude)
+    asked = _memory(request, partition, conf)
+    if request.constraint is None and not request.gres and asked is None and nodes.alike:
+        return found if nodes.cpus[0] >= _least_cpus(request) else 0
+    return of_hosts(
+        k
+        for k in members(found)
+        if nodes.cpus[k] >= _least_cpus(request)
+        and _has_features(request.constraint, nodes.lines[k].features)
+        and _has_gres(request.gres, nodes.lines[k].gres)
+        and (asked is None or _least_memory(asked, request) <= nodes.memory_MiB[k])
+    )
+
+
+def _least_cpus(request: JobRequest) -> int:
+    """The CPUs that any of its nodes must have."""
+    return request.cpus_per_task * (request.tasks_per_node or 1)
+
+
+def _least_memory(asked: tuple[str, int], request: JobRequest) -> float:
+    kind, amount = asked
+    return {PER_NODE: amount, PER_CPU: amount * _least_cpus(request), ALL: 0}.get(kind, inf)
+
+
+def _has_features(constraint: str | None, features: tuple[str, ...]) -> bool:
+    """Whether features fulfil a constraint: alternatives (|) of lists (&)."""
+    if constraint is None:
+        return True
+    return any(
+        all(name.strip() in features for name in alternative.split("&"))
+        for alternative in constraint.strip("[]()").split("|")
+    )
+
+
+def _has_gres(asked: tuple[Gres, ...], there: tuple[Gres, ...]) -> bool:
+    return all(amount_of(one, there) >= one.count for one in asked)
+
+
+def amount_of(asked: Gres, there: tuple[Gres, ...]) -> int:
+    """How many units of a kind there are; of any type if none is asked for."""
+    return sum(
+        one.count for one in there if one.name == asked.name and asked.type in (None, one.type)
+    )

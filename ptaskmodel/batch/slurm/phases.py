@@ -1,0 +1,145 @@
+"""When the controller's threads wake: phases as parameters, drawn by a seed, or as recorded."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import NamedTuple
+
+import msgspec
+
+from ptaskmodel.batch.slurm.recorded import PHASE_S
+from ptaskmodel.errors import SlurmError
+from ptaskmodel.files import AnyPath, read_text, shown_path
+
+FULL, DEFAULT_DEPTH, BACKFILL = "full", "default", "backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Where the periodic threads stand, and what a real controller loses, in seconds.
+
+    t0: date 0 in Unix time (whole seconds): backfill's grid is one of Unix time. boot_s: when the
+    controller came up (before date 0). turn_s: from one turn of the main loop to the next;
+    turn_phase_s: when the first comes, after that. main_late_s: how much later than backfill's
+    thread the main loop comes up.
+    backfill_s: what backfill's sleeps take longer. submit_s: from a submission's date to its
+    arrival. end_s: by how much each job runs longer. clean_s: from the end of a job until its nodes
+    are free.
+    """
+
+    t0: int = 0
+    boot_s: float = -50.0
+    turn_s: float = 1.0
+    turn_phase_s: float = 0.0
+    main_late_s: float = 0.0
+    backfill_s: float = 0.0
+    submit_s: float = 0.0
+    end_s: float = 0.0
+    clean_s: float = 0.0
+
+    @property
+    def main_boot_s(self) -> float:
+        """When the main loop came up."""
+        return self.boot_s + self.main_late_s
+
+    def turn_after(self, date: float) -> float:
+        """The first turn of the main loop at a date or later."""
+        first = self.main_boot_s + self.turn_phase_s
+        return first + ceil((date - first) / self.turn_s - 1e-9) * self.turn_s
+
+
+def drawn(seed: int, t0: int = 0) -> Phases:
+    """Phases drawn by a seed; those of seed 0 are the defaults."""
+    if seed == 0:
+        return Phases(t0)
+    draw = random.Random(seed)
+    return Phases(t0 + draw.randrange(60), boot_s=-50.0 - draw.random() * 60)
+
+
+class _Meta(msgspec.Struct):
+    t0: int | float
+    loaded: float
+    speed: float = 1.0
+    phase: float = 0.0
+
+
+def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
+    """The phases of a recorded run (runK.meta.json), with a database or without.
+
+    Raises SlurmError for anything else.
+    """
+    try:
+        meta = msgspec.json.decode(read_text(path), type=_Meta)
+    except msgspec.DecodeError as fault:
+        raise SlurmError(f"{shown_path(path)}: {fault}: give the meta.json of a run") from None
+    speed = meta.speed
+    lost_s = LOST_S * speed**2
+    return Phases(
+        int(meta.t0),
+        meta.loaded,
+        TURN_S if speed <= 1 else SCALED_TURN_S + 0.00062 * speed,
+        TURN_PHASE_S,
+        DATABASE_S if database else 0.0,
+        BACKFILL_S,
+        meta.phase - PHASE_S + lost_s,
+        lost_s,
+        CLEAN_S * speed,
+    )
+
+
+# What a controller loses, as recorded under a scaled clock of some speed: with each message, s of
+# the clock by the square of the speed; with a turn of the main loop; with backfill's sleep; and how
+# long it takes to give nodes back, s of real time.
+LOST_S = 0.0005
+TURN_S = 1.001
+TURN_PHASE_S = 0.45
+DATABASE_S = 4.9
+SCALED_TURN_S = 1.0041
+BACKFILL_S = 0.01
+CLEAN_S = 0.004
+
+
+class Recorded(NamedTuple):
+    """Dates of a recorded run: passes and cycles (date, kind), submissions and ends by job."""
+
+    cycles: tuple[tuple[float, str], ...]
+    submitted: Mapping[str, float]
+    ended: Mapping[str, float]
+
+
+def read_cycles(path: AnyPath) -> Recorded:
+    """The dates of a recorded run (runK.events.csv). Raises SlurmError with the line at fault."""
+    cycles: list[tuple[float, str]] = []
+    submitted: dict[str, float] = {}
+    ended: dict[str, float] = {}
+    rows = csv.reader(read_text(path).splitlines())
+    if next(rows, None) != ["time", "who", "what", "id"]:
+        raise SlurmError(f"{shown_path(path)}:1: columns are not time,who,what,id")
+    for number, row in enumerate(rows, 2):
+        try:
+            date, who, what, job = float(row[0]), row[1], row[2], row[3]
+        except (ValueError, IndexError):
+            raise SlurmError(
+                f"{shown_path(path)}:{number}: give a date, who, what and a job"
+            ) from None
+        if who == "main" and what in _PASSES:
+            cycles.append((date, _PASSES[what]))
+        elif who == "backfill" and what == "begin":
+            cycles.append((date, BACKFILL))
+        elif who == "job" and what == "submit":
+            submitted[job] = date
+        elif who == "job" and what == "end":
+            ended[job] = date
+    return Recorded(tuple(sorted(cycles)), submitted, ended)
+
+
+_PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
+
+
+def second_of(phases: Phases, date: float) -> int:
+    """The controller's clock at a date: whole seconds of Unix time."""
+    return phases.t0 + floor(date + 1e-9)

@@ -1,0 +1,135 @@
+"""Who may preempt whom, and which victims make room for a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.accounts import Accounts, Qos
+from ptaskmodel.batch.slurm.facts import CANCEL, OFF, REQUEUE, SUSPEND, Conf
+from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.record import RUNNING, SUSPENDED, Allocation, JobRecord
+from ptaskmodel.batch.slurm.select import Select
+
+NEVER, BY_TIER, BY_QOS = "preempt/none", "preempt/partition_prio", "preempt/qos"
+
+
+class Preemption:
+    """The rules of a configuration."""
+
+    def __init__(self, conf: Conf, accounts: Accounts | None = None) -> None:
+        self._conf = conf
+        self._accounts = accounts
+        self.active = conf.preempt_type != NEVER
+
+    def mode_of(self, job: JobRecord) -> str:
+        """What happens to a job that is preempted: SUSPEND, REQUEUE, CANCEL or OFF."""
+        words = self._conf.preempt_mode
+        if self._conf.preempt_type == BY_TIER and job.partition.preempt_mode is not None:
+            words = job.partition.preempt_mode
+        qos = self._qos(job)
+        if self._conf.preempt_type == BY_QOS and qos is not None and qos.preempt_mode is not None:
+            words = qos.preempt_mode
+        if SUSPEND in words:
+            return SUSPEND
+        if REQUEUE in words:
+            may = job.request.requeue
+            return REQUEUE if (self._conf.job_requeue if may is None else may) else CANCEL
+        return CANCEL if CANCEL in words else OFF
+
+    def grace_s(self, job: JobRecord) -> int:
+        """How long a victim goes on before it is killed."""
+        qos = self._qos(job)
+        if self._conf.preempt_type == BY_QOS and qos is not None:
+            return qos.grace_time_s
+        return job.partition.grace_time_s
+
+    def _qos(self, job: JobRecord) -> Qos | None:
+        if self._accounts is None or job.request.qos is None:
+            return None
+        return self._accounts.qos.get(job.request.qos)
+
+    def candidates(
+        self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[JobRecord], now: int
+    ) -> list[JobRecord]:
+        """The jobs that a job may preempt, in the order in which they are considered."""
+        exempt = self._conf.preempt_exempt_time_min * 60
+        found = []
+        for other in live:
+            if other.state not in (RUNNING, SUSPENDED) or other.allocation is None:
+                continue
+            if not other.allocation.nodes & nodes or not self._may(job, need, other):
+                continue
+            mode = self.mode_of(other)
+            if mode == OFF or (mode != SUSPEND and now - other.start_s < exempt):
+                continue
+            found.append(other)
+        if self._conf.scheduler.preempt_youngest_first:
+            found.sort(key=lambda other: (-other.start_s, -other.number))
+        else:
+            found.sort(key=lambda other: (self._rank(other), other.start_s, other.number))
+        return found
+
+    def _rank(self, job: JobRecord) -> int:
+        assert job.allocation is not None
+        if self._conf.preempt_type == BY_TIER:
+            weight = job.partition.tier
+        else:
+            qos = self._qos(job)
+            weight = 0 if qos is None else qos.priority
+        return weight * 65536 + job.allocation.size
+
+    def _may(self, job: JobRecord, need: Need, other: JobRecord) -> bool:
+        if self._conf.preempt_type == BY_TIER:
+            return need.partition.tier > other.partition.tier
+        mine, its = self._qos(job), other.request.qos
+        return mine is not None and its is not None and its in mine.preempt
+
+    def victims(
+        self, select: Select, need: Need, within: Mask, candidates: list[JobRecord]
+    ) -> tuple[Allocation, list[JobRecord]] | None:
+        """Where a job fits without some of the candidates, and which of them stand there."""
+        removed = self._until_it_fits(select, need, within, candidates)
+        if removed is None:
+            return None
+        options = self._conf.scheduler
+        tries = 1 if options.preempt_strict_order else max(1, options.preempt_reorder_count)
+        order = candidates
+        for _ in range(tries):
+            gone = order[: removed[1]]
+            last, others, rest = gone[-1:], gone[:-1], order[removed[1] :]
+            if not options.preempt_strict_order:
+                others = sorted(others, key=lambda job: -_usable(job, need, within))
+            order = [*last, *others, *rest]
+            again = self._until_it_fits(select, need, within, order)
+            if again is None:
+                break
+            removed = again
+        found = removed[0]
+        hit = [job for job in order[: removed[1]] if _nodes(job) & found.nodes]
+        return found, hit
+
+    def _until_it_fits(
+        self, select: Select, need: Need, within: Mask, order: list[JobRecord]
+    ) -> tuple[Allocation, int] | None:
+        """Where a job fits when the first so many are gone, and how many that are."""
+        trial = select.copy()
+        for count, job in enumerate(order, 1):
+            suspends = self.mode_of(job) == SUSPEND
+            if not suspends:
+                trial.remove(job, running=job.state == RUNNING)
+            elif job.state == RUNNING:
+                trial.pause(job)
+            found = trial.place(need, within, over=suspends)
+            if found is not None:
+                return found, count
+        return None
+
+
+def _nodes(job: JobRecord) -> Mask:
+    assert job.allocation is not None
+    return job.allocation.nodes
+
+
+def _usable(job: JobRecord, need: Need, within: Mask) -> int:
+    return (_nodes(job) & need.nodes & within).bit_count()

@@ -1,0 +1,115 @@
+"""The life of a job in the controller: what Slurm's job record keeps, as it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.facts import Partition
+from ptaskmodel.batch.slurm.requests import JobRequest
+
+PENDING, RUNNING, SUSPENDED, COMPLETING = "PENDING", "RUNNING", "SUSPENDED", "COMPLETING"
+COMPLETED, FAILED, TIMEOUT, CANCELLED = "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED"
+PREEMPTED, NODE_FAIL, DEADLINE, REFUSED = "PREEMPTED", "NODE_FAIL", "DEADLINE", "REFUSED"
+LIVE = frozenset({RUNNING, SUSPENDED, COMPLETING})
+
+
+class Allocation(NamedTuple):
+    """What a job holds.
+
+    nodes: a mask; size: how many. cores: of each node, ascending, its cores as a mask, counted from
+    0 within the node; none under select/linear. cpus, memory_MiB: of each node likewise; no memory
+    where it is not counted. row: where it stands among jobs that share CPUs.
+    """
+
+    nodes: Mask
+    size: int
+    cores: tuple[int, ...] = ()
+    cpus: tuple[int, ...] = ()
+    memory_MiB: tuple[int, ...] = ()
+    row: int = 0
+
+
+class JobRecord:
+    """A job from its submission to its end; only the controller changes it.
+
+    Dates are whole Unix seconds, as Slurm keeps them, but for ``began``, the true date at which its
+    script began. number: Slurm's id. partitions: those it may run in, first choice first, and a
+    priority and a need for each. eligible_s: None until it is. limit_s: of this run, seconds; inf:
+    none. end_s: while it runs, when its limit ends. ran_s: how long it has run before ``since_s``
+    without what it was suspended. victim: whether it was listed as such by a preemptor.
+    by: which scheduler started it. planned_s, planned: what backfill last found for it.
+    """
+
+    __slots__ = (
+        "account",
+        "allocation",
+        "array_left",
+        "attempt",
+        "begin_s",
+        "by",
+        "eligible_s",
+        "end_s",
+        "gang_order",
+        "held",
+        "limit_s",
+        "needs",
+        "number",
+        "partition",
+        "partitions",
+        "place",
+        "planned",
+        "planned_s",
+        "priorities",
+        "ran_s",
+        "reason",
+        "request",
+        "restarts",
+        "since_s",
+        "start_s",
+        "state",
+        "submit_s",
+        "suspensions",
+        "victim",
+        "when",
+    )
+
+    def __init__(
+        self, request: JobRequest, number: int, submit_s: int, partitions: Sequence[Partition]
+    ) -> None:
+        self.request = request
+        self.number = number
+        self.place = number
+        self.submit_s = submit_s
+        self.begin_s = submit_s
+        self.eligible_s: int | None = None
+        self.partitions = tuple(partitions)
+        self.priorities = [0] * len(self.partitions)
+        self.needs: list[Any] = []
+        self.held = request.hold
+        self.state = PENDING
+        self.reason = "None"
+        self.account: Any = None
+        self.partition: Partition = self.partitions[0]
+        self.allocation: Allocation | None = None
+        self.attempt: Attempt | None = None
+        self.start_s = 0
+        self.end_s: float = 0.0
+        self.limit_s: float = 0.0
+        self.since_s = 0
+        self.ran_s = 0.0
+        self.victim = False
+        self.restarts = 0
+        self.by = ""
+        self.planned_s: float | None = None
+        self.planned: Mask = 0
+        self.suspensions: list[list[float]] = []
+
+    @property
+    def id(self) -> str:
+        return self.request.id
+
+    def __repr__(self) -> str:
+        return f"<Slurm job '{self.id}': {self.state}>"

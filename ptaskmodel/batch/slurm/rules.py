@@ -1,0 +1,203 @@
+"""What else says who may start, in which order: members, priorities, limits, licences, arrays."""
+
+from __future__ import annotations
+
+from ptaskmodel.batch.hostset import Mask, members
+from ptaskmodel.batch.slurm.accounts import Accounts, plain_accounts
+from ptaskmodel.batch.slurm.dependencies import Dependencies
+from ptaskmodel.batch.slurm.facts import LINEAR, Conf, Partition
+from ptaskmodel.batch.slurm.fair_share import ShareTree
+from ptaskmodel.batch.slurm.limits import Limits
+from ptaskmodel.batch.slurm.members import Members
+from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.partition_limits import Licences, refused_by, waits_for
+from ptaskmodel.batch.slurm.priorities import priorities_of
+from ptaskmodel.batch.slurm.priority import Sizes
+from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.reservations import Reserved
+from ptaskmodel.batch.slurm.select import select_of
+from ptaskmodel.batch.slurm.tres import Tres, gres_names, requested
+
+# Reasons to wait of which no limit of an account is the cause.
+LICENCES, ARRAY_LIMIT = "Licenses", "JobArrayTaskLimit"
+
+
+class Rules:
+    """The rules of a configuration, with accounts if there are some.
+
+    boot_s: when the controller starts, Unix seconds.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        nodes: Nodes,
+        boot_s: int,
+        accounts: Accounts | None = None,
+        reserved: Reserved | None = None,
+    ) -> None:
+        self.accounts = accounts or plain_accounts()
+        self.reserved = reserved or Reserved()
+        tree = ShareTree(self.accounts)
+        self.members = Members(conf, self.accounts, tree)
+        self.priorities = priorities_of(conf, self.accounts, tree, sizes_of(conf, nodes), boot_s)
+        self._conf, self._nodes = conf, nodes
+        self._linear = conf.select_type == LINEAR
+        self._empty = select_of(conf, nodes)
+        self._possible: dict[tuple[object, ...], bool] = {}
+        self.limits = Limits(conf, self.accounts, tree)
+        self.dependencies = Dependencies()
+        self._licences = Licences(conf.licenses)
+        self._tasks: dict[str, int] = {}
+        self._first: dict[str, int] = {}
+
+    def place(self, job: JobRecord) -> int:
+        """What the queue puts first of equals: the number of a job, or of its array's first."""
+        return self._first.setdefault(job.request.array_id, job.number)
+
+    def could_ever(self, need: Need) -> bool:
+        """Whether a job fits on an empty machine."""
+        key = need.key
+        if key not in self._possible:
+            self._possible[key] = self._empty.place(need, self._nodes.usable) is not None
+        return self._possible[key]
+
+    # --- submission -------------------------------------------------------------------------
+
+    def refuses(self, job: JobRecord, now: int) -> str | None:
+        """Why a job is refused at its submission, if it is."""
+        member = self.members.of(job.request, job.partitions[0])
+        if isinstance(member, str):
+            return member
+        job.account = member
+        if self._licences.refuses(job.request):
+            return "InvalidLicense"
+        refused = [self.members.refused(job.request, member, p) for p in job.partitions]
+        if all(reason is not None for reason in refused):
+            return refused[0]
+        qos = self.members.qos(member)
+        reason = refused_by(self._conf, job.request, job.partitions, qos)
+        return reason or self.limits.refuses(job)
+
+    def submitted(self, job: JobRecord, now: int) -> None:
+        """A job has come: whom it depends on, and whose limits it counts for."""
+        self.limits.submitted(job)
+        self.dependencies.add(job)
+
+    def waits(self, job: JobRecord, now: int) -> None:
+        """A job waits, for the first time or again: its priorities."""
+        self.priorities.at_submit(job, now)
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def eligible(self, job: JobRecord, since_s: int) -> None:
+        """A job may be looked at since a date: its age grows."""
+        self.priorities.accrue(job, since_s)
+
+    def blocks(self, job: JobRecord, partition: Partition) -> str | None:
+        """Why a job may not start now whatever nodes are free."""
+        qos = None if job.account is None else self.members.qos(job.account)
+        reason = waits_for(job.request, partition, qos)
+        if reason is not None:
+            return reason
+        array = job.request.array
+        most = None if array is None else array.at_most
+        if array is not None and most is not None and self._tasks.get(array.job, 0) >= most:
+            return ARRAY_LIMIT
+        if self._licences.missing(job.request):
+            return LICENCES
+        return self.limits.blocks(job, partition) if self.limits.enforced else None
+
+    def exceeds(
+        self, job: JobRecord, partition: Partition, found: Allocation | None, now: int
+    ) -> str | None:
+        """The limit that keeps a job from what it would get, or from what it asked for."""
+        if not self.limits.enforced:
+            return None
+        if found is None:
+            return self.limits.exceeds(job, partition, requested(job.request), (), now)
+        tres, nodes = self._tres(job, found), tuple(members(found.nodes))
+        return self.limits.exceeds(job, partition, tres, nodes, now)
+
+    def tested(self, job: JobRecord, found: Allocation) -> None:
+        """Where a job could run has been found: it is as large as that."""
+        self.priorities.tested(job, self.cpus_of(found))
+
+    # --- lives ------------------------------------------------------------------------------
+
+    def started(self, job: JobRecord, now: int) -> None:
+        """A job has started."""
+        allocation = job.allocation
+        assert allocation is not None
+        tres = self._tres(job, allocation)
+        self.priorities.started(job, now, self.cpus_of(allocation), tres)
+        nodes = tuple(members(allocation.nodes)) if self.limits.enforced else ()
+        self.limits.started(job, job.partition, tres, nodes, job.end_s)
+        self._licences.take(job.request)
+        self._count(job, 1)
+
+    def ended(self, job: JobRecord, now: int, *, again: bool) -> None:
+        """A job that ran is over, or begins anew later."""
+        self.priorities.ended(job, now)
+        self.limits.ended(job)
+        if not again:
+            self.limits.gone(job)
+        self._licences.give_back(job.request)
+        self._count(job, -1)
+
+    def gone(self, job: JobRecord, now: int) -> None:
+        """A job that waited is over."""
+        self.priorities.gone(job)
+        self.limits.gone(job)
+
+    def refresh(self, now: int) -> bool:
+        """Compute all priorities anew; whether that counts as a change of jobs."""
+        return self.priorities.refresh(now)
+
+    def cpus_of(self, allocation: Allocation) -> int:
+        """How many CPUs an allocation has."""
+        if not self._linear:
+            return sum(allocation.cpus)
+        if self._nodes.alike:
+            return allocation.size * self._nodes.cpus[0]
+        return sum(self._nodes.cpus[k] for k in members(allocation.nodes))
+
+    def _tres(self, job: JobRecord, allocation: Allocation) -> Tres:
+        """What a job has of each resource."""
+        found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
+        found["mem"] = sum(allocation.memory_MiB)
+        for one in job.request.gres:
+            for name in gres_names(one.name, one.type):
+                found[name] = found.get(name, 0) + one.count * allocation.size
+        for name, count in job.request.licenses.items():
+            found[f"license/{name}"] = count
+        return found
+
+    def _count(self, job: JobRecord, sign: int) -> None:
+        if job.request.array is not None:
+            key = job.request.array.job
+            self._tasks[key] = self._tasks.get(key, 0) + sign
+
+
+def sizes_of(conf: Conf, nodes: Nodes) -> Sizes:
+    """How large the cluster and its partitions are."""
+    return Sizes(
+        len(nodes),
+        sum(nodes.cpus),
+        {p.name: _tres(nodes, nodes.partitions[p.name]) for p in conf.partitions},
+    )
+
+
+def _tres(nodes: Nodes, mask: Mask) -> dict[str, float]:
+    inside = members(mask)
+    found: dict[str, float] = {
+        "cpu": sum(nodes.cpus[k] for k in inside),
+        "mem": sum(nodes.memory_MiB[k] for k in inside),
+        "node": len(inside),
+    }
+    for k in inside:
+        for one in nodes.lines[k].gres:
+            for name in {f"gres/{one.name}", *gres_names(one.name, one.type)}:
+                found[name] = found.get(name, 0) + one.count
+    return found

@@ -1,0 +1,62 @@
+"""One simulation of Slurm: a configuration, jobs, phases; and what became of the jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ptaskmodel.batch.execution import DelayExecution, Execution
+from ptaskmodel.batch.slurm.accounts import Accounts
+from ptaskmodel.batch.slurm.controller import Controller
+from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.loop import Loop
+from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
+from ptaskmodel.batch.slurm.phases import Phases, Recorded, second_of
+from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.reservations import Reserved
+from ptaskmodel.batch.slurm.rules import Rules
+from ptaskmodel.batch.slurm.running import Running
+from ptaskmodel.batch.slurm.watching import Watch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlurmRun:
+    """What became of the jobs, in order of their numbers; dates in it are Unix seconds."""
+
+    conf: Conf
+    nodes: Nodes
+    phases: Phases
+    jobs: tuple[JobRecord, ...]
+    loop: Loop
+
+
+def simulate(
+    conf: Conf,
+    requests: Sequence[JobRequest],
+    *,
+    accounts: Accounts | None = None,
+    phases: Phases | None = None,
+    recorded: Recorded | None = None,
+    execution: Execution | None = None,
+    reserved: Reserved | None = None,
+    watch: Watch | None = None,
+) -> SlurmRun:
+    """Run jobs under a configuration of Slurm, until every job is over.
+
+    accounts: QOSs and associations. phases: when the controller's threads wake. recorded: dates of
+    a recorded run, which replace theirs. execution: how long jobs run (what their work says, by
+    default). watch: notes what happens.
+    """
+    nodes = nodes_of(conf)
+    phases = phases or Phases()
+    boot_s = second_of(phases, phases.main_boot_s)
+    rules = Rules(conf, nodes, boot_s, accounts, reserved)
+    execution = execution or DelayExecution(limited=False)
+    told = None if recorded is None else recorded.ended
+    running = Running(execution, phases.end_s, told)
+    note, turned = (None, None) if watch is None else (watch.note, watch.turned)
+    controller = Controller(conf, nodes, phases, running, rules, note)
+    loop = Loop(controller, execution, requests, phases, recorded, turned)
+    loop.run()
+    return SlurmRun(conf, nodes, phases, tuple(controller.jobs), loop)

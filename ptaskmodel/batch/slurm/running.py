@@ -1,0 +1,68 @@
+"""Jobs that run: their attempts, and the execution that says when they end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.execution import Execution
+from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.works import DelayWork
+
+# How long a job runs whose end is told.
+UNTIL_TOLD_S = 1e12
+
+
+class Running:
+    """Starts and stops jobs in an execution.
+
+    longer_s: by how much each job runs longer than it says. told: when jobs end according to a
+    recorded run, by id; the loop ends them.
+    """
+
+    def __init__(
+        self, execution: Execution, longer_s: float = 0.0, told: Mapping[str, float] | None = None
+    ) -> None:
+        self.attempts: list[Attempt] = []
+        self.execution = execution
+        self._longer_s = longer_s
+        self._told = told or {}
+        self._jobs: list[JobRecord] = []
+
+    def job_of(self, attempt: Attempt) -> JobRecord:
+        """Whose an attempt is."""
+        return self._jobs[attempt.number]
+
+    def start(self, job: JobRecord, date: float) -> None:
+        """The script of a job begins."""
+        allocation, work = job.allocation, job.request.work
+        assert allocation is not None
+        if self._told.get(job.id, 0.0) > date:
+            work = DelayWork(UNTIL_TOLD_S)
+        elif self._longer_s and work.duration_s is not None:
+            work = DelayWork(work.duration_s + self._longer_s)
+        run = Job(job.id, date, allocation.size, job.id, work)
+        attempt = Attempt(run, allocation.nodes, date, job.end_s, len(self.attempts))
+        attempt.ordinal = job.restarts
+        if allocation.cpus:
+            attempt.cores = allocation.cpus
+        job.attempt = attempt
+        self.attempts.append(attempt)
+        self._jobs.append(job)
+        self.execution.start(attempt, date)
+
+    def stop(self, job: JobRecord, date: float) -> None:
+        """A job is stopped for good."""
+        assert job.attempt is not None
+        self.execution.stop(job.attempt, date)
+
+    def suspend(self, job: JobRecord, date: float) -> None:
+        """A job does no work from now on."""
+        assert job.attempt is not None
+        self.execution.suspend(job.attempt, date)
+
+    def resume(self, job: JobRecord, date: float) -> None:
+        """A job goes on."""
+        assert job.attempt is not None
+        self.execution.resume(job.attempt, date)

@@ -1,0 +1,74 @@
+"""The select plugin of a configuration: one face for whole nodes and for shared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.consumable import Consumable
+from ptaskmodel.batch.slurm.facts import LINEAR, TREE, Conf
+from ptaskmodel.batch.slurm.linear import Linear
+from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.partition_limits import over_time_s
+from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.tree import Tree
+
+# Who runs or is suspended, by the end of its limit: (date, number, job).
+Ends = Sequence[tuple[float, int, JobRecord]]
+
+
+class Select(Protocol):
+    """What is used, and where a job could run."""
+
+    nodes: Nodes
+    tree: Tree | None
+
+    def copy(self) -> Any:
+        """One on which jobs can be removed for a trial."""
+        ...
+
+    def add(self, job: JobRecord) -> None:
+        """A job takes its allocation."""
+
+    def remove(self, job: JobRecord, running: bool = True) -> None:
+        """A job gives its allocation back; running: whether it was counted as running."""
+
+    def pause(self, job: JobRecord) -> None:
+        """A job is suspended."""
+
+    def resume(self, job: JobRecord) -> None:
+        """A suspended job runs again."""
+
+    @property
+    def idle(self) -> Mask:
+        """The nodes without any job."""
+        ...
+
+    def place(self, need: Need, within: Mask, *, over: bool = False) -> Allocation | None:
+        """Where a job can run now, within some nodes; over: where suspended jobs are, too."""
+        ...
+
+    def start(self, need: Need, within: Mask, *, over: bool = False) -> Allocation | None:
+        """The same, as a start looks for nodes."""
+        ...
+
+
+def select_of(conf: Conf, nodes: Nodes) -> Select:
+    """The plugin of a configuration."""
+    tree = Tree(conf.switches, nodes) if conf.topology_plugin == TREE else None
+    if conf.select_type == LINEAR:
+        return Linear(nodes, tree)
+    return Consumable(conf, nodes, tree)
+
+
+def predict(
+    select: Select, conf: Conf, need: Need, within: Mask, now: int, ends: Ends
+) -> tuple[float, Allocation] | None:
+    """When a job fits within some nodes if those that run end as planned, and where then."""
+    if isinstance(select, Consumable):
+        late_s = conf.kill_wait_s + over_time_s(conf, need.partition)
+        return select.predict(need, within, now, ends, conf.scheduler.bf_window_linear_s, late_s)
+    assert isinstance(select, Linear)
+    return select.predict(need, within, now, ends)

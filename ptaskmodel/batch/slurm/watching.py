@@ -1,0 +1,137 @@
+"""What is written down while Slurm is simulated: events, reasons to wait, and one job's story."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import NamedTuple
+
+from ptaskmodel.batch.slurm.controller import Controller
+from ptaskmodel.batch.slurm.phases import BACKFILL, FULL
+from ptaskmodel.batch.slurm.record import PENDING, JobRecord
+
+# What the events of a recorded run are called, by pass.
+PASSES = {FULL: "full queue", "default": "default depth"}
+
+
+class Event(NamedTuple):
+    """As in the events.csv of a recorded run."""
+
+    date_s: float
+    who: str
+    what: str
+    job: str = ""
+
+
+class Watch:
+    """Notes events as they come; reasons at full passes, ``sample_s`` apart at least.
+
+    explained: the ids of jobs whose story is told: lines of text by id.
+    """
+
+    def __init__(self, explained: Collection[str] = (), sample_s: float = 60.0) -> None:
+        self.events: list[Event] = []
+        self.reasons: list[tuple[float, str, int]] = []
+        self.stories: dict[str, list[str]] = {job: [] for job in explained}
+        self._sample_s = sample_s
+        self._sampled_s = float("-inf")
+        self._last: dict[str, tuple[object, ...]] = {}
+
+    def note(self, date: float, what: str, job: JobRecord) -> None:
+        """A job is submitted, starts (what: the scheduler), ends, is suspended or resumed."""
+        if what in ("submit", "end"):
+            self.events.append(Event(date, "job", what, job.id))
+        elif what in ("suspend", "resume"):
+            self.events.append(Event(date, "gang", what, job.id))
+        else:
+            self.events.append(Event(date, what, "start", job.id))
+        if job.id in self.stories:
+            self._tell(date, _said(what, job), job)
+
+    def turned(self, controller: Controller, date: float, what: str, tested: int) -> None:
+        """A pass or cycle has been made."""
+        if what == BACKFILL:
+            self.events.append(Event(date, what, f"tested {tested}"))
+        else:
+            self.events.append(Event(date, "main", PASSES[what]))
+        queue = controller.queue
+        if what == FULL and date - self._sampled_s >= self._sample_s - 1e-6 and queue.jobs:
+            self._sampled_s = date
+            counts = Counter(job.reason for job in queue.jobs)
+            self.reasons += [(date, reason, count) for reason, count in sorted(counts.items())]
+        if self.stories:
+            for job in queue.jobs:
+                if job.id in self.stories:
+                    self._look(controller, date, what, job)
+
+    def _look(self, controller: Controller, date: float, what: str, job: JobRecord) -> None:
+        """Tell how a job stands after a pass, if that has changed."""
+        entries = controller.queue.entries
+        ahead = next((k for k, entry in enumerate(entries) if entry.job is job), None)
+        state = (job.reason, ahead, job.planned_s)
+        if self._last.get(job.id) == state or job.state != PENDING:
+            return
+        self._last[job.id] = state
+        name = "backfill" if what == BACKFILL else f"main pass ({PASSES[what]})"
+        if ahead is None:
+            self._tell(date, f"{name}: not looked at: {job.reason}", job)
+            return
+        text = f"{name}: waits for {job.reason}"
+        if ahead:
+            first = next((e.job for e in entries if e.job.reason == "Resources"), entries[0].job)
+            text += f", {ahead} before it in the queue"
+            if first is not job:
+                text += f", blocked by {first.id}"
+        if job.planned_s is not None:
+            planned = job.planned_s - controller.phases.t0
+            where = hostlist(controller.nodes.names_of(job.planned))
+            text += f"; planned for {planned:g} s on {where}"
+        self._tell(date, text, job)
+
+    def _tell(self, date: float, text: str, job: JobRecord) -> None:
+        self.stories[job.id].append(f"{date:12.3f} s  {text}")
+
+
+def _said(what: str, job: JobRecord) -> str:
+    """A sentence on what happens to a job."""
+    if what == "submit":
+        priority = "/".join(str(int(value)) for value in job.priorities)
+        names = ",".join(partition.name for partition in job.partitions)
+        return f"submitted to {names}, priority {priority}"
+    if what == "end":
+        return f"ends: {job.state}"
+    if what in ("suspend", "resume"):
+        return {"suspend": "suspended by the gang scheduler", "resume": "resumed"}[what]
+    waited = job.start_s - job.submit_s
+    return f"started by {what} in {job.partition.name} after {waited} s"
+
+
+def hostlist(names: Collection[str]) -> str:
+    """Names of nodes as Slurm writes them, such as "n[1-3,7]"; names in Slurm's order."""
+    groups: list[tuple[str, int, list[tuple[int, int]]]] = []
+    for name in names:
+        stem = name.rstrip("0123456789")
+        digits = name[len(stem) :]
+        width = len(digits) if digits.startswith("0") and len(digits) > 1 else 0
+        if not digits:
+            groups.append((name, -1, []))
+            continue
+        number = int(digits)
+        last = groups[-1] if groups else ("", -1, [])
+        if last[0] != stem or last[1] != width:
+            groups.append((stem, width, [(number, number)]))
+        elif last[2][-1][1] == number - 1:
+            last[2][-1] = (last[2][-1][0], number)
+        else:
+            last[2].append((number, number))
+    return ",".join(_group(*group) for group in groups)
+
+
+def _group(stem: str, width: int, ranges: list[tuple[int, int]]) -> str:
+    if not ranges:
+        return stem
+    texts = [
+        f"{a:0{max(width, 0)}d}" + (f"-{b:0{max(width, 0)}d}" if b > a else "") for a, b in ranges
+    ]
+    single = len(ranges) == 1 and ranges[0][0] == ranges[0][1]
+    return stem + (texts[0] if single else f"[{','.join(texts)}]")

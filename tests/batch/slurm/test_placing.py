@@ -1,0 +1,122 @@
+"""Which nodes and cores a job gets, as a real Slurm confirmed them."""
+
+import pytest
+from batch.slurm.small_clusters import CORES, LINEAR, conf_of, cores_of, job, nodes_of, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ptaskmodel.batch.hostset import members, of_hosts
+from ptaskmodel.batch.slurm.linear import Linear
+from ptaskmodel.batch.slurm.needs import need_of
+from ptaskmodel.batch.slurm.nodes import nodes_of as all_nodes
+
+THREE = "NodeName=n[1-3] CPUs=8 Sockets=2 CoresPerSocket=4\nPartitionName=p Nodes=ALL Default=YES\n"
+EIGHT = "NodeName=n[1-8] CPUs=4\nPartitionName=p Nodes=ALL Default=YES\n"
+
+
+def placed(conf, tasks):
+    """The nodes and cores of jobs of so many tasks that start one after another."""
+    jobs = [job(f"{k}", 5.0 * k, 1000, 60, tasks=count) for k, count in enumerate(tasks)]
+    found, done = run(conf, jobs)
+    return [(nodes_of(found, done[each.id]), cores_of(done[each.id])) for each in jobs]
+
+
+def test_small_jobs_pack_and_cores_alternate_between_sockets(tmp_path):
+    assert placed(conf_of(tmp_path, CORES + THREE), [3, 6, 5, 4, 6]) == [
+        ([1], [{0, 4, 1}]),
+        ([2], [{0, 4, 1, 5, 2, 6}]),
+        ([1], [{2, 3, 5, 6, 7}]),
+        ([3], [{0, 4, 1, 5}]),
+        ([2, 3], [{3, 7}, {2, 3, 6, 7}]),
+    ]
+
+
+def test_cores_by_blocks(tmp_path):
+    text = CORES.replace("CR_Core", "CR_Core,CR_CORE_DEFAULT_DIST_BLOCK") + THREE
+    assert placed(conf_of(tmp_path, text), [3, 6, 5]) == [
+        ([1], [{0, 1, 2}]),
+        ([2], [{0, 1, 2, 3, 4, 5}]),
+        ([1], [{4, 5, 6, 7, 3}]),
+    ]
+
+
+def test_the_least_loaded_node_first(tmp_path):
+    text = CORES.replace("CR_Core", "CR_Core,CR_LLN") + THREE
+    assert [nodes for nodes, _ in placed(conf_of(tmp_path, text), [3, 6, 5, 4])] == [
+        [1],
+        [2],
+        [3],
+        [1],
+    ]
+
+
+def test_a_socket_has_one_job(tmp_path):
+    text = CORES.replace("CR_Core", "CR_Socket") + THREE
+    assert placed(conf_of(tmp_path, text), [2, 1, 1]) == [
+        ([1], [set(range(8))]),
+        ([2], [{0, 1, 2, 3}]),
+        ([2], [{4, 5, 6, 7}]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "cpus"),
+    [
+        ({"nodes": 2, "tasks": 6}, [5, 1]),
+        ({"nodes": 3, "tasks": 12}, [8, 3, 1]),
+        ({"nodes": 4, "tasks": 5}, [2, 1, 1, 1]),
+        ({"nodes": 2, "tasks": 12}, [8, 4]),
+        ({"tasks": 10}, [8, 2]),
+        ({"nodes": 2, "tasks": 6, "tasks_per_node": 3}, [3, 3]),
+        ({"tasks": 6, "spread": True}, [3, 1, 1, 1]),
+        ({"tasks": 10, "exclusive": "nodes"}, [8, 8]),
+        ({"nodes": (2, 4), "tasks": 6}, [3, 1, 1, 1]),
+        ({"nodes": 2, "tasks": 1}, [1]),
+        ({"tasks": 3, "cpus_per_task": 3}, [6, 3]),
+    ],
+)
+def test_cpus_are_dealt_among_nodes(tmp_path, options, cpus):
+    text = CORES + THREE.replace("n[1-3]", "n[1-4]")
+    _, done = run(conf_of(tmp_path, text), [job("a", 0.5, 10, 5, **options)])
+    assert list(done["a"].allocation.cpus) == cpus
+
+
+@pytest.mark.parametrize(
+    ("count", "chosen"), [(2, [7, 8]), (1, [5]), (3, [1, 2, 3]), (4, [1, 2, 3, 5])]
+)
+@pytest.mark.parametrize("text", [LINEAR, CORES], ids=["linear", "cores"])
+def test_the_tightest_run_of_nodes_is_taken(tmp_path, text, count, chosen):
+    conf = conf_of(tmp_path, text + EIGHT)
+    jobs = [job(f"b{k}", 0.1, 1000, 60, nodes=1, nodelist=(f"n{k}",)) for k in (4, 6)]
+    found, done = run(conf, [*jobs, job("a", 10.0, 10, 5, nodes=count)])
+    assert nodes_of(found, done["a"]) == chosen
+
+
+def test_sets_of_nodes_join_by_weight(tmp_path):
+    text = """NodeName=n[1-2] CPUs=4 Weight=10
+NodeName=n[3-5] CPUs=4 Weight=1
+NodeName=n6 CPUs=4 Weight=5
+PartitionName=p Nodes=ALL Default=YES
+"""
+    found, done = run(conf_of(tmp_path, LINEAR + text), [job("a", 0.5, 10, 5, nodes=5)])
+    assert nodes_of(found, done["a"]) == [1, 2, 3, 4, 5]
+    found, done = run(conf_of(tmp_path, CORES + text), [job("a", 0.5, 10, 5, nodes=5)])
+    assert nodes_of(found, done["a"]) == [1, 3, 4, 5, 6]
+
+
+@settings(max_examples=60)
+@given(st.sets(st.integers(0, 15), min_size=1), st.integers(1, 16), st.integers(0, 40))
+def test_whole_nodes_by_masks_are_those_by_offers(tmp_path_factory, free, nodes, tasks):
+    text = LINEAR + EIGHT.replace("n[1-8]", "n[1-16]")
+    conf = conf_of(tmp_path_factory.mktemp("conf"), text)
+    fleet = all_nodes(conf)
+    need = need_of(
+        job("a", 0, 1, nodes=nodes, tasks=tasks or None), conf.partitions[0], conf, fleet
+    )
+    usable = of_hosts(free)
+    linear = Linear(fleet)
+    found = linear.place(need, usable)
+    slow = linear.by_offers(need, usable) if len(free) >= need.least else None
+    assert (None if found is None else members(found.nodes)) == (
+        None if slow is None else members(slow)
+    )
