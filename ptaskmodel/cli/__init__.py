@@ -34,6 +34,7 @@ COMMANDS = {
     "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
     "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
     "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
+    "slurm": Entry("ptaskmodel.cli.slurm:slurm", "Say what a slurm.conf does with a workload."),
     "workload": Entry("ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."),
     "serve": Entry("ptaskmodel.cli.serve:serve", "Let schedulers made for Batsim decide."),
     "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),

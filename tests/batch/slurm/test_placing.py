@@ -104,15 +104,17 @@ PartitionName=p Nodes=ALL Default=YES
     assert nodes_of(found, done["a"]) == [1, 3, 4, 5, 6]
 
 
-@settings(max_examples=60)
+@pytest.fixture(scope="module")
+def sixteen(tmp_path_factory):
+    return conf_of(tmp_path_factory.mktemp("conf"), LINEAR + EIGHT.replace("n[1-8]", "n[1-16]"))
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.sets(st.integers(0, 15), min_size=1), st.integers(1, 16), st.integers(0, 40))
-def test_whole_nodes_by_masks_are_those_by_offers(tmp_path_factory, free, nodes, tasks):
-    text = LINEAR + EIGHT.replace("n[1-8]", "n[1-16]")
-    conf = conf_of(tmp_path_factory.mktemp("conf"), text)
-    fleet = all_nodes(conf)
-    need = need_of(
-        job("a", 0, 1, nodes=nodes, tasks=tasks or None), conf.partitions[0], conf, fleet
-    )
+def test_whole_nodes_by_masks_are_those_by_offers(sixteen, free, nodes, tasks):
+    fleet = all_nodes(sixteen)
+    asks = job("a", 0, 1, nodes=nodes, tasks=tasks or None)
+    need = need_of(asks, sixteen.partitions[0], sixteen, fleet)
     usable = of_hosts(free)
     linear = Linear(fleet)
     found = linear.place(need, usable)

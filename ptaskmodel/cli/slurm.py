@@ -1,0 +1,121 @@
+"""``ptaskmodel slurm``: what a slurm.conf does with a workload."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ptaskmodel.cli.parameters import COUNT, PATH, SEED, directory_option
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.slurm import SlurmResults
+
+
+@click.command()
+@click.argument("conf_file", metavar="CONF", type=PATH)
+@click.argument("workload_file", metavar="WORKLOAD", type=PATH)
+@click.option("--accounts", metavar="FILE", type=PATH, help="Accounts, users and QOSs: sacctmgr's.")
+@click.option(
+    "--processors-per-node",
+    type=COUNT,
+    help="Of an SWF log: jobs ask for whole nodes of so many  [default: for processors]",
+)
+@click.option(
+    "--seed",
+    type=SEED,
+    default=0,
+    show_default=True,
+    help="Draws when the controller's threads wake; 0: at fixed dates.",
+)
+@click.option("--meta", metavar="FILE", type=PATH, help="Wake when those of a recorded run did.")
+@click.option("--cycles", metavar="FILE", type=PATH, help="Events of a recorded run: its dates.")
+@click.option("--explain", multiple=True, metavar="JOB", help="Tell a job's story. Repeatable.")
+@directory_option("Write jobs.csv, sacct.txt, events.csv, reasons.csv there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def slurm(
+    conf_file: Path,
+    workload_file: Path,
+    accounts: Path | None,
+    processors_per_node: int | None,
+    seed: int,
+    meta: Path | None,
+    cycles: Path | None,
+    explain: tuple[str, ...],
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Simulate Slurm with CONF (a slurm.conf) and the jobs of WORKLOAD.
+
+    WORKLOAD is what `sacct -P` prints, an SWF log, Batsim's JSON, or a jobs.csv with id, submit,
+    nodes, cores, limit, run and more of what sbatch is told.
+    """
+    from ptaskmodel.batch.slurm.conf import read_conf
+    from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
+    from ptaskmodel.batch.slurm.sacctmgr import read_accounts
+    from ptaskmodel.batch.slurm.submissions import read_submissions
+    from ptaskmodel.results.slurm import slurm_into
+
+    conf = read_conf(conf_file)
+    submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
+    phases = (
+        drawn(seed, submissions.t0 or 0)
+        if meta is None
+        else read_phases(meta, database=conf.database)
+    )
+    given = (conf_file, workload_file, accounts, meta, cycles)
+    found = slurm_into(
+        output,
+        conf,
+        submissions,
+        accounts=None if accounts is None else read_accounts(accounts),
+        phases=phases,
+        recorded=None if cycles is None else read_cycles(cycles),
+        explained=explain,
+        inputs=[path for path in given if path is not None],
+    )
+    click.echo(json.dumps(found.summary, indent=2) if as_json else _text(found))
+
+
+def _text(found: SlurmResults) -> str:
+    """The results for a reader."""
+    from ptaskmodel.cli.show import number_text, written
+    from ptaskmodel.cli.table import text_table
+
+    summary = found.summary
+    header = ("", "mean", "p50", "p95", "max")
+    named = (
+        ("waiting, s", "waiting_s"),
+        ("turnaround, s", "turnaround_s"),
+        ("bounded slowdown", "bounded_slowdown"),
+    )
+    rows = [
+        (label, *(number_text(summary[name][key], "-") for key in header[1:]))
+        for label, name in named
+    ]
+    counts = ", ".join(f"{count} {name.lower()}" for name, count in summary["jobs"].items())
+    starts = ", ".join(f"{count} by {name}" for name, count in summary["started_by"].items())
+    backfill = summary["backfill"]
+    lines = [
+        ("jobs", counts),
+        ("started", starts),
+        ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
+        ("utilisation", number_text(summary["utilisation"], "-")),
+        (
+            "backfill",
+            f"{backfill['cycles']} cycles, {number_text(backfill['mean_tested'], '-')} jobs tested "
+            f"on average, at most {backfill['most_tested']}",
+        ),
+        ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),
+        *(("note", note) for note in summary["notes"]),
+    ]
+    if found.directory is not None:
+        lines.append(("written", written(found.directory, found.files)))
+    parts = [
+        text_table(header, rows, right=(1, 2, 3, 4)),
+        "\n".join(f"{name:<13}{value}" for name, value in lines),
+    ]
+    parts += ["\n".join((f"job {job}", *story)) for job, story in found.stories.items()]
+    return "\n\n".join(parts)

@@ -1,0 +1,86 @@
+"""The command ``slurm``: files that it writes, stories, one-line errors."""
+
+import csv
+import json
+
+import pytest
+
+from ptaskmodel.cli import main
+
+CONF = """SelectType=select/linear
+PriorityType=priority/basic
+NodeName=n[1-4] CPUs=8
+PartitionName=p Nodes=ALL Default=YES
+"""
+JOBS = """id,submit,nodes,cores,limit,run
+a,0,3,,600,400
+b,2,4,,300,120
+c,3,1,,300,290
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    return tmp_path
+
+
+def rows(path, delimiter=","):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter=delimiter))
+
+
+def test_what_became_of_jobs_is_written(files, capsys):
+    out = files / "out"
+    arguments = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), "-o", str(out)]
+    assert main([*arguments, "--explain", "c"]) == 0
+    said = capsys.readouterr().out
+    assert "started by backfill" in said
+    jobs = {row["job_id"]: row for row in rows(out / "jobs.csv")}
+    assert jobs["a"]["nodes"] == "n[1-3]"
+    assert jobs["c"]["nodes"] == "n4"
+    assert int(jobs["b"]["starting_time"]) >= int(jobs["a"]["finish_time"])
+    assert [row["State"] for row in rows(out / "sacct.txt", "|")] == ["COMPLETED"] * 3
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["started_by"] == {"main": 2, "backfill": 1}
+    assert summary["jobs"] == {"submitted": 3, "COMPLETED": 3}
+    assert (out / "explanation.txt").read_text().startswith("job c\n")
+    assert {row["reason"] for row in rows(out / "reasons.csv")} <= {"Priority", "Resources"}
+
+
+def test_the_same_files_at_every_run(files):
+    written = []
+    for name in ("x", "y"):
+        arguments = [str(files / "slurm.conf"), str(files / "jobs.csv"), "--seed", "3"]
+        assert main(["slurm", *arguments, "-o", str(files / name)]) == 0
+        written.append([(files / name / one).read_text() for one in ("jobs.csv", "events.csv")])
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("slurm.conf", "SelectType=select/linear\nNodeName=n[1-\n", "slurm.conf:2"),
+        ("jobs.csv", "id,submit,nodes,cores,limit,run\na,x,1,,60,1\n", "jobs.csv:2"),
+        ("events.csv", "a,b\n", "events.csv:1"),
+        ("run.meta.json", "{}", "run.meta.json"),
+    ],
+)
+def test_a_mistake_is_one_line(files, capsys, name, text, says):
+    (files / "events.csv").write_text("time,who,what,id\n")
+    (files / "run.meta.json").write_text('{"t0": 0, "loaded": -50}')
+    (files / name).write_text(text)
+    arguments = [str(files / "slurm.conf"), str(files / "jobs.csv")]
+    options = ["--meta", str(files / "run.meta.json"), "--cycles", str(files / "events.csv")]
+    assert main(["slurm", *arguments, *options]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+
+
+def test_a_job_that_is_not_there_cannot_be_explained(files, capsys):
+    arguments = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), "--explain", "z"]
+    assert main(arguments) == 2
+    assert "'z'" in capsys.readouterr().err
