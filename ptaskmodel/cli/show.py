@@ -200,12 +200,8 @@ def standings_text(found: Standings) -> str:
     """Several batches for a reader: a metric a line, * beside the best."""
     rows = []
     for metric, values in found.rows:
-        best = found.best(metric, values)
-        texts = (
-            "-" if value is None else f"{value:.4g}{'*' if value == best else ' '}"
-            for value in values
-        )
-        rows.append((metric.name, *texts))
+        texts = (found.text(metric, values, k) for k in range(len(values)))
+        rows.append((metric.name, *(text if text.endswith("*") else f"{text} " for text in texts)))
     policies = [str(results.summary.get("policy")) for results in found.runs.values()]
     rows.insert(0, ("policy", *(f"{policy} " for policy in policies)))
     return text_table(("", *found.runs), rows, right=tuple(range(1, len(found.runs) + 1)))

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# Values from here on are shown to the unit.
+LARGE = 1e4
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number of each run: where it is in the summary, its factor, and what is better.
@@ -64,6 +68,14 @@ class Standings:
         if metric.better is None or len(set(known)) < 2:
             return None
         return metric.better(known)
+
+    def text(self, metric: Metric, values: Sequence[float | None], k: int) -> str:
+        """The value of a run for a reader, with * if it is the best."""
+        value = values[k]
+        if value is None:
+            return "-"
+        text = f"{value:.4g}" if abs(value) < LARGE else f"{value:,.0f}"
+        return text + "*" * (value == self.best(metric, values))
 
     def write(self, path: str | Path) -> None:
         """Write a CSV file: a line for each metric, a column for each run."""
@@ -126,11 +138,16 @@ def standings_figure(found: Standings) -> Figure:
     for k, name in enumerate(names):
         heights = [100 * (values[k] or 0) / max(v or 0 for v in values) for _, values in shown]
         places = [place + (k - (len(names) - 1) / 2) * width for place in range(len(shown))]
-        above.bar(places, heights, width, color=colour_of(k), label=name)
+        bars = above.bar(places, heights, width, color=colour_of(k), label=name)
+        texts = [found.text(metric, values, k) for metric, values in shown]
+        above.bar_label(bars, texts, fontsize=7, rotation=90, padding=2)
+    above.set_ylim(0, 130)
+    above.set_yticks(range(0, 101, 20))
     above.set_xticks(range(len(shown)))
     above.set_xticklabels([metric.name for metric, _ in shown], rotation=30, ha="right", fontsize=8)
     above.set_ylabel("% of the largest")
-    above.set_title("Metrics, each in per cent of its largest value", fontsize=10, loc="left")
+    above.set_title("Metrics, each in per cent of its largest value; * the best of each",
+                    fontsize=10, loc="left")  # fmt: skip
     above.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     queues = {
         name: columns_of(results.directory / OVER_TIME, "time", "queue_depth")

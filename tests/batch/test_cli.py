@@ -11,6 +11,7 @@ import pytest
 from ptaskmodel.batch.kit import check_policy
 from ptaskmodel.batch.policies.user import user_policy
 from ptaskmodel.cli import main
+from ptaskmodel.results.standings import METRICS, Standings
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHENE = str(ROOT / "platforms" / "graphene.xml")
@@ -374,3 +375,9 @@ def test_several_batches_side_by_side(capsys, workload, tmp_path):
     assert queue.stat().st_size > 10_000
     assert main(["compare", places[0]]) == 2
     assert "give two directories of results" in capsys.readouterr().err
+
+
+def test_large_values_are_shown_to_the_unit():
+    values = [11098.31, 1723.44, None]
+    found = [Standings({}, []).text(METRICS[0], values, k) for k in range(3)]
+    assert found == ["11,098", "1723*", "-"]
