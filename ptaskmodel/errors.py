@@ -56,6 +56,10 @@ class SlurmError(PTaskModelError):
     """A slurm.conf, or what Slurm's tools printed of accounts, is wrong."""
 
 
+class CampaignError(PTaskModelError):
+    """A campaign file is wrong, or a directory is not that of this campaign."""
+
+
 class SharingError(PTaskModelError):
     """A sharing problem is malformed."""
 

@@ -10,6 +10,7 @@ PACKAGES = (
     "ptaskmodel.apps",
     "ptaskmodel.batch",
     "ptaskmodel.calibration",
+    "ptaskmodel.campaign",
     "ptaskmodel.platform",
     "ptaskmodel.replay",
     "ptaskmodel.sharing",

@@ -19,6 +19,7 @@ ROOMS: tuple[dict[str, set[str]], ...] = (
     {"apps": {"replay"}, "batch": set(), "replay": set()},
     {"bridges": set(), "calibration": set()},
     {"results": set()},
+    {"campaign": set()},
     {"cli": set()},
 )
 ALLOWED: dict[str, set[str]] = {

@@ -41,6 +41,7 @@ COMMANDS = {
     "trace": Entry("ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."),
     "calibrate": Entry("ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."),
     "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
+    "campaign": Entry("ptaskmodel.cli.campaign:campaign", "Many runs: sweep, keep, compare."),
     "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),
     "report": Entry("ptaskmodel.cli.report:report", "Make a page of the results of a run."),
     "compare": Entry("ptaskmodel.cli.compare:compare", "Say what changed between two runs."),

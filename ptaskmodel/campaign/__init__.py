@@ -1,0 +1,15 @@
+"""Many runs: factors, executors, results that survive anything, comparisons."""
+
+from __future__ import annotations
+
+from ptaskmodel.faces import face
+
+NAMES = {
+    "ptaskmodel.campaign.campaign": ("Campaign", "Estimate", "Status"),
+    "ptaskmodel.campaign.plan": ("Plan", "Run", "plan_of", "read_plan"),
+    "ptaskmodel.campaign.report": ("write_campaign_report",),
+    "ptaskmodel.campaign.statistics": ("effects", "means", "paired", "pareto"),
+    "ptaskmodel.campaign.tables": ("write_table",),
+}
+
+__all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -1,0 +1,180 @@
+"""Pictures of a campaign: effects, the strongest interaction, differences, the Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptaskmodel.campaign.statistics import effects, means, paired, pareto
+from ptaskmodel.results.drawing import BLUE, GREY, ORANGE, RED, colour_of, new_figure, short_name
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+MOST_METRICS = 4
+MOST_FACTORS = 6
+# More values than these are no levels but a scale.
+MANY_LEVELS = 12
+
+
+def effects_figure(
+    frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]
+) -> Figure:
+    """A row for each metric, a column for each factor: means of its levels, with 95 % intervals."""
+    shown_factors, shown_metrics = list(factors)[:MOST_FACTORS], list(metrics)[:MOST_METRICS]
+    width = 1.2 + 2.5 * len(shown_factors)
+    figure = new_figure(max(width, 4.0), 0.4 + 2.1 * len(shown_metrics))
+    panels = figure.subplots(
+        len(shown_metrics), len(shown_factors), sharey="row", sharex="col", squeeze=False
+    )
+    for row, metric in zip(panels, shown_metrics, strict=True):
+        for panel, factor in zip(row, shown_factors, strict=True):
+            _effect(panel, frame, factor, metric)
+        row[0].set_ylabel(short_name(metric, 26))
+    for panel, factor in zip(panels[-1], shown_factors, strict=True):
+        panel.set_xlabel(short_name(factor, 30))
+    return figure
+
+
+def _effect(panel: Any, frame: pandas.DataFrame, factor: str, metric: str) -> None:
+    found = means(frame, [factor], [metric])
+    levels, middle = found[factor].tolist(), found["mean"].to_numpy(float)
+    reach = np.nan_to_num(found["half_interval"].to_numpy(float))
+    if len(levels) > MANY_LEVELS and _are_numbers(levels):
+        panel.plot(frame[factor], frame[metric], ".", color=GREY, markersize=3, alpha=0.6)
+    else:
+        places = _places(panel, levels)
+        style = "o-" if _are_numbers(levels) else "o"
+        panel.errorbar(places, middle, reach, fmt=style, color=BLUE, capsize=3, linewidth=1)
+    _tidy(panel)
+
+
+def interaction_figure(
+    frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]
+) -> Figure | None:
+    """For each metric its two factors that depend on each other most: a line for each level.
+
+    None with fewer than two factors that have levels.
+    """
+    names = [name for name in factors if frame[name].nunique() <= MANY_LEVELS]
+    found = effects(frame, names, list(metrics)[:MOST_METRICS])
+    pairs = found[found["with_factor"] != ""]
+    if not len(pairs):
+        return None
+    best = pairs.loc[pairs.groupby("metric", sort=False)["part"].idxmax()]
+    figure = new_figure(1.0 + 4.6 * len(best), 3.4)
+    panels = figure.subplots(1, len(best), squeeze=False)[0]
+    for panel, row in zip(panels, best.itertuples(), strict=True):
+        along, lines = sorted((row.factor, row.with_factor), key=lambda one: -frame[one].nunique())
+        levels = list(dict.fromkeys(frame[along]))
+        places = _places(panel, levels)
+        for k, level in enumerate(dict.fromkeys(frame[lines])):
+            table = means(frame[frame[lines] == level], [along], [row.metric]).set_index(along)
+            middle = table["mean"].reindex(levels).to_numpy(float)
+            reach = np.nan_to_num(table["half_interval"].reindex(levels).to_numpy(float))
+            panel.errorbar(
+                places, middle, reach, fmt="o-", color=colour_of(k), capsize=3, linewidth=1,
+                label=short_name(str(level)),
+            )  # fmt: skip
+        panel.set(xlabel=short_name(along, 30), ylabel=short_name(row.metric, 30))
+        panel.set_title(f"interaction: {row.part:.0%} of the variation", fontsize=9)
+        panel.legend(title=short_name(lines), frameon=False, fontsize=8, title_fontsize=8)
+        _tidy(panel)
+    return figure
+
+
+def differences_figure(
+    frame: pandas.DataFrame,
+    factors: Sequence[str],
+    metrics: Sequence[str],
+    baseline: Mapping[str, Any],
+) -> Figure | None:
+    """Each level against the baseline's, run by run, with 95 % intervals; None without one."""
+    if not baseline:
+        return None
+    shown = list(metrics)[:MOST_METRICS]
+    named = [name for name in factors if name in baseline]
+    found = paired(frame, factors, shown, baseline)
+    if not len(found):
+        return None
+    labels = [
+        ", ".join(str(level) for level in levels) for levels in found[named].itertuples(index=False)
+    ]
+    rows = list(dict.fromkeys(labels))
+    figure = new_figure(1.8 + 2.6 * len(shown), 1.4 + 0.34 * len(rows))
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for panel, metric in zip(panels, shown, strict=True):
+        part = found[found["metric"] == metric]
+        scale = part["relative"] / part["difference"].where(part["difference"] != 0)
+        reach = np.nan_to_num((part["half_interval"] * scale).to_numpy(float) * 100)
+        places = [rows.index(labels[k]) for k in np.flatnonzero(found["metric"] == metric)]
+        centre = part["relative"].to_numpy(float) * 100
+        sure = np.abs(centre) > reach
+        for k, place in enumerate(places):
+            colour = GREY if not sure[k] or not reach[k] else (RED if centre[k] > 0 else BLUE)
+            panel.errorbar(centre[k], place, xerr=reach[k], fmt="o", color=colour, capsize=3)
+        panel.axvline(0.0, color="black", linewidth=0.8)
+        panel.set_xlabel("% of the baseline")
+        panel.set_title(short_name(metric, 30), fontsize=9)
+        panel.set_yticks(range(len(rows)), [short_name(row, 32) for row in rows])
+        panel.set_ylim(len(rows) - 0.5, -0.5)
+        low, high = panel.get_xlim()
+        panel.set_xlim(min(low, -0.1), max(high, 0.1))
+        _tidy(panel)
+    said = ", ".join(f"{name} = {value}" for name, value in baseline.items())
+    figure.suptitle(f"against {said}", fontsize=10)
+    return figure
+
+
+def pareto_figure(
+    frame: pandas.DataFrame, factors: Sequence[str], better: Mapping[str, int]
+) -> Figure | None:
+    """Means of two metrics of which more or less is better, the front joined; None without two."""
+    if len(better) < 2:
+        return None
+    across, up = list(better)[:2]
+    table = means(frame, factors, [across, up])
+    wide = table.pivot_table(index=list(factors), columns="metric", values="mean", sort=False)
+    front = pareto(wide.reset_index(), {across: better[across], up: better[up]}).sort_values(across)
+    figure = new_figure(6.0, 4.2)
+    panel = figure.subplots()
+    panel.plot(wide[across], wide[up], "o", color=GREY, markersize=4)
+    panel.plot(front[across], front[up], "o-", color=ORANGE, linewidth=1)
+    for row in front.to_dict("records"):
+        label = ", ".join(str(row[name]) for name in factors)
+        panel.annotate(
+            short_name(label, 40), (row[across], row[up]), fontsize=7, xytext=(4, 4),
+            textcoords="offset points",
+        )  # fmt: skip
+    words = {1: "more is better", -1: "less is better"}
+    panel.set(xlabel=f"{across} ({words[better[across]]})", ylabel=f"{up} ({words[better[up]]})")
+    _tidy(panel)
+    return figure
+
+
+def _are_numbers(levels: Sequence[object]) -> bool:
+    return all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
+
+
+def _places(panel: Any, levels: Sequence[Any]) -> list[float]:
+    """Where levels stand: numbers where they are, others in their order, named."""
+    if _are_numbers(levels):
+        if len(levels) <= MANY_LEVELS:
+            panel.set_xticks(levels, [f"{level:g}" for level in levels])
+        return [float(level) for level in levels]
+    names = [short_name(str(level), 18) for level in levels]
+    if sum(map(len, names)) > 24:
+        panel.set_xticks(range(len(levels)), names, rotation=30, ha="right")
+    else:
+        panel.set_xticks(range(len(levels)), names)
+    panel.set_xlim(-0.5, len(levels) - 0.5)
+    return list(map(float, range(len(levels))))
+
+
+def _tidy(panel: Any) -> None:
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.grid(axis="y", color="#e5e5e5", linewidth=0.6)
+    panel.set_axisbelow(True)

@@ -1,0 +1,307 @@
+"""A campaign file: what is run, what is varied, how often, what is looked at."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel import __version__
+from ptaskmodel.campaign.constraints import Condition
+from ptaskmodel.campaign.factors import (
+    METHODS,
+    Interval,
+    Sampling,
+    Value,
+    points,
+    read_factor,
+)
+from ptaskmodel.campaign.kinds import Kind, kind_of
+from ptaskmodel.errors import CampaignError, shown
+from ptaskmodel.files import digest, read_text
+
+KEYS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "run": str,
+    "files": list,
+    "repetitions": int,
+    "first_seed": int,
+    "metrics": list,
+    "lower_is_better": list,
+    "higher_is_better": list,
+    "compare_with": dict,
+    "constraints": list,
+    "timeout_s": (int, float),
+    "memory_MB": (int, float),
+    "parameters": dict,
+    "factors": dict,
+    "sample": dict,
+}
+MOST_RUNS = 10_000_000
+MOST_BYTES = 2**22
+SEED = "seed"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: its parameters, files by their paths; where it stands among the factors.
+
+    id: of its content, so that the same run of another campaign or machine has the same.
+    """
+
+    id: str
+    parameters: Mapping[str, Any]
+    point: Mapping[str, Value]
+    repetition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a campaign file says.
+
+    kind: of its runs. fixed: parameters of all. factors: levels, or an interval drawn from.
+    baseline: levels that the others are compared with. better: +1 or -1 for metrics of which more,
+    or less, is better. timeout_s, memory_MB: limits of a run. folder: what paths are relative to.
+    text: the file.
+    """
+
+    name: str
+    kind: Kind
+    fixed: Mapping[str, Any]
+    factors: Mapping[str, tuple[Value, ...] | Interval]
+    constraints: tuple[Condition, ...]
+    sampling: Sampling | None
+    repetitions: int
+    first_seed: int
+    metrics: tuple[str, ...]
+    better: Mapping[str, int]
+    baseline: Mapping[str, Value]
+    timeout_s: float | None
+    memory_MB: float | None
+    folder: Path
+    text: str
+
+    def runs(self) -> list[Run]:
+        """Every run, in the order of the factors. Raises CampaignError for a file that is not."""
+        digests: dict[str, str] = {}
+        found: list[Run] = []
+        ids: set[str] = set()
+        for point in points(self.factors, self.sampling):
+            given = {**self.fixed, **point}
+            if not all(condition.holds(given) for condition in self.constraints):
+                continue
+            for repetition in range(self.repetitions):
+                if self.repetitions > 1:
+                    given = {**given, SEED: self.first_seed + repetition}
+                run = self._run(given, point, repetition, digests)
+                if run.id not in ids:
+                    ids.add(run.id)
+                    found.append(run)
+                if len(found) > MOST_RUNS:
+                    raise CampaignError(f"{self.name}: more than {MOST_RUNS:,} runs are too many")
+        if not found:
+            raise CampaignError(f"{self.name}: no run fulfils the constraints")
+        return found
+
+    def _run(
+        self, given: Mapping[str, Any], point: Mapping[str, Value], k: int, digests: dict[str, str]
+    ) -> Run:
+        parameters = dict(given)
+        named: dict[str, Any] = dict(given)
+        for name in self.kind.files:
+            if name in given:
+                path = self.folder / str(given[name])
+                parameters[name] = str(path)
+                if str(path) not in digests:
+                    digests[str(path)] = digest_of(path, name)
+                named[name] = digests[str(path)]
+        said = {
+            "run": self.kind.version or self.kind.name,
+            "parameters": named,
+            "version": __version__,
+        }
+        text = json.dumps(said, sort_keys=True)
+        return Run(hashlib.sha256(text.encode()).hexdigest()[:24], parameters, point, k)
+
+
+def digest_of(path: Path, name: str) -> str:
+    """SHA-256 of a file, or of all files of a directory. Raises CampaignError."""
+    if not path.exists():
+        raise CampaignError(f"parameter '{name}': {path}: no such file")
+    if path.is_file():
+        return digest(path)
+    parts = [
+        f"{one.relative_to(path)} {digest(one)}" for one in sorted(path.rglob("*")) if one.is_file()
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def read_plan(path: str | Path) -> Plan:
+    """The plan in a file; paths in it are relative to its folder.
+
+    Raises CampaignError: one line with the file, the key, what is wrong and the remedy.
+    """
+    path = Path(path)
+    text = read_text(path, most=MOST_BYTES, error=CampaignError)
+    try:
+        return plan_of(text, path.resolve().parent, path.stem)
+    except CampaignError as error:
+        raise CampaignError(f"{path}: {error}") from None
+
+
+def plan_of(text: str, folder: Path, name: str) -> Plan:
+    """The plan in a text. Raises CampaignError."""
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise CampaignError(f"this is not TOML: {fault}") from None
+    for key, value in given.items():
+        _check_key(key, value)
+    fixed = _parameters(given.get("parameters", {}))
+    factors = {
+        key: read_factor(key, value, folder)
+        for key, value in _flat(given.get("factors", {}), "factors").items()
+    }
+    if not factors and "parameters" not in given:
+        raise CampaignError("nothing to run: give [parameters] and [factors]")
+    for key in factors:
+        if key in fixed:
+            raise CampaignError(f"'{key}' is a parameter and a factor; give it in one place")
+    if "run" not in given:
+        raise CampaignError('run: is missing; say what is run: run = "batch", for instance')
+    kind = kind_of(given["run"], _texts(given, "files"), folder)
+    if given.get("files") and kind.known is not None:
+        raise CampaignError(f"files: {kind.name} knows its files; leave this out")
+    names = {*fixed, *factors}
+    kind.check_names(names)
+    repetitions = _whole(given, "repetitions", 1, 1)
+    if repetitions > 1 and SEED in names:
+        raise CampaignError("repetitions set 'seed' themselves; leave it out of the parameters")
+    if repetitions > 1 and kind.known is not None and SEED not in kind.known():
+        raise CampaignError(f"repetitions: {kind.name} has no seed: a repetition would be the same")
+    better = dict.fromkeys(_texts(given, "lower_is_better"), -1)
+    better |= dict.fromkeys(_texts(given, "higher_is_better"), 1)
+    return Plan(
+        name=given.get("name", name),
+        kind=kind,
+        fixed=fixed,
+        factors=factors,
+        constraints=tuple(Condition(one, names | {SEED}) for one in _texts(given, "constraints")),
+        sampling=_sampling(given.get("sample")),
+        repetitions=repetitions,
+        first_seed=_whole(given, "first_seed", 0, 0),
+        metrics=tuple(_texts(given, "metrics")),
+        better=better,
+        baseline=_baseline(given.get("compare_with", {}), factors),
+        timeout_s=_positive(given, "timeout_s"),
+        memory_MB=_positive(given, "memory_MB"),
+        folder=folder,
+        text=text,
+    )
+
+
+def _check_key(key: str, value: object) -> None:
+    if key not in KEYS:
+        near = difflib.get_close_matches(key, KEYS, 1)
+        hint = f"; did you mean '{near[0]}'?" if near else f": use one of {', '.join(KEYS)}"
+        raise CampaignError(f"'{key}' is unknown{hint}")
+    kind = KEYS[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        words = {str: "a text", int: "a whole number", list: "a list", dict: "a table"}
+        word = words[kind] if isinstance(kind, type) else "a number"
+        raise CampaignError(f"{key}: {shown(value)} is not {word}")
+
+
+def _flat(given: Mapping[str, Any], table: str) -> dict[str, Any]:
+    """``[factors.policy_options] window = [1, 2]`` as ``policy_options.window``."""
+    flat: dict[str, Any] = {}
+    for key, value in given.items():
+        inner = isinstance(value, dict) and any(isinstance(v, list | dict) for v in value.values())
+        if inner:
+            flat |= {f"{key}.{name}": one for name, one in value.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that all runs have; those of a table as ``TABLE.NAME``."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        parts = (
+            {f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+        )
+        for name, one in parts.items():
+            if not isinstance(one, bool | int | float | str):
+                raise CampaignError(
+                    f"parameters.{name}: {shown(one)} is no number, text or truth value; "
+                    "several values belong in [factors]"
+                )
+            found[name] = one
+    return found
+
+
+def _texts(given: Mapping[str, Any], key: str) -> list[str]:
+    values = given.get(key, [])
+    for value in values:
+        if not isinstance(value, str):
+            raise CampaignError(f"{key}: {shown(value)} is not a text")
+    return list(values)
+
+
+def _whole(given: Mapping[str, Any], key: str, default: int, least: int) -> int:
+    value: int = given.get(key, default)
+    if value < least:
+        raise CampaignError(f"{key}: {value} is below {least}")
+    return value
+
+
+def _positive(given: Mapping[str, Any], key: str) -> float | None:
+    value = given.get(key)
+    if value is not None and not 0 < value < float("inf"):
+        raise CampaignError(f"{key}: {value} is not positive and finite")
+    return value
+
+
+def _sampling(given: Mapping[str, Any] | None) -> Sampling | None:
+    if given is None:
+        return None
+    unknown = set(given) - {"count", "method", "seed"}
+    if unknown:
+        raise CampaignError(f"sample: '{min(unknown)}' is unknown: use count, method, seed")
+    method = given.get("method", "latin-hypercube")
+    if method not in METHODS:
+        raise CampaignError(f"sample.method: {shown(method)}: use one of {', '.join(METHODS)}")
+    for key in ("count", "seed"):
+        value = given.get(key, 0)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise CampaignError(f"sample.{key}: {shown(value)} is no whole number from 0 on")
+    if not 1 <= given.get("count", 0) <= MOST_RUNS:
+        raise CampaignError(f"sample.count: say how many points are drawn, 1 to {MOST_RUNS:,}")
+    return Sampling(given["count"], method, given.get("seed", 0))
+
+
+def _baseline(
+    given: Mapping[str, Any], factors: Mapping[str, tuple[Value, ...] | Interval]
+) -> dict[str, Value]:
+    """Levels of factors."""
+    flat = _flat(given, "compare_with")
+    for name, value in flat.items():
+        levels = factors.get(name)
+        if levels is None:
+            raise CampaignError(
+                f"compare_with: '{name}' is no factor: use one of {', '.join(factors)}"
+            )
+        if isinstance(levels, Interval):
+            raise CampaignError(f"compare_with: '{name}' is drawn and has no levels")
+        if value not in levels:
+            known = ", ".join(map(str, levels))
+            raise CampaignError(
+                f"compare_with.{name}: {shown(value)} is no level: use one of {known}"
+            )
+    return flat

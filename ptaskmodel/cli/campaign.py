@@ -1,0 +1,250 @@
+"""``ptaskmodel campaign``: many runs, each kept; tables, pictures and a page of what they say."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptaskmodel.cli.parameters import COUNT, PATH
+from ptaskmodel.errors import CampaignError
+from ptaskmodel.units import format_time
+
+if TYPE_CHECKING:
+    from ptaskmodel.campaign import Campaign, Run, Status
+
+
+class Part(click.ParamType):
+    """K/N."""
+
+    name = "K/N"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value[0], value[1]
+        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", value)
+        if not found or not 1 <= int(found[1]) <= int(found[2]):
+            self.fail(f"{value} is no part: give K/N, such as 1/2, K from 1 to N")
+        return int(found[1]), int(found[2])
+
+
+def directory_of(file: Path, directory: Path | None) -> Path:
+    """Where the runs of a file are kept if nothing is said: beside it, called after it."""
+    return directory or file.with_name(f"{file.stem}-runs")
+
+
+output_option = click.option(
+    "-o", "--output", metavar="DIR", type=PATH, help="Where runs are kept  [default: FILE-runs]"
+)
+processes_option = click.option(
+    "--processes", type=COUNT, help="Runs at once  [default: as many as processors]"
+)
+
+
+@click.group()
+def campaign() -> None:
+    """Many runs of one plan: simulations over platforms, workloads, policies, seeds.
+
+    A plan is a TOML file, see the guide on campaigns. Each run is kept when it is done; stopped at
+    any time, a campaign goes on where it was.
+    """
+
+
+@campaign.command()
+@click.argument("file", type=PATH)
+@output_option
+@processes_option
+@click.option(
+    "--try", "tried", type=COUNT, default=3, show_default=True, help="Runs made for the estimate."
+)
+def check(file: Path, output: Path | None, processes: int | None, tried: int) -> None:
+    """Check FILE, count its runs, make a few and say what all will take."""
+    from ptaskmodel.campaign import Campaign
+
+    found = Campaign.in_file(file, directory_of(file, output), (1, 1))
+    click.echo(f"{len(found.runs):,} runs: {_shape(found)}")
+    estimate = found.estimate(tried, processes)
+    from ptaskmodel.campaign.pool import processors
+
+    count = processes or processors()
+    click.echo(
+        f"estimate of {estimate.tried} runs: {format_time(estimate.seconds / count)} on {count} "
+        f"processes, {estimate.bytes / 1e6:.1f} MB"
+    )
+
+
+def _shape(found: Campaign) -> str:
+    from ptaskmodel.campaign.factors import Interval
+
+    plan = found.plan
+    parts = [
+        f"{name} ({'drawn' if isinstance(levels, Interval) else len(levels)})"
+        for name, levels in plan.factors.items()
+    ]
+    if plan.repetitions > 1:
+        parts.append(f"{plan.repetitions} repetitions")
+    return " x ".join(parts) or "no factor"
+
+
+@campaign.command()
+@click.argument("file", type=PATH)
+@output_option
+@processes_option
+@click.option(
+    "--part", type=Part(), default=(1, 1), help="Only this part of the runs, such as 1/2."
+)
+@click.option("--retry-failed", is_flag=True, help="Make those that failed again.")
+def run(
+    file: Path,
+    output: Path | None,
+    processes: int | None,
+    part: tuple[int, int],
+    retry_failed: bool,
+) -> None:
+    """Make the runs of FILE that are not there yet."""
+    from ptaskmodel.campaign import Campaign
+
+    _make(Campaign.in_file(file, directory_of(file, output), part), processes, retry_failed)
+
+
+@campaign.command()
+@click.argument("directory", type=PATH)
+@processes_option
+@click.option("--retry-failed", is_flag=True, help="Make those that failed again.")
+def resume(directory: Path, processes: int | None, retry_failed: bool) -> None:
+    """Go on with the campaign that was begun in DIRECTORY."""
+    from ptaskmodel.campaign import Campaign
+
+    _make(Campaign.in_directory(directory), processes, retry_failed)
+
+
+def _make(found: Campaign, processes: int | None, again: bool) -> None:
+    total = len(found.runs)
+    with click.progressbar(
+        length=total, label="running", file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        said = 0
+
+        def progress(
+            done: int, failed: int, _: int, one: Run, seconds: float, error: str | None
+        ) -> None:
+            nonlocal said
+            bar.update(done + failed - bar.pos)
+            if error is not None and said < 3:
+                said += 1
+                click.echo(f"\nfailed: {_point(one)}: {error}", err=True)
+
+        status = found.make(processes, again=again, progress=progress)
+    click.echo(_text(status))
+    if status.failed:
+        raise CampaignError(
+            f"{status.failed} of {total} runs failed: ptaskmodel campaign status "
+            f"{found.store.directory} says why; run again with --retry-failed once mended"
+        )
+
+
+def _point(one: Run) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in one.point.items()) or "the run"
+
+
+def _text(status: Status) -> str:
+    made = f"{status.done} of {status.total} runs made"
+    return f"{made}, {status.failed} failed, {status.missing} missing"
+
+
+@campaign.command()
+@click.argument("directory", type=PATH)
+def status(directory: Path) -> None:
+    """Say how many runs of the campaign in DIRECTORY are made, and why others failed."""
+    from ptaskmodel.campaign import Campaign
+
+    found = Campaign.in_directory(directory)
+    click.echo(_text(found.status()))
+    for one, error in found.failures():
+        click.echo(f"failed: {_point(one)} (repetition {one.repetition}): {error}")
+
+
+@campaign.command()
+@click.argument("directory", type=PATH)
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="A .parquet or .csv file.")
+@click.option("--all", "every", is_flag=True, help="All numbers of the runs.")
+@click.option(
+    "--kind",
+    type=click.Choice(["runs", "means", "differences", "effects"]),
+    default="runs",
+    show_default=True,
+    help="What a row is.",
+)
+def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
+    """A table of the campaign in DIRECTORY: its runs, or what they say."""
+    from ptaskmodel.campaign import Campaign, effects, means, paired, write_table
+    from ptaskmodel.campaign.report import done, metrics_of
+
+    found = Campaign.in_directory(directory)
+    frame = found.frame(every)
+    if kind != "runs":
+        made, factors, metrics = (
+            done(found, frame),
+            list(found.plan.factors),
+            metrics_of(found, frame),
+        )
+        if kind == "differences" and not found.plan.baseline:
+            raise CampaignError("differences need a baseline: give compare_with in the plan")
+        frame = {
+            "means": lambda: means(made, factors, metrics),
+            "differences": lambda: paired(made, factors, metrics, found.plan.baseline),
+            "effects": lambda: effects(made, factors, metrics),
+        }[kind]()
+    if output is None:
+        click.echo(frame.drop(columns="run", errors="ignore").to_string(index=False))
+    else:
+        write_table(frame, output)
+        click.echo(f"{len(frame):,} rows written to {output}")
+
+
+@campaign.command()
+@click.argument("directory", type=PATH)
+@click.option("-o", "--output", metavar="DIR", type=PATH, help="[default: DIRECTORY/pictures]")
+def plot(directory: Path, output: Path | None) -> None:
+    """Draw effects, interactions, differences and the Pareto front of the campaign in DIRECTORY."""
+    from ptaskmodel.campaign import Campaign
+    from ptaskmodel.campaign.report import done, figures
+    from ptaskmodel.results.drawing import save
+
+    found = Campaign.in_directory(directory)
+    made = figures(found, done(found))
+    if not made:
+        raise CampaignError(f"{directory}: nothing varies among the runs that are made")
+    place = output or directory / "pictures"
+    place.mkdir(parents=True, exist_ok=True)
+    for name, figure in made.items():
+        save(figure, place / f"{name}.png")
+    click.echo(f"{', '.join(made)} drawn in {place}")
+
+
+@campaign.command()
+@click.argument("directory", type=PATH)
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="[default: DIRECTORY/report.html]")
+def report(directory: Path, output: Path | None) -> None:
+    """Write a self-contained page of what the campaign in DIRECTORY found."""
+    from ptaskmodel.campaign import Campaign, write_campaign_report
+
+    path = output or directory / "report.html"
+    write_campaign_report(Campaign.in_directory(directory), path)
+    click.echo(f"written {path}")
+
+
+@campaign.command()
+@click.argument("directories", nargs=-1, required=True, type=PATH)
+@click.option("-o", "--output", metavar="DIR", type=PATH, required=True)
+def merge(directories: tuple[Path, ...], output: Path) -> None:
+    """Bring the runs of DIRECTORIES, parts of one campaign, together in another one."""
+    from ptaskmodel.campaign.store import Store
+
+    store = Store(output)
+    if not (output / "campaign.toml").exists():
+        store.begin(Store(directories[0]).plan())
+    click.echo(f"{store.take_in(directories)} runs taken in")

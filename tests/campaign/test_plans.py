@@ -1,0 +1,152 @@
+"""Campaign files: what they vary, what identifies a run, one clear line for each mistake."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ptaskmodel.campaign.constraints import Condition
+from ptaskmodel.campaign.factors import Interval, Sampling, points, read_factor
+from ptaskmodel.campaign.plan import plan_of
+from ptaskmodel.errors import CampaignError
+
+STUDY = "def measure(parameters):\n    return {'y': parameters['x']}\n"
+PLAN = """
+run = "study.py:measure"
+repetitions = 2
+constraints = ["x < 3 or mode != 'b'"]
+compare_with = {mode = "a"}
+[parameters]
+size = 4
+[factors]
+x = [1, 2, 3]
+mode = ["a", "b"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "study.py").write_text(STUDY)
+    (tmp_path / "in.txt").write_text("one")
+    return tmp_path
+
+
+def test_points_are_all_combinations_that_fulfil_the_constraints(folder):
+    runs = plan_of(PLAN, folder, "plan").runs()
+    assert len(runs) == (3 * 2 - 1) * 2
+    assert {(run.parameters["seed"], run.repetition) for run in runs} == {(0, 0), (1, 1)}
+    assert all(run.parameters["size"] == 4 for run in runs)
+    assert (3, "b") not in {tuple(run.point.values()) for run in runs}
+
+
+def test_a_run_is_what_it_reads_and_what_it_is_told(folder):
+    text = PLAN.replace("size = 4", 'size = 4\nfile = "in.txt"').replace(
+        'run = "', 'files = ["file"]\nrun = "'
+    )
+    before = [run.id for run in plan_of(text, folder, "plan").runs()]
+    assert before == [run.id for run in plan_of(text, folder, "other").runs()]
+    assert len(set(before)) == len(before)
+    (folder / "in.txt").write_text("two")
+    assert not set(before) & {run.id for run in plan_of(text, folder, "plan").runs()}
+    (folder / "in.txt").write_text("one")
+    (folder / "study.py").write_text(STUDY + "# changed\n")
+    assert not set(before) & {run.id for run in plan_of(text, folder, "plan").runs()}
+
+
+@pytest.mark.parametrize(
+    ("given", "levels"),
+    [
+        ({"from": 1, "to": 4}, (1, 2, 3, 4)),
+        ({"from": 0.1, "to": 0.5, "step": 0.1}, (0.1, 0.2, 0.3, 0.4, 0.5)),
+        ({"from": 1, "to": 2, "step": 0.3}, (1.0, 1.3, 1.6, 1.9)),
+        ({"files": "*.txt"}, ("in.txt",)),
+        ([True, 1, "1"], (True, 1, "1")),
+    ],
+)
+def test_levels(folder, given, levels):
+    assert read_factor("f", given, folder) == levels
+
+
+def test_a_latin_hypercube_has_one_point_in_each_slice():
+    factors = {
+        "a": Interval(0.0, 1.0),
+        "b": Interval(1.0, 1000.0, "log"),
+        "n": Interval(1, 10, whole=True),
+    }
+    drawn = list(points(factors, Sampling(10, seed=3)))
+    assert sorted(int(point["a"] * 10) for point in drawn) == list(range(10))
+    assert sorted(point["n"] for point in drawn) == list(range(1, 11))
+    assert all(1.0 <= point["b"] <= 1000.0 for point in drawn)
+    assert drawn == list(points(factors, Sampling(10, seed=3)))
+    mixed = list(points({"m": (1, 2), **factors}, Sampling(10, "random")))
+    assert Counter(point["m"] for point in mixed) == {1: 10, 2: 10}
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("x < 3", True),
+        ("not x < 3 or mode in ('a', 'b')", True),
+        ("x * 2 + 1 == 5 and -x < 0", True),
+        ("1 < x < 2", False),
+        ("x % 2 == 0 and mode != 'a'", False),
+    ],
+)
+def test_conditions(text, holds):
+    assert Condition(text, {"x", "mode"}).holds({"x": 2, "mode": "a"}) is holds
+
+
+MISTAKES = [
+    ("run = 3", "run: 3 is not a text"),
+    ("[parameters", "this is not TOML"),
+    ("", "nothing to run"),
+    ("[factors]\nx = [1]", "run: is missing"),
+    ('run = "bach"\n[factors]\nx = [1]', "run: 'bach' is unknown"),
+    ('run = "no.py:f"\n[factors]\nx = [1]', "no such file"),
+    ('run = "study.py:nothing"\n[factors]\nx = [1]', "has no function 'nothing'"),
+    ('runs = "batch"', "did you mean 'run'"),
+    (PLAN.replace("[1, 2, 3]", "[]"), "factors.x: is empty"),
+    (PLAN.replace("[1, 2, 3]", "[1, 1]"), "is there twice"),
+    (PLAN.replace("[1, 2, 3]", "[[1]]"), "a list is no number"),
+    (PLAN.replace("[1, 2, 3]", "[nan]"), "not finite"),
+    (PLAN.replace("[1, 2, 3]", "7"), "7 is not a list of values"),
+    (PLAN.replace("[1, 2, 3]", "{from = 1}"), "a range without its end"),
+    (PLAN.replace("[1, 2, 3]", "{from = 3, to = 1}"), "is no range upwards"),
+    (PLAN.replace("[1, 2, 3]", "{from = 0, to = 1, step = 1e-9}"), "more than 100,000 levels"),
+    (PLAN.replace("[1, 2, 3]", '{files = "*.nothing"}'), "no file matches"),
+    (PLAN.replace("[1, 2, 3]", "{least = 1, most = 1}"), "nothing to draw"),
+    (PLAN.replace("[1, 2, 3]", "{least = 0, most = 1, scale = 'log'}"), "nothing to draw"),
+    (PLAN.replace("[1, 2, 3]", "{least = 1, most = 2, scale = 'ln'}"), "use one of linear, log"),
+    (PLAN.replace("[1, 2, 3]", "{least = 1, most = 2}"), "is drawn; say how often"),
+    (PLAN.replace("[1, 2, 3]", "{lowest = 1}"), "lowest is not a list"),
+    (PLAN + "[sample]\ncount = 3", "no factor is drawn"),
+    (PLAN + "[sample]\ncount = 0", "say how many points"),
+    (PLAN + "[sample]\ncount = 1\nmethod = 'sobol'", "use one of random, latin-hypercube"),
+    (PLAN + "[sample]\nsize = 1", "'size' is unknown"),
+    (PLAN.replace("size = 4", "size = [4]"), "several values belong in"),
+    (PLAN.replace("size = 4", "x = 4"), "is a parameter and a factor"),
+    (PLAN.replace("size = 4", "seed = 4"), "repetitions set 'seed' themselves"),
+    (PLAN.replace("repetitions = 2", "repetitions = 0"), "repetitions: 0 is below 1"),
+    (PLAN.replace("repetitions = 2", "timeout_s = -1"), "timeout_s: -1 is not positive"),
+    (PLAN.replace('mode = "a"}', 'mode = "c"}'), "'c' is no level: use one of a, b"),
+    (PLAN.replace('{mode = "a"}', "{size = 4}"), "'size' is no factor"),
+    (PLAN.replace("x < 3 or", "y < 3 or"), "names 'y', which is no parameter"),
+    (PLAN.replace("x < 3 or", "x < or"), "is no condition"),
+    (PLAN.replace("x < 3 or", "__import__('os') or"), "is no condition"),
+    (PLAN.replace("x < 3 or", "x.__class__ or"), "which is no parameter"),
+    (PLAN.replace("x < 3 or mode != 'b'", "x > 9"), "no run fulfils the constraints"),
+    (PLAN.replace("x < 3 or mode != 'b'", "x < mode"), "cannot be decided"),
+    ('run = "batch"\n[factors]\nplatform = ["p.xml"]', "batch needs 'workload'"),
+    ('run = "batch"\n[factors]\nalocation = ["a"]', "did you mean 'allocation'"),
+    ('run = "simulate"\nrepetitions = 2\n[parameters]\nplatform = "p"\ntasks = "t"', "has no seed"),
+    ('run = "simulate"\n[parameters]\nplatform = "p"\ntasks = "t"', "'platform': "),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), MISTAKES)
+def test_a_mistake_is_one_line(folder, text, said):
+    with pytest.raises(CampaignError) as caught:
+        plan_of(text, folder, "plan").runs()
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
