@@ -123,6 +123,13 @@ class Campaign:
         count = len(self.runs)
         return Estimate(count, len(good), seconds * count, size * count)
 
+    def kernels(self) -> tuple[str, ...]:
+        """The sets of kernels that the runs need: to be compiled once, before workers do."""
+        needed = dict.fromkeys(
+            name for run in self.runs for name in self.plan.kind.kernels(run.parameters)
+        )
+        return tuple(needed)
+
     def failures(self) -> list[tuple[Run, str]]:
         """The runs that failed, and why."""
         found = []

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ptaskmodel import kernel_sets
 from ptaskmodel.errors import CampaignError, shown
 from ptaskmodel.files import digest
 
@@ -34,7 +35,8 @@ NOT_METRICS = ("format", "versions", "inputs", "notes", "files")
 class Kind:
     """A kind of run.
 
-    files: parameters that name files; needed: those that must be given; known: all, or None if any
+    files: parameters that name files; kernels: the sets of them (see `kernel_sets`) that a run of
+    such parameters needs; needed: those that must be given; known: all, or None if any
     may be; made: those given as ``NAME.KEY``. metrics: what tables show if nothing is said.
     version: what identifies the code, beside the
     version of the package.
@@ -43,6 +45,7 @@ class Kind:
     name: str
     run: Callable[[Parameters], Numbers]
     files: tuple[str, ...]
+    kernels: Callable[[Parameters], tuple[str, ...]]
     needed: tuple[str, ...] = ()
     known: Callable[[], frozenset[str]] | None = None
     made: tuple[str, ...] = ()
@@ -84,7 +87,7 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
     if not source.is_file():
         raise CampaignError(f"run: {source}: no such file")
     made = _function(str(source.resolve()), function, digest(source))
-    return Kind(name, made, tuple(files), version=digest(source))
+    return Kind(name, made, tuple(files), lambda _: (), version=digest(source))
 
 
 @functools.lru_cache(maxsize=KEPT)
@@ -260,6 +263,13 @@ def _of_batch() -> frozenset[str]:
     return frozenset(options - {*_MAPPINGS, "neighbours"} | set(more))
 
 
+def _kernels_of_batch(parameters: Parameters) -> tuple[str, ...]:
+    """Those of simulations, unless the jobs are delays: of a log, as it is."""
+    log = str(parameters["workload"]).endswith((".swf", ".swf.gz"))
+    delays = {"as-given": log, "delay": log}.get(parameters.get("profiles", "as-given"), False)
+    return ("batches",) if delays else kernel_sets.SIMULATION
+
+
 _MODEL = {"platform", "solver", "network_model"}
 _SIMULATE = frozenset(_MODEL | {"tasks", "calibration", "group", "count", "until", "energy"})
 _REPLAY = frozenset(_MODEL | {"traces", "ranks", "hosts", "per_host"})
@@ -268,6 +278,7 @@ KINDS = {
         "batch",
         run_batch_of,
         BATCH_FILES,
+        _kernels_of_batch,
         ("platform", "workload"),
         _of_batch,
         _MAPPINGS,
@@ -277,6 +288,7 @@ KINDS = {
         "simulate",
         run_simulation_of,
         ("platform", "tasks", "calibration"),
+        lambda _: kernel_sets.SIMULATION,
         ("platform", "tasks"),
         lambda: _SIMULATE,
         metrics=("makespan",),
@@ -285,6 +297,7 @@ KINDS = {
         "replay",
         run_replay_of,
         ("platform", "traces"),
+        lambda _: kernel_sets.REPLAY,
         ("platform", "traces"),
         lambda: _REPLAY,
         metrics=("makespan",),

@@ -63,11 +63,13 @@ def campaign() -> None:
 def check(file: Path, output: Path | None, processes: int | None, tried: int) -> None:
     """Check FILE, count its runs, make a few and say what all will take."""
     from ptaskmodel.campaign import Campaign
+    from ptaskmodel.campaign.pool import processors
+    from ptaskmodel.cli.kernels import ready_kernels
 
     found = Campaign.in_file(file, directory_of(file, output), (1, 1))
     click.echo(f"{len(found.runs):,} runs: {_shape(found)}")
+    ready_kernels(found.kernels())
     estimate = found.estimate(tried, processes)
-    from ptaskmodel.campaign.pool import processors
 
     count = processes or processors()
     click.echo(
@@ -122,6 +124,9 @@ def resume(directory: Path, processes: int | None, retry_failed: bool) -> None:
 
 
 def _make(found: Campaign, processes: int | None, again: bool) -> None:
+    from ptaskmodel.cli.kernels import ready_kernels
+
+    ready_kernels(found.kernels())
     total = len(found.runs)
     with click.progressbar(
         length=total, label="running", file=sys.stderr, hidden=not sys.stderr.isatty()
