@@ -104,7 +104,7 @@ def section(repetitions: int, place: Path, logs: Path, accasim: str | None) -> s
             summary, _ = said[0]
             simulation_s = min(one["simulation_wall_time_s"] for one, _ in said)
             whole_s = min(seconds for _, seconds in said)
-            count = int(summary["nb_jobs"])
+            count = int(summary["jobs"]["all"])
             rows.append(
                 [name, f"{count:,}", f"{hosts:,}", policy, f"{simulation_s:.2f}", f"{whole_s:.1f}"]
             )

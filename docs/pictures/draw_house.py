@@ -17,6 +17,7 @@ WARM, COOL, GREEN, GREY = "#f6e3d0", "#d8e6f5", "#dcefdd", "#eceff2"
 # Rooms from the roof down: (name, what it is for), and the colour of the floor.
 FLOORS = (
     (GREY, (("cli", "one thin module a command"),)),
+    (GREY, (("campaign", "many runs, kept and compared"),)),
     (GREY, (("results", "files, pictures, report, comparison"),)),
     (
         GREEN,

@@ -282,7 +282,7 @@ KINDS = {
         ("platform", "workload"),
         _of_batch,
         _MAPPINGS,
-        ("makespan", "mean_waiting_time", "mean_bounded_slowdown", "utilisation"),
+        ("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
     ),
     "simulate": Kind(
         "simulate",
