@@ -25,6 +25,8 @@ INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 # Kinds of arguments that a kernel keeps at hand; more are found again in its files.
 AT_HAND = 8
 
+# Kernels that this process has had ready, by their names.
+asked_for: dict[str, Kernel] = {}
 # Wall time that this process has waited for kernels.
 _spent_s = 0.0
 
@@ -76,6 +78,7 @@ class Kernel:
     def __init__(self, function: Callable, allocates: bool) -> None:
         self.py_func = function
         self.allocates = allocates
+        self.name = f"{function.__module__}.{function.__qualname__}"
         self._calls: list[Callable] = []
         # By kind of arguments; None: numba itself must.
         self._addresses: dict[str, int | None] = {}
@@ -87,7 +90,22 @@ class Kernel:
         parts = _parts()
         if parts is not None:
             return parts.part(self.py_func, self.allocates)
-        return _public(self.py_func)
+        return self.public
+
+    @functools.cached_property
+    def public(self) -> Any:
+        """A dispatcher of numba's, made by what is public in it."""
+        return _public(self)
+
+    @functools.cached_property
+    def identity(self) -> str | None:
+        """What tells it from any other kernel (`kernel_identity`); None: nothing does."""
+        from ptaskmodel import kernel_identity
+
+        try:
+            return kernel_identity.identity(self.py_func)
+        except kernel_identity.UnknownConstant:
+            return None
 
     @property
     def _numba_type_(self) -> Any:
@@ -106,12 +124,13 @@ class Kernel:
         from ptaskmodel import kernel_cache
 
         began = time.perf_counter()
+        asked_for[self.name] = self
         call = None if kernel_cache.plain() else self._bound(arguments)
         waited(time.perf_counter() - began)
         if call is not None:
             self._calls = [call, *self._calls[: AT_HAND - 1]]
             return call
-        call = _public(self.py_func)
+        call = self.public
         # It takes whatever comes: it is at hand only where there is nothing else.
         if _parts() is None:
             self._calls = [call]
@@ -141,9 +160,10 @@ class Kernel:
 
         if not kernel_code.layout_is_known():
             raise kernel_code.UnknownArgument("objects of another Python")
-        name = f"{self.py_func.__module__}.{self.py_func.__qualname__}"
-        kind = f"{kind} {_stamp(self.py_func)} {kernel_code.processor()}"
-        content = kernel_cache.kept(name, kind)
+        identity = self.identity
+        facts = (identity or "", repr(self.allocates), kind, kernel_code.processor())
+        file = kernel_cache.file_of(self.name, *facts)
+        content = None if identity is None else kernel_cache.kept(file)
         address = None if content is None else kernel_code.link(content)
         if address is None:
             parts = _parts()
@@ -151,7 +171,8 @@ class Kernel:
                 raise kernel_code.UnknownArgument("numba as it is")
             content = parts.compiled(self.py_func, self.allocates, arguments)
             address = kernel_code.link(content)
-            kernel_cache.keep(name, kind, content)
+            if identity is not None:
+                kernel_cache.keep(file, content)
         if address is None:
             raise kernel_code.UnknownArgument("a kernel that calls what nobody has")
         return address
@@ -162,37 +183,24 @@ class _Views(Kernel):
         return self.py_func(*arguments)
 
 
-def _stamp(function: Callable) -> str:
-    """What tells kernels of one name apart, where the directory of all does not: "" for ours."""
-    if function.__closure__:
-        cells = (cell.cell_contents for cell in function.__closure__)
-        return " ".join(
-            _stamp(getattr(cell, "py_func", cell)) if callable(cell) else repr(cell)
-            for cell in cells
-        )
-    if function.__module__.startswith("ptaskmodel."):
-        return ""
-    state = os.stat(function.__code__.co_filename)
-    return f"{state.st_mtime_ns} {state.st_size}"
-
-
-@functools.cache
-def _public(function: Callable) -> Any:
+def _public(kernel: Kernel) -> Any:
     """A dispatcher of numba's, made and kept by what is public in it."""
     import numba
 
     from ptaskmodel import kernel_cache
 
-    kernel = numba.njit(error_model="numpy")(function)
+    dispatcher = numba.njit(error_model="numpy")(kernel.py_func)
     place = kernel_cache.kernel_directory()
-    if place is not None:
+    if place is not None and kernel.identity is not None:
+        name = kernel_cache.file_of(kernel.name, kernel.identity)
         config: Any = numba.config
-        before, config.CACHE_DIR = config.CACHE_DIR, str(place)
+        before, config.CACHE_DIR = config.CACHE_DIR, str(place / name)
         try:
-            kernel.enable_caching()
+            dispatcher.enable_caching()
         finally:
             config.CACHE_DIR = before
-    return kernel
+        kernel_cache.forget_old(place, name)
+    return dispatcher
 
 
 @functools.cache
@@ -207,7 +215,7 @@ def _parts() -> Any:
     except (ImportError, AttributeError):
         return None
     place = kernel_cache.cache_directory()
-    known = None if place is None else place / f"parts-{kernel_code.versions()}"
+    known = None if place is None else place / f"parts-{kernel_code.compiler()}"
     with contextlib.suppress(OSError):
         if known is not None and known.exists():
             return kernel_parts if known.read_text() == "work" else None

@@ -1,13 +1,13 @@
-"""Where compiled kernels are kept, and what tells whether they are those of these sources.
+"""Where compiled kernels are kept, by what they are and for which arguments and processor.
 
-Kernels call each other across files, so they are kept in a directory named by a digest of all
-sources that can matter: change any and all are compiled anew. A file there is one kernel for one
-kind of arguments, processor and Python; it is written whole.
+A file is one kernel for one kind of arguments, processor and Python; it is written whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import glob
 import hashlib
 import os
 import shutil
@@ -22,42 +22,11 @@ PLAIN = "PTASKMODEL_PLAIN_NUMBA"
 # Chooses the directory; the last resort is a directory of one's own in that of temporary files.
 VARIABLE = "PTASKMODEL_CACHE_DIR"
 REMEDY = f"set {VARIABLE} to a directory that can be written"
-COMPILER = ("jit.py", "kernel_cache.py", "kernel_calls.py", "kernel_code.py", "kernel_parts.py")
-_HOLDS_KERNELS = b"\nfrom ptaskmodel.jit import "
-# How many sets of kernels, of different sources, stay in one directory.
-KEPT = 4
+KERNELS = "kernels"
+# Of how many sources, kinds of arguments, processors and Pythons a kernel stays; the last made.
+KEPT = 16
 # What a directory must take to be of use; bytes.
 PROBE = 2**16
-
-
-def kernel_sources() -> dict[str, bytes]:
-    """Every file, by its path in the package, of the folders in which some file holds kernels.
-
-    Constants that kernels read may be in a file beside them that holds none.
-    """
-    sources: dict[str, bytes] = {}
-    for folder, folders, names in os.walk(PACKAGE):
-        folders.sort()
-        room = folder[len(str(PACKAGE)) + 1 :]
-        files: dict[str, bytes] = {}
-        for name in sorted(names):
-            if name.endswith(".py"):
-                with open(os.path.join(folder, name), "rb") as file:
-                    files[os.path.join(room, name)] = file.read()
-        if any(_HOLDS_KERNELS in source for source in files.values()):
-            sources.update(files)
-        elif folder == str(PACKAGE):
-            sources.update((name, files[name]) for name in COMPILER)
-    return sources
-
-
-@functools.cache
-def kernel_digest() -> str:
-    """Digest of the sources of kernels; the identity of compiled code."""
-    digest = hashlib.sha256()
-    for name, source in kernel_sources().items():
-        digest.update(name.encode() + b"\0" + source)
-    return digest.hexdigest()[:16]
 
 
 @functools.cache
@@ -104,11 +73,10 @@ def _is_ours_alone(place: Path) -> bool:
     )
 
 
-@functools.cache
 def kernel_directory() -> Path | None:
-    """Where the kernels of these very sources are kept; None: nowhere."""
+    """Where kernels are kept; None: nowhere."""
     place = cache_directory()
-    return None if place is None else place / f"kernels-{kernel_digest()}"
+    return None if place is None else place / KERNELS
 
 
 def plain() -> bool:
@@ -116,52 +84,58 @@ def plain() -> bool:
     return os.environ.get(PLAIN, "0") != "0"
 
 
-def kept(name: str, kind: str) -> bytes | None:
-    """What is kept of a kernel for one kind of use; None: nothing."""
-    path = file_of(name, kind)
-    if path is None:
-        return None
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
+def kept(name: str) -> bytes | None:
+    """What is kept in a file of this name; None: nothing.
+
+    Where the package is installed for others, what is kept beside it can be read and no more.
+    """
+    for place in {kernel_directory(): None, PACKAGE / "__pycache__" / KERNELS: None}:
+        with contextlib.suppress(OSError):
+            if place is not None:
+                return (place / name).read_bytes()
+    return None
 
 
-def keep(name: str, kind: str, content: bytes) -> None:
-    """Keep that, if kernels are kept at all; forget old sets of kernels."""
-    path = file_of(name, kind)
-    if path is None:
+def keep(name: str, content: bytes) -> None:
+    """Keep that, if anything is kept at all."""
+    place = kernel_directory()
+    if place is None:
         return
-    place = path.parent
     try:
-        if not place.exists():
-            place.mkdir(exist_ok=True)
-            _forget_old(place.parent)
-        write_whole(path, content)
+        place.mkdir(exist_ok=True)
+        write_whole(place / name, content)
     except OSError as error:
         _warn_once(f"{error.filename or place}: {error.strerror or error}")
+    else:
+        forget_old(place, name)
+
+
+def file_of(kernel: str, *facts: str) -> str:
+    """The name of a file of what a kernel is under these conditions."""
+    digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
+    return f"{kernel.removeprefix('ptaskmodel.')}-{digest}"
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that other processes may be reading or writing. Raises OSError."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(content)
-    os.replace(file.name, path)
+    descriptor, name = tempfile.mkstemp(dir=path.parent)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
 
 
-def file_of(name: str, kind: str) -> Path | None:
-    """The file of a kernel for one kind of use; None where nothing can be kept."""
-    place = kernel_directory()
-    if place is None:
-        return None
-    digest = hashlib.sha256(f"{name}\0{kind}".encode()).hexdigest()[:16]
-    return place / f"{name.removeprefix('ptaskmodel.')}-{digest}.code"
-
-
-def _forget_old(place: Path) -> None:
-    sets = sorted(place.glob("kernels-*"), key=lambda each: each.stat().st_mtime)
-    for old in sets[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+def forget_old(place: Path, name: str) -> None:
+    """Of the files and directories of the kernel that one is of, leave the last made."""
+    found = place.glob(f"{glob.escape(name.rpartition('-')[0])}-{'?' * 16}")
+    with contextlib.suppress(OSError):
+        for old in sorted(found, key=lambda each: each.stat().st_mtime)[:-KEPT]:
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
 @functools.cache

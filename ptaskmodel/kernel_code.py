@@ -21,6 +21,8 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
+from ptaskmodel import kernel_identity
+
 # Where things are in CPython's objects and numpy's arrays, bytes (`layout_is_known` tries them).
 HEAD = object.__basicsize__
 TUPLE_ITEMS = tuple.__basicsize__
@@ -89,9 +91,15 @@ def versions() -> str:
 
 
 @functools.cache
+def compiler() -> str:
+    """What machine code is made by, as the name of a file."""
+    return f"{kernel_identity.compiler()}-{versions()}"
+
+
+@functools.cache
 def processor() -> str:
-    """What machine code is made for."""
-    return f"{versions()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    """What machine code is made by and for."""
+    return f"{compiler()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 @functools.cache
@@ -131,7 +139,9 @@ def layout(argument: Any) -> str:
     if isinstance(argument, tuple):
         if len(argument) != len(getattr(kind, "_fields", argument)):
             raise UnknownArgument("a named tuple without all its fields")
-        return f"{kind.__module__}.{kind.__qualname__}({', '.join(map(layout, argument))})"
+        names = " ".join(getattr(kind, "_fields", ()))
+        items = ", ".join(map(layout, argument))
+        return f"{kind.__module__}.{kind.__qualname__}({names}: {items})"
     known = _SCALARS.get(kind)
     if known is None:
         raise UnknownArgument(f"a {kind.__qualname__}")

@@ -6,14 +6,13 @@ process of its own, and lets somebody watch.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel import jit, kernel_cache
@@ -49,20 +48,39 @@ Told = Callable[[Stand], None]
 
 
 def missing(sets: Iterable[str] = SETS) -> list[str]:
-    """Those of the sets that have yet to be compiled."""
+    """Those of the sets that have yet to be compiled, as their kernels are now."""
     if jit.INTERPRETED:
         return []
-    return [name for name in sets if (mark := _mark(name)) is None or not mark.exists()]
+    return [name for name in sets if not _is_compiled(name)]
+
+
+def _is_compiled(name: str) -> bool:
+    content = kernel_cache.kept(_mark(name))
+    if content is None:
+        return False
+    try:
+        noted = json.loads(content)
+        return all(_identity(kernel) == identity for kernel, identity in noted.items())
+    except (AttributeError, ImportError, ValueError):
+        return False
+
+
+def _identity(kernel: str) -> str | None:
+    """What a kernel is now; "module:name" is its name."""
+    module, _, name = kernel.partition(":")
+    found = getattr(importlib.import_module(module), name)
+    return found.identity if isinstance(found, jit.Kernel) else None
 
 
 def prepare(name: str) -> None:
     """Compile a set in this process, if need be, and note that it is kept."""
     module, _, function = SETS[name].partition(":")
     getattr(importlib.import_module(module), function)()
-    mark = _mark(name)
-    if mark is not None:
-        with contextlib.suppress(OSError):
-            mark.touch()
+    noted = {
+        f"{kernel.py_func.__module__}:{kernel.py_func.__name__}": kernel.identity
+        for kernel in jit.asked_for.values()
+    }
+    kernel_cache.keep(_mark(name), json.dumps(noted).encode())
 
 
 def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
@@ -110,11 +128,10 @@ def _process(name: str) -> subprocess.Popen:
     )
 
 
-def _mark(name: str) -> Path | None:
-    """The file that says that a set is compiled, for this processor and Python."""
+def _mark(name: str) -> str:
+    """The file that says of which kernels a set is, once they are compiled."""
     from ptaskmodel.kernel_code import processor
 
-    path = kernel_cache.file_of(
-        f"all-{name.replace(' ', '-')}", f"{kernel_cache.plain()} {processor()}"
+    return kernel_cache.file_of(
+        f"set-{name.replace(' ', '-')}", str(kernel_cache.plain()), processor()
     )
-    return path and path.with_suffix(".set")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -330,42 +328,37 @@ def test_code_that_others_could_have_written_is_not_run(monkeypatch, tmp_path):
     assert place_found(monkeypatch) is None
 
 
-def test_a_file_beside_kernels_belongs_to_their_identity(monkeypatch, tmp_path):
-    for name in kernel_cache.COMPILER:
-        (tmp_path / name).write_text("")
-    for folder in ("kernels", "others"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "kernels" / "one.py").write_text("\nfrom ptaskmodel.jit import entry")
+def test_only_the_last_files_of_a_kernel_stay(kept):
+    for number in range(kernel_cache.KEPT + 4):
+        name = kernel_cache.file_of("name", str(number))
+        kernel_cache.keep(name, b"code")
+        assert kernel_cache.kept(name) == b"code"
+        os.utime(kept / name, (number, number))
+    kernel_cache.keep(kernel_cache.file_of("another name", "0"), b"code")
+    assert len(list(kept.glob("name-*"))) == kernel_cache.KEPT
+    assert kernel_cache.kept(kernel_cache.file_of("name", "0")) is None
+
+
+def test_what_is_kept_beside_an_installed_package_is_read_by_all(monkeypatch, tmp_path):
+    place = tmp_path / "__pycache__" / kernel_cache.KERNELS
+    place.mkdir(parents=True)
+    kernel_cache.write_whole(place / "name", b"code")
+    assert (place / "name").stat().st_mode & 0o777 == 0o644
     monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path)
-    digests = []
-    for path in ("kernels/constants.py", "others/text.py", "kernels/deeper.py"):
-        digests.append(kernel_cache.kernel_digest.__wrapped__())
-        (tmp_path / path).write_text("A = 1")
-    digests.append(kernel_cache.kernel_digest.__wrapped__())
-    assert [a != b for a, b in itertools.pairwise(digests)] == [True, False, True]
-
-
-def test_every_file_with_a_kernel_belongs_to_their_identity():
-    marked = re.compile(rb"^@(partial\()?(entry|jit|views)\b", re.MULTILINE)
-    root = kernel_cache.PACKAGE
-    holding = {
-        str(path.relative_to(root))
-        for path in root.rglob("*.py")
-        if marked.search(path.read_bytes())
-    }
-    assert len(holding) > 20
-    assert holding <= set(kernel_cache.kernel_sources())
+    for own in (None, tmp_path / "own"):
+        monkeypatch.setattr(kernel_cache, "kernel_directory", lambda own=own: own)
+        assert kernel_cache.kept("name") == b"code"
 
 
 @compiled
-def test_old_sets_of_kernels_are_forgotten(monkeypatch, tmp_path):
-    for number in range(6):
-        place = tmp_path / f"kernels-{number}"
-        monkeypatch.setattr(kernel_cache, "kernel_directory", lambda place=place: place)
-        kernel_cache.keep("name", "kind", b"code")
-        assert kernel_cache.kept("name", "kind") == b"code"
-        os.utime(place, (number, number))
-    assert len(list(tmp_path.iterdir())) == kernel_cache.KEPT
+def test_a_write_that_fails_leaves_nothing(kept, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", str(kept))
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space"):
+        kernel_cache.write_whole(kept / "name", b"code")
+    assert not list(kept.iterdir())
 
 
 # With what is public in numba alone.
