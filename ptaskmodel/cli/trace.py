@@ -177,6 +177,8 @@ def to_ptask(
         other = "" if phases == "time" else ", --hosts NAMES or --ranks-on FILE"
         raise PTaskModelError(f"{why}; give --platform PLATFORM{other}")
     from ptaskmodel.apps.trace_works import task_of_trace
+    from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import read_trace
     from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
@@ -184,6 +186,8 @@ def to_ptask(
     found = read_trace(traces, ranks)
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
+    if phases == "time":
+        ready_kernels(REPLAY)
     made = task_of_trace(
         found, chosen, phases, platform=platform, count=windows, model=network_model, name=name
     )
@@ -257,6 +261,7 @@ def compare(
     counts = whole_numbers("--windows", windows, least=1)
     from ptaskmodel.apps.disturbance import pairs_of
     from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.kernel_sets import REPLAY, SIMULATION
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import hosts_named, read_trace
     from ptaskmodel.results.trace_comparison import ModelOptions, compare_into
@@ -269,8 +274,8 @@ def compare(
         sources, colon, targets = disturb.partition(":")
         if not (colon and sources and targets):
             raise PTaskModelError(f"--disturb '{disturb}': give FROM:TO, such as n[0-3]:n[4-7]")
-        pairs = pairs_of(hosts_named(sources), hosts_named(targets))
-    ready_kernels()
+        pairs = pairs_of(*(hosts_named(ends, "--disturb") for ends in (sources, targets)))
+    ready_kernels((*SIMULATION, *REPLAY))
     made = compare_into(
         output,
         platform,

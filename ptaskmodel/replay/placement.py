@@ -37,14 +37,17 @@ def hosts_of_ranks(
     return [hosts[rank // per_host % len(hosts)] for rank in range(ranks)]
 
 
-def hosts_named(text: str) -> list[str]:
-    """The hosts of a text such as ``n[0-15]`` or ``a,b,c``. Raises SimulationError."""
+def hosts_named(text: str, option: str = "--hosts") -> list[str]:
+    """The hosts of a text such as ``n[0-15]`` or ``a,b,c``, given by an option.
+
+    Raises SimulationError.
+    """
     hosts: list[str] = []
     for name in re.split(r"[\s,]+(?![^\[]*\])", text.strip()):
         try:
             hosts += expand(name)
         except ValueError as fault:
-            raise SimulationError(f"--hosts: {shown(name)} {fault}") from None
+            raise SimulationError(f"{option}: {shown(name)} {fault}") from None
     return hosts
 
 

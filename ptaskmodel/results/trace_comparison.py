@@ -10,14 +10,19 @@ import csv
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
 
 from ptaskmodel.apps.disturbance import Pairs, disturbed
 from ptaskmodel.apps.interference import connection_work
 from ptaskmodel.apps.trace_works import WindowSums, bundle, phases_at_collectives
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
+from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
+from ptaskmodel.kernel_sets import SIMULATION, compile_sets
 from ptaskmodel.replay import Replay
 from ptaskmodel.results.drawing import save
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
@@ -25,7 +30,7 @@ from ptaskmodel.results.records import provenance
 from ptaskmodel.results.trace_comparison_plot import comparison_figure
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.works import SequenceWork
+from ptaskmodel.workload.works import SequenceWork, Work
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
@@ -70,11 +75,11 @@ class Row:
 COLUMNS = ("flows", "model", "makespan_s", "error", "slowdown", "slowdown_error", "cpu_s", "events")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class TraceComparison:
-    """Rows of each number of flows, the replay first. what: of a title."""
+    """Rows of each number of flows, the replay first. what: how large the application is."""
 
-    what: str
+    what: str = ""
     rows: list[Row] = field(default_factory=list)
 
     def of(self, model: str) -> list[Row]:
@@ -111,7 +116,7 @@ def compare_trace(
     *,
     pairs: Pairs = (),
     flows: Iterable[int] = (0,),
-    windows: Iterable[int] = (1, 10),
+    windows: Sequence[int] = (1, 10),
     options: ModelOptions | None = None,
 ) -> TraceComparison:
     """Replay a trace, rank k on ``hosts[k]``, and run it as parallel tasks: alone, and disturbed.
@@ -123,43 +128,63 @@ def compare_trace(
     Raises as `replay`, and WorkloadError if a bundle cannot be made.
     """
     options = options or ModelOptions()
+    compile_sets((*SIMULATION, *REPLAY_KERNELS))  # so that nothing is timed with that
     replayed = {"model": options.network_model, "solver": options.replay_solver}
-    alone = Replay(platform, trace, hosts, **replayed).run()
-    tasks = {BUNDLE: Task(tuple(hosts), bundle(trace), "application")}
-    phases = phases_at_collectives(trace)
-    if isinstance(phases, SequenceWork):
-        tasks[COLLECTIVES] = Task(tuple(hosts), phases, "application")
-    for count in windows:
-        sums = WindowSums(trace, alone.makespan_s, count)
-        Replay(platform, trace, hosts, **replayed).run(sums)
-        found = sums.windows()
-        name = f"{count} window{'s' * (count != 1)}"
-        held = 1.0 / found.window_s
-        tasks[name] = Task(tuple(hosts), found.work, "application", rate_bound=held)
+    made = TraceComparison()
 
     def replay_beside(disturbers: list[tuple[str, str]]) -> tuple[float, int]:
         result = disturbed(platform, trace, hosts, disturbers, **replayed).run()
+        made.what = made.what or f"{trace.ranks} ranks, {result.messages:,} messages"
         return result.makespan_s, result.events
 
-    def task_beside(task: Task) -> Run:
-        def run(disturbers: list[tuple[str, str]]) -> tuple[float, int]:
-            return _task_beside(platform, task, disturbers, options)
+    def add(number: int, name: str, run: Run, true_s: float | None = None) -> float:
+        makespan_s, events, cpu_s = _timed(run, [pair for pair in pairs for _ in range(number)])
+        error = 0.0 if true_s is None else makespan_s / true_s - 1.0
+        before_s = next((row.makespan_s for row in made.rows if row.model == name), makespan_s)
+        slowdown = makespan_s / before_s
+        made.rows.append(Row(number, name, makespan_s, error, slowdown, cpu_s, events))
+        return makespan_s
 
-        return run
-
-    runs: dict[str, Run] = {REPLAY: replay_beside}
-    runs |= {name: task_beside(task) for name, task in tasks.items()}
-    made = TraceComparison(f"{trace.ranks} ranks, {alone.messages:,} messages")
-    before: dict[str, float] = {}
+    alone_s = add(0, REPLAY, replay_beside)
+    tasks = _tasks(platform, trace, hosts, alone_s, windows, replayed)
+    runs = {name: partial(_task_beside, platform, task, options) for name, task in tasks.items()}
     for number in sorted({0, *flows} if pairs else {0}):
-        true_s = 0.0
+        true_s = add(number, REPLAY, replay_beside) if number else alone_s
         for name, run in runs.items():
-            makespan_s, events, cpu_s = _timed(run, [pair for pair in pairs for _ in range(number)])
-            true_s = makespan_s if name == REPLAY else true_s
-            before.setdefault(name, makespan_s)
-            error, slowdown = makespan_s / true_s - 1.0, makespan_s / before[name]
-            made.rows.append(Row(number, name, makespan_s, error, slowdown, cpu_s, events))
+            add(number, name, run, true_s)
     return made
+
+
+def _tasks(
+    platform: Platform,
+    trace: Trace,
+    hosts: Sequence[str],
+    alone_s: float,
+    windows: Sequence[int],
+    replayed: dict[str, str | None],
+) -> dict[str, Task]:
+    """The parallel tasks of a trace, by the names of their models."""
+    works: dict[str, tuple[Work, float | None]] = {BUNDLE: (bundle(trace), None)}
+    phases = phases_at_collectives(trace)
+    if isinstance(phases, SequenceWork):
+        works[COLLECTIVES] = phases, None
+    sums = [WindowSums(trace, alone_s, count) for count in windows]
+
+    def listen(spans: np.ndarray, flights: np.ndarray) -> None:
+        for one in sums:
+            one(spans, flights)
+
+    if sums:
+        Replay(platform, trace, hosts, model=replayed["model"], solver=replayed["solver"]).run(
+            listen
+        )
+    for count, one in zip(windows, sums, strict=True):
+        found = one.windows()
+        works[f"{count} window{'s' * (count != 1)}"] = found.work, 1.0 / found.window_s
+    return {
+        name: Task(tuple(hosts), work, "application", rate_bound=bound)
+        for name, (work, bound) in works.items()
+    }
 
 
 def _timed(run: Run, disturbers: list[tuple[str, str]]) -> tuple[float, int, float]:
@@ -176,7 +201,7 @@ def _timed(run: Run, disturbers: list[tuple[str, str]]) -> tuple[float, int, flo
 
 
 def _task_beside(
-    platform: Platform, task: Task, disturbers: Iterable[tuple[str, str]], options: ModelOptions
+    platform: Platform, task: Task, options: ModelOptions, disturbers: list[tuple[str, str]]
 ) -> tuple[float, int]:
     made = Simulation(platform, solver=options.solver, network_model="L07", count=options.count)
     (own,) = made.add_all([task])

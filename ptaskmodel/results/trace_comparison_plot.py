@@ -36,7 +36,7 @@ def _times(axes: Any, made: TraceComparison) -> None:
     axes.set_xticks(range(len(numbers)), [str(number) for number in numbers])
     axes.set_xlabel("endless flows of each pair of hosts beside it")
     axes.set_ylabel(f"ends at ({unit_name})")
-    axes.set_ylim(bottom=0.0)
+    axes.set_ylim(0.0, 1.08 * span_s / unit)
     axes.set_title(made.what, fontsize=10, loc="left")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)

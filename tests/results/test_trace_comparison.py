@@ -118,6 +118,7 @@ def test_a_comparison_is_printed_and_written(case, capsys):
     [
         ("--disturb n0", "--disturb 'n0': give FROM:TO, such as n[0-3]:n[4-7]"),
         ("--disturb n0:n[1-2]", "flows from 1 hosts to 2: give as many of both"),
+        ("--disturb n[0:n1", "--disturb: 'n[0' has brackets that do not match"),
         ("--flows 1,two", "--flows '1,two': give whole numbers from 0, such as 1,4"),
         ("--windows 0", "--windows '0': give whole numbers from 1"),
         ("--hosts n0 --ranks-on p.xml", "give either --ranks-on or --hosts"),
