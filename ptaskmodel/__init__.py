@@ -42,6 +42,7 @@ NAMES = {
         "Task",
     ),
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
+    "ptaskmodel.workload.trace_work": ("TraceWork",),
     "ptaskmodel.workload.works": ("DelayWork", "HomogeneousWork", "ParallelWork", "SequenceWork"),
 }
 

@@ -20,6 +20,7 @@ from ptaskmodel import jit, kernel_cache
 # What prepares the kernels of each set, for example by calling them; the longest first.
 SETS = {
     "tasks": "ptaskmodel.simulation.warming:prepare_loop",
+    "ranks": "ptaskmodel.simulation.warming:prepare_ranks",
     "laying": "ptaskmodel.simulation.warming:prepare_laying",
     "changes": "ptaskmodel.simulation.warming:prepare_changes",
     "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",

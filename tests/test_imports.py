@@ -15,8 +15,13 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ptaskmodel"
 ROOMS: tuple[dict[str, set[str]], ...] = (
     {"platform": set(), "workload": set(), "sharing": set()},
     {"core": set()},
-    {"simulation": set(), "recording": {"simulation"}, "energy": {"simulation", "recording"}},
-    {"apps": {"replay"}, "batch": set(), "replay": set()},
+    {
+        "replay": set(),
+        "simulation": {"replay"},
+        "recording": {"simulation"},
+        "energy": {"simulation", "recording"},
+    },
+    {"apps": set(), "batch": set()},
     {"bridges": set(), "calibration": set()},
     {"results": set()},
     {"campaign": set()},

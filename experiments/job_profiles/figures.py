@@ -23,7 +23,8 @@ LABELS = {
     "contiguous": "contiguous",
     "contiguous-best-effort": "contiguous\nif possible",
 }
-PROFILES = ("delay", "ptask")
+PROFILES = {"delay": "delays", "ptask": "parallel tasks", "trace": "traces"}
+SHADES = {"delay": "#bbbbbb", "ptask": "#4c78a8", "trace": "#54a24b"}
 
 Runs = Mapping[str, Mapping[str, Any]]
 Results = Mapping[str, Mapping[str, Any]]
@@ -51,19 +52,29 @@ def _of(wanted: Runs, results: Results, **fixed: Any) -> list[Mapping[str, Any]]
     ]
 
 
+def _kinds(wanted: Runs) -> list[str]:
+    """The kinds of profiles that were run, in the order of the legend."""
+    run = {parameters["profiles"] for parameters in wanted.values()}
+    return [kind for kind in PROFILES if kind in run]
+
+
 def gantt(path: Path, jobs: int, wanted: Runs, results: Results) -> Path:
     """Who ran where and when: first free and contiguous nodes, delays and parallel tasks."""
     allocations = ("first-fit", "contiguous")
-    figure, axes = plt.subplots(2, 2, figsize=(12, 7.5), sharex=True, sharey=True)
+    kinds = _kinds(wanted)
+    size = (12, 3.5 * len(kinds) + 0.5)
+    figure, axes = plt.subplots(
+        len(kinds), 2, figsize=size, sharex=True, sharey=True, squeeze=False
+    )
     last = 0.0
-    for row, profiles in enumerate(PROFILES):
+    for row, profiles in enumerate(kinds):
         for column, allocation in enumerate(allocations):
             axis = axes[row, column]
             (result, *_) = _of(
                 wanted, results, jobs=jobs, profiles=profiles, allocation=allocation, seed=1
             )
             last = max(last, _draw_jobs(axis, result["jobs"]))
-            axis.set_title(f"{profiles}s, {LABELS[allocation]} nodes", fontsize=11)
+            axis.set_title(f"{PROFILES[profiles]}, {LABELS[allocation]} nodes", fontsize=11)
             for border in CABINETS[1:-1]:
                 axis.axhline(border, color="black", linewidth=0.8)
     for axis in axes[-1]:
@@ -98,20 +109,21 @@ def _draw_jobs(axis: Any, rows: Sequence[Sequence[Any]]) -> float:
 
 def distributions(path: Path, jobs: int, wanted: Runs, results: Results) -> Path:
     """Running and waiting times by profile and allocation, all seeds together."""
+    kinds = _kinds(wanted)
     figure, axes = plt.subplots(1, 2, figsize=(12, 5))
     for axis, (label, first, second) in zip(
         axes, (("running time (s)", 2, 3), ("waiting time (s)", 1, 2)), strict=True
     ):
-        positions, values, colours, shades = [], [], [], {"delay": "#bbbbbb", "ptask": "#4c78a8"}
+        positions, values, colours = [], [], []
         for k, allocation in enumerate(SHOWN):
-            for side, profiles in enumerate(PROFILES):
+            for side, profiles in enumerate(kinds):
                 found = _of(wanted, results, jobs=jobs, profiles=profiles, allocation=allocation)
                 rows = [row for result in found for row in result["jobs"]]
-                positions.append(k + (side - 0.5) * 0.36)
+                positions.append(k + (side - (len(kinds) - 1) / 2) * 0.72 / len(kinds))
                 values.append([row[second] - row[first] for row in rows])
-                colours.append(shades[profiles])
+                colours.append(SHADES[profiles])
         boxes = axis.boxplot(
-            values, positions=positions, widths=0.3, whis=(5, 95), showfliers=False,
+            values, positions=positions, widths=0.6 / len(kinds), whis=(5, 95), showfliers=False,
             patch_artist=True, showmeans=True, medianprops={"color": "black"},
             meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "white",
                        "markeredgecolor": "black"},
@@ -125,8 +137,8 @@ def distributions(path: Path, jobs: int, wanted: Runs, results: Results) -> Path
             axis.margins(y=0.1)
         axis.set_ylim(bottom=0)
         axis.grid(axis="y", linewidth=0.4)
-        handles = [Rectangle((0, 0), 1, 1, color=shade) for shade in shades.values()]
-        axis.legend(handles, ["delays", "parallel tasks"], frameon=False)
+        handles = [Rectangle((0, 0), 1, 1, color=SHADES[kind]) for kind in kinds]
+        axis.legend(handles, [PROFILES[kind] for kind in kinds], frameon=False)
     figure.suptitle(
         f"{jobs} FT jobs on Graphene: boxes 25 to 75 %, whiskers 5 to 95 %, diamonds means"
     )
@@ -139,21 +151,25 @@ def simulation_times(path: Path, wanted: Runs, results: Results) -> Path:
     """Wall time of the simulations, median over the seeds."""
     counts = sorted({parameters["jobs"] for parameters in wanted.values()})
     figure, axis = plt.subplots(figsize=(7, 4))
-    width = 0.8 / (2 * len(counts))
+    kinds = _kinds(wanted)
+    width = 0.8 / (len(kinds) * len(counts))
     for k, allocation in enumerate(SHOWN):
         for n, count in enumerate(counts):
-            for side, profiles in enumerate(PROFILES):
+            for side, profiles in enumerate(kinds):
                 found = _of(wanted, results, jobs=count, profiles=profiles, allocation=allocation)
                 middle = float(np.median([result["simulation_s"] for result in found]))
-                place = k + (2 * n + side - len(counts) + 0.5) * width
-                shade = ("#bbbbbb", "#4c78a8")[side]
+                bars = len(kinds) * len(counts)
+                place = k + (len(kinds) * n + side - (bars - 1) / 2) * width
+                shade = SHADES[profiles]
                 axis.bar(place, middle, width * 0.92, color=shade, alpha=0.55 + 0.45 * n)
     axis.set_yscale("log")
     axis.set_xticks(range(len(SHOWN)), [LABELS[name] for name in SHOWN])
     axis.set_ylabel("time to simulate (s)")
     axis.set_title(
-        "Time to simulate " + " and ".join(map(str, counts)) + " jobs: delays grey, tasks blue"
+        "Time to simulate " + " and ".join(map(str, counts)) + " jobs, each kind of profiles"
     )
+    handles = [Rectangle((0, 0), 1, 1, color=SHADES[kind]) for kind in kinds]
+    axis.legend(handles, [PROFILES[kind] for kind in kinds], frameon=False)
     axis.grid(axis="y", linewidth=0.4)
     figure.tight_layout()
     figure.savefig(path, dpi=110)

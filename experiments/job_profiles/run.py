@@ -1,11 +1,13 @@
-"""Delays against parallel tasks: does it matter where jobs are placed?
+"""Delays, parallel tasks, replayed traces: does it matter where jobs are placed?
 
 NAS FT jobs of class C on 8, 16 and 32 nodes arrive at the Graphene cluster and start first come
-first served. Their profiles are parallel tasks, or delays as long as the tasks alone; their nodes
-are the first that are free, or random ones, or contiguous ones (strict, or as few pieces as
-possible). Every combination is run; a second start reuses the runs that are there.
+first served. Their profiles are parallel tasks, or delays as long as the tasks alone, or traces
+replayed message by message (only if asked for: they take long); their nodes are the first that are
+free, or random ones, or contiguous ones (strict, or as few pieces as possible). Every combination
+is run; a second start reuses the runs that are there.
 
     python experiments/job_profiles/run.py -o results/job_profiles
+    python experiments/job_profiles/run.py --profiles delay ptask trace -o results/job_profiles
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ from ptaskmodel.batch.hostset import runs
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models.weibull import JobKind, weibull
-from ptaskmodel.workload.works import HomogeneousWork
+from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.transforms.trace_rule import trace_of_work
+from ptaskmodel.workload.works import HomogeneousWork, SequenceWork
 
 HERE = Path(__file__).resolve().parent
 PLATFORM = HERE.parent.parent / "platforms" / "graphene.xml"
-PROFILES = {"delay": "delay", "ptask": "as-given"}
+PROFILES = {"delay": "delay", "ptask": "as-given", "trace": "as-given"}
 ALLOCATIONS = ("first-fit", "random", "contiguous", "contiguous-best-effort")
 NODES = (8, 16, 32)
 CUBE = 512**3
@@ -55,9 +59,17 @@ def ft_class_c(nodes: int) -> HomogeneousWork:
     return HomogeneousWork(flops, volume)
 
 
-def workload(jobs: int, seed: int, scale_s: float) -> Workload:
+def ft_trace(nodes: int) -> TraceWork:
+    """The same as the trace of an MPI application: each iteration computes, then exchanges."""
+    whole = ft_class_c(nodes)
+    once = HomogeneousWork(whole.flops / ITERATIONS, whole.bytes / ITERATIONS)
+    return TraceWork(trace_of_work(SequenceWork((once,), ITERATIONS), nodes, f"ft.C.{nodes}"))
+
+
+def workload(jobs: int, seed: int, scale_s: float, traces: bool = False) -> Workload:
     """FT jobs of the three sizes, equally likely, with Weibull times between arrivals."""
-    kinds = [JobKind(f"ft.C.{nodes}", ft_class_c(nodes), nodes) for nodes in NODES]
+    work = ft_trace if traces else ft_class_c
+    kinds = [JobKind(f"ft.C.{nodes}", work(nodes), nodes) for nodes in NODES]
     return weibull(jobs, kinds, seed, shape=SHAPE, scale_s=scale_s, hosts=144)
 
 
@@ -68,14 +80,16 @@ def platform() -> Any:
 
 def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Metrics of one combination, and for each job: size, dates, nodes, time alone."""
+    traces = parameters["profiles"] == "trace"
     options = BatchOptions(
         policy="fcfs",
         allocation=parameters["allocation"],
         profiles=PROFILES[parameters["profiles"]],
         estimates="walltime",
         seed=parameters["seed"],
+        contention=not traces,
     )
-    jobs = workload(parameters["jobs"], parameters["seed"], parameters["scale_s"])
+    jobs = workload(parameters["jobs"], parameters["seed"], parameters["scale_s"], traces)
     result = run_batch(platform(), jobs, options)
     schedule = result.schedule
     rows = [
@@ -99,7 +113,9 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def campaign(jobs: list[int], seeds: int, scale_s: float) -> dict[str, dict[str, Any]]:
+def campaign(
+    jobs: list[int], seeds: int, scale_s: float, kinds: list[str]
+) -> dict[str, dict[str, Any]]:
     """Name and parameters of every run."""
     return {
         f"{count}_jobs_{profiles}_{allocation}_seed_{seed}": {
@@ -111,7 +127,7 @@ def campaign(jobs: list[int], seeds: int, scale_s: float) -> dict[str, dict[str,
         }
         for count in jobs
         for seed in range(1, seeds + 1)
-        for profiles in PROFILES
+        for profiles in kinds
         for allocation in ALLOCATIONS
     }
 
@@ -147,8 +163,9 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--scale", type=float, default=6.0, help="of arrivals, s (default: 6)")
     parser.add_argument("--processes", type=int, help="at once (default: one a core)")
+    parser.add_argument("--profiles", nargs="+", choices=PROFILES, default=["delay", "ptask"])
     given = parser.parse_args()
-    wanted = campaign(given.jobs, given.seeds, given.scale)
+    wanted = campaign(given.jobs, given.seeds, given.scale, given.profiles)
 
     def tell(done: int, total: int, name: str) -> None:
         print(f"{done}/{total} {name}", file=sys.stderr)

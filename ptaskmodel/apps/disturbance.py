@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ptaskmodel.core.store import records
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
-from ptaskmodel.replay.state import APP
 from ptaskmodel.workload.ti_actions import RECV, SEND
 from ptaskmodel.workload.ti_traces import Trace
 
@@ -37,26 +35,20 @@ def disturbed(
 
     Raises as `replay`; who waits for ever must be found without flows, since these go on for ever.
     """
-    n, m = trace.ranks, 2 * len(pairs)
-    first = int(trace.first[-1])
+    m = 2 * len(pairs)
     fields = np.array([[k ^ 1, 0.0, ENDLESS_BYTES] for k in range(m)]).reshape(m, 3)
-    both = Trace(
-        np.concatenate((trace.actions, np.tile(np.array([SEND, RECV], np.int8), len(pairs)))),
-        np.concatenate((trace.first, first + np.arange(1, m + 1))),
-        np.concatenate((trace.start, trace.start[-1] + 3 * np.arange(1, m + 1))),
-        np.concatenate((trace.values, fields.ravel())),
-        trace.type_bytes,
+    flows = Trace(
+        np.tile(np.array([SEND, RECV], np.int8), len(pairs)),
+        np.arange(m + 1),
+        3 * np.arange(m + 1),
+        fields.ravel(),
+        1.0,
         trace.origin,
     )
-    ends = [host for pair in pairs for host in pair]
-    made = Replay(platform, both, [*hosts, *ends], model=model, solver=solver)
-    apps = records(2, APP)
-    apps["first"], apps["ranks"], apps["unfinished"] = (0, n), (n, m), (n, m)
-    apps["type_bytes"] = trace.type_bytes, 1.0
-    apps["finished"] = np.nan
-    made.state = made.state._replace(apps=apps)
-    made.state.ranks["app"][n:] = 1
-    made.state.counts["unfinished"] = n
+    made = Replay(platform, trace, hosts, model=model, solver=solver)
+    ends = [platform.host(host).index for pair in pairs for host in pair]
+    made.applications.begin(1, flows, ends)
+    made.state.counts["unfinished"] = trace.ranks
     return made
 
 

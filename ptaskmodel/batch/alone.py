@@ -15,6 +15,7 @@ from ptaskmodel.core.idle import times_alone
 from ptaskmodel.core.patterns.router import Shape
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work
 
 Key = tuple[Work, Placement, tuple[int, ...] | None]
@@ -112,6 +113,8 @@ class AloneTimes:
             return None
         where, work = steps[0][0]
         if work.rounds != 1 or len(work.one_round()) != 1 or work.duration_s is not None:
+            return None
+        if isinstance(work, TraceWork):
             return None
         indices = tuple(machine.platform.host(name).index for name in where)
         return self._core.router.shape(work, indices, None)[0]

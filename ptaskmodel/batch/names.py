@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # On what fair starts may be based: see `fairness`.
 FAIRNESS = ("runtimes", "estimates", "both")
-PROFILES = ("as-given", "delay", "ptask")
+PROFILES = ("as-given", "delay", "ptask", "smpi")
 WALLTIMES = ("kill", "ignore", "extend")
 ON_FAILURE = ("fail", "requeue")
 CHECKPOINT = ("interval", "write", "read", "mtbf")

@@ -26,8 +26,10 @@ from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.job_arrays import job_arrays
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
-from ptaskmodel.workload.works import DelayWork
+from ptaskmodel.workload.transforms.trace_rule import trace_profiles
+from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.alone import AloneTimes
@@ -96,6 +98,11 @@ def only_delays(workload: Workload) -> bool:
     return all(work.duration_s is not None for work in workload.profiles.values())
 
 
+def replays(work: Work) -> bool:
+    """Whether some part of a work is a trace to be replayed."""
+    return any(isinstance(part, TraceWork) for part in work.parts())
+
+
 class Plan:
     """Works, walltimes, estimates, execution and times alone of one batch.
 
@@ -124,6 +131,11 @@ class Plan:
         self.limited = options.walltimes != "ignore"
         workload = self._with_profiles(workload)
         self.only_delays = only_delays(workload)
+        if options.energy and any(map(replays, workload.profiles.values())):
+            raise SimulationError(
+                "energy: what the ranks of traces draw is not metered; leave --energy out, or make "
+                "the traces parallel tasks (ptaskmodel trace to-ptask)"
+            )
         workload = self._with_walltimes(workload)
         self.estimate, note = self._estimate_of(workload)
         self.workload = workload
@@ -189,6 +201,8 @@ class Plan:
             )
         if kind == "delay" and not only_delays(workload):
             return self._as_delays(workload)
+        if kind == "smpi":
+            return trace_profiles(workload)
         return workload
 
     def _card_Bps(self) -> float:

@@ -357,7 +357,5 @@ class PtaskExecution:
 
     def _give_up(self) -> None:
         job = next(live for live in self._live.values() if not live.suspended).attempt.job
-        raise NeverEnds(
-            f"job '{job.id}' can never end at {self.simulation.now:g} s: something that it uses "
-            "has no capacity left for ever"
-        )
+        why = self.simulation.deadlock() or "something that it uses has no capacity left for ever"
+        raise NeverEnds(f"job '{job.id}' can never end at {self.simulation.now:g} s: {why}")

@@ -80,7 +80,7 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     metavar="KIND",
     help="exact, walltime or factor:F  [default: walltime if every job has one, else exact]",
 )
-@profile_options("as-given", "delay", "ptask")
+@profile_options("as-given", "delay", "ptask", "smpi")
 @click.option("--storage", "storages", multiple=True, metavar="NAME=HOST", help="Repeatable.")
 @model_options
 @click.option(

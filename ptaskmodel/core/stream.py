@@ -28,10 +28,10 @@ def tell(s, kind, subject, value):
 
 @jit
 def tell_rate(s, slot, rate, limit):
-    """Say that an activity changes its rate, if anyone listens."""
+    """Say that an activity changes its rate, if anyone listens and its owner is no rank (< 0)."""
     clock = s.clock[0]
-    if clock.tells_rates == 1:
-        a = s.activities[slot]
+    a = s.activities[slot]
+    if clock.tells_rates == 1 and a.owner >= 0:
         event = s.events[clock.n_events]
         event.pattern = a.pattern
         event.amount = a.amount

@@ -15,22 +15,38 @@ from ptaskmodel.replay.state import LOST_RANK, TOLD_FULL
 @jit
 def over(s, x, slot):
     """An activity is done: a computation of a rank, or a message; OK or LOST_RANK."""
-    owner = s.activities[slot].owner
+    number = ~s.activities[slot].owner
     fine = succeeds(s, slot)
     stop(s, slot)
-    number = owner >> 1
-    if owner & 1:
+    sent = number & 1
+    number >>= 1
+    if sent:
+        x.messages[number].slot = -1
         if not fine:
             x.counts[0].lost = x.messages[number].source
             return LOST_RANK
         arrived(x, number, s.clock[0].now)
         return OK
+    x.ranks[number].slot = -1
     if not fine:
         x.counts[0].lost = number
         return LOST_RANK
-    x.ranks[number].slot = -1
     make_ready(x, number)
     return OK
+
+
+@jit
+def wakes(x, r):
+    """A rank has slept enough."""
+    x.ranks[r].wake = -1
+    make_ready(x, r)
+
+
+@jit
+def rank_of(x, owner):
+    """The rank that computes, or the one that sends, of the activity that has this owner."""
+    number = ~owner
+    return x.messages[number >> 1].source if number & 1 else number >> 1
 
 
 @jit
@@ -42,7 +58,7 @@ def process(s, x, o):
             break
         number = s.clock[0].argument
         if kind == WAKE:
-            make_ready(x, number)
+            wakes(x, ~number)
         else:
             share(s, number, o.gamma)
             if s.activities[number].state == DONE:
@@ -62,8 +78,7 @@ def process(s, x, o):
     for i in range(n):
         slot = listed_as_doomed(s, i)
         if slot >= 0:
-            owner = s.activities[slot].owner
-            x.counts[0].lost = x.messages[owner >> 1].source if owner & 1 else owner >> 1
+            x.counts[0].lost = rank_of(x, s.activities[slot].owner)
             return LOST_RANK
     return OK
 

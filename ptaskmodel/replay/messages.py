@@ -18,6 +18,7 @@ from ptaskmodel.replay.state import (
     IN_WAITALL,
     IS_OVER,
     NEEDS_PATTERN,
+    NEEDS_ROUTE,
     NOBODY,
     OVER,
     READY,
@@ -62,7 +63,9 @@ def route_between(s, x, source, target):
     status = NEEDS_PATTERN
     if x.routes[i].key != -1 and x.routes[i].pattern >= 0:
         status = missing(s, x.routes[i].pattern)
-    if status in (NEEDS_PATTERN, UNROUTED):
+    if status == UNROUTED:
+        status = NEEDS_ROUTE
+    if status in (NEEDS_PATTERN, NEEDS_ROUTE):
         counts.wanted_source = source
         counts.wanted_target = target
     return i if status == OK else -1 - status
@@ -157,6 +160,7 @@ def new_message(x, source, target, tag, state):
 def free_message(x, i):
     x.messages[i].next = x.counts[0].free_message
     x.messages[i].state = OVER
+    x.messages[i].source = -1
     x.counts[0].free_message = i
 
 
@@ -194,7 +198,7 @@ def fly(s, x, o, i):
     latency = p.latency * factor(x.latency_factors, size)
     amount = size * route.unit / factor(x.bandwidth_factors, size)
     delay = latency if latency > 0.0 else np.nan
-    m.slot = start(s, route.pattern, amount, 1.0, INFINITY, delay, 2 * i + 1, o)
+    m.slot = start(s, route.pattern, amount, 1.0, INFINITY, delay, ~(2 * i + 1), o)
     if s.activities[m.slot].state == LOST:
         x.counts[0].lost = m.source
 
@@ -273,7 +277,6 @@ def arrived(x, i, now):
     wake(x, m.source, m.sender)
     if m.receiver == NOBODY:  # sent early and not received yet
         m.state = OVER
-        m.slot = -1
         m.sender = NOBODY
         return
     received(x, i)

@@ -225,7 +225,7 @@ def waits_for_action(s, x, r):
 
 @jit
 def sleep_now(s, x, r, seconds):
-    push_wake(s, s.clock[0].now + seconds, r)
+    x.ranks[r].wake = push_wake(s, s.clock[0].now + seconds, ~r)
     x.ranks[r].state = SLEEPING
     return WAITS
 
@@ -250,7 +250,7 @@ def computes(s, x, o, r, flops):
     if route < 0:
         return -1 - route
     amount = flops * x.routes[route].unit
-    slot = start(s, x.routes[route].pattern, amount, 1.0, INFINITY, np.nan, 2 * r, o)
+    slot = start(s, x.routes[route].pattern, amount, 1.0, INFINITY, np.nan, ~(2 * r), o)
     rank.step += 1
     state = s.activities[slot].state
     if state in (DONE, LOST):
@@ -345,6 +345,18 @@ def tell_span(x, r, now):
 
 
 @jit
+def is_over(x, a):
+    """The last rank of an application has ended."""
+    counts = x.counts[0]
+    x.apps[a].next = -1
+    if counts.last_over >= 0:
+        x.apps[counts.last_over].next = a
+    else:
+        counts.first_over = a
+    counts.last_over = a
+
+
+@jit
 def go(s, x, o, r):
     """Let a rank act until it has to wait; OK, or what is missing to go on."""
     rank = x.ranks[r]
@@ -373,6 +385,7 @@ def go(s, x, o, r):
             app.unfinished -= 1
             if app.unfinished == 0:
                 app.finished = now
+                is_over(x, rank.app)
             x.counts[0].unfinished -= 1
             return OK
         x.spent[r, x.actions[rank.action]] += now - rank.began

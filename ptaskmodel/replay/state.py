@@ -26,7 +26,16 @@ NOBODY, ACTION = numbers(-2, 0)
 NOT_YET, PAID, POSTED = numbers(3)
 
 # What the loop comes back for besides what the core asks for.
-NEEDS_PATTERN, GROW_MESSAGES, GROW_REQUESTS, LOST_WAIT, LOST_RANK, TOLD_FULL = numbers(100, 106)
+(
+    NEEDS_PATTERN,
+    GROW_MESSAGES,
+    GROW_REQUESTS,
+    LOST_WAIT,
+    LOST_RANK,
+    TOLD_FULL,
+    NEEDS_RANKS,
+    NEEDS_ROUTE,
+) = numbers(100, 108)
 
 APP = np.dtype(
     [
@@ -35,6 +44,8 @@ APP = np.dtype(
         ("type_bytes", REAL),
         ("unfinished", INT),  # ranks that have not ended
         ("finished", REAL),  # date of its last rank's end
+        ("task", INT),  # what its front end knows it by, -1: none, its place is free
+        ("next", INT),  # in the list of those that are over
     ],
     align=True,
 )
@@ -58,6 +69,7 @@ RANK = np.dtype(
         ("open", INT),  # requests that are under way
         ("owed", REAL),  # s to sleep for what was received
         ("slot", INT),  # of what it computes, -1: nothing
+        ("wake", INT),  # end of its sleep, -1: none
         ("began", REAL),  # the present action
         ("ended", REAL),
     ],
@@ -67,11 +79,11 @@ RANK = np.dtype(
 MESSAGE = np.dtype(
     [
         ("state", INT),
-        ("source", INT),  # ranks
+        ("source", INT),  # ranks; -1: its place is free
         ("target", INT),
         ("tag", INT),
         ("bytes", REAL),
-        ("slot", INT),  # activity
+        ("slot", INT),  # activity, -1: none
         ("sender", INT),  # request, NOBODY or ACTION
         ("receiver", INT),
         ("next", INT),  # in its bucket, or among the free
@@ -121,6 +133,12 @@ COUNTS = np.dtype(
         ("first_ready", INT),
         ("last_ready", INT),
         ("n_routes", INT),
+        ("n_apps", INT),
+        ("first_over", INT),  # ends of the list of applications that are over
+        ("last_over", INT),
+        ("first_wanted", INT),  # ends of the list of tasks whose ranks are to begin
+        ("last_wanted", INT),
+        ("n_ended", INT),  # tasks that had ended when applications of those were last looked for
         ("unfinished", INT),  # ranks
         ("messages", INT),  # that have come to their end
         ("actions", INT),
@@ -175,7 +193,9 @@ class Replays(NamedTuple):
 
 def new_counts() -> np.ndarray:
     counts = records(1, COUNTS)
-    for name in ("free_message", "free_request", "first_ready", "last_ready", "lost"):
+    for name in ("free_message", "free_request", "first_ready", "last_ready", "lost", "first_over"):
+        counts[name] = -1
+    for name in ("last_over", "first_wanted", "last_wanted"):
         counts[name] = -1
     counts["test_misses"] = counts["poll_misses"] = 1
     return counts

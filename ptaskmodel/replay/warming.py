@@ -18,4 +18,4 @@ def prepare_kernels() -> None:
     Tally(trace).amounts(trace.first[:-1], trace.first[1:])
     made = Replay(build.finish(), trace, ["c0", "c1"])
     made.run(lambda spans, flights: None)
-    made.make_room_for_messages()
+    made.applications.make_room_for_messages()

@@ -10,12 +10,14 @@ import numpy as np
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
+from ptaskmodel.replay.applications import Applications
 from ptaskmodel.simulation.loop import finish
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.simulation.state import (
     COMPLETED,
     DEPENDENCY_FAILED,
     READY,
+    RUNNING,
     WAITING,
     Tasks,
     new_tasks,
@@ -24,6 +26,7 @@ from ptaskmodel.simulation.state import (
 from ptaskmodel.workload.amounts import NO_INTS, IntArray
 from ptaskmodel.workload.order import check_acyclic
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.trace_work import TraceWork
 
 INFINITY = float("inf")
 # Stages routed ahead when the loop asks for one: fewer returns to Python.
@@ -186,10 +189,8 @@ class Intake:
             self.programs.release(self.arrays, core)
             core.reclaim()
         arrays = self.arrays
-        record = arrays.tasks[task]
-        stage = int(arrays.programs["first"][record["program"]] + record["stage"])
         try:
-            self.programs.route(arrays, core, [stage])
+            self.programs.route(arrays, core, [self._stage(task)])
         except (PlatformError, SimulationError) as error:
             raise type(error)(f"task {self.ids[task]!r}: {error}") from None
         tasks = self._next_tasks(task)
@@ -201,6 +202,29 @@ class Intake:
         # Whoever needs a stage that cannot be routed will say so, by name.
         with contextlib.suppress(PlatformError, SimulationError):
             self.programs.route(arrays, core, stages.tolist())
+
+    def begin_ranks(self, replays: Applications) -> None:
+        """Let the ranks of the tasks that the loop has listed for that begin."""
+        counts, tasks = replays.state.counts[0], self.arrays.tasks
+        task = int(counts["first_wanted"])
+        counts["first_wanted"] = counts["last_wanted"] = -1
+        while task >= 0:
+            record = tasks[task]
+            if record["state"] == RUNNING:
+                work = self.programs.stage_work[self._stage(task)]
+                hosts = self.programs.hosts[int(record["program"])]
+                assert isinstance(work, TraceWork)
+                placed = [hosts[k % len(hosts)] for k in range(work.trace.ranks)]
+                replays.begin(task, work.trace, placed)
+            task = int(record["next_ready"])
+
+    def is_of_ranks(self, task: int) -> bool:
+        """Whether the stage that a task is at is one of ranks."""
+        return bool(self.arrays.stages["ranks"][self._stage(task)])
+
+    def _stage(self, task: int) -> int:
+        record = self.arrays.tasks[task]
+        return int(self.arrays.programs["first"][record["program"]] + record["stage"])
 
     def _next_tasks(self, task: int) -> IntArray:
         """Tasks to be routed ahead, besides one, each of them once."""
@@ -216,6 +240,4 @@ class Intake:
 
     def stage_amount(self, task: int) -> float:
         """Units of the stage that a task is at."""
-        record = self.arrays.tasks[task]
-        stage = self.arrays.programs["first"][record["program"]] + record["stage"]
-        return float(self.arrays.stages["amount"][stage])
+        return float(self.arrays.stages["amount"][self._stage(task)])

@@ -49,6 +49,26 @@ def admit(s, t):
 
 
 @jit
+def note_killed(t, first_killed, last_killed, task):
+    """Put a task whose walltime has come last in the list of those; the ends of the list."""
+    t.tasks[task].next_killed = NOTHING
+    if last_killed >= 0:
+        t.tasks[last_killed].next_killed = task
+    else:
+        first_killed = task
+    return first_killed, task
+
+
+@jit
+def end_killed(s, t, task):
+    """End the tasks of that list that are not over yet."""
+    while task >= 0:
+        if t.tasks[task].state < ENDED:
+            end_task(s, t, task, WALLTIME)
+        task = t.tasks[task].next_killed
+
+
+@jit
 def process(s, t, o):
     """Everything that happens at this date, up to the queueing of what begins."""
     first_killed = NOTHING
@@ -60,12 +80,7 @@ def process(s, t, o):
         number = s.clock[0].argument
         if kind == WAKE:
             if woken(s, t, number):
-                t.tasks[number].next_killed = NOTHING
-                if last_killed >= 0:
-                    t.tasks[last_killed].next_killed = number
-                else:
-                    first_killed = number
-                last_killed = number
+                first_killed, last_killed = note_killed(t, first_killed, last_killed, number)
         else:
             share(s, number, o.gamma)
             if s.activities[number].state == DONE:
@@ -82,10 +97,7 @@ def process(s, t, o):
         slot = listed_as_doomed(s, i)
         if slot >= 0:
             end_task(s, t, s.activities[slot].owner, FAILED)
-    while first_killed >= 0:
-        if t.tasks[first_killed].state < ENDED:
-            end_task(s, t, first_killed, WALLTIME)
-        first_killed = t.tasks[first_killed].next_killed
+    end_killed(s, t, first_killed)
 
 
 @entry

@@ -13,6 +13,7 @@ import numpy as np
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.simulation.state import Tasks
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work
 
 Key = tuple[int, tuple[int, ...], float | None]
@@ -29,6 +30,7 @@ class Programs:
     first: list[int] = field(default_factory=list)  # stage of each program in the state
     stage_work: list[Work] = field(default_factory=list)
     stage_program: list[int] = field(default_factory=list)
+    replays: bool = False  # some stage is one of ranks
 
     def copy(self) -> Programs:
         return Programs(
@@ -39,6 +41,7 @@ class Programs:
             self.first.copy(),
             self.stage_work.copy(),
             self.stage_program.copy(),
+            self.replays,
         )
 
     def find(
@@ -93,6 +96,12 @@ class Programs:
         delays = [work.duration_s for work in self.stage_work[before:]]
         new_stages["pattern"], new_stages["amount"] = -1, 0.0
         new_stages["delay"] = np.array(delays, dtype=np.float64)  # nan for None
+        new_stages["ranks"] = 0
+        if TraceWork in kinds or not all(kind.is_simple for kind in kinds):
+            replayed = [type(work) is TraceWork for work in self.stage_work[before:]]
+            new_stages["ranks"] = replayed
+            new_stages["delay"][replayed] = 0.0
+            self.replays = self.replays or any(replayed)
         return tasks
 
     def route(self, tasks: Tasks, core: Core, stages: list[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.core.driver import Core, Listener, as_compiled
@@ -26,12 +26,25 @@ from ptaskmodel.core.state import (
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
+from ptaskmodel.replay.applications import Applications
+from ptaskmodel.replay.smpi import protocol_of
+from ptaskmodel.replay.state import (
+    GROW_MESSAGES,
+    GROW_REQUESTS,
+    LOST_WAIT,
+    NEEDS_PATTERN,
+    NEEDS_RANKS,
+    NEEDS_ROUTE,
+)
 from ptaskmodel.simulation import state, view
+from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.observers import Observer, Watch
 from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     import pandas
@@ -39,6 +52,7 @@ if TYPE_CHECKING:
 INFINITY = float("inf")
 EVENTS_PER_SLICE = 20_000
 PROGRESS_EVERY_S = 0.2
+RANKS_ASK = (NEEDS_PATTERN, NEEDS_ROUTE, GROW_MESSAGES, GROW_REQUESTS, LOST_WAIT)
 
 
 class Simulation:
@@ -71,6 +85,7 @@ class Simulation:
         self.count = count
         self.core = Core(platform, self.network_model, self.solver, count, optimise)
         self._intake = Intake(self.core)
+        self._replays: Applications | None = None  # once a task replays a trace
         self._idle = False  # nothing will ever happen
         self._watch = Watch()
         self._settled: Simulation | None = None  # a twin, to read rates from
@@ -98,8 +113,23 @@ class Simulation:
         """
         with collector_at_rest():
             added = self._intake.add(list(tasks), self.core)
+            if self._intake.programs.replays and self._replays is None:
+                protocol = protocol_of(self.network_model.name, self.platform.config)
+                self._replays = Applications(self.core, protocol)
             self._changed()
             return TaskRefs(self, added)
+
+    def add_replay(
+        self, trace: Trace, hosts: Sequence[str], *, start_s: float = 0.0, id: str | None = None
+    ) -> TaskRef:
+        """Add an MPI application: a task that replays a trace message by message, rank k on
+        ``hosts[k]`` (over again if they run out), beside the other tasks.
+
+        Messages are flows of the simulation's network model. It ends with its last rank; it cannot
+        be suspended. Observers learn of it as of any task, listeners not of the rates of ranks.
+        Raises as `add`.
+        """
+        return self.add(Task(tuple(hosts), TraceWork(trace), start_s=start_s, id=id))
 
     # --- advancing --------------------------------------------------------------------------
 
@@ -179,6 +209,10 @@ class Simulation:
         date = self.core.next_date()
         return None if date == INFINITY else date
 
+    def deadlock(self) -> str:
+        """Which ranks of an application that is being replayed wait, and for what; "" if none."""
+        return "" if self._replays is None else self._replays.deadlock()
+
     def _until(self, until: float | None) -> Options:
         if until is None:
             return self.core.options
@@ -203,8 +237,14 @@ class Simulation:
         core, intake = self.core, self._intake
         self._settled = None
         while True:
+            replays = self._replays
             with as_compiled():
-                status = run(core.state, intake.arrays, options)
+                if replays is None:
+                    status = run(core.state, intake.arrays, options)
+                else:
+                    status = run_beside(core.state, intake.arrays, replays.state, options)
+            if replays is not None and self._serve_ranks(replays, int(status)):
+                continue
             if status == UNROUTED:
                 self._hand_over()
                 intake.route(int(core.state.clock[0]["argument"]), core)
@@ -215,6 +255,15 @@ class Simulation:
                 self._hand_over()
                 self._idle = bool(status == IDLE)
                 return int(status)
+
+    def _serve_ranks(self, replays: Applications, status: int) -> bool:
+        """Do what the loop asks for ranks; False if it does not."""
+        if status == NEEDS_RANKS:
+            self._hand_over()
+            self._intake.begin_ranks(replays)
+        elif status not in RANKS_ASK or not replays.serve(status):
+            return False
+        return True
 
     def _hand_over(self) -> None:
         """Take note of what ended and started, and let listeners know all that was told."""
@@ -277,6 +326,8 @@ class Simulation:
             raise SimulationError(
                 f"task {task.id!r} is {task.state}; only a running task is suspended"
             )
+        if self._intake.is_of_ranks(task.index):
+            raise SimulationError(f"task {task.id!r} replays a trace; it cannot be suspended")
         self.core.suspend(self._slot(task))
         self._changed()
 
@@ -325,8 +376,11 @@ class Simulation:
         """Turn a host or a link off now: the tasks that use it fail. Raises PlatformError."""
         self._settle()
         number = self._resource_number(name)
-        for owner in self.core.set_on(number, False):
-            self._intake.finish(owner, int(state.FAILED), self.core)
+        lost = self.core.set_on(number, False)
+        if self._replays is not None:
+            lost = [k if k >= 0 else self._replays.task_of(k) for k in lost]
+        for task in dict.fromkeys(lost):
+            self._intake.finish(task, int(state.FAILED), self.core)
         self._hand_over()
         self._changed()
 
@@ -354,6 +408,8 @@ class Simulation:
         twin = copy.copy(self)
         twin.core = self.core.copy()
         twin._intake = self._intake.copy()
+        if self._replays is not None:
+            twin._replays = self._replays.copy(twin.core)
         twin._watch = Watch()
         twin._ended = self._ended.copy()
         twin._settled = None

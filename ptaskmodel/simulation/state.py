@@ -39,8 +39,8 @@ TASK = np.dtype(
     align=True,
 )
 
-# pattern: -1 until it is routed. delay: s, nan: none.
-STAGE = np.dtype([("pattern", INT), ("amount", REAL), ("delay", REAL)], align=True)
+# pattern: -1 until it is routed. delay: s, nan: none. ranks: 1: those of a trace do it.
+STAGE = np.dtype([("pattern", INT), ("amount", REAL), ("delay", REAL), ("ranks", INT)], align=True)
 
 PROGRAM = np.dtype([("first", INT), ("count", INT), ("rounds", INT), ("users", INT)], align=True)
 

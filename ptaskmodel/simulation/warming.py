@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptaskmodel.core.changes import STOP, change, refresh_routed, start_now
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.placement import Placement
@@ -9,10 +11,13 @@ from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
 from ptaskmodel.platform.topologies.topology import Topology
+from ptaskmodel.replay.applications import Applications
+from ptaskmodel.replay.smpi import protocol_of
 from ptaskmodel.sharing.bmf_hard import bmf_hard
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES
 from ptaskmodel.sharing.solvers import solve
+from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.json_numbers import cut_numbers
@@ -26,6 +31,13 @@ def prepare_loop() -> None:
     """The loop of tasks, with all that it may do."""
     simulation = Simulation(_platform())
     run.prepare(simulation.core.state, simulation._intake.arrays, simulation.core.options)
+
+
+def prepare_ranks() -> None:
+    """The loop of tasks some of which replay traces."""
+    core = (simulation := Simulation(_platform())).core
+    ranks = Applications(core, protocol_of(core.model.name, {})).state
+    run_beside.prepare(core.state, simulation._intake.arrays, ranks, core.options)
 
 
 def prepare_laying() -> None:
@@ -46,6 +58,8 @@ def prepare_laying() -> None:
         (flow, [0, other]),
     ):
         router.route(router.shape(work, tuple(hosts), None)[0])
+    core = Simulation(platform, network_model="LV08").core
+    core.route(core.find_flows(np.array([0, 0]), np.array([1, other])).tolist())
 
 
 def prepare_changes() -> None:

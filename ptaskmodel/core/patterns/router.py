@@ -33,6 +33,7 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.platform.routing.tally import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Demand, Work
 
 FloatArray = NDArray[np.float64]
@@ -73,7 +74,7 @@ class Shape(NamedTuple):
 
     @property
     def is_delay(self) -> bool:
-        """Whether it is but a delay: its key has no work."""
+        """Whether it only holds its hosts (a delay, or ranks besides): its key has no work."""
         return self.key[0] is None
 
 
@@ -131,7 +132,7 @@ class Router:
 
         Raises SimulationError where the network model cannot express the work.
         """
-        if work.duration_s is not None:
+        if work.duration_s is not None or isinstance(work, TraceWork):
             own = hosts if len(hosts) < 2 else tuple(sorted(set(hosts)))
             return Shape((None, own), work, hosts, None), 0.0
         if self.model.parallel:

@@ -10,6 +10,7 @@ Read alike, by generation (versions 1 and 2; 3 and 4; 5):
 - storage to storage: data_staging; the same; ParallelTaskDataStagingBetweenStoragesProfile
 - a sequence: composed; the same; SequentialCompositionProfile
 - the use of cores: (none); usage_trace; TraceReplayProfile
+- an MPI application: smpi; the same; TraceReplayProfile
 
 The lower-case names of the development versions of 5 (``ptask_homogeneous`` ...) are read too.
 Source: Batsim's documentation and release notes, versions 1 to 5.
@@ -28,6 +29,8 @@ from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
+from ptaskmodel.workload.formats.ti_trace import read_trace
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Work
 
 Fields = Mapping[str, Any]
@@ -183,14 +186,20 @@ def _read_replay(fields: Fields, spot: str, directory: Path) -> Work:
     if kind in ("SMPI", "smpi"):
         return _read_smpi(fields, spot, directory)
     raise WorkloadError(
-        f"{spot}/trace_type: {shown(kind)} is unknown: use FractionalComputation (SMPI: not yet)"
+        f"{spot}/trace_type: {shown(kind)} is unknown: use SMPI or FractionalComputation"
     )
 
 
 def _read_smpi(fields: Fields, spot: str, directory: Path) -> Work:
-    raise WorkloadError(
-        f"{spot}: SMPI traces are not replayed yet: give the job a parallel or a delay profile"
-    )
+    """The trace of an MPI application; what it is expected to last, in some files, is ignored."""
+    listing = directory / _text(fields, ("filename", "trace_file", "trace"), spot)
+    ranks = fields.get("mpi_size")
+    if ranks is not None and not (type(ranks) is int and ranks > 0):
+        raise WorkloadError(f"{spot}/mpi_size: {shown(ranks)} is not a number of ranks above 0")
+    try:
+        return TraceWork(read_trace(listing, ranks))
+    except WorkloadError as error:
+        raise WorkloadError(f"{spot}: cannot read the trace {error}") from None
 
 
 def _read_message(fields: Fields, spot: str, directory: Path) -> Work:

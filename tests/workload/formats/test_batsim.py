@@ -252,7 +252,7 @@ BAD = {
         {"profiles": {"p": {"type": "parallel", "cpu": [1, 1, 1]}}},
         "asks for 2 hosts but its profile 'p' is made for 3",
     ),
-    "smpi": ({"profiles": {"p": {"type": "smpi", "trace": "t"}}}, "not replayed yet"),
+    "smpi": ({"profiles": {"p": {"type": "smpi", "trace": "t"}}}, "cannot read the trace"),
     "no trace": ({"profiles": {"p": {"type": "usage_trace", "trace": "t"}}}, "cannot read the"),
     "message": ({"profiles": {"p": {"type": "send", "msg": {}}}}, "no meaning here"),
     "strategy": (
@@ -287,13 +287,9 @@ def test_gzip_garbage_is_refused(tmp_path):
         read_batsim(tmp_path / "absent.json")
 
 
-def test_the_workloads_of_batsim_run_or_say_why_not(shared_data):
+def test_the_workloads_of_batsim_are_read(shared_data):
     for path in sorted((shared_data / "workloads").glob("*.json")):
-        if "smpi" in path.name:
-            with pytest.raises(WorkloadError, match="SMPI traces are not replayed yet"):
-                read_batsim(path)
-        else:
-            assert read_batsim(path).jobs
+        assert read_batsim(path).jobs
 
 
 def test_a_table_of_jobs_is_a_workload():

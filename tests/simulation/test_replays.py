@@ -1,0 +1,145 @@
+"""Applications beside other tasks: ranks contend, begin, end, fail and are stopped like them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import ptaskmodel as pm
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.platform import Platform
+from ptaskmodel.replay import read_trace, replay
+
+SEND = 1000016 / 125e6 + 100e-6  # of a megabyte and its envelope
+
+
+def platform(hosts=4):
+    build = Platform.build("p")
+    build.cluster("c", hosts, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
+    return build.finish()
+
+
+@pytest.fixture
+def traces(tmp_path):
+    def make(*ranks, name="t"):
+        path = tmp_path / f"{name}.txt"
+        path.write_text("".join(f"{r} {line}\n" for r, own in enumerate(ranks) for line in own))
+        return read_trace(path)
+
+    return make
+
+
+PAIR = ["compute 1e9", "send 1 0 1e6"], ["recv 0 0 1e6", "compute 5e8"]
+
+
+def test_alone_ranks_end_as_in_a_replay(traces):
+    trace = traces(*PAIR)
+    alone = replay(platform(), trace, ["n0", "n1"], model="L07", solver="bmf")
+    simulation = pm.Simulation(platform())
+    task = simulation.add_replay(trace, ["n0", "n1"], start_s=2.0)
+    simulation.run()
+    assert task.start_time == 2.0
+    assert task.finish_time == pytest.approx(2.0 + alone.makespan_s, rel=1e-12)
+    assert task.finish_time == pytest.approx(3.5 + SEND, rel=1e-9)
+    assert task.state == "completed"
+
+
+def test_ranks_contend_with_tasks_and_with_each_other(traces):
+    simulation = pm.Simulation(platform())
+    two = simulation.add_replay(traces(["compute 1e9"], ["compute 1e9"]), ["n0", "n0"])
+    third = simulation.add(pm.Execution("n0", 1e9))
+    simulation.run()
+    assert two.finish_time == third.finish_time == pytest.approx(3.0)
+    simulation = pm.Simulation(platform())
+    sent = simulation.add_replay(traces(["send 1 0 1e6"], ["recv 0 0 1e6"]), ["n0", "n1"])
+    simulation.add(pm.Flow("n0", "n2", 1e9))
+    simulation.run()
+    assert sent.finish_time == pytest.approx(2 * 1000016 / 125e6 + 100e-6)
+
+
+def test_followers_wait_for_the_last_rank_and_stages_may_be_traces(traces):
+    simulation = pm.Simulation(platform())
+    trace = traces(*PAIR)
+    simulation.add_replay(trace, ["n0", "n1"], id="first")
+    after = simulation.add(pm.Execution("n1", 1e9, after=["first"]))
+    work = pm.SequenceWork((pm.TraceWork(trace), pm.HomogeneousWork(1e9, 0.0)), 2)
+    both = simulation.add(pm.Task(("n2", "n3"), work))
+    simulation.run()
+    assert after.start_time == pytest.approx(1.5 + SEND, rel=1e-9)
+    assert both.finish_time == pytest.approx(2 * (2.5 + SEND), rel=1e-9)
+
+
+def test_a_walltime_and_a_cancellation_stop_the_ranks(traces):
+    endless = ["compute 1e9", "isend 1 0 1e9", "waitall"], ["sleep 5", "recv 0 0 1e9"]
+    simulation = pm.Simulation(platform())
+    work = pm.TraceWork(traces(*endless))
+    first = simulation.add(pm.Task(("n0", "n1"), work, walltime_s=0.5))
+    other = simulation.add(pm.Execution("n0", 1e9, start_s=0.5))
+    simulation.run()
+    assert (first.state, first.finish_time) == ("walltime", 0.5)
+    assert other.finish_time == pytest.approx(1.5)
+    simulation = pm.Simulation(platform())
+    tasks = [simulation.add(pm.Task(("n0", "n1"), work)) for _ in range(2)]
+    simulation.run(7.0)
+    simulation.cancel(tasks[0])
+    simulation.run()
+    assert tasks[0].finish_time == 7.0
+    assert tasks[1].finish_time < 5 + 17
+
+
+def test_a_host_that_fails_ends_the_application(traces):
+    simulation = pm.Simulation(platform())
+    task = simulation.add_replay(traces(*PAIR), ["n0", "n1"])
+    other = simulation.add_replay(traces(*PAIR), ["n2", "n3"])
+    simulation.run(0.5)
+    simulation.fail("n1")
+    simulation.run()
+    assert (task.state, task.finish_time) == ("failed", 0.5)
+    assert other.state == "completed"
+
+
+def test_steps_observers_copies_and_pickles(traces):
+    class Ends(pm.Observer):
+        def __init__(self):
+            self.seen = []
+
+        def task_ended(self, task):
+            self.seen.append((task.id, task.finish_time))
+
+    def simulation():
+        made = pm.Simulation(platform())
+        made.add_replay(traces(*PAIR), ["n0", "n1"], id="ranks")
+        made.add(pm.Execution("n0", 2e9, id="task"))
+        return made
+
+    whole = simulation().run()
+    stepped = simulation()
+    observer = Ends()
+    stepped.observe(observer)
+    while stepped.step():
+        pass
+    assert [task.finish_time for task in stepped.tasks()] == [
+        task.finish_time for task in whole.tasks()
+    ]
+    assert dict(observer.seen)["ranks"] == whole.task("ranks").finish_time
+    begun = simulation().run(1.0)
+    for twin in (begun.fork(), pickle.loads(pickle.dumps(begun)), begun):
+        assert twin.run().task("ranks").finish_time == whole.task("ranks").finish_time
+
+
+def test_ranks_are_not_suspended(traces):
+    simulation = pm.Simulation(platform())
+    task = simulation.add_replay(traces(*PAIR), ["n0", "n1"])
+    simulation.run(0.5)
+    with pytest.raises(SimulationError, match="replays a trace; it cannot be suspended"):
+        simulation.suspend(task)
+
+
+def test_places_of_applications_are_given_again(traces):
+    simulation = pm.Simulation(platform())
+    trace = traces(["sendRecv 10 1 10 1 6 6"], ["sendRecv 10 0 10 0 6 6"])
+    tasks = [simulation.add_replay(trace, ["n0", "n1"], start_s=float(k)) for k in range(50)]
+    simulation.run()
+    assert {task.state for task in tasks} == {"completed"}
+    assert len({round(task.finish_time - task.start_time, 9) for task in tasks}) == 1
