@@ -12,6 +12,7 @@ COLOURS = {
     "bundle": RED, "collectives": ORANGE, "1 window": GREY, "10 windows": GREEN,
     "100 windows": BLUE,
 }  # fmt: skip
+MARKERS = "osD^v"
 Rows = list[dict[str, Any]]
 
 
@@ -55,7 +56,7 @@ def ratio_figure(rows: Rows) -> Figure:
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     for name, marker, colour in zip(
-        distinct(rows, "program"), "osD^v", COLOURS.values(), strict=True
+        distinct(rows, "program"), MARKERS, COLOURS.values(), strict=False
     ):
         for model, style in (("bundle", "-"), ("collectives", "--")):
             found = [row for row in rows if (row["program"], row["model"]) == (name, model)]
@@ -107,7 +108,7 @@ def cost_figure(rows: Rows) -> Figure:
     """Error against processor time of all models and programs alone, each over the replay's."""
     figure = new_figure(8.0, 5.0)
     axes = figure.add_subplot()
-    markers = dict(zip(distinct(rows, "program"), "osD^v", strict=True))
+    markers = dict(zip(distinct(rows, "program"), MARKERS, strict=False))
     rows = [row for row in rows if row["network"] == "SMPI"]
     cost = {(row["program"], row["kind"]): row["cpu_s"] for row in rows if row["model"] == "replay"}
     for row in rows:

@@ -27,9 +27,9 @@ def study(monkeypatch):
 def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
     monkeypatch.setattr(study, "PROGRAMS", ("all-to-all", "stencil"))
     monkeypatch.setattr(study, "HOSTS", "graphene-[1-2],graphene-[40-41]")
-    monkeypatch.setattr(study, "FACTORS", (0.1, 1.0))
+    monkeypatch.setattr(study, "FACTORS", (1.0,))
     monkeypatch.setattr(study, "FLOWS", (0, 2))
-    monkeypatch.setattr(study, "WINDOWS", (1, 10, 100))
+    monkeypatch.setattr(study, "WINDOWS", (1,))
     monkeypatch.setattr(sys, "argv", ["run.py", "-o", str(tmp_path / "out")])
     study.main()
     with (tmp_path / "out" / "disturbed.csv").open(newline="") as stream:
