@@ -112,10 +112,6 @@ class Kernel:
         """What numba asks of an object that a kernel refers to."""
         return self.dispatcher._numba_type_
 
-    def __reduce__(self) -> str:
-        """A copy or a pickle is the kernel of this name."""
-        return self.py_func.__qualname__
-
     def __call__(self, *arguments: Any) -> Any:
         for call in self._calls:
             result = call(*arguments)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -194,11 +192,6 @@ def test_what_machine_code_cannot_return_comes_by_numba_itself():
 
     doubled = entry(doubled, allocates=True)
     assert doubled(VALUES).tolist() == (2.0 * VALUES).tolist()
-
-
-def test_a_copy_or_a_pickle_of_a_kernel_is_that_kernel():
-    assert largest(VALUES) == 9.0
-    assert pickle.loads(pickle.dumps(largest)) is copy.deepcopy(largest) is largest
 
 
 @compiled

@@ -62,11 +62,11 @@ def _figure(path: Path, title: str, rows: list[dict[str, Any]]) -> Path:
         axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.set_xticks(range(len(thetas)), [f"{theta:g}" for theta in thetas])
+        axis.set_xticks(range(len(thetas)), [str(theta) for theta in thetas])
         axis.set_title(label, fontsize=11)
         axis.grid(axis="y", linewidth=0.4)
     for axis in axes[-1]:
-        axis.set_xlabel("threshold theta (inf: EASY on the principal group alone)")
+        axis.set_xlabel("threshold theta")
     for axis in axes[:, 0]:
         axis.set_ylabel("redirection / EASY")
     handles = [

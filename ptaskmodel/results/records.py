@@ -121,6 +121,8 @@ def choices(simulation: Simulation) -> dict[str, str]:
 
 def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
     """What a summary says of where results come from: versions, digests of the inputs."""
+    import importlib.metadata
+
     import numpy
 
     return {
@@ -128,24 +130,10 @@ def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
             "ptaskmodel": __version__,
             "python": platform.python_version(),
             "numpy": numpy.__version__,
-            "numba": _version_of_numba(),
+            "numba": importlib.metadata.version("numba"),
         },
         "inputs": [{"path": str(path), "sha256": digest(path)} for path in inputs],
     }
-
-
-def _version_of_numba() -> str:
-    """By the name of its metadata: to import it, or what reads them, would take too long."""
-    import importlib.util
-
-    found = importlib.util.find_spec("numba")
-    if found is not None and found.origin is not None:
-        names = [path.stem for path in Path(found.origin).parents[1].glob("numba-*.dist-info")]
-        if len(names) == 1:
-            return names[0].removeprefix("numba-")
-    import importlib.metadata
-
-    return importlib.metadata.version("numba")
 
 
 def write_results(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from pathlib import Path
 
@@ -62,12 +61,6 @@ def test_the_loading_of_kernels_is_not_part_of_the_simulation(platform, monkeypa
     run = pm.simulate_into(None, platform, pm.load_tasks(TASKS))
     assert run.summary["kernels_wall_time_s"] >= 11_000.0
     assert run.summary["simulation_wall_time_s"] < 1_000.0
-
-
-def test_versions_are_those_in_use(platform):
-    versions = pm.simulate_into(None, platform, pm.load_tasks(TASKS)).summary["versions"]
-    assert versions["numba"] == importlib.metadata.version("numba")
-    assert versions["numpy"] == importlib.metadata.version("numpy")
 
 
 def test_a_batch_is_returned_and_written(platform, tmp_path):

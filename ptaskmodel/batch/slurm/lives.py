@@ -86,7 +86,12 @@ class Lives:
     @property
     def unfinished(self) -> bool:
         """Whether some job waits or runs."""
-        return bool(self.queue.jobs or self._by_end or self._completing)
+        return bool(self.queue.jobs or self.busy)
+
+    @property
+    def busy(self) -> bool:
+        """Whether some job holds nodes."""
+        return bool(self._by_end or self._completing)
 
     def ends(self) -> list[tuple[float, int, JobRecord]]:
         """Who runs or is suspended, by the end of its limit."""
@@ -108,7 +113,7 @@ class Lives:
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)
-        if reason is None and not any(map(self.rules.could_ever, job.needs)):
+        if reason is None and not self.rules.could_start(job):
             reason = "BadConstraints"
         if reason is not None:
             job.state, job.reason, job.end_s = record.REFUSED, reason, now
@@ -326,6 +331,8 @@ class Lives:
             self.cancel(job, date)
         elif action in ("hold", "release"):
             self.queue.hold(job, action == "hold")
+            if job.state == record.PENDING:
+                self.rules.waits(job, self.second(date))
             self.requested |= action == "release"
             self._changed(date)
         elif action == "suspend" and job.state == record.RUNNING:

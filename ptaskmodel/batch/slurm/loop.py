@@ -17,6 +17,8 @@ from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
 
 LIMITS_S = 30
+# How often all who wait are tried before they are given up.
+ROUNDS = 3
 PURGE_S = 60
 # What comes first at one date.
 (
@@ -58,6 +60,7 @@ class Loop:
         self._recorded = recorded
         self._turned = turned
         self._now = phases.boot_s
+        self._still_since: float | None = None
         self._arrivals = self._arrivals_of(requests)
         self._position = 0
         self._commands: list[tuple[float, str, str]] = []
@@ -100,7 +103,9 @@ class Loop:
     def step(self) -> bool:
         """Go to the next event, and do what is due then; False: there is none."""
         controller = self.controller
-        if self._position == len(self._arrivals) and not controller.unfinished:
+        if self._position == len(self._arrivals) and (
+            not controller.unfinished or self._is_hopeless()
+        ):
             return False
         date, what, which = self._next()
         now, ended = self._execution.advance(date)
@@ -115,6 +120,19 @@ class Loop:
             self._do(what, which, date)
         self._settle()
         return True
+
+    def _is_hopeless(self) -> bool:
+        """Whether all who wait do so for ever: nothing runs or is to come, and all were tried."""
+        controller, options = self.controller, self.controller.conf.scheduler
+        if self._commands or controller.busy:
+            self._still_since = None
+            return False
+        if self._still_since is None:
+            self._still_since = self._now
+        dates = [job.begin_s for job in controller.queue.jobs]
+        last = max(*dates, controller.rules.reserved.over_s) - self._phases.t0
+        patience = ROUNDS * max(options.sched_interval_s, options.bf_interval_s, LIMITS_S)
+        return self._now > max(self._still_since, last) + patience
 
     def _settle(self) -> None:
         """Kills that the last event asks for, and the passes that follow at once."""

@@ -83,7 +83,7 @@ def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
         meta.loaded,
         TURN_S if speed <= 1 else SCALED_TURN_S + 0.00062 * speed,
         TURN_PHASE_S,
-        DATABASE_S if database else 0.0,
+        DATABASE_S * speed if database else 0.0,
         BACKFILL_S,
         meta.phase - PHASE_S + lost_s,
         lost_s,
@@ -97,7 +97,7 @@ def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
 LOST_S = 0.0005
 TURN_S = 1.001
 TURN_PHASE_S = 0.45
-DATABASE_S = 4.9
+DATABASE_S = 0.245
 SCALED_TURN_S = 1.0041
 BACKFILL_S = 0.01
 CLEAN_S = 0.004

@@ -35,6 +35,11 @@ class Reserved:
         self._by_name = {reservation.name: reservation for reservation in reservations}
         self._step = step_s
 
+    @property
+    def over_s(self) -> float:
+        """When the last of them ends, Unix seconds; 0: there are none."""
+        return max((one.end_s for one in self._all), default=0)
+
     def allowed(
         self, job: JobRecord, begin: float, end: float, nodes: Mask
     ) -> tuple[Mask, str | None]:

@@ -56,6 +56,13 @@ class Rules:
         """What the queue puts first of equals: the number of a job, or of its array's first."""
         return self._first.setdefault(job.request.array_id, job.number)
 
+    def could_start(self, job: JobRecord) -> bool:
+        """Whether a job fits on an empty machine, or waits for limits of partitions to change."""
+        qos = None if job.account is None else self.members.qos(job.account)
+        return any(map(self.could_ever, job.needs)) or any(
+            waits_for(job.request, partition, qos) for partition in job.partitions
+        )
+
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
         key = need.key

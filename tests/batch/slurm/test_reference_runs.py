@@ -1,0 +1,76 @@
+"""Arrays, dependencies, limits, licences, QOS preemption: as a real Slurm did (see reference/)."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from batch.slurm.recorded_runs import rows
+
+from ptaskmodel.batch.hostset import members
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
+from ptaskmodel.batch.slurm.requests import Command
+from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.submissions import read_submissions
+from ptaskmodel.batch.slurm.values import hosts
+
+REFERENCE = Path(__file__).parent / "reference"
+# What keeps the jobs that never started.
+REASONS = {
+    "times": {
+        "d": "PartitionTimeLimit",
+        "e": "PartitionNodeLimit",
+        "f": "PartitionTimeLimit",
+    },
+    "arrays": {"l": "DependencyNeverSatisfied"},
+    "limits": {
+        "l": "AssocMaxWallDurationPerJobLimit",
+        "m": "QOSMaxCpuPerJobLimit",
+        "s": "AssocMaxSubmitJobLimit",
+    },
+    "qos": {},
+}
+
+
+def simulated(name, *, fed):
+    """Our run of a folder, and what the real one did, by job."""
+    path = REFERENCE / name
+    conf = read_conf(path / "slurm.conf")
+    known = path / "sacctmgr.txt"
+    jobs = read_submissions(path / "jobs.csv", conf).jobs
+    released = {"k": (Command(150.0, "release"),)} if name == "times" else {}
+    run = simulate(
+        conf,
+        [replace(job, commands=released.get(job.id, ())) for job in jobs],
+        accounts=read_accounts(known) if known.exists() else None,
+        phases=read_phases(path / "run1.meta.json", database=conf.database),
+        recorded=read_cycles(path / "run1.events.csv") if fed else None,
+    )
+    return run, {row["id"]: row for row in rows(path / "run1.csv")}
+
+
+def check(run, real, late_s):
+    for job in run.jobs:
+        row = real.get(job.id)
+        if row is None:
+            continue
+        start = job.start_s - run.phases.t0
+        assert abs(start - int(row["start"])) <= late_s, job.id
+        assert (job.state, job.by) == (row["state"], row["by"]), job.id
+        names = {run.nodes.names[k] for k in members(job.allocation.nodes)}
+        assert names == set(hosts(row["nodelist"])), job.id
+
+
+@pytest.mark.parametrize("name", sorted(REASONS))
+def test_decisions_at_the_recorded_dates(name):
+    run, real = simulated(name, fed=True)
+    # In times a pass at once stands between two ends of the same second.
+    check(run, real, late_s=1 if name == "times" else 0)
+    kept = {job.id: job.reason for job in run.jobs if job.id not in real}
+    assert kept == REASONS[name]
+
+
+@pytest.mark.parametrize("name", ["qos", "times"])
+def test_alone_within_the_beat_of_the_main_loop(name):
+    check(*simulated(name, fed=False), late_s=4)
