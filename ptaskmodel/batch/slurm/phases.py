@@ -65,10 +65,13 @@ class _Meta(msgspec.Struct):
     loaded: float
     speed: float = 1.0
     phase: float = 0.0
+    clock: str = "scaled"
 
 
 def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
     """The phases of a recorded run (runK.meta.json), with a database or without.
+
+    Under a virtual clock code takes no time, and all threads begin at once.
 
     Raises SlurmError for anything else.
     """
@@ -76,6 +79,8 @@ def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
         meta = msgspec.json.decode(read_text(path), type=_Meta)
     except msgspec.DecodeError as fault:
         raise SlurmError(f"{shown_path(path)}: {fault}: give the meta.json of a run") from None
+    if meta.clock == VIRTUAL:
+        return Phases(int(meta.t0), meta.loaded, submit_s=meta.phase - PHASE_S)
     speed = meta.speed
     lost_s = LOST_S * speed**2
     return Phases(
@@ -91,6 +96,7 @@ def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
     )
 
 
+VIRTUAL = "virtual"
 # What a controller loses, as recorded under a scaled clock of some speed: with each message, s of
 # the clock by the square of the speed; with a turn of the main loop; with backfill's sleep; and how
 # long it takes to give nodes back, s of real time.
