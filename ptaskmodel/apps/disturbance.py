@@ -35,8 +35,11 @@ def disturbed(
 
     Raises as `replay`; who waits for ever must be found without flows, since these go on for ever.
     """
+    made = Replay(platform, trace, hosts, model=model, solver=solver)
     m = 2 * len(pairs)
-    fields = np.array([[k ^ 1, 0.0, ENDLESS_BYTES] for k in range(m)]).reshape(m, 3)
+    if m == 0:
+        return made
+    fields = np.array([[k ^ 1, 0.0, ENDLESS_BYTES] for k in range(m)])
     flows = Trace(
         np.tile(np.array([SEND, RECV], np.int8), len(pairs)),
         np.arange(m + 1),
@@ -45,7 +48,6 @@ def disturbed(
         1.0,
         trace.origin,
     )
-    made = Replay(platform, trace, hosts, model=model, solver=solver)
     ends = [platform.host(host).index for pair in pairs for host in pair]
     made.applications.begin(1, flows, ends)
     made.state.counts["unfinished"] = trace.ranks
