@@ -93,10 +93,10 @@ LOADS: dict[str, Callable[[], Load]] = {
         "FT class C on 128 ranks over one shared backbone", cluster(128, ONE_WIRE), ft(128)
     ),
     "stencil-64": lambda: Load(
-        "stencil of 64 ranks, 300 rounds, fat tree", cluster(1024, FAT_TREE), stencil(64, 300)
+        "stencil of 64 ranks, 80 rounds, fat tree", cluster(1024, FAT_TREE), stencil(64, 80)
     ),
     "stencil-1024": lambda: Load(
-        "stencil of 1,024 ranks, 20 rounds, fat tree", cluster(1024, FAT_TREE), stencil(1024, 20)
+        "stencil of 1,024 ranks, 2 rounds, fat tree", cluster(1024, FAT_TREE), stencil(1024, 2)
     ),
     "pipeline": lambda: Load(
         "pipeline of 64 ranks, 1,000 blocks, fat tree", cluster(1024, FAT_TREE), pipeline(64, 1000)

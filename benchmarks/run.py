@@ -19,10 +19,16 @@ from pathlib import Path
 import against_simgrid
 import batches
 import growth
+import replays
 from costs import ROOT, Cost
 
 README = ROOT / "benchmarks" / "README.md"
-SECTIONS = {"simgrid": against_simgrid, "growth": growth, "batches": batches}
+SECTIONS = {
+    "simgrid": against_simgrid,
+    "growth": growth,
+    "batches": batches,
+    "replays": replays,
+}
 
 
 def replaced(text: str, heading: str, body: str) -> str:
