@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("conf_file", metavar="CONF", type=PATH)
 @click.argument("workload_file", metavar="WORKLOAD", type=PATH)
+@click.option(
+    "--platform",
+    "platform_file",
+    metavar="FILE",
+    type=PATH,
+    help="SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.",
+)
 @click.option("--accounts", metavar="FILE", type=PATH, help="Accounts, users and QOSs: sacctmgr's.")
 @click.option(
     "--processors-per-node",
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 def slurm(
     conf_file: Path,
     workload_file: Path,
+    platform_file: Path | None,
     accounts: Path | None,
     processors_per_node: int | None,
     seed: int,
@@ -56,6 +64,7 @@ def slurm(
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.submissions import read_submissions
+    from ptaskmodel.platform import load_platform
     from ptaskmodel.results.slurm import slurm_into
 
     conf = read_conf(conf_file)
@@ -65,7 +74,7 @@ def slurm(
         if meta is None
         else read_phases(meta, database=conf.database)
     )
-    given = (conf_file, workload_file, accounts, meta, cycles)
+    given = (conf_file, workload_file, platform_file, accounts, meta, cycles)
     found = slurm_into(
         output,
         conf,
@@ -73,6 +82,7 @@ def slurm(
         accounts=None if accounts is None else read_accounts(accounts),
         phases=phases,
         recorded=None if cycles is None else read_cycles(cycles),
+        platform=None if platform_file is None else load_platform(platform_file),
         explained=explain,
         inputs=[path for path in given if path is not None],
     )

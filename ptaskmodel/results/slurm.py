@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.measures import distribution
 from ptaskmodel.batch.slurm.accounts import Accounts
 from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests import Submissions
@@ -27,6 +27,9 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
 
 JOB_COLUMNS = (
     *("job_id", "user", "account", "partition", "qos", "submission_time", "eligible_time"),
@@ -40,6 +43,8 @@ SACCT_COLUMNS = (
 EVENT_COLUMNS = ("time", "who", "what", "id")
 REASON_COLUMNS = ("time", "reason", "jobs")
 TAU_S = 60.0
+# With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
+MANY_JOBS = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,15 +69,16 @@ def slurm_into(
     accounts: Accounts | None = None,
     phases: Phases | None = None,
     recorded: Recorded | None = None,
-    execution: Execution | None = None,
+    platform: Platform | None = None,
     explained: Collection[str] = (),
     inputs: Iterable[str | Path] = (),
 ) -> SlurmResults:
     """Simulate a configuration and write what became of the jobs in a directory of results.
 
     The directory appears once all is written, and replaces earlier results; None: nothing is
-    written. explained: ids of jobs whose story is told. inputs: the files that were read, named in
-    the summary with their digests. The rest is as in `simulate`.
+    written. platform: whose hosts are the nodes, by name, or in order if no name is a node's; jobs
+    that are parallel tasks share it. explained: ids of jobs whose story is told. inputs: the files
+    that were read, named in the summary with their digests. The rest is as in `simulate`.
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
     """
@@ -90,8 +96,9 @@ def slurm_into(
             accounts=accounts,
             phases=phases,
             recorded=recorded,
-            execution=execution,
+            execution=None if platform is None else execution_on(platform, conf),
             watch=watch,
+            compiled=len(submissions.jobs) >= MANY_JOBS,
         )
         took_s = time.perf_counter() - began
         return found, _summary(found, submissions, tuple(inputs), took_s)

@@ -70,7 +70,7 @@ class Cycle:
             job.planned_s, job.planned = None, 0
         controller.planned.clear()
         for entry in entries:
-            if self._tested >= options.bf_max_job_test or self._full():
+            if self._tested >= options.bf_max_job_test:
                 break
             job = entry.job
             if job.state != PENDING or self._skipped(entry):
@@ -89,10 +89,6 @@ class Cycle:
         """Whether nodes that are idle now are reserved for later."""
         idle = self._controller.select.idle
         return any(job.planned & idle for job in self._controller.planned)
-
-    def _full(self) -> bool:
-        size = self._options.bf_node_space_size or self._options.bf_max_job_test
-        return len(self._slots) >= max(size, 2) * 2
 
     # --- who is tested ----------------------------------------------------------------------
 
@@ -177,8 +173,8 @@ class Cycle:
                 later = int(date)
                 continue
             if controller.exceeds(job, which, found, now) is None:
-                self._reserve(job, which, date, begin, finish, found.nodes)
-            return RESERVED
+                return self._reserve(job, which, date, begin, finish, found.nodes)
+            return NEXT
 
     def _predict(
         self, job: JobRecord, which: int, among: Mask, now_only: bool
@@ -215,7 +211,7 @@ class Cycle:
 
     def _reserve(
         self, job: JobRecord, which: int, date: float, begin: int, finish: int, nodes: Mask
-    ) -> None:
+    ) -> str:
         array = job.request.array
         if array is not None:
             count = self._arrays.get(array.job, 0) + 1
@@ -227,4 +223,7 @@ class Cycle:
         if job.planned_s is None or date < job.planned_s:
             job.planned_s, job.planned = date, nodes
             self._controller.planned.append(job)
+        if self._slots.records >= self._controller.conf.bf_node_space_size:
+            return END
         self._slots.reserve(begin, max(finish, begin + self._step), nodes)
+        return RESERVED

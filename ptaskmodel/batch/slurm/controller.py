@@ -36,6 +36,10 @@ class Controller(Lives):
         super().__init__(conf, nodes, phases, running, rules, note)
         self.preemption = Preemption(conf, rules.accounts)
         self.planned: list[JobRecord] = []
+        # Whether somebody looks at them.
+        self.keeps_plans = False
+        # Whether neither advance reservations nor limits of accounts matter.
+        self.unreserved = not rules.limits.enforced and rules.reserved.empty
         self._doomed: list[tuple[JobRecord, str]] = []
 
     # --- what the schedulers ask ------------------------------------------------------------

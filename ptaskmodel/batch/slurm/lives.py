@@ -12,7 +12,7 @@ from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.slurm import record
 from ptaskmodel.batch.slurm.facts import Conf, Partition
 from ptaskmodel.batch.slurm.gang import Gang
-from ptaskmodel.batch.slurm.needs import YEAR_S, need_of
+from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import over_time_s
 from ptaskmodel.batch.slurm.phases import Phases, second_of
@@ -109,7 +109,7 @@ class Lives:
         job = JobRecord(request, self.conf.first_job_id + len(self.jobs), now, partitions)
         self.jobs.append(job)
         job.place = self.rules.place(job)
-        job.needs = [need_of(request, p, self.conf, self.nodes) for p in job.partitions]
+        job.needs = [self.rules.need(request, p) for p in job.partitions]
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)

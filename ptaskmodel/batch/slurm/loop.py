@@ -13,6 +13,7 @@ from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.facts import BACKFILL
 from ptaskmodel.batch.slurm.main import main_pass
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
+from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
 
@@ -42,6 +43,7 @@ class Loop:
 
     recorded: dates of passes, cycles, submissions and ends of a run, which replace the threads'.
     turned: called after each pass or cycle with the date, what it was, and how many it tested.
+    compiled: whether a kernel makes cycles where it can.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Loop:
         phases: Phases,
         recorded: Recorded | None = None,
         turned: Callable[[Controller, float, str, int], None] | None = None,
+        compiled: bool = True,
     ) -> None:
         self.controller = controller
         self.statistics = Statistics()
@@ -59,6 +62,8 @@ class Loop:
         self._phases = phases
         self._recorded = recorded
         self._turned = turned
+        plain = compiled and suits(controller.conf, controller.nodes)
+        self._quick = QuickCycles(controller) if plain else None
         self._now = phases.boot_s
         self._still_since: float | None = None
         self._arrivals = self._arrivals_of(requests)
@@ -242,8 +247,13 @@ class Loop:
         options = controller.conf.scheduler
         if self._plans_idle:
             controller.changed_s = now
-        cycle = Cycle(controller, date)
-        tested = cycle.run()
+        cycle: Cycle | QuickCycles
+        quick = None if self._quick is None else self._quick.run(date)
+        if self._quick is not None and quick is not None:
+            cycle, tested = self._quick, quick
+        else:
+            cycle = Cycle(controller, date)
+            tested = cycle.run()
         self._plans_idle = cycle.plans_idle_nodes
         if cycle.changed:
             controller.changed_s = now

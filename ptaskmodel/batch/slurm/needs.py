@@ -52,15 +52,6 @@ class Need:
     limit_s: int | None
     least_limit_s: int | None
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What it asks of nodes, apart from dates."""
-        return (
-            *(self.partition.name, self.nodes, self.required, self.least, self.wanted, self.most),
-            *(self.cpus, self.cpus_per_task, self.tasks_per_node, self.whole, self.memory),
-            *(self.gres, self.one_thread, self.contiguous, self.spread),
-        )
-
     def count(self, core: int = 1) -> Wanted:
         """How many nodes and CPUs, for the choice; core: CPUs of the smallest piece of a node."""
         return Wanted(self.cpus, self.least, self.wanted, self.most, core, self.contiguous)

@@ -40,6 +40,11 @@ class Reserved:
         """When the last of them ends, Unix seconds; 0: there are none."""
         return max((one.end_s for one in self._all), default=0)
 
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return not self._all
+
     def allowed(
         self, job: JobRecord, begin: float, end: float, nodes: Mask
     ) -> tuple[Mask, str | None]:

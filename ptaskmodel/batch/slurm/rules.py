@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from ptaskmodel.batch.hostset import Mask, members
 from ptaskmodel.batch.slurm.accounts import Accounts, plain_accounts
 from ptaskmodel.batch.slurm.dependencies import Dependencies
@@ -9,16 +11,24 @@ from ptaskmodel.batch.slurm.facts import LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.fair_share import ShareTree
 from ptaskmodel.batch.slurm.limits import Limits
 from ptaskmodel.batch.slurm.members import Members
-from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.needs import Need, need_of
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import Licences, refused_by, waits_for
 from ptaskmodel.batch.slurm.priorities import priorities_of
 from ptaskmodel.batch.slurm.priority import Sizes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.requests import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
 from ptaskmodel.batch.slurm.select import select_of
 from ptaskmodel.batch.slurm.tres import Tres, gres_names, requested
 
+# What a job asks of nodes.
+_asks = attrgetter(
+    *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
+    *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
+    *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
+    *("exclusive", "oversubscribe", "limit_min", "time_min_min"),
+)
 # Reasons to wait of which no limit of an account is the cause.
 LICENCES, ARRAY_LIMIT = "Licenses", "JobArrayTaskLimit"
 
@@ -45,7 +55,8 @@ class Rules:
         self._conf, self._nodes = conf, nodes
         self._linear = conf.select_type == LINEAR
         self._empty = select_of(conf, nodes)
-        self._possible: dict[tuple[object, ...], bool] = {}
+        self._possible: dict[Need, bool] = {}
+        self._needs: dict[tuple[object, ...], Need] = {}
         self.limits = Limits(conf, self.accounts, tree)
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
@@ -65,10 +76,17 @@ class Rules:
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
-        key = need.key
-        if key not in self._possible:
-            self._possible[key] = self._empty.place(need, self._nodes.usable) is not None
-        return self._possible[key]
+        if need not in self._possible:
+            found = self._empty.place(need, self._nodes.usable)
+            self._possible[need] = found is not None
+        return self._possible[need]
+
+    def need(self, request: JobRequest, partition: Partition) -> Need:
+        """What a job needs in a partition: one object for all who ask for the same."""
+        key = (partition.name, *_asks(request))
+        if key not in self._needs:
+            self._needs[key] = need_of(request, partition, self._conf, self._nodes)
+        return self._needs[key]
 
     # --- submission -------------------------------------------------------------------------
 
@@ -129,7 +147,11 @@ class Rules:
 
     def tested(self, job: JobRecord, found: Allocation) -> None:
         """Where a job could run has been found: it is as large as that."""
-        self.priorities.tested(job, self.cpus_of(found))
+        self.tested_cpus(job, self.cpus_of(found))
+
+    def tested_cpus(self, job: JobRecord, cpus: int) -> None:
+        """A job was found to take so many CPUs."""
+        self.priorities.tested(job, cpus)
 
     # --- lives ------------------------------------------------------------------------------
 

@@ -41,12 +41,14 @@ def simulate(
     execution: Execution | None = None,
     reserved: Reserved | None = None,
     watch: Watch | None = None,
+    compiled: bool = False,
 ) -> SlurmRun:
     """Run jobs under a configuration of Slurm, until every job is over.
 
     accounts: QOSs and associations. phases: when the controller's threads wake. recorded: dates of
     a recorded run, which replace theirs. execution: how long jobs run (what their work says, by
-    default). watch: notes what happens.
+    default). watch: notes what happens. compiled: whether a
+    kernel makes backfill cycles where it can; the same comes out.
     """
     nodes = nodes_of(conf)
     phases = phases or Phases()
@@ -57,6 +59,7 @@ def simulate(
     running = Running(execution, phases.end_s, told)
     note, turned = (None, None) if watch is None else (watch.note, watch.turned)
     controller = Controller(conf, nodes, phases, running, rules, note)
-    loop = Loop(controller, execution, requests, phases, recorded, turned)
+    loop = Loop(controller, execution, requests, phases, recorded, turned, compiled)
+    controller.keeps_plans = watch is not None
     loop.run()
     return SlurmRun(conf, nodes, phases, tuple(controller.jobs), loop)

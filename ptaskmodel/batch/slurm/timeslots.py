@@ -12,6 +12,8 @@ class TimeSlots:
         self.begins = [begin]
         self.ends = [end]
         self.free = [nodes]
+        # How many were ever made: slots that are joined again are not counted back.
+        self.records = 1
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -42,27 +44,39 @@ class TimeSlots:
         return False
 
     def reserve(self, begin: int, end: int, nodes: Mask) -> None:
-        """Take some nodes out of [begin, end)."""
-        self._cut(begin)
-        self._cut(end)
-        for k in range(len(self.begins)):
-            if self.begins[k] >= end:
-                break
+        """Take some nodes out of [begin, end); two equal neighbours are joined, as Slurm does."""
+        begin = max(begin, self.begins[0])
+        before = 0
+        k = 0
+        while k < len(self.begins) and self.ends[k] < begin:
+            before = k
+            k += 1
+        after = -1
+        if k < len(self.begins):
             if self.ends[k] > begin:
-                self.free[k] &= ~nodes
-        self._merge()
+                self._split(k, begin)
+            slot = k + 1
+            while slot < len(self.begins):
+                if end < self.ends[slot]:
+                    self._split(slot, end)
+                self.free[slot] &= ~nodes
+                slot += 1
+                if end == self.ends[slot - 1]:
+                    after = slot if slot < len(self.begins) else -1
+                    break
+        self._join(before, after)
 
-    def _cut(self, date: int) -> None:
-        for k in range(len(self.begins)):
-            if self.begins[k] < date < self.ends[k]:
-                self.begins.insert(k + 1, date)
-                self.ends.insert(k + 1, self.ends[k])
-                self.ends[k] = date
-                self.free.insert(k + 1, self.free[k])
+    def _split(self, k: int, date: int) -> None:
+        self.records += 1
+        self.begins.insert(k + 1, date)
+        self.ends.insert(k + 1, self.ends[k])
+        self.ends[k] = date
+        self.free.insert(k + 1, self.free[k])
+
+    def _join(self, k: int, after: int) -> None:
+        while k != after and k + 1 < len(self.begins):
+            if self.free[k] == self.free[k + 1]:
+                self.ends[k] = self.ends[k + 1]
+                del self.begins[k + 1], self.ends[k + 1], self.free[k + 1]
                 return
-
-    def _merge(self) -> None:
-        for k in range(len(self.begins) - 1, 0, -1):
-            if self.free[k] == self.free[k - 1]:
-                self.ends[k - 1] = self.ends[k]
-                del self.begins[k], self.ends[k], self.free[k]
+            k += 1

@@ -1,0 +1,1 @@
+"""Backfill cycles of whole nodes, compiled."""

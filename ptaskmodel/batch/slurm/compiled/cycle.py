@@ -1,0 +1,291 @@
+"""A backfill cycle of jobs that take whole, equal nodes: the same as `backfill.Cycle`, on words.
+
+Sets of nodes are rows of 64-bit words. The kernel tests entries in order and comes back where a job
+can start now; the caller starts it, brings what is idle and who runs up to date, and calls again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.jit import entry, jit
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+# What ``numbers`` holds, by place.
+NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM, POSTPONED, CHOSEN = range(11)
+NUMBERS = 11
+DONE, STARTS = 0, 1
+NOT_PLANNED = -1
+
+
+class CycleState(NamedTuple):
+    """numbers: see above. Of each entry: nodes wanted, how long it is planned for, its partition's
+    row in masks; planned: its date, and whether it was tested. Of each job that runs, by end: that,
+    and where its nodes begin in held (one more at the end). Slots are linked by following; slot 0
+    is the first. idle, planned_nodes, chosen: sets; left, usable: scratch; runs: scratch.
+    """
+
+    numbers: Ints
+    wanted: Ints
+    lasts: Ints
+    partition: Ints
+    planned: Ints
+    tested: Ints
+    masks: Words
+    ends: Ints
+    begins: Ints
+    held: Ints
+    slot_begin: Ints
+    slot_end: Ints
+    following: Ints
+    free: Words
+    idle: Words
+    planned_nodes: Words
+    chosen: Words
+    left: Words
+    usable: Words
+    runs: Ints
+
+
+@entry
+def cycle(s):
+    """Test entries from POSITION on: DONE, or STARTS where the entry there can start now."""
+    numbers = s.numbers
+    while numbers[POSITION] < numbers[ENTRIES]:
+        if numbers[TESTED] >= numbers[MOST]:
+            return 0
+        status = _test(s, numbers[POSITION])
+        if status == 1:
+            return 1
+        if status == 2:
+            return 0
+        numbers[POSITION] += 1
+    return 0
+
+
+@jit
+def _test(s, k):
+    """One entry: 0: on with the next; 1: it can start now, on chosen; 2: the map is full."""
+    numbers = s.numbers
+    now, wanted, lasts = numbers[NOW], s.wanted[k], s.lasts[k]
+    later = now
+    while True:
+        start = later
+        later = _open(s, k, start, max(start, now) + lasts)
+        date = np.int64(-1)
+        if _count(s.left) >= wanted:
+            if s.tested[k] == 0:
+                s.tested[k] = 1
+                numbers[TESTED] += 1
+            date = _predict(s, wanted)
+        if date < 0:
+            if later > 0:
+                continue
+            return 0
+        if date < start:
+            date = start
+            numbers[POSTPONED] = 1
+        if date <= now:
+            return 1
+        if later > 0 and date > later:
+            continue
+        if date > now + numbers[WINDOW]:
+            return 0
+        step = numbers[STEP]
+        begin, finish = date // step * step, (date + lasts) // step * step
+        if _collides(s, begin, finish):
+            later = date
+            continue
+        s.planned[k] = date
+        for w in range(len(s.chosen)):
+            s.planned_nodes[w] |= s.chosen[w]
+        if numbers[RECORDS] >= numbers[ROOM]:
+            return 2
+        _reserve(s, begin, max(finish, begin + step))
+        return 0
+
+
+@jit
+def _open(s, k, start, end):
+    """left: the nodes of an entry reserved nowhere in [start, end]; when to look again, or 0."""
+    mask, left = s.masks[s.partition[k]], s.left
+    for w in range(len(left)):
+        left[w] = mask[w]
+    later, slot = np.int64(0), np.int64(0)
+    while slot >= 0:
+        after = s.following[slot]
+        if s.slot_end[slot] > start:
+            if later == 0 and after >= 0:
+                for w in range(len(left)):
+                    if mask[w] & s.free[after, w] & ~(left[w] & s.free[slot, w]):
+                        later = s.slot_end[slot]
+                        break
+            if s.slot_begin[slot] > end:
+                break
+            for w in range(len(left)):
+                left[w] &= s.free[slot, w]
+        slot = after
+    return later
+
+
+@jit
+def _predict(s, wanted):
+    """The first date at which so many nodes of left are free, and chosen: which; -1: never."""
+    now, usable, left = s.numbers[NOW], s.usable, s.left
+    for w in range(len(usable)):
+        usable[w] = s.idle[w] & left[w]
+    count = _count(usable)
+    if count >= wanted:
+        _choose(s, wanted)
+        return now
+    for j in range(len(s.ends)):
+        before = count
+        for place in range(s.begins[j], s.begins[j + 1]):
+            node = s.held[place]
+            bit = np.uint64(1) << np.uint64(node & 63)
+            if left[node >> 6] & bit:
+                usable[node >> 6] |= bit
+                count += 1
+        if count > before and count >= wanted:
+            _choose(s, wanted)
+            return max(s.ends[j], now + 1)
+    return np.int64(-1)
+
+
+@jit
+def _choose(s, wanted):
+    """chosen: the tightest run of usable that suffices, or the largest ones, from the lowest on."""
+    runs, chosen = s.runs, s.chosen
+    for w in range(len(chosen)):
+        chosen[w] = 0
+    number = _runs(s.usable, runs)
+    while wanted > 0:
+        best = np.int64(-1)
+        for r in range(number):
+            length = runs[2 * r + 1]
+            if length == 0:
+                continue
+            if best < 0:
+                best = np.int64(r)
+                continue
+            most = runs[2 * best + 1]
+            if length >= wanted:
+                if most < wanted or length < most:
+                    best = np.int64(r)
+            elif most < wanted and length > most:
+                best = np.int64(r)
+        if best < 0:
+            return
+        first, length = runs[2 * best], min(runs[2 * best + 1], wanted)
+        for node in range(first, first + length):
+            chosen[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+        wanted -= length
+        runs[2 * best + 1] = 0
+
+
+@jit
+def _runs(words, runs):
+    """(first, length) of each run of a set, in runs; how many there are."""
+    number, length = 0, 0
+    for w in range(len(words)):
+        word = words[w]
+        if word == np.uint64(0):
+            if length > 0:
+                runs[2 * number + 1] = length
+                number, length = number + 1, 0
+            continue
+        for b in range(64):
+            if word >> np.uint64(b) & np.uint64(1):
+                if length == 0:
+                    runs[2 * number] = w * 64 + b
+                length += 1
+            elif length > 0:
+                runs[2 * number + 1] = length
+                number, length = number + 1, 0
+    if length > 0:
+        runs[2 * number + 1] = length
+        number += 1
+    return number
+
+
+@jit
+def _collides(s, begin, end):
+    """Whether some of chosen is reserved in [begin, end)."""
+    slot = np.int64(0)
+    while slot >= 0 and s.slot_begin[slot] < end:
+        if s.slot_end[slot] > begin:
+            for w in range(len(s.chosen)):
+                if s.chosen[w] & ~s.free[slot, w]:
+                    return True
+        slot = s.following[slot]
+    return False
+
+
+@jit
+def _reserve(s, begin, end):
+    """Take chosen out of [begin, end); two equal neighbours are joined, as in `TimeSlots`."""
+    begin = max(begin, s.slot_begin[0])
+    before, after, slot = np.int64(0), np.int64(-1), np.int64(0)
+    while slot >= 0 and s.slot_end[slot] < begin:
+        before = slot
+        slot = s.following[slot]
+    if slot >= 0:
+        if s.slot_end[slot] > begin:
+            _split(s, slot, begin)
+        slot = s.following[slot]
+        while slot >= 0:
+            if end < s.slot_end[slot]:
+                _split(s, slot, end)
+            for w in range(len(s.chosen)):
+                s.free[slot, w] &= ~s.chosen[w]
+            if end == s.slot_end[slot]:
+                after = s.following[slot]
+                break
+            slot = s.following[slot]
+    slot = before
+    while slot != after:
+        following = s.following[slot]
+        if following < 0:
+            return
+        equal = True
+        for w in range(len(s.chosen)):
+            if s.free[slot, w] != s.free[following, w]:
+                equal = False
+                break
+        if equal:
+            s.slot_end[slot] = s.slot_end[following]
+            s.following[slot] = s.following[following]
+            return
+        slot = following
+
+
+@jit
+def _split(s, slot, date):
+    """Make a slot of what is behind a date in another."""
+    new = s.numbers[RECORDS]
+    s.numbers[RECORDS] += 1
+    s.slot_begin[new], s.slot_end[new] = date, s.slot_end[slot]
+    s.following[new] = s.following[slot]
+    s.slot_end[slot], s.following[slot] = date, new
+    for w in range(len(s.chosen)):
+        s.free[new, w] = s.free[slot, w]
+
+
+@jit
+def _count(words):
+    """How many nodes a set has."""
+    count = np.int64(0)
+    for w in range(len(words)):
+        x = words[w]
+        x = x - (x >> np.uint64(1) & np.uint64(0x5555555555555555))
+        x = (x & np.uint64(0x3333333333333333)) + (
+            x >> np.uint64(2) & np.uint64(0x3333333333333333)
+        )
+        x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        count += np.int64(x * np.uint64(0x0101010101010101) >> np.uint64(56))
+    return count
