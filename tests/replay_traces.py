@@ -51,8 +51,67 @@ PLATFORMS = {
 }
 
 
+# Larger ones, for collectives of many ranks.
+WIDE = {
+    "backbone": cluster("0-129", 'bb_bw="10GBps" bb_lat="10us" ' + LOOPBACK),
+    "switch": cluster("0-129", 'core="4" ' + LOOPBACK, speed="3Gf"),
+    "fat": cluster("0-63", 'topology="FAT_TREE" topo_parameters="2;8,8;1,4;1,2" ' + LOOPBACK),
+    "cube": cluster("0-63", 'topology="TORUS" topo_parameters="4,4,4" ' + LOOPBACK),
+    "flies": cluster("0-71", 'topology="DRAGONFLY" topo_parameters="3,2;3,1;4,1;2" ' + LOOPBACK),
+    "wire": cluster("0-33", 'sharing_policy="SHARED" bb_bw="1GBps" bb_lat="5us" ' + LOOPBACK),
+    "halves": (
+        '<zone id="w" routing="Full">'
+        '<cluster id="a" prefix="a" suffix="" radical="0-32" speed="1Gf" bw="125MBps" lat="50us" '
+        f'router_id="ra" {LOOPBACK}/>'
+        '<cluster id="b" prefix="b" suffix="" radical="0-32" speed="3Gf" bw="1.25GBps" lat="15us" '
+        f'router_id="rb" {LOOPBACK}/><link id="between" bandwidth="1GBps" latency="1ms"/>'
+        '<zoneRoute src="a" dst="b" gw_src="ra" gw_dst="rb"><link_ctn id="between"/></zoneRoute>'
+        "</zone>"
+    ),
+}
+WIDE_RANKS = (17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128, 129, 130)
+# On both sides of what the algorithms ask for.
+EDGES = (*(3, 4, 511, 512, 1023, 1024, 4095, 8192, 32767, 32768, 65535, 65536), *(262143, 262144))
+
+
 def platform_text(name: str) -> str:
-    return f"{HEAD}{PLATFORMS[name]}\n</platform>\n"
+    return f"{HEAD}{(PLATFORMS | WIDE)[name]}\n</platform>\n"
+
+
+def wide_case(
+    seed: int, host_names: dict[str, list[str]], collective: str
+) -> tuple[str, list[str], list[str]]:
+    """As `random_case`: one collective twice, of many ranks, at sizes where algorithms change."""
+    rng = random.Random(f"wide {seed}")
+    ranks = WIDE_RANKS[seed % len(WIDE_RANKS)]
+    platform = list(WIDE)[seed % (len(WIDE) if ranks <= 65 else 2)]
+    names = host_names[platform]
+    lines: list[list[str]] = [[f"{rank} init"] for rank in range(ranks)]
+
+    def add(rank: int, action: str) -> None:
+        lines[rank].append(f"{rank} {action}")
+
+    few = ranks * ranks if collective in ("alltoall", "alltoallv", "allgather", "allgatherv") else 0
+    edges = [size for size in EDGES if size * few < 10**9]
+    for _ in range(2):
+        _compute(rng, ranks, add)
+        _collective(rng, ranks, add, collective, rng.choice(edges))
+    hosts = [names[rank % len(names)] for rank in range(ranks)]
+    return platform, hosts, ["\n".join(own) + "\n" for own in lines]
+
+
+def algorithm_case(collective: str, algorithm: str, ranks: int) -> list[str]:
+    """The traces of ranks: some calls of a collective (by the name of its action)."""
+    rng = random.Random(f"{collective} {algorithm} {ranks}")
+    lines: list[list[str]] = [[f"{rank} init"] for rank in range(ranks)]
+
+    def add(rank: int, action: str) -> None:
+        lines[rank].append(f"{rank} {action}")
+
+    for size in rng.sample(SIZES, 3):
+        _compute(rng, ranks, add)
+        _collective(rng, ranks, add, collective, size)
+    return ["\n".join(own) + "\n" for own in lines]
 
 
 def random_case(seed: int, host_names: dict[str, list[str]]) -> tuple[str, list[str], list[str]]:
@@ -142,13 +201,14 @@ def _swap(rng, ranks, add):
         add(rank, f"sendRecv {size} {to} {size} {source} 0 0")
 
 
-def _collective(rng, ranks, add):
-    size = rng.choice(SIZES) // (1 if ranks <= 8 else 16)
+def _collective(rng, ranks, add, kind=None, size=None):
+    if size is None:
+        size = rng.choice(SIZES) // (1 if ranks <= 8 else 16)
     flops = rng.choice([0, 1e6, rng.random() * 1e7])
     root = rng.randrange(ranks)
     each = [rng.choice([0, 1, size // 2, size]) for _ in range(ranks)]
     listed = " ".join(map(str, each))
-    kind = rng.choice(COLLECTIVES)
+    kind = rng.choice(COLLECTIVES) if kind is None else kind
     if kind == "alltoall" and ranks & (ranks - 1):
         size = min(size, 500000)  # SimGrid's pairwise one needs a power of two
     if kind == "reducescatter" and rng.random() < 0.4:

@@ -37,7 +37,7 @@ def ends_by_smpirun(place: Path, platform: Path, hosts: Sequence[str], *options:
         *("-trace", "-trace-file", str(paje), "--cfg=tracing/precision:15", WHOLE),
         *("--log=root.thres:critical", *options, "-replay", "traces.txt"),
     ]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     ranks, ends = {}, {}
     for line in paje.read_text().splitlines():

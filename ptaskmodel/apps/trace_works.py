@@ -17,6 +17,7 @@ from ptaskmodel.apps.names import PHASES
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
+from ptaskmodel.replay.state import COMPUTING
 from ptaskmodel.replay.tally import Amounts, Tally
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
 from ptaskmodel.workload.tasks import Task
@@ -130,7 +131,7 @@ class Windows:
 class WindowSums:
     """Listens to a replay and adds up what is done in equal windows of time (see `Windows`).
 
-    What takes long is dealt to its windows by time; what a collective computes counts at its end.
+    What takes long is dealt to its windows by time.
     """
 
     def __init__(self, trace: Trace, makespan_s: float, windows: int) -> None:
@@ -148,10 +149,9 @@ class WindowSums:
         self._computed = _flops_of_actions(trace)
 
     def __call__(self, spans: np.ndarray, flights: np.ndarray) -> None:
-        kinds = self._trace.actions[spans["action"]]
+        spans = spans[spans["held"] == COMPUTING]
         flops = self._computed[spans["action"]]
-        begin = np.where(kinds >= BARRIER, spans["end"], spans["begin"])
-        row, window, part = self._dealt(begin, spans["end"])
+        row, window, part = self._dealt(spans["begin"], spans["end"])
         np.add.at(self._flops, (window, spans["rank"][row]), flops[row] * part)
         other = flights["source"] != flights["target"]
         flights = flights[other & (flights["bytes"] > 0.0)]

@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     type=Choice(SOLVERS),
     help="Who gets how much  [default: maxmin; with L07 fairbottleneck]",
 )
+@click.option(
+    "--collective",
+    "collectives",
+    metavar="NAME=ALGORITHM",
+    multiple=True,
+    help="How a collective is done, by SimGrid's names, such as alltoall=ring (may be given "
+    "several times)  [default: as the platform says, else SMPI's]",
+)
 @directory_option("Write summary.json, ranks.csv and actions.csv there.")
 @click.option(
     "--timeline",
@@ -47,6 +55,7 @@ def replay(
     per_host: int,
     network_model: str | None,
     solver: str | None,
+    collectives: tuple[str, ...],
     output: Path | None,
     timeline: bool,
     as_json: bool,
@@ -64,7 +73,7 @@ def replay(
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import read_trace
+    from ptaskmodel.replay import algorithms_named, read_trace
     from ptaskmodel.results.replays import replay_into
 
     platform = load_platform(platform_file)
@@ -79,6 +88,7 @@ def replay(
             chosen,
             model=network_model,
             solver=solver,
+            collectives=algorithms_named(collectives),
             timeline=timeline,
             inputs=[platform_file, traces],
             progress=progress,

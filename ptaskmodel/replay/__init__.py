@@ -3,6 +3,7 @@
 from ptaskmodel.faces import face
 
 NAMES = {
+    "ptaskmodel.replay.algorithms": ("algorithms_named",),
     "ptaskmodel.replay.placement": ("hosts_in_file", "hosts_named", "hosts_of_ranks"),
     "ptaskmodel.replay.driver": ("Replay", "ReplayResult", "replay"),
     "ptaskmodel.workload.formats.ti_trace": ("read_trace", "write_trace"),

@@ -1,4 +1,5 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
+from ptaskmodel.replay.algorithms import algorithms_named as algorithms_named
 from ptaskmodel.replay.driver import Replay as Replay
 from ptaskmodel.replay.driver import ReplayResult as ReplayResult
 from ptaskmodel.replay.driver import replay as replay

@@ -7,16 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.replay.collectives import (
-    COMPUTE,
-    DO_SEND,
-    FINISHED,
-    NO_MORE,
-    POST_SEND,
-    chosen,
-    collective,
-    sized,
-)
+from ptaskmodel.replay.collectives import chosen, collective, sized
+from ptaskmodel.replay.steps import COMPUTE, DO_SEND, FINISHED, NO_MORE, POST_SEND
 from ptaskmodel.workload import ti_actions as ti
 
 A_BARRIER, A_COMPUTE, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.ISEND
@@ -63,13 +55,16 @@ def send(sums, reached, to, size):
 @jit
 def add_collective(p, sums, reached, kind, r, n, first, last):
     """Count what rank r of n sends and computes in a collective; as `send`."""
-    algorithm = chosen(p.values, first, n, kind, p.algorithms[kind]) if first < last else 0
+    algorithm = chosen(
+        p.values, first, last, n, kind, p.algorithms[kind], p.type_bytes, p.own_bytes
+    )
     phase = 0
     k = 0
     while True:
         what, peer, size = collective(
-            kind, phase, k, r, n, p.values, first, last, p.type_bytes, p.own_bytes, algorithm
-        )
+            kind, phase, k, r, n, p.values, first, last, p.type_bytes, p.own_bytes, algorithm,
+            p.algorithms,
+        )  # fmt: skip
         if what == FINISHED:
             return reached
         if what == NO_MORE:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.replay.collectives import (
+from ptaskmodel.replay.messages import place_of
+from ptaskmodel.replay.ranks import REQUEST_RECEIVE, REQUEST_SEND, next_operation
+from ptaskmodel.replay.steps import (
     COMPUTE,
     DO_RECEIVE,
     DO_SEND,
@@ -12,8 +14,6 @@ from ptaskmodel.replay.collectives import (
     POST_RECEIVE,
     POST_SEND,
 )
-from ptaskmodel.replay.messages import place_of
-from ptaskmodel.replay.ranks import REQUEST_RECEIVE, REQUEST_SEND, next_operation
 
 
 @jit

@@ -113,7 +113,7 @@ class Applications:
         ranks["state"], ranks["app"], ranks["host"] = READY, number, hosts
         ranks["action"] = first_action + trace.first[:-1]
         ranks["last"] = first_action + trace.first[1:]
-        for name in ("awaited", "first_request", "last_request", "slot", "wake"):
+        for name in ("awaited", "first_request", "last_request", "slot", "wake", "told"):
             ranks[name] = -1
         ranks["began"], ranks["ended"] = self.core.now, np.nan
         x.spent[first : first + n] = 0.0

@@ -1,11 +1,7 @@
-"""Collective operations as messages: step k of what a rank does in one.
-
-Each function gives ``(what, peer, bytes)`` of a step; ranks are those of the application. Nothing
-is kept between steps: where a rank stands in a collective is one number.
+"""Collective operations as messages: step k of what a rank does in one, by the chosen algorithm.
 
 Source: the default algorithms of SimGrid's SMPI, as its documentation and its replays show them;
-pairwise and Bruck's all-to-all after J. Bruck et al., "Efficient algorithms for all-to-all
-communications in multiport message-passing systems", 1997.
+the others in `trees`, `exchanges`, `halving` and `barriers`.
 """
 
 from __future__ import annotations
@@ -14,6 +10,60 @@ import numpy as np
 
 from ptaskmodel.core.state import numbers
 from ptaskmodel.jit import jit
+from ptaskmodel.replay.barriers import (
+    bruck_barrier,
+    doubling_barrier,
+    linear_barrier,
+    ring_barrier,
+    tree_barrier,
+)
+from ptaskmodel.replay.exchanges import (
+    all_gather_at_once,
+    all_gather_bruck,
+    all_gather_bruck_each,
+    all_to_all_at_once,
+    all_to_all_blocks,
+    all_to_all_bruck,
+    all_to_all_each,
+    all_to_all_pairs,
+    doubling,
+    each_by_rounds,
+    far_first,
+    neighbours,
+    pairwise,
+    prefix,
+    ring,
+    ring_of_pieces,
+    to_the_right,
+)
+from ptaskmodel.replay.halving import (
+    doubling_scatter,
+    halve_far_first,
+    halving_scatter,
+    pairwise_scatter,
+    reduce_doubling,
+    reduce_halving,
+    reduce_halving_to,
+)
+from ptaskmodel.replay.steps import (
+    COMPUTE,
+    FINISHED,
+    NO_MORE,
+    counted,
+    swap,
+)
+from ptaskmodel.replay.trees import (
+    broadcast,
+    fan_in,
+    fan_in_by_turns,
+    fan_out,
+    fan_out_by_turns,
+    fan_out_each,
+    gather_tree,
+    reduce_tree,
+    scatter_pieces,
+    scatter_tree,
+)
 from ptaskmodel.workload.ti_actions import (
     ALLGATHER,
     ALLGATHERV,
@@ -31,107 +81,170 @@ from ptaskmodel.workload.ti_actions import (
     SCATTER,
 )
 
-# What a step does. Sends and receives of POST_... are waited for by ALL; COMPUTE: bytes are flops.
-POST_SEND, POST_RECEIVE, DO_SEND, DO_RECEIVE, ALL, COMPUTE, NO_MORE, FINISHED = numbers(8)
-
-# Algorithms: as the sizes ask, or one for all of them.
-AUTOMATIC, BASIC, PAIRWISE, BRUCK, DOUBLING = numbers(5)
+# Algorithms. AUTOMATIC: SMPI's default; OMPI, MPICH: as those choose by ranks and size.
+(
+    AUTOMATIC, OMPI, MPICH, BASIC, PAIRWISE, BRUCK, DOUBLING, RING, NEIGHBOURS, TO_THE_RIGHT, TREE,
+    BY_TURNS, HALVING, FAR_FIRST, BLOCKS, COMPOSED, PIECES_RING, PIECES_DOUBLING,
+) = numbers(18)  # fmt: skip
 
 
 @jit
-def barrier(r, n, k):
-    """Linear: everybody tells rank 0, which then tells everybody."""
-    if r > 0:
-        if k == 0:
-            return DO_SEND, 0, 0.0
-        if k == 1:
-            return DO_RECEIVE, 0, 0.0
+def barrier(r, n, k, algorithm):
+    if algorithm == BRUCK:
+        return bruck_barrier(r, n, k)
+    if algorithm == DOUBLING:
+        return doubling_barrier(r, n, k)
+    if algorithm == RING:
+        return ring_barrier(r, n, k)
+    if algorithm == TREE:
+        return tree_barrier(r, n, k)
+    if algorithm == PAIRWISE:
+        return swap(k, (r + 1) % 2, 0.0) if k < 3 else (NO_MORE, 0, 0.0)
+    return linear_barrier(r, n, k)
+
+
+@jit
+def bcast(phase, r, n, root, size, k, algorithm):
+    """In two phases, the second of which may be empty."""
+    if algorithm in (PIECES_RING, PIECES_DOUBLING):
+        piece = np.floor((size + n - 1) / n)
+        if phase == 0:
+            return scatter_pieces(r, n, root, size, piece, k)
+        if algorithm == PIECES_RING:
+            return ring_of_pieces(r, n, root, size, piece, k)
+        if size == 0.0:
+            return NO_MORE, 0, 0.0
+        return doubling(r, n, root, size, piece, k)
+    if phase > 0:
         return NO_MORE, 0, 0.0
-    if k < n - 1:
-        return POST_RECEIVE, k + 1, 0.0
-    if k == n - 1:
-        return ALL, 0, 0.0
-    k -= n
-    if k < n - 1:
-        return POST_SEND, k + 1, 0.0
-    if k == n - 1:
-        return ALL, 0, 0.0
-    return NO_MORE, 0, 0.0
+    if algorithm == BASIC:
+        return fan_out(r, n, root, size, k)
+    return broadcast(r, n, root, size, k)
 
 
 @jit
-def broadcast(r, n, root, size, k):
-    """Binomial tree over the ranks as counted from the root."""
-    own = (r - root) % n
-    mask = 1
-    if own > 0:
-        while own & mask == 0:
-            mask <<= 1
-        if k == 0:
-            return DO_RECEIVE, (own - mask + root) % n, size
-        k -= 1
-    else:
-        while mask < n:
-            mask <<= 1
-    mask >>= 1
-    while mask > 0:
-        if own + mask < n:
-            if k == 0:
-                return DO_SEND, (own + mask + root) % n, size
-            k -= 1
-        mask >>= 1
-    return NO_MORE, 0, 0.0
+def reduce(r, n, root, count, unit, k, algorithm):
+    if algorithm == BY_TURNS:
+        return fan_in_by_turns(r, n, root, count * unit, k, True)
+    if algorithm == AUTOMATIC:
+        return fan_in(r, n, root, count * unit, k)
+    if count == 0.0:
+        return NO_MORE, 0, 0.0
+    if algorithm == HALVING:
+        return reduce_halving_to(r, n, root, count, unit, k)
+    return reduce_tree(r, n, root, count * unit, k)
 
 
 @jit
-def other(k, r):
-    """The k-th rank that is not r."""
-    return k if k < r else k + 1
+def gather(r, n, root, size, k, algorithm):
+    if algorithm == BY_TURNS:
+        return fan_in_by_turns(r, n, root, size, k, False)
+    if algorithm == TREE:
+        return gather_tree(r, n, root, size, k)
+    return fan_in(r, n, root, size, k)
 
 
 @jit
-def fan_in(r, n, root, size, k):
-    """Everybody sends to the root, which receives in the order of ranks."""
-    if r == root:
-        if k < n - 1:
-            return POST_RECEIVE, other(k, r), size
-        return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
-    if k == 0:
-        return POST_SEND, root, size
-    return (ALL, 0, 0.0) if k == 1 else (NO_MORE, 0, 0.0)
+def allreduce(phase, r, n, count, unit, k, algorithm, algorithms):
+    """In five phases, the last of which may be empty."""
+    if algorithm == AUTOMATIC:
+        if phase == 0:
+            return fan_in(r, n, 0, count * unit, k)
+        return broadcast(r, n, 0, count * unit, k) if phase == 1 else (NO_MORE, 0, 0.0)
+    rest = count
+    if algorithm == RING:  # what cannot be divided is reduced and broadcast
+        rest = count % n
+        if phase == 0:
+            return to_the_right(r, n, np.floor(count / n) * unit, 2 * (n - 1) * (count >= n), k)
+        if rest == 0.0 and count >= n:
+            return NO_MORE, 0, 0.0
+        phase -= 1
+    elif algorithm == FAR_FIRST:
+        if count % n > 0.0:
+            count = np.floor((count + n) / n) * n
+        if phase == 0:
+            return halve_far_first(r, n, count, unit, k)
+        if n == 1:
+            return NO_MORE, 0, 0.0
+        own = algorithms[ALLGATHER]
+        return allgather(phase - 1, r, n, count / n * unit, k, own, algorithms)
+    elif algorithm != COMPOSED:
+        if phase > 0:
+            return NO_MORE, 0, 0.0
+        if algorithm == HALVING:
+            return reduce_halving(r, n, count, unit, k)
+        return reduce_doubling(r, n, count * unit, k)
+    if phase == 0:
+        return reduce(r, n, 0, rest, unit, k, algorithms[REDUCE])
+    return bcast(phase - 1, r, n, 0, rest * unit, k, algorithms[BCAST])
 
 
 @jit
-def all_to_all_pairs(r, n, size, k):
-    """To and from each other rank in order, all at once."""
-    if k < 2 * (n - 1):
-        return (POST_SEND if k % 2 == 0 else POST_RECEIVE), other(k // 2, r), size
-    return (ALL, 0, 0.0) if k == 2 * (n - 1) else (NO_MORE, 0, 0.0)
+def allgather(phase, r, n, size, k, algorithm, algorithms):
+    """In three phases, the last of which may be empty."""
+    if algorithm == COMPOSED:
+        if phase == 0:
+            return gather(r, n, 0, size, k, algorithms[GATHER])
+        return bcast(phase - 1, r, n, 0, n * size, k, algorithms[BCAST])
+    if phase > 0:
+        return NO_MORE, 0, 0.0
+    if algorithm == MPICH:
+        algorithm = RING
+        if n & (n - 1) == 0 and n * size < 524288:
+            algorithm = DOUBLING
+        elif n * size <= 81920:
+            algorithm = BRUCK
+    if algorithm == RING:
+        return ring(r, n, size, k)
+    if algorithm == PAIRWISE:
+        return pairwise(r, n, size, k)
+    if algorithm == TO_THE_RIGHT:
+        return to_the_right(r, n, size, n - 1, k)
+    if algorithm == NEIGHBOURS:
+        return neighbours(r, n, size, k)
+    if algorithm == FAR_FIRST:
+        return far_first(r, n, size, k)
+    if algorithm == DOUBLING:
+        return doubling(r, n, 0, n * size, size, k)
+    if algorithm == BRUCK:
+        return all_gather_bruck(r, n, size, k)
+    if algorithm == BASIC:
+        return all_gather_at_once(r, n, size, k)
+    return all_to_all_pairs(r, n, size, k)
 
 
 @jit
-def prefix(r, n, size, k):
-    """From all lower ranks, to all higher ones."""
-    if k < r:
-        return POST_RECEIVE, k, size
-    if k < n - 1:
-        return POST_SEND, k + 1, size
-    return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
+def allgatherv(values, at, r, n, unit, k, algorithm):
+    if algorithm == BRUCK:
+        return all_gather_bruck_each(values, at, r, n, unit, k)
+    size = np.floor(values[at + r]) * unit
+    if algorithm == RING:
+        return ring(r, n, size, k)
+    if algorithm == PAIRWISE:
+        return pairwise(r, n, size, k)
+    return all_to_all_pairs(r, n, size, k)
 
 
 @jit
-def exchange(k, to, source, sent, received):
-    """Step k (0, 1, 2) of a message to one rank and one from another, both waited for."""
-    if k == 0:
-        return POST_SEND, to, sent
-    if k == 1:
-        return POST_RECEIVE, source, received
-    return ALL, 0, 0.0
+def alltoall(r, n, size, k, algorithm):
+    if algorithm == PAIRWISE:
+        return pairwise(r, n, size, k)
+    if algorithm == BRUCK:
+        return all_to_all_bruck(r, n, size, k)
+    if algorithm == RING:
+        return ring(r, n, size, k)
+    if algorithm == DOUBLING:
+        return doubling(r, n, 0, n * n * size, n * size, k)
+    if algorithm == BLOCKS:
+        if size == 0.0:
+            return NO_MORE, 0, 0.0
+        return all_to_all_blocks(r, n, size, k, True)
+    return all_to_all_at_once(r, n, size, k)
 
 
 @jit
-def alltoall_kind(n, size):
-    """The algorithm that the number of ranks and the bytes for each ask for."""
+def alltoall_chosen(n, size):
+    """SMPI's default all-to-all (that of Open MPI): by the ranks and the bytes for each."""
     if n == 2:
         if (
             size < 2
@@ -167,133 +280,29 @@ def alltoall_kind(n, size):
 
 
 @jit
-def alltoall(r, n, size, k, algorithm):
-    """To each other rank as many bytes, by one of three algorithms."""
-    kind = alltoall_kind(n, size) if algorithm == AUTOMATIC else algorithm
-    if kind == BASIC:
-        if k < n - 1:
-            return POST_RECEIVE, (r + 1 + k) % n, size
-        k -= n - 1
-        if k < n - 1:
-            return POST_SEND, (r - 1 - k + n) % n, size
-        return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
-    if kind == PAIRWISE:
-        i = k // 3 + 1
-        if i >= n:
-            return NO_MORE, 0, 0.0
-        if n & (n - 1):
-            return exchange(k % 3, (r + i) % n, (r - i + n) % n, size, size)
-        return exchange(k % 3, r ^ i, r ^ i, size, size)
-    distance = 1 << (k // 3)
-    if distance >= n:
-        return NO_MORE, 0, 0.0
-    whole, rest = n // (2 * distance), n % (2 * distance)
-    blocks = whole * distance + max(rest - distance, 0)
-    part = size * blocks
-    return exchange(k % 3, (r + distance) % n, (r - distance + n) % n, part, part)
-
-
-@jit
-def pairwise_scatter(values, at, r, n, unit, k):
-    """Of reduce-scatter: in round i to r + i the part of that rank, from r - i one's own."""
-    i = k // 3 + 1
-    if i >= n:
-        return NO_MORE, 0, 0.0
-    to, source = (r + i) % n, (r - i + n) % n
-    return exchange(
-        k % 3, to, source, np.floor(values[at + to]) * unit, np.floor(values[at + r]) * unit
-    )
-
-
-@jit
-def part_outside(values, at, n, root, mask):
-    """Elements of all ranks but the ``mask`` ranks from ``root`` on."""
-    total = 0.0
-    for j in range(n):
-        if j < root or j >= root + mask:
-            total += np.floor(values[at + j])
-    return total
-
-
-@jit
-def doubling_scatter(values, at, r, n, unit, k):
-    """Of reduce-scatter: recursive doubling, for any number of ranks.
-
-    Groups of ``mask`` ranks exchange all but what their own group is to keep. Where the other group
-    is incomplete, those who received hand it on inside their group, down a tree.
-    """
-    mask = 1
-    level = 0
-    while mask < n:
-        partner = r ^ mask
-        theirs = (partner >> level) << level
-        mine = (r >> level) << level
-        received = part_outside(values, at, n, theirs, mask) * unit
-        if partner < n:
-            if k < 3:
-                sent = part_outside(values, at, n, mine, mask) * unit
-                return exchange(k, partner, partner, sent, received)
-            k -= 3
-        if theirs + mask > n:
-            complete = n - mine - mask
-            depth = level
-            half = mask >> 1
-            while half > 0:
-                peer = r ^ half
-                root = (r >> depth) << depth
-                if peer > r and r < root + complete and peer >= root + complete:
-                    if k == 0:
-                        return DO_SEND, peer, received
-                    k -= 1
-                elif peer < r and peer < root + complete and r >= root + complete:
-                    if k == 0:
-                        return DO_RECEIVE, peer, received
-                    k -= 1
-                half >>= 1
-                depth -= 1
-        mask <<= 1
-        level += 1
-    return NO_MORE, 0, 0.0
-
-
-@jit
-def fan_out(values, at, each, r, n, root, size, unit, k):
-    """The root sends to the others in the order of ranks: ``size``, or what its fields say."""
-    if r == root:
-        if k < n - 1:
-            to = other(k, r)
-            return POST_SEND, to, np.floor(values[at + to]) * unit if each else size
-        return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
-    if k == 0:
-        return DO_RECEIVE, root, 0.0
-    return NO_MORE, 0, 0.0
-
-
-@jit
-def all_to_all_each(values, at, r, n, unit, k):
-    """All receives, then all sends of what the fields say, all at once."""
-    if k < n - 1:
-        return POST_RECEIVE, other(k, r), 0.0
-    k -= n - 1
-    if k < n - 1:
-        to = other(k, r)
-        return POST_SEND, to, np.floor(values[at + to]) * unit
-    return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
-
-
-@jit
-def chosen(values, at, n, kind, algorithm):
-    """The algorithm of an action, where it does not depend on sizes alone."""
-    if kind != REDUCESCATTER:
-        return algorithm
-    total = 0.0
-    equal = True
-    for j in range(n):
-        total += np.floor(values[at + j])
-        equal = equal and values[at + j] == values[at]
-    if equal:
-        return BASIC
-    return PAIRWISE if total > 524288 else DOUBLING
+def chosen(values, at, last, n, kind, algorithm, types, own):
+    """The algorithm of an action, where it depends on ranks and sizes."""
+    if kind == BARRIER and algorithm == OMPI:
+        if n < 4 or 8 <= n < 64:
+            return DOUBLING
+        if n < 8:
+            return BASIC
+        return TREE if 256 <= n < 512 or 1024 <= n < 4096 else BRUCK
+    if kind == ALLTOALL and algorithm in (AUTOMATIC, MPICH):
+        size = np.floor(values[at]) * sized(values, at, 2, last, types, own)
+        if algorithm == AUTOMATIC:
+            return alltoall_chosen(n, size)
+        if size < 256 and n >= 8:
+            return BRUCK
+        return BLOCKS if size < 32768 else RING
+    if kind == REDUCESCATTER and algorithm in (AUTOMATIC, MPICH):
+        equal = algorithm == AUTOMATIC
+        for j in range(n):
+            equal = equal and values[at + j] == values[at]
+        if equal:
+            return BASIC
+        return PAIRWISE if counted(values, at, 0, n) > 524288 else DOUBLING
+    return algorithm
 
 
 @jit
@@ -312,68 +321,89 @@ def rooted(values, first, at, last):
 
 
 @jit
-def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm):
+def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, algorithms):
     """Step k of a phase of a collective action, as rank r of n; FINISHED after its last phase.
 
     values, at, last: its fields are ``values[at:last]``. own: bytes of an element without datatype.
+    algorithm: that of this action; algorithms: those of all kinds, for actions made of others.
     """
     if kind == BARRIER:
-        return barrier(r, n, k) if phase == 0 else (FINISHED, 0, 0.0)
+        return barrier(r, n, k, algorithm) if phase == 0 else (FINISHED, 0, 0.0)
     size = np.floor(values[at])
     if kind == BCAST:
-        if phase > 0:
+        if phase > 1:
             return FINISHED, 0, 0.0
+        size *= sized(values, at, 2, last, types, own)
+        return bcast(phase, r, n, rooted(values, at, 1, last), size, k, algorithm)
+    if kind == REDUCE:
+        if phase > 0:
+            return computed(phase - 1, k, values[at + 1])
+        unit = sized(values, at, 3, last, types, own)
+        return reduce(r, n, rooted(values, at, 2, last), size, unit, k, algorithm)
+    if kind == ALLREDUCE:
+        if phase > 4:
+            return computed(phase - 5, k, values[at + 1])
         unit = sized(values, at, 2, last, types, own)
-        return broadcast(r, n, rooted(values, at, 1, last), size * unit, k)
-    if kind in (REDUCE, ALLREDUCE):
-        field = 3 if kind == REDUCE else 2
-        size *= sized(values, at, field, last, types, own)
-        root = rooted(values, at, 2, last) if kind == REDUCE else 0
-        if phase == 0:
-            return fan_in(r, n, root, size, k)
-        if phase == 1 and kind == ALLREDUCE:
-            return broadcast(r, n, 0, size, k)
-        return computed(phase - (1 if kind == REDUCE else 2), k, values[at + 1])
+        return allreduce(phase, r, n, size, unit, k, algorithm, algorithms)
     if kind in (SCAN, EXSCAN):
         if phase == 0:
             return prefix(r, n, size * sized(values, at, 2, last, types, own), k)
         return computed(phase - 1, k, values[at + 1])
     if kind == REDUCESCATTER:
+        if phase > 1:
+            return computed(phase - 2, k, values[at + n])
         unit = sized(values, at, n + 1, last, types, own)
-        if phase == 0:
-            if algorithm == PAIRWISE:
-                return pairwise_scatter(values, at, r, n, unit, k)
-            if algorithm == DOUBLING:
-                return doubling_scatter(values, at, r, n, unit, k)
-            return fan_in(r, n, 0, size * n * unit, k)
-        if phase == 1:
-            if algorithm == BASIC:
-                return fan_out(values, at, True, r, n, 0, 0.0, unit, k)
-            return NO_MORE, 0, 0.0
-        return computed(phase - 2, k, values[at + n])
+        return reduce_scatter(phase, r, n, values, at, size, unit, k, algorithm)
+    if kind == ALLGATHER:
+        if phase > 2:
+            return FINISHED, 0, 0.0
+        size *= sized(values, at, 2, last, types, own)
+        return allgather(phase, r, n, size, k, algorithm, algorithms)
     if phase > 0:
         return FINISHED, 0, 0.0
     if kind == ALLTOALL:
-        size *= sized(values, at, 2, last, types, own)
-        return alltoall(r, n, size, k, algorithm)
+        return alltoall(r, n, size * sized(values, at, 2, last, types, own), k, algorithm)
     if kind == ALLTOALLV:
         unit = sized(values, at, 2 * n + 2, last, types, own)
+        if algorithm in (RING, BLOCKS):
+            return each_by_rounds(values, at + 1, r, n, unit, k, algorithm == BLOCKS)
         return all_to_all_each(values, at + 1, r, n, unit, k)
     if kind == GATHER:
         size *= sized(values, at, 3, last, types, own)
-        return fan_in(r, n, rooted(values, at, 2, last), size, k)
+        return gather(r, n, rooted(values, at, 2, last), size, k, algorithm)
     if kind == GATHERV:
         size *= sized(values, at, n + 2, last, types, own)
         return fan_in(r, n, rooted(values, at, n + 1, last), size, k)
-    if kind == ALLGATHER:
-        return all_to_all_pairs(r, n, size * sized(values, at, 2, last, types, own), k)
     if kind == ALLGATHERV:
-        return all_to_all_pairs(r, n, size * sized(values, at, n + 1, last, types, own), k)
+        if algorithm == AUTOMATIC:
+            return all_to_all_pairs(r, n, size * sized(values, at, n + 1, last, types, own), k)
+        unit = sized(values, at, n + 1, last, types, own)
+        return allgatherv(values, at + 1, r, n, unit, k, algorithm)
     if kind == SCATTER:
+        root = rooted(values, at, 2, last)
         size *= sized(values, at, 3, last, types, own)
-        return fan_out(values, at, False, r, n, rooted(values, at, 2, last), size, 0.0, k)
+        if algorithm == BY_TURNS:
+            return fan_out_by_turns(r, n, root, size, k)
+        if algorithm == TREE:
+            return scatter_tree(r, n, root, size, k)
+        return fan_out(r, n, root, size, k)
     unit = sized(values, at, n + 2, last, types, own)
-    return fan_out(values, at, True, r, n, rooted(values, at, n + 1, last), 0.0, unit, k)
+    return fan_out_each(values, at, r, n, rooted(values, at, n + 1, last), unit, k)
+
+
+@jit
+def reduce_scatter(phase, r, n, values, at, count, unit, k, algorithm):
+    if algorithm == BASIC:
+        if phase == 0:
+            return fan_in(r, n, 0, count * n * unit, k)
+        return fan_out_each(values, at, r, n, 0, unit, k)
+    if phase > 0 or (k == 0 and counted(values, at, 0, n) == 0.0):
+        return NO_MORE, 0, 0.0
+    if algorithm == PAIRWISE:
+        return pairwise_scatter(values, at, r, n, unit, k)
+    if algorithm == HALVING:
+        return halving_scatter(values, at, r, n, unit, k)
+    return doubling_scatter(values, at, r, n, unit, k)
 
 
 @jit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from ptaskmodel.core.driver import Core, as_compiled
 from ptaskmodel.core.state import OK, PAUSED
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform
+from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.loop import run
 from ptaskmodel.replay.placement import hosts_of_ranks
@@ -54,6 +55,7 @@ def replay(
     *,
     model: str | None = None,
     solver: str | None = None,
+    collectives: Mapping[str, str] | None = None,
     listener: Listener | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
@@ -61,13 +63,15 @@ def replay(
 
     hosts: None for those that ``smpirun`` would take. model: a network model (None: as the platform
     asks, else SMPI's). solver: None for max-min fairness, with L07 for SimGrid's fair bottleneck.
+    collectives: names of algorithms by names of collectives (see `algorithms.ALGORITHMS`; those
+    left out: as the platform asks, else SMPI's default).
 
     Raises SimulationError where ranks wait for each other for ever or a host is off, WorkloadError
     for a wait that makes no sense, RouteError where a message has no way to go.
     """
     if hosts is None:
         hosts = hosts_of_ranks(platform, trace.ranks)
-    made = Replay(platform, trace, hosts, model=model, solver=solver)
+    made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
     return made.run(listener, progress)
 
 
@@ -82,6 +86,7 @@ class Replay:
         *,
         model: str | None = None,
         solver: str | None = None,
+        collectives: Mapping[str, str] | None = None,
     ) -> None:
         if len(hosts) != trace.ranks:
             raise SimulationError(
@@ -92,6 +97,8 @@ class Replay:
         by_default = "fairbottleneck" if protocol.model.parallel else "maxmin"
         self.core = Core(platform, protocol.model, solver or by_default)
         self.applications = Applications(self.core, protocol)
+        chosen = algorithms_of(collectives or {}, platform.config, trace)
+        self.applications.state.algorithms[:] = chosen
         self.applications.begin(0, trace, [platform.host(name).index for name in hosts])
 
     @property
@@ -113,6 +120,7 @@ class Replay:
             options = core.options._replace(pause_at=core.events + PAUSE_EVENTS)
             with as_compiled():
                 status = int(run(core.state, self.state, options))
+            core.hand_over()
             if listener is not None and status in (OK, TOLD_FULL):
                 self._hand_over(listener)
             if progress is not None:
@@ -135,6 +143,10 @@ class Replay:
             self.protocol.model.name,
             core.rule,
         )
+
+    def name_activities(self) -> None:
+        """From now on, the stream of the core says which messages begin, and what ends."""
+        self.state.counts["names"] = 1
 
     def _hand_over(self, listener: Listener) -> None:
         counts, x = self.state.counts, self.state

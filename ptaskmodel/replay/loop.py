@@ -5,7 +5,17 @@ from __future__ import annotations
 from ptaskmodel.core.availability import follow_live
 from ptaskmodel.core.life import share, stop, succeeds
 from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
-from ptaskmodel.core.state import DONE, NO_CHANGE, NOTHING, OK, ROUTES_CHANGED, WAKE
+from ptaskmodel.core.state import (
+    DONE,
+    ENDED,
+    EVENTS_FULL,
+    NO_CHANGE,
+    NOTHING,
+    OK,
+    ROUTES_CHANGED,
+    WAKE,
+)
+from ptaskmodel.core.stream import has_room_for_events, tell
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.messages import arrived, make_ready
 from ptaskmodel.replay.ranks import go_on_with_ready
@@ -17,6 +27,8 @@ def over(s, x, slot):
     """An activity is done: a computation of a rank, or a message; OK or LOST_RANK."""
     number = ~s.activities[slot].owner
     fine = succeeds(s, slot)
+    if x.counts[0].names == 1:
+        tell(s, ENDED, ~number, 0.0)
     stop(s, slot)
     sent = number & 1
     number >>= 1
@@ -107,6 +119,8 @@ def run(s, x, o):
         status = settle(s, o)
         if status != OK:
             return status
+        if counts.names == 1 and not has_room_for_events(s, 3 * clock.n_active):
+            return EVENTS_FULL
         status = go_on(s, o)
         if status != OK:
             return status

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.life import missing, start
-from ptaskmodel.core.state import LOST, OK, UNROUTED
+from ptaskmodel.core.state import LOST, OK, STARTED, UNROUTED
+from ptaskmodel.core.stream import tell
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.state import (
     ACTION,
@@ -187,9 +188,10 @@ def factor(steps, size):
 
 
 @jit
-def fly(s, x, o, i):
-    """The transfer of a message begins; there is room."""
+def fly(s, x, o, i, poster):
+    """The transfer of a message begins, as a rank has posted it; there is room."""
     m = x.messages[i]
+    counts = x.counts[0]
     route = x.routes[route_between(s, x, x.ranks[m.source].host, x.ranks[m.target].host)]
     size = m.bytes + x.protocol[0].envelope
     m.state = FLYING
@@ -198,9 +200,15 @@ def fly(s, x, o, i):
     latency = p.latency * factor(x.latency_factors, size)
     amount = size * route.unit / factor(x.bandwidth_factors, size)
     delay = latency if latency > 0.0 else np.nan
+    m.latency = latency
+    m.after = x.ranks[poster].told
+    m.number = counts.begun
+    counts.begun += 1
+    if counts.names == 1:
+        tell(s, STARTED, ~(2 * i + 1), float(m.source * x.ranks.size + m.target))
     m.slot = start(s, route.pattern, amount, 1.0, INFINITY, delay, ~(2 * i + 1), o)
     if s.activities[m.slot].state == LOST:
-        x.counts[0].lost = m.source
+        counts.lost = m.source
 
 
 @jit
@@ -231,7 +239,7 @@ def post(s, x, o, source, target, tag, size, sends, waiter):
         free_message(x, i)
         return False
     if m.state != FLYING and (met or (sends and size < x.protocol[0].early)):
-        fly(s, x, o, i)
+        fly(s, x, o, i, source if sends else target)
     return waits
 
 
@@ -266,10 +274,13 @@ def arrived(x, i, now):
     counts.messages += 1
     if counts.tells == 1:
         flight = x.flights[counts.n_flights]
+        flight.number = m.number
         flight.source = m.source
         flight.target = m.target
         flight.bytes = m.bytes
+        flight.after = m.after
         flight.begin = m.began
+        flight.latency = m.latency
         flight.end = now
         counts.n_flights += 1
     if m.sender >= 0:
@@ -290,6 +301,7 @@ def wake(x, r, waiter):
     rank = x.ranks[r]
     if waiter == NOBODY:
         return
+    rank.cause = x.counts[0].messages - 1
     if waiter == ACTION:
         rank.undone -= 1
         if rank.state == IN_ALL and (rank.undone == 0 or rank.owed > 0.0):

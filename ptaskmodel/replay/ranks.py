@@ -12,19 +12,7 @@ from ptaskmodel.core.life import start, stop
 from ptaskmodel.core.queues import has_room_for_wake, push_wake
 from ptaskmodel.core.state import DONE, GROW_WAKES, LOST, OK, numbers
 from ptaskmodel.jit import jit
-from ptaskmodel.replay.collectives import (
-    ALL,
-    COMPUTE,
-    DO_RECEIVE,
-    DO_SEND,
-    FINISHED,
-    NO_MORE,
-    POST_RECEIVE,
-    POST_SEND,
-    chosen,
-    collective,
-    sized,
-)
+from ptaskmodel.replay.collectives import chosen, collective, sized
 from ptaskmodel.replay.messages import (
     append_request,
     drop_request,
@@ -56,6 +44,16 @@ from ptaskmodel.replay.state import (
     TESTED,
     TOLD_FULL,
     UNDER_WAY,
+)
+from ptaskmodel.replay.steps import (
+    ALL,
+    COMPUTE,
+    DO_RECEIVE,
+    DO_SEND,
+    FINISHED,
+    NO_MORE,
+    POST_RECEIVE,
+    POST_SEND,
 )
 from ptaskmodel.workload import ti_actions as ti
 
@@ -96,11 +94,14 @@ def next_operation(s, x, r):
         phase -= 1
     values = x.values
     if kind >= A_BARRIER:
-        if phase == 0 and k == 0 and first < last:
-            rank.algorithm = chosen(values, first, app.ranks, kind, x.algorithms[kind])
+        if phase == 0 and k == 0:
+            rank.algorithm = chosen(
+                values, first, last, app.ranks, kind, x.algorithms[kind], x.type_bytes,
+                app.type_bytes,
+            )  # fmt: skip
         what, peer, size = collective(
             kind, phase, k, r - app.first, app.ranks, values, first, last, x.type_bytes,
-            app.type_bytes, rank.algorithm,
+            app.type_bytes, rank.algorithm, x.algorithms,
         )  # fmt: skip
         return what, app.first + peer, size, -1 - kind
     if kind == A_COMPUTE:
@@ -334,13 +335,18 @@ def waits_for_requests(s, x, r):
 
 @jit
 def tell_span(x, r, now):
-    """Keep that the present action of a rank took time until now."""
+    """Keep that a rank did not go on until now."""
     counts = x.counts[0]
+    rank = x.ranks[r]
     span = x.spans[counts.n_spans]
     span.rank = r
-    span.action = x.ranks[r].action
-    span.begin = x.ranks[r].began
+    span.action = rank.action if rank.action < rank.last else -1
+    span.held = rank.held
+    span.cause = -1 if rank.held in (COMPUTING, SLEEPING) else rank.cause
+    span.begin = rank.since
     span.end = now
+    rank.told = counts.spans
+    counts.spans += 1
     counts.n_spans += 1
 
 
@@ -360,6 +366,13 @@ def is_over(x, a):
 def go(s, x, o, r):
     """Let a rank act until it has to wait; OK, or what is missing to go on."""
     rank = x.ranks[r]
+    now = s.clock[0].now
+    if rank.held != READY:
+        if x.counts[0].tells == 1 and now > rank.since:
+            if x.counts[0].n_spans == x.spans.size:
+                return TOLD_FULL
+            tell_span(x, r, now)
+        rank.held = READY
     while True:
         what, peer, size, tag = next_operation(s, x, r)
         if what == NO_MORE:
@@ -370,12 +383,11 @@ def go(s, x, o, r):
             status = operate(s, x, o, r, what, peer, size, tag)
             if status == GOES_ON:
                 continue
-            return OK if status == WAITS else status
-        now = s.clock[0].now
-        if x.counts[0].tells == 1 and rank.action < rank.last and now > rank.began:
-            if x.counts[0].n_spans == x.spans.size:
-                return TOLD_FULL
-            tell_span(x, r, now)
+            if status != WAITS:
+                return status
+            rank.held = rank.state
+            rank.since = now
+            return OK
         rank.phase = 0
         rank.step = 0
         if rank.action == rank.last:

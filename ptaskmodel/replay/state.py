@@ -70,6 +70,10 @@ RANK = np.dtype(
         ("owed", REAL),  # s to sleep for what was received
         ("slot", INT),  # of what it computes, -1: nothing
         ("wake", INT),  # end of its sleep, -1: none
+        ("held", INT),  # the state in which it does not go on, READY: it does
+        ("since", REAL),
+        ("cause", INT),  # the last message that let it go on
+        ("told", INT),  # number of its last span, -1: none
         ("began", REAL),  # the present action
         ("ended", REAL),
     ],
@@ -87,7 +91,10 @@ MESSAGE = np.dtype(
         ("sender", INT),  # request, NOBODY or ACTION
         ("receiver", INT),
         ("next", INT),  # in its bucket, or among the free
+        ("number", INT),  # in the order in which they begin to travel
         ("began", REAL),  # to travel
+        ("latency", REAL),  # s before its bytes flow
+        ("after", INT),  # number of the last span of the rank that let it begin
         ("detached", INT),  # 1: its sender did not wait
     ],
     align=True,
@@ -106,10 +113,31 @@ REQUEST = np.dtype(
     align=True,
 )
 
-# What a replay tells, if asked: the actions of ranks that took time, the messages that travelled.
-SPAN = np.dtype([("rank", INT), ("action", INT), ("begin", REAL), ("end", REAL)], align=True)
+# What a replay tells, if asked, both numbered in the order of telling: the times in which ranks did
+# not go on, and the messages that travelled. What lasts no time is no span.
+SPAN = np.dtype(
+    [
+        ("rank", INT),
+        ("action", INT),  # -1: at the end of the trace
+        ("held", INT),  # COMPUTING, SLEEPING, or one of IN_...
+        ("cause", INT),  # the message whose end ended it, -1: it ended by itself
+        ("begin", REAL),
+        ("end", REAL),
+    ],
+    align=True,
+)
 FLIGHT = np.dtype(
-    [("source", INT), ("target", INT), ("bytes", REAL), ("begin", REAL), ("end", REAL)], align=True
+    [
+        ("number", INT),  # in the order of beginnings
+        ("source", INT),
+        ("target", INT),
+        ("bytes", REAL),
+        ("after", INT),  # the span after which it began, -1: none
+        ("begin", REAL),
+        ("latency", REAL),  # s
+        ("end", REAL),
+    ],
+    align=True,
 )
 
 BUCKET = np.dtype([("first", INT), ("last", INT)], align=True)
@@ -147,6 +175,9 @@ COUNTS = np.dtype(
         ("tells", INT),  # 1: spans and flights are kept
         ("n_spans", INT),
         ("n_flights", INT),
+        ("spans", INT),  # told in all
+        ("names", INT),  # 1: the stream says which messages begin and end
+        ("begun", INT),  # messages
         ("test_misses", INT),
         ("poll_misses", INT),
         ("lost", INT),  # rank of LOST_WAIT and LOST_RANK, -1: none

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 from ptaskmodel.files import write_json
 from ptaskmodel.jit import Stopwatch
 from ptaskmodel.replay.driver import Progress, Replay, ReplayResult
+from ptaskmodel.replay.state import SPAN
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.replay_tables import (
@@ -49,6 +50,7 @@ def replay_into(
     *,
     model: str | None = None,
     solver: str | None = None,
+    collectives: Mapping[str, str] | None = None,
     timeline: bool = False,
     inputs: Iterable[str | Path] = (),
     progress: Progress | None = None,
@@ -57,11 +59,13 @@ def replay_into(
 
     timeline: also write each action that took time (spans.csv), each message (messages.csv) and
     what each rank sent to each other (matrix.csv). The directory appears once all is written.
+    collectives: as `replay` takes it.
+
     Raises as `replay`, and PTaskModelError if the directory holds anything else.
     """
     inputs = list(inputs)
     watch = Stopwatch()
-    made = Replay(platform, trace, hosts, model=model, solver=solver)
+    made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
     if directory is None:
         result = made.run(None, progress)
         return ReplayRun(result, summary_of(trace, result, watch, inputs))
@@ -134,17 +138,44 @@ def _write_actions(path: Path, trace: Trace, result: ReplayResult) -> None:
             writer.writerow((*row, float(spent.max())))
 
 
+class ActionSpans:
+    """Makes the spans of a replay (see `state.SPAN`) those of whole actions, a part at a time."""
+
+    def __init__(self) -> None:
+        self._open = np.zeros(0, dtype=SPAN)  # of each rank the last, which may go on
+
+    def merged(self, spans: np.ndarray | None) -> np.ndarray:
+        """The actions that are known to be over, by rank; None: all that is left."""
+        new = np.zeros(0, dtype=SPAN) if spans is None else spans[spans["action"] >= 0]
+        both = np.concatenate([self._open, new])
+        if not len(both):
+            return both
+        both = both[np.argsort(both["rank"], kind="stable")]
+        rank, action = both["rank"], both["action"]
+        first = np.append(True, (rank[1:] != rank[:-1]) | (action[1:] != action[:-1]))
+        whole = both[first]
+        whole["end"] = np.maximum.reduceat(both["end"], np.flatnonzero(first))
+        last = np.append(whole["rank"][1:] != whole["rank"][:-1], True)
+        if spans is None:
+            last[:] = False
+        self._open = whole[last]
+        return whole[~last]
+
+
 class Timeline:
     """Writes what a replay tells as it comes: actions that took time, messages, who sends whom."""
 
     def __init__(self, place: Path, trace: Trace) -> None:
         self._place = place
         self._trace = trace
+        self._actions = ActionSpans()
         self._sums: dict[int, tuple[int, float]] = {}
 
     def __enter__(self) -> Timeline:
         self._spans = self._opened(SPANS, ("rank", "action", "start_s", "end_s"))
-        self._messages = self._opened(MESSAGES, ("source", "target", "bytes", "start_s", "end_s"))
+        self._messages = self._opened(
+            MESSAGES, ("message", "source", "target", "bytes", "start_s", "end_s")
+        )
         return self
 
     def _opened(self, name: str, columns: tuple[str, ...]) -> IO[str]:
@@ -153,10 +184,10 @@ class Timeline:
         return stream
 
     def __call__(self, spans: np.ndarray, flights: np.ndarray) -> None:
-        names = [ACTIONS[kind] for kind in self._trace.actions[spans["action"]].tolist()]
-        _write(self._spans, spans["rank"], names, spans["begin"], spans["end"])
+        self._write_spans(self._actions.merged(spans))
         _write(
             self._messages,
+            flights["number"],
             flights["source"],
             flights["target"],
             flights["bytes"],
@@ -172,7 +203,12 @@ class Timeline:
             before, sent = self._sums.get(pair, (0, 0.0))
             self._sums[pair] = before + count, sent + size
 
+    def _write_spans(self, spans: np.ndarray) -> None:
+        names = [ACTIONS[kind] for kind in self._trace.actions[spans["action"]].tolist()]
+        _write(self._spans, spans["rank"], names, spans["begin"], spans["end"])
+
     def __exit__(self, *_: object) -> None:
+        self._write_spans(self._actions.merged(None))
         self._spans.close()
         self._messages.close()
         with self._opened(MATRIX, ("source", "target", "messages", "bytes")) as stream:

@@ -122,6 +122,12 @@ def test_traces_of_programs_are_made(case, capsys):
         ("replay p.xml traces.txt --hosts m0", "unknown host 'm0'"),
         ("replay p.xml traces.txt --ranks 3", "names 2 traces for 3 ranks"),
         ("replay p.xml traces.txt --network-model LV09", "did you mean 'LV08'"),
+        ("replay p.xml traces.txt --collective barrier", "give it as alltoall=ring"),
+        ("replay p.xml traces.txt --collective bariere=ring", "'bariere' is no collective"),
+        (
+            "replay p.xml traces.txt --collective barrier=mpich_smp",
+            "barrier: the algorithm 'mpich_smp' is not simulated; choose one of default, ompi",
+        ),
         ("replay p.xml p.xml", "p.xml"),
         ("trace info p.xml", "p.xml"),
         ("plot p.xml ranks -o x.png", "needs a replay with --timeline"),

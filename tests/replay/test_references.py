@@ -6,20 +6,35 @@ import json
 from pathlib import Path
 
 import pytest
-from replay_traces import PLATFORMS, platform_text, random_case
+from replay_traces import (
+    PLATFORMS,
+    WIDE,
+    algorithm_case,
+    platform_text,
+    random_case,
+    wide_case,
+)
 from smpi import ends_by_smpirun, is_installed, write_case
 
 from ptaskmodel.platform import load_platform
 from ptaskmodel.replay import read_trace, replay
+from ptaskmodel.replay.algorithms import ALGORITHMS
 
-CASES = json.loads((Path(__file__).parent / "reference" / "ends.json").read_text())["cases"]
+REFERENCE = Path(__file__).parent / "reference"
+
+
+def recorded(name):
+    return json.loads((REFERENCE / f"{name}.json").read_text())["cases"]
+
+
+CASES = recorded("ends")
 
 
 @pytest.fixture(scope="module")
 def platforms(tmp_path_factory):
     place = tmp_path_factory.mktemp("platforms")
     made = {}
-    for name in PLATFORMS:
+    for name in PLATFORMS | WIDE:
         (place / f"{name}.xml").write_text(platform_text(name))
         made[name] = place / f"{name}.xml", load_platform(place / f"{name}.xml")
     return made
@@ -34,6 +49,11 @@ def ours(platforms, place, seed, model):
     return platform, hosts, result
 
 
+def replayed(platforms, place, platform, hosts, files, **options):
+    traces = write_case(place, hosts, files)
+    return replay(platforms[platform][1], read_trace(traces), hosts, **options)
+
+
 @pytest.mark.jit
 @pytest.mark.parametrize("part", range(8))
 def test_ranks_end_when_simgrids_do(platforms, tmp_path, part):
@@ -42,6 +62,29 @@ def test_ranks_end_when_simgrids_do(platforms, tmp_path, part):
         _, _, result = ours(platforms, tmp_path / str(seed), seed, model)
         assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), seed
         assert result.unmatched == 0
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("part", range(5))
+def test_so_do_many_ranks_in_collectives(platforms, tmp_path, part):
+    names = {name: [host.name for host in its.hosts] for name, (_, its) in platforms.items()}
+    for case in recorded("wide")[part::5]:
+        platform, hosts, files = wide_case(case["seed"], names, case["collective"])
+        result = replayed(platforms, tmp_path / str(case["seed"]), platform, hosts, files)
+        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
+
+
+@pytest.mark.jit
+def test_so_they_do_by_any_algorithm(platforms, tmp_path):
+    hosts = [host.name for host in platforms["fat_tree"][1].hosts]
+    for case in recorded("algorithms"):
+        collective, name, ranks = case["collective"], case["algorithm"], case["ranks"]
+        files = algorithm_case(ALGORITHMS[collective][0], name, ranks)
+        place = tmp_path / f"{collective}-{name}-{ranks}"
+        chosen = {collective: name}
+        result = replayed(platforms, place, "fat_tree", hosts[:ranks], files, collectives=chosen)
+        ends = pytest.approx(case["ends"], rel=1e-9, abs=1e-12)
+        assert result.end_s.tolist() == ends, (collective, name, ranks)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3])

@@ -7,6 +7,7 @@ import pytest
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError, WorkloadError
 from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.replay import hosts_in_file, hosts_named, hosts_of_ranks, read_trace, replay
+from ptaskmodel.replay.state import COMPUTING, IN_ALL
 
 LATENCY = 110e-6
 BANDWIDTH = 125e6
@@ -146,13 +147,14 @@ def test_listeners_learn_what_ranks_do_and_who_sends(tmp_path):
     replay(platform(), trace, ["n0", "n1"], listener=lambda *both: told.append(both))
     spans = [span for both in told for span in both[0].tolist()]
     flights = [flight for both in told for flight in both[1].tolist()]
-    end = 1.0 + LATENCY * 11.6436 + 1000016 / (BANDWIDTH * 0.940694)
+    latency = LATENCY * 11.6436
+    end = pytest.approx(1.0 + latency + 1000016 / (BANDWIDTH * 0.940694))
     assert spans == [
-        (0, 0, 0.0, 1.0),
-        (0, 1, 1.0, pytest.approx(end)),
-        (1, 2, 0.0, pytest.approx(end)),
+        (0, 0, COMPUTING, -1, 0.0, 1.0),
+        (0, 1, IN_ALL, 0, 1.0, end),
+        (1, 2, IN_ALL, 0, 0.0, end),
     ]
-    assert flights == [(0, 1, 1e6, 1.0, pytest.approx(end))]
+    assert flights == [(0, 0, 1, 1e6, 0, 1.0, pytest.approx(latency), end)]
 
 
 def test_ranks_take_the_hosts_that_smpirun_would():
@@ -174,6 +176,18 @@ def test_a_hostfile_may_say_how_many_ranks(tmp_path):
     path.write_text("\n")
     with pytest.raises(SimulationError, match="names no hosts"):
         hosts_in_file(path)
+
+
+def test_an_algorithm_has_its_number_of_ranks(ends):
+    pairs = {"smpi/allgather": "pair"}
+    assert ends(["allgather 1 1"], ["allgather 1 1"], config=pairs)[0] > 0
+    with pytest.raises(SimulationError, match="pair needs a number of ranks that is a power of"):
+        ends(*[["allgather 1 1"]] * 3, config=pairs)
+    assert ends(*[["barrier"]] * 3, config=pairs)[0] > 0  # nothing is gathered
+    with pytest.raises(SimulationError, match=r"two_procs needs .* that is 2, and there are 3"):
+        ends(*[["barrier"]] * 3, config={"smpi/barrier": "ompi_two_procs"})
+    with pytest.raises(SimulationError, match="coll-selector: 'mvapich2' is not simulated"):
+        ends(["barrier"], config={"smpi/coll-selector": "mvapich2"})
 
 
 @pytest.mark.parametrize(

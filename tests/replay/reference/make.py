@@ -1,53 +1,119 @@
-"""Records when SimGrid's replay of random traces ends: ``python make.py [cases]``.
+"""Records when SimGrid's replay of random traces ends: ``python make.py [ends|wide|algorithms]``.
 
 Needs smpirun (Debian: libsimgrid-dev). The traces are those of ``tests/replay_traces.py``; what is
-kept is the date of each rank's end. Models: SMPI's, LV08 and parallel tasks (L07), in turn.
+kept is the date of each rank's end. ends: all actions, by SMPI's model, LV08 and parallel tasks
+(L07). wide: collectives of 17 to 130 ranks. algorithms: each algorithm of each collective.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from replay_traces import PLATFORMS, platform_text, random_case
+from replay_traces import (
+    COLLECTIVES,
+    PLATFORMS,
+    WIDE,
+    algorithm_case,
+    platform_text,
+    random_case,
+    wide_case,
+)
 from smpi import ends_by_smpirun, write_case
 
 from ptaskmodel.platform import load_platform
+from ptaskmodel.replay.algorithms import ALGORITHMS, DEFAULT, fits
 
 OPTIONS = {
     "SMPI": (),
     "LV08": ("--cfg=network/model:LV08",),
     "L07": ("--cfg=host/model:ptask_L07",),
 }
+CASES = 240
+WIDE_CASES = 4 * len(COLLECTIVES)
+RANKS = (2, 3, 5, 8, 11, 12, 16)
+
+Case = dict[str, object]
 
 
-def main(cases: int) -> None:
-    kept = []
-    with tempfile.TemporaryDirectory() as directory:
-        place = Path(directory)
-        names = {}
-        for name in PLATFORMS:
-            (place / f"{name}.xml").write_text(platform_text(name))
-            names[name] = [host.name for host in load_platform(place / f"{name}.xml").hosts]
-        for seed in range(cases):
-            platform, hosts, files = random_case(seed, names)
+class Maker:
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.names: dict[str, list[str]] = {}
+        for name in PLATFORMS | WIDE:
+            self.file(name).write_text(platform_text(name))
+            self.names[name] = [host.name for host in load_platform(self.file(name)).hosts]
+        self.count = 0
+
+    def file(self, platform: str) -> Path:
+        return self.place / f"{platform}.xml"
+
+    def ends(self, platform: str, hosts: list[str], files: list[str], *options: str) -> list:
+        self.count += 1
+        place = self.place / str(self.count)
+        write_case(place, hosts, files)
+        return ends_by_smpirun(place, self.file(platform), hosts, *options)
+
+    def ends_cases(self) -> Iterator[Case]:
+        for seed in range(CASES):
+            platform, hosts, files = random_case(seed, self.names)
             model = "LV08" if seed % 10 == 8 else "SMPI"
             # SimGrid's parallel tasks send nothing between ranks of one host.
             if seed % 10 == 9 and len(set(hosts)) == len(hosts):
                 model = "L07"
-            write_case(place / str(seed), hosts, files)
-            ends = ends_by_smpirun(
-                place / str(seed), place / f"{platform}.xml", hosts, *OPTIONS[model]
-            )
-            kept.append({"seed": seed, "model": model, "ends": ends})
+            ends = self.ends(platform, hosts, files, *OPTIONS[model])
+            yield {"seed": seed, "model": model, "ends": ends}
+
+    def wide_cases(self) -> Iterator[Case]:
+        for seed in range(WIDE_CASES):
+            collective = COLLECTIVES[seed % len(COLLECTIVES)]
+            platform, hosts, files = wide_case(seed, self.names, collective)
+            try:
+                ends = self.ends(platform, hosts, files)
+            except subprocess.TimeoutExpired:
+                print(collective, len(hosts), "ranks: SimGrid takes long; left out", flush=True)
+                continue
+            yield {"seed": seed, "collective": collective, "ends": ends}
+
+    def algorithms_cases(self) -> Iterator[Case]:
+        seed = 0
+        for collective, (action, known) in ALGORITHMS.items():
+            for algorithm in known:
+                fitting = [n for n in RANKS if fits(collective, algorithm, n)]
+                for ranks in sorted({fitting[(seed + k) % len(fitting)] for k in (0, 3)}):
+                    if algorithm == DEFAULT:
+                        continue
+                    files = algorithm_case(action, algorithm, ranks)
+                    hosts = self.names["fat_tree"][:ranks]
+                    option = f"--cfg=smpi/{collective}:{algorithm}"
+                    try:
+                        ends = self.ends("fat_tree", hosts, files, option)
+                    except AssertionError as crash:
+                        print(collective, algorithm, ranks, str(crash)[-200:])
+                        continue
+                    yield {
+                        "collective": collective,
+                        "algorithm": algorithm,
+                        "ranks": ranks,
+                        "ends": ends,
+                    }
+                seed += 1
+
+
+def main(what: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        kept = list(getattr(Maker(Path(directory)), f"{what}_cases")())
     lines = ",\n".join(json.dumps(case) for case in kept)
     text = f'{{"simgrid": "3.32", "cases": [\n{lines}\n]}}\n'
-    (Path(__file__).parent / "ends.json").write_text(text)
+    (Path(__file__).parent / f"{what}.json").write_text(text)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 240)
+    for name in sys.argv[1:] or ("ends", "wide", "algorithms"):
+        main(name)

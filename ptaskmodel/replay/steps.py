@@ -1,0 +1,70 @@
+"""What a step of a collective operation is, and what its algorithms have in common.
+
+An algorithm is a function of a rank, the number of ranks and the number k of a step; it gives
+``(what, peer, bytes)``. Nothing is kept between steps: where a rank stands in it is one number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.state import numbers
+from ptaskmodel.jit import jit
+
+# What a step does. Sends and receives of POST_... are waited for by ALL; COMPUTE: bytes are flops.
+POST_SEND, POST_RECEIVE, DO_SEND, DO_RECEIVE, ALL, COMPUTE, NO_MORE, FINISHED = numbers(8)
+
+
+@jit
+def other(k, r):
+    """The k-th rank that is not r."""
+    return k if k < r else k + 1
+
+
+@jit
+def exchange(k, to, source, sent, received):
+    """Step k (0, 1, 2) of a message to one rank and one from another, both waited for."""
+    if k == 0:
+        return POST_SEND, to, sent
+    if k == 1:
+        return POST_RECEIVE, source, received
+    return ALL, 0, 0.0
+
+
+@jit
+def swap(k, peer, size):
+    """Step k (0, 1, 2) of messages of one size with a rank, both ways."""
+    return exchange(k, peer, peer, size, size)
+
+
+@jit
+def lowest_bit(own, n):
+    """The lowest bit set in a number; of 0 the smallest power of two that is not below n."""
+    mask = 1
+    while mask < n and own & mask == 0:
+        mask <<= 1
+    return mask
+
+
+@jit
+def power_below(n):
+    """The largest power of two that is not above n."""
+    power = 1
+    while 2 * power <= n:
+        power *= 2
+    return power
+
+
+@jit
+def counted(values, at, first, last):
+    """Elements that the fields of ranks first, ..., last - 1 say, together."""
+    total = 0.0
+    for j in range(first, last):
+        total += np.floor(values[at + j])
+    return total
+
+
+@jit
+def pieces(total, piece, first, last):
+    """Bytes of pieces first, ..., last - 1 of a whole; the last piece is what is left."""
+    return min(total, last * piece) - min(total, first * piece)
