@@ -8,15 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.parameters import PATH, Choice, directory_option, platform_argument
+from ptaskmodel.cli.parameters import (
+    PATH,
+    POSITIVE,
+    Choice,
+    directory_option,
+    platform_argument,
+)
 from ptaskmodel.cli.rank_hosts import check_rank_options, hosts_asked_for, rank_options
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.replay.names import MODELS
+from ptaskmodel.results.names import TIMELINE_FORMATS, TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 from ptaskmodel.units import format_time
 
 if TYPE_CHECKING:
     from ptaskmodel.results.replays import ReplayRun
+
+WRITE_FILES = ("timeline", "timelines", "attribution", "use_traces")
+OPTION_NAMES = {"timelines": "timeline-as", "use_traces": "trace"}
 
 
 @click.command()
@@ -45,6 +55,38 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also write what each rank did when, each message, and who sent to whom (needs --output).",
 )
+@click.option(
+    "--timeline-as",
+    "timelines",
+    type=Choice(TIMELINE_FORMATS),
+    multiple=True,
+    help="Also write that for the Perfetto UI or for Paje's tools (may be given several times; "
+    "needs --output).",
+)
+@click.option(
+    "--critical-path",
+    is_flag=True,
+    help="Also find the chain of computing and messages that determines the makespan.",
+)
+@click.option(
+    "--attribution",
+    is_flag=True,
+    help="Also write what limited each computation and message, and the utilisation (needs "
+    "--output).",
+)
+@click.option(
+    "--trace",
+    "use_traces",
+    multiple=True,
+    type=Choice(TRACE_FORMATS),
+    help="Also write who used what and when (may be given several times; needs --output).",
+)
+@click.option(
+    "--trace-limit",
+    metavar="GB",
+    type=POSITIVE,
+    help="Stop when the traces are larger than that, about.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def replay(
     platform_file: Path,
@@ -57,8 +99,8 @@ def replay(
     solver: str | None,
     collectives: tuple[str, ...],
     output: Path | None,
-    timeline: bool,
     as_json: bool,
+    **wanted: Any,
 ) -> None:
     """Replay TRACES, an MPI application, on PLATFORM (SimGrid XML), message by message.
 
@@ -66,15 +108,20 @@ def replay(
     all; or a .npz file of `ptaskmodel trace pack`. Without a choice of hosts, ranks take those that
     smpirun would: all, in the order of their names as text.
     """
-    if timeline and output is None:
-        raise PTaskModelError("--timeline writes files; give --output DIR")
+    if output is None:
+        for name in WRITE_FILES:
+            if wanted[name]:
+                option = OPTION_NAMES.get(name, name)
+                raise PTaskModelError(f"--{option} writes files; give --output DIR")
+    wanted["traces"] = wanted.pop("use_traces")
+    wanted["trace_limit_GB"] = wanted.pop("trace_limit")
     check_rank_options(ranks_on, hosts)
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import bar_of_simulation
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import algorithms_named, read_trace
-    from ptaskmodel.results.replays import replay_into
+    from ptaskmodel.results.replays import ReplayFiles, replay_into
 
     platform = load_platform(platform_file)
     ready_kernels(REPLAY)
@@ -89,7 +136,7 @@ def replay(
             model=network_model,
             solver=solver,
             collectives=algorithms_named(collectives),
-            timeline=timeline,
+            wanted=ReplayFiles(**wanted),
             inputs=[platform_file, traces],
             progress=progress,
         )
@@ -97,6 +144,19 @@ def replay(
         click.echo(json.dumps(run.summary, indent=2, allow_nan=False))
     else:
         click.echo(_text(run))
+
+
+def path_text(path: dict[str, Any]) -> list[str]:
+    """The critical path in a few lines."""
+    whole = sum(path["seconds"].values()) or 1.0
+    messages = f"{path['messages']:,} message{'s' * (path['messages'] != 1)}"
+    lines = [f"critical path: {messages} over {path['ranks']:,} ranks"]
+    for kind, seconds in sorted(path["seconds"].items(), key=lambda one: -one[1]):
+        lines.append(f"  {kind:<14}{seconds / whole:6.1%}")
+    for share in path["links"][:1]:
+        spent = share["latency_s"] + share["transfer_s"] + share["contention_s"]
+        lines.append(f"  most across   link {share['link']}: {spent / whole:.1%}")
+    return lines
 
 
 def _text(run: ReplayRun) -> str:
@@ -111,6 +171,8 @@ def _text(run: ReplayRun) -> str:
     total = sum(spent.values())
     for state, seconds in sorted(spent.items(), key=lambda one: -one[1]):
         lines.append(f"{state:<16}{seconds / total:6.1%} of the time of the ranks")
+    if "critical_path" in summary:
+        lines += path_text(summary["critical_path"])
     if summary["unmatched_messages"]:
         lines.append(f"note      {summary['unmatched_messages']} messages were never received")
     lines += [f"note      {note}" for note in summary["notes"]]

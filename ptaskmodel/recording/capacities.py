@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING
 
 if TYPE_CHECKING:
-    from ptaskmodel.simulation.simulation import Simulation
+    from ptaskmodel.recording.intervals import Recorded
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -28,7 +28,7 @@ class Capacities:
     changes by hand are told with `set`.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Recorded) -> None:
         core = simulation.core
         self._n_hosts = len(simulation.platform.hosts)
         self.now: FloatArray = core.capacities()
@@ -42,7 +42,7 @@ class Capacities:
         self._coming = list(self._traces(simulation))
         heapq.heapify(self._coming)
 
-    def _traces(self, simulation: Simulation) -> Iterator[Coming]:
+    def _traces(self, simulation: Recorded) -> Iterator[Coming]:
         """The next change of each resource that has a trace."""
         platform = simulation.platform
         found = [(host.index, host.speed_trace) for host in platform.hosts]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,9 @@ from ptaskmodel.core.state import (
 from ptaskmodel.recording.capacities import Capacities
 
 if TYPE_CHECKING:
-    from ptaskmodel.simulation.simulation import Simulation
+    from ptaskmodel.core.driver import Core
+    from ptaskmodel.core.driver import Listener as CoreListener
+    from ptaskmodel.platform import Platform
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,6 +36,27 @@ IntArray = NDArray[np.int64]
 GATHERED = 1 << 15
 HANDED_OVER = 1 << 18
 NONE = -1
+
+
+class Recorded(Protocol):
+    """What can be recorded: a `Simulation`, or what stands for one.
+
+    tasks: those added so far, in the order of the numbers that the stream gives them; each has an
+    ``id``, and what listeners ask of a `TaskRef`.
+    """
+
+    @property
+    def core(self) -> Core: ...
+
+    @property
+    def platform(self) -> Platform: ...
+
+    @property
+    def now(self) -> float: ...
+
+    def tasks(self) -> Iterator[Any]: ...
+
+    def listen(self, listener: CoreListener) -> None: ...
 
 
 class Phases(NamedTuple):
@@ -94,7 +117,7 @@ class Recorder:
     Recording changes no result of the simulation.
     """
 
-    def __init__(self, simulation: Simulation, listeners: Sequence[Listener]) -> None:
+    def __init__(self, simulation: Recorded, listeners: Sequence[Listener]) -> None:
         self.simulation = simulation
         self.listeners = tuple(listeners)
         self.rows = Rows(simulation)
@@ -259,7 +282,7 @@ class Rows:
     count: of each pattern that was found; 0 elsewhere.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Recorded) -> None:
         self._core = simulation.core
         self.count = np.zeros(0, dtype=np.int64)
         self._first = np.full(0, NONE)
@@ -347,7 +370,7 @@ def _merged(
 class Names:
     """Names of the resources and tasks of a simulation, by number."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Recorded) -> None:
         platform = simulation.platform
         self._simulation = simulation
         self.n_hosts = len(platform.hosts)

@@ -15,6 +15,7 @@ import msgspec
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
 from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY
+from ptaskmodel.results.replay_tables import RANKS
 
 if TYPE_CHECKING:
     import pandas
@@ -45,6 +46,7 @@ JOB_COLUMNS = (
     *("job_id", "profile", "starting_time", "finish_time", "execution_time"),
     *("final_state", "allocated_resources"),
 )
+RANK_COLUMNS = ("rank", "host", "end_s")
 RUN_COLUMNS = (
     *("job_id", "starting_time", "finish_time", "final_state"),
     *("allocated_resources", "suspensions"),
@@ -94,8 +96,8 @@ class ShownLimit:
 class Results:
     """What a directory of results holds.
 
-    what: "task" or "job". limits and utilisation ((resource, kind): list of (start_s, end_s, share)
-    in order of time) are empty where the run was made without ``--attribution``.
+    what: "task", "job" or "rank". limits and utilisation ((resource, kind): list of (start_s,
+    end_s, share) in order of time) are empty where the run was made without ``--attribution``.
     """
 
     directory: Path
@@ -138,8 +140,8 @@ def load_results(directory: str | Path) -> Results:
     place = Path(directory)
     try:
         summary = _summary((place / SUMMARY).read_bytes())
-        what = "job" if (place / JOBS).exists() else "task"
-        tasks = list(_jobs(place) if what == "job" else _tasks(place))
+        what = next((name for name, table in TABLES.items() if (place / table).exists()), "task")
+        tasks = list(READERS[what](place))
         lines = _rows(place / "bottlenecks.csv", *LIMIT_COLUMNS, optional=True)
         limits = [_limit(row) for row in lines]
         utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
@@ -306,6 +308,17 @@ def _host_numbers(text: str) -> list[str]:
         first, _, last = part.partition("-")
         found += [str(k) for k in range(int(first), int(last or first) + 1)]
     return found
+
+
+def _ranks(place: Path) -> Iterator[ShownTask]:
+    for row in _rows(place / RANKS, *RANK_COLUMNS):
+        hosts = (row["host"],)
+        end = _number(row["end_s"])
+        yield ShownTask(f"rank {row['rank']}", None, 0.0, end, "completed", hosts, None)
+
+
+TABLES = {"job": JOBS, "rank": RANKS}
+READERS = {"job": _jobs, "rank": _ranks, "task": _tasks}
 
 
 def _limit(row: dict[str, str]) -> ShownLimit:

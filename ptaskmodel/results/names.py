@@ -11,6 +11,8 @@ TRACE_FORMATS: Mapping[str, str] = {
     "perfetto": "for the Perfetto UI",
 }
 
+TIMELINE_FORMATS = ("paje", "perfetto")
+
 PICTURES: Mapping[str, str] = {
     "gantt": "tasks on hosts over time",
     "progress": "part done of each task over time",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.recording.intervals import Listener, Recorder
+from ptaskmodel.recording.intervals import Listener, Recorded, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
 from ptaskmodel.results.trace import Trace
 from ptaskmodel.results.trace_files import trace_file
@@ -15,8 +15,6 @@ from ptaskmodel.results.utilisation import UTILISATION, Utilisation
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from ptaskmodel.simulation.simulation import Simulation
 
 
 class Observation:
@@ -31,7 +29,7 @@ class Observation:
 
     def __init__(
         self,
-        simulation: Simulation,
+        simulation: Recorded,
         directory: str | Path,
         traces: Sequence[str] = (),
         attribution: bool = False,

@@ -12,6 +12,9 @@ each task that uses it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import IO
+
 import numpy as np
 
 from ptaskmodel.core.state import CAPACITY, ENDED
@@ -77,10 +80,7 @@ class PajeTrace(TextTrace):
         self._limits: dict[int, int] = {}  # of tasks alive
         self._values: set[int] = set()  # limits that are defined
         self._capacity = recorder.capacities.now.tolist()
-        for number, name, fields in EVENTS:
-            self.stream.write(f"%EventDef {name} {number}\n")
-            self.stream.writelines(f"% {field}\n" for field in fields.split(", "))
-            self.stream.write("%EndEventDef\n")
+        define(self.stream, EVENTS)
         self.stream.write(HEADER_TYPES)
         self._put(f'4 {self._now!r} root ROOT 0 "platform"')
         self._write()
@@ -195,6 +195,14 @@ class PajeTrace(TextTrace):
         self._put(f"5 {end!r} ROOT root")
         self._write()
         super().end()
+
+
+def define(stream: IO[str], events: Iterable[tuple[int, str, str]]) -> None:
+    """Write the definitions of events: number, name, fields after the date."""
+    for number, name, fields in events:
+        stream.write(f"%EventDef {name} {number}\n")
+        stream.writelines(f"% {field}\n" for field in fields.split(", "))
+        stream.write("%EndEventDef\n")
 
 
 def escaped(name: str) -> str:

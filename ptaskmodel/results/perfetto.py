@@ -30,7 +30,7 @@ class PerfettoTrace(TextTrace):
         self._quoted: dict[int, str] = {}
         self._tasks: set[int] = set()
         self._limits: dict[int, tuple[str, str]] = {}
-        first = json.dumps(_name("process_name", TASKS_PROCESS, 0, "tasks"))
+        first = json.dumps(metadata("process_name", TASKS_PROCESS, 0, "tasks"))
         self.stream.write('{"displayTimeUnit":"ms","traceEvents":[\n' + first)
 
     def changes(self, events: np.ndarray) -> None:
@@ -43,7 +43,7 @@ class PerfettoTrace(TextTrace):
         for task, start, end, rate, limit, _ in rows:
             if task not in self._tasks:
                 self._tasks.add(task)
-                events.append(_name("thread_name", TASKS_PROCESS, task + 1, ids[task]))
+                events.append(metadata("thread_name", TASKS_PROCESS, task + 1, ids[task]))
             if limit not in self._limits:
                 self._limits[limit] = limit_name(limit, self.recorder.names)
             kind, name = self._limits[limit]
@@ -76,7 +76,7 @@ class PerfettoTrace(TextTrace):
                 self._named.add(resource)
                 kind, names = self.recorder.names.kind(resource), self.recorder.names.resources
                 label = f"{kind} {names[resource]}"
-                lines.append(json.dumps(_name("process_name", pid, 0, label)))
+                lines.append(json.dumps(metadata("process_name", pid, 0, label)))
             place = f'"pid":{pid},"tid":0,"id":{task + 1}'
             both = f'{place},"name":{name},"cat":"use"'
             counter = f'{place},"name":"rate","ph":"C"'
@@ -102,6 +102,6 @@ class PerfettoTrace(TextTrace):
         super().end()
 
 
-def _name(what: str, pid: int, tid: int, name: str) -> dict:
+def metadata(what: str, pid: int, tid: int, name: str) -> dict:
     """Metadata: the name of a process or a thread."""
     return {"ph": "M", "pid": pid, "tid": tid, "ts": 0, "name": what, "args": {"name": name}}

@@ -11,6 +11,7 @@ import numpy as np
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.drawing import (
     BLUE,
+    GREEN,
     GREY,
     HEAT,
     ORANGE,
@@ -21,15 +22,25 @@ from ptaskmodel.results.drawing import (
     new_figure,
     time_unit,
 )
-from ptaskmodel.results.replay_tables import MATRIX, MESSAGES, RANKS, SPANS, STATES, doing
+from ptaskmodel.results.replay_tables import (
+    CRITICAL_PATH,
+    MATRIX,
+    MESSAGES,
+    RANKS,
+    SPANS,
+    STATES,
+    doing,
+)
 from ptaskmodel.workload.ti_actions import NUMBER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = dict(zip(STATES, (BLUE, GREY, ORANGE, SKY, PINK, RED, YELLOW), strict=True))
+PATH_COLOUR = GREEN
 MOST_BARS = 64  # ranks drawn with the exact dates of their actions
 MOST_LINES = 4000  # messages
+MOST_CELLS = 256  # in a row of a matrix
 CELLS = 1600  # of time, where there are more ranks
 NEEDS_TIMELINE = "this picture needs a replay with --timeline"
 
@@ -53,7 +64,8 @@ def ranks(directory: Path) -> Figure:
     else:
         lines = 0
         _raster(axes, count, rank, state, begin, end, span_s / unit)
-    _legend(axes, state, lines)
+    path = _draw_path(axes, directory, unit)
+    _legend(axes, state, lines, path)
     axes.set_xlim(0.0, span_s / unit)
     axes.set_ylim(count - 0.5, -0.5)
     axes.set_xlabel(f"time ({unit_name})")
@@ -134,7 +146,28 @@ def _raster(
     )
 
 
-def _legend(axes: Any, state: np.ndarray, lines: int) -> None:
+def _draw_path(axes: Any, directory: Path, unit: float) -> bool:
+    """Draw the critical path, if there is one: along ranks, and from one to the next."""
+    if not (directory / CRITICAL_PATH).exists():
+        return False
+    dates: list[float] = []
+    places: list[float] = []
+    message = ""
+    for row in _rows(directory, CRITICAL_PATH):
+        if row["message"] and row["message"] == message:  # up to three parts, one line
+            del dates[-1], places[-1]
+        else:
+            dates.append(float(row["start_s"]) / unit)
+            places.append(float(row["rank"]))
+        message = row["message"]
+        dates.append(float(row["end_s"]) / unit)
+        places.append(float(row["to_rank"] or row["rank"]))
+    axes.plot(dates, places, color="white", linewidth=3.2, solid_joinstyle="round")
+    axes.plot(dates, places, color=PATH_COLOUR, linewidth=1.6, solid_joinstyle="round")
+    return bool(dates)
+
+
+def _legend(axes: Any, state: np.ndarray, lines: int, path: bool) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -144,6 +177,8 @@ def _legend(axes: Any, state: np.ndarray, lines: int) -> None:
     ]
     if lines:
         handles.append(Line2D([], [], color="black", linewidth=0.8, label=f"message ({lines:,})"))
+    if path:
+        handles.append(Line2D([], [], color=PATH_COLOUR, linewidth=1.6, label="critical path"))
     axes.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False,
         fontsize=9,
@@ -151,11 +186,14 @@ def _legend(axes: Any, state: np.ndarray, lines: int) -> None:
 
 
 def matrix(directory: Path) -> Figure:
-    """How many bytes each rank sent to each other."""
+    """How many bytes each rank sent to each other; with many ranks, some of them to some."""
     count = len(_rows(directory, RANKS))
-    table = np.full((count, count), np.nan)
+    side = -(-count // MOST_CELLS)  # ranks in a row or column of cells
+    cells = -(-count // side)
+    table = np.full((cells, cells), np.nan)
     for row in _rows(directory, MATRIX):
-        table[int(row["source"]), int(row["target"])] = float(row["bytes"])
+        cell = int(row["source"]) // side, int(row["target"]) // side
+        table[cell] = np.nansum((table[cell], float(row["bytes"])))
     if np.isnan(table).all():
         raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
     from matplotlib.colors import LogNorm, Normalize
@@ -164,12 +202,20 @@ def matrix(directory: Path) -> Figure:
     norm = LogNorm(low, high) if high > 10 * low else Normalize(0.0, max(high, 1.0))
     figure = new_figure(7.5, 6.5)
     axes = figure.add_subplot()
-    image = axes.imshow(table, cmap=HEAT, norm=norm, interpolation="nearest")
+    edge = cells * side - 0.5
+    image = axes.imshow(
+        table, cmap=HEAT, norm=norm, interpolation="nearest", extent=(-0.5, edge, edge, -0.5)
+    )
+    axes.set_xlim(-0.5, count - 0.5)
+    axes.set_ylim(count - 0.5, -0.5)
     figure.colorbar(image, ax=axes, label="bytes sent", pad=0.02)
     axes.set_xlabel("to rank")
     axes.set_ylabel("from rank")
     total = float(np.nansum(table))
-    axes.set_title(f"Who sends to whom; {total:.4g} bytes in all", fontsize=10, loc="left")
+    title = f"Who sends to whom; {total:.4g} bytes in all"
+    if side > 1:
+        title += f"; a cell is {side} by {side} ranks"
+    axes.set_title(title, fontsize=10, loc="left")
     return figure
 
 

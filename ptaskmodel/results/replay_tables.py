@@ -15,12 +15,14 @@ from ptaskmodel.workload.ti_actions import (
     WAITALL,
 )
 
-RANKS, ACTION_TIMES, SPANS, MESSAGES, MATRIX = (
+RANKS, ACTION_TIMES, SPANS, MESSAGES, MATRIX, CRITICAL_PATH, CRITICAL_LINKS = (
     "ranks.csv",
     "actions.csv",
     "spans.csv",
     "messages.csv",
     "matrix.csv",
+    "critical_path.csv",
+    "critical_links.csv",
 )
 
 # What a rank does in an action of a kind; whatever is not here is a collective.
@@ -42,3 +44,10 @@ STATES = (*dict.fromkeys(DOING.values()), "in collectives")
 def doing(kind: int) -> str:
     """What a rank does in an action of that kind, one of STATES."""
     return DOING.get(kind, STATES[-1])
+
+
+# Of STATES, for Paje: Okabe and Ito's, as in the pictures.
+PAJE_COLOURS = (
+    *("0.0 0.45 0.7", "0.6 0.6 0.6", "0.9 0.62 0.0", "0.34 0.71 0.91", "0.8 0.47 0.65"),
+    *("0.84 0.37 0.0", "0.94 0.89 0.26"),
+)

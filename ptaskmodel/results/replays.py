@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -12,10 +13,14 @@ import numpy as np
 
 from ptaskmodel.files import write_json
 from ptaskmodel.jit import Stopwatch
-from ptaskmodel.replay.driver import Progress, Replay, ReplayResult
+from ptaskmodel.replay.activities import Activities
+from ptaskmodel.replay.critical import Told
+from ptaskmodel.replay.driver import Listener, Progress, Replay, ReplayResult
 from ptaskmodel.replay.state import SPAN
+from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
+from ptaskmodel.results.replay_path import ReplayPath
 from ptaskmodel.results.replay_tables import (
     ACTION_TIMES,
     MATRIX,
@@ -25,11 +30,30 @@ from ptaskmodel.results.replay_tables import (
     STATES,
     doing,
 )
+from ptaskmodel.results.replay_timelines import FORMATS, Timelines
 from ptaskmodel.workload.ti_actions import ACTIONS
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
     from ptaskmodel.workload.ti_traces import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFiles:
+    """What to write of a replay besides summary.json, ranks.csv and actions.csv.
+
+    timeline: each action that took time (spans.csv), each message (messages.csv) and what each rank
+    sent to each other (matrix.csv). timelines: the same for other programs, by names of
+    `replay_timelines.FORMATS`. critical_path: the chain that determines the end. traces,
+    attribution, trace_limit_GB: as `Observation` takes them.
+    """
+
+    timeline: bool = False
+    timelines: tuple[str, ...] = ()
+    critical_path: bool = False
+    traces: tuple[str, ...] = ()
+    attribution: bool = False
+    trace_limit_GB: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,37 +75,70 @@ def replay_into(
     model: str | None = None,
     solver: str | None = None,
     collectives: Mapping[str, str] | None = None,
-    timeline: bool = False,
+    wanted: ReplayFiles | None = None,
     inputs: Iterable[str | Path] = (),
     progress: Progress | None = None,
 ) -> ReplayRun:
     """Replay a trace and write what became of its ranks in a directory of results.
 
-    timeline: also write each action that took time (spans.csv), each message (messages.csv) and
-    what each rank sent to each other (matrix.csv). The directory appears once all is written.
-    collectives: as `replay` takes it.
+    The directory appears once all is written; None: nothing is written, and of what is wanted only
+    the critical path, which is in the summary, makes sense. collectives: as `replay` takes it.
 
     Raises as `replay`, and PTaskModelError if the directory holds anything else.
     """
+    wanted = wanted or ReplayFiles()
     inputs = list(inputs)
     watch = Stopwatch()
     made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
+    told = Told() if wanted.critical_path or wanted.timelines else None
     if directory is None:
-        result = made.run(None, progress)
-        return ReplayRun(result, summary_of(trace, result, watch, inputs))
-    with whole_directory(directory) as place:
-        files = [SUMMARY, RANKS, ACTION_TIMES]
-        if timeline:
-            with Timeline(place, trace) as listener:
-                result = made.run(listener, progress)
-            files += [SPANS, MESSAGES, MATRIX]
-        else:
-            result = made.run(None, progress)
+        result = made.run(told, progress)
         summary = summary_of(trace, result, watch, inputs)
+        if told:
+            summary["critical_path"] = ReplayPath(made, hosts, told).summary()
+        return ReplayRun(result, summary)
+    with whole_directory(directory) as place, ExitStack() as stack:
+        files = [SUMMARY, RANKS, ACTION_TIMES]
+        listeners: list[Listener] = [told] if told else []
+        if wanted.timeline:
+            listeners.append(stack.enter_context(Timeline(place, trace)))
+            files += [SPANS, MESSAGES, MATRIX]
+        if wanted.traces or wanted.attribution:
+            activities = Activities(made)
+            options = wanted.traces, wanted.attribution, wanted.trace_limit_GB
+            observation = Observation(activities, place, *options)
+            files += stack.enter_context(observation).files
+        result = made.run(_together(listeners), progress)
+        stack.close()
+        summary = summary_of(trace, result, watch, inputs)
+        if told and wanted.critical_path:
+            path = ReplayPath(made, hosts, told)
+            summary["critical_path"] = path.summary()
+            files += path.write(place)
+        if told and wanted.timelines:
+            timelines = Timelines(trace, hosts, whole_actions(told.spans()), told.flights())
+            for format_ in dict.fromkeys(wanted.timelines):
+                name, write = FORMATS[format_]
+                write(timelines, place / name)
+                files.append(name)
         _write_ranks(place / RANKS, result)
         _write_actions(place / ACTION_TIMES, trace, result)
         write_json(place / SUMMARY, {**summary, "files": files})
     return ReplayRun(result, summary, Path(directory), tuple(files))
+
+
+def _together(listeners: list[Listener]) -> Listener | None:
+    def tell(spans: np.ndarray, flights: np.ndarray) -> None:
+        for listener in listeners:
+            listener(spans, flights)
+
+    return tell if listeners else None
+
+
+def whole_actions(spans: np.ndarray) -> np.ndarray:
+    """All spans of a replay, those of one action as one."""
+    actions = ActionSpans()
+    return np.concatenate([actions.merged(spans), actions.merged(None)])
 
 
 def summary_of(

@@ -22,6 +22,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LARGEST = 2.0**53
+ANY_TAG = -444  # as SimGrid writes it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,8 +135,8 @@ def _check(lines: Lines, ranks: int) -> None:
 EXPECTED = {
     "count": "give a number of elements, 0 or more",
     "any count": "give a number of elements",
-    "rank": "give a rank, 0 to {last}",
-    "tag": "give a whole number",
+    "rank": "give a rank, 0 to {last} (messages from any source, -333, are not replayed)",
+    "tag": "give a whole number (messages with any tag, -444, are not replayed)",
     "flop": "give an amount of 0 or more",
     "seconds": "give a time of 0 s or more",
     "type": f"give the number of a datatype, -1 to {len(DATATYPE_BYTES) - 1}",
@@ -150,7 +151,7 @@ def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
     if name == "rank":
         return ~(whole & (values >= 0) & (values < ranks))
     if name == "tag":
-        return ~(finite & whole)
+        return ~(finite & whole) | (values == ANY_TAG)
     if name == "type":
         return ~(whole & (values >= -1) & (values < len(DATATYPE_BYTES)))
     if name == "any count":

@@ -122,6 +122,8 @@ def test_traces_of_programs_are_made(case, capsys):
         ("replay p.xml traces.txt --hosts m0", "unknown host 'm0'"),
         ("replay p.xml traces.txt --ranks 3", "names 2 traces for 3 ranks"),
         ("replay p.xml traces.txt --network-model LV09", "did you mean 'LV08'"),
+        ("replay p.xml traces.txt --timeline-as paje", "--timeline-as writes files; give --output"),
+        ("replay p.xml traces.txt --trace csv", "--trace writes files; give --output DIR"),
         ("replay p.xml traces.txt --collective barrier", "give it as alltoall=ring"),
         ("replay p.xml traces.txt --collective bariere=ring", "'bariere' is no collective"),
         (
@@ -138,6 +140,40 @@ def test_a_mistake_is_one_line(case, capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert not (case / "x.png").exists()
+
+
+@pytest.mark.jit
+def test_everything_about_a_replay_is_written(case, capsys):
+    wanted = "--critical-path --attribution --trace csv --timeline --timeline-as perfetto"
+    arguments = f"replay p.xml traces.txt {wanted} --timeline-as paje -o out"
+    assert main(arguments.split()) == 0
+    assert "critical path: 3 messages over 2 ranks" in capsys.readouterr().out
+    summary = json.loads((case / "out" / "summary.json").read_text())
+    assert set(summary["files"]) == {path.name for path in (case / "out").iterdir()}
+    parts = rows(case / "out" / "critical_path.csv")
+    assert sum(float(row["duration_s"]) for row in parts) == pytest.approx(summary["makespan"])
+    assert summary["critical_path"]["seconds"]["computing"] == 1.5
+    assert float(rows(case / "out" / "critical_links.csv")[0]["bytes"]) == 1e6
+    # Who used what: the bytes of all messages, with their envelopes, and all flop.
+    used = {}
+    for row in rows(case / "out" / "trace.csv"):
+        amount = (float(row["end_s"]) - float(row["start_s"])) * float(row["rate"])
+        used[row["resource"]] = used.get(row["resource"], 0.0) + amount
+    assert used["n0"] == pytest.approx(1e9)
+    assert used["n1"] == pytest.approx(5e8)
+    limited = rows(case / "out" / "bottlenecks.csv")
+    assert {row["task_id"] for row in limited} == {
+        "rank 0 #0", "rank 1 #0", "0>1 #0", "1>0 #1", "0>1 #2",
+    }  # fmt: skip
+    large = [row for row in limited if row["task_id"] == "0>1 #0"]
+    assert [row["limited_by"] for row in large] == ["latency", "bound"]
+    messages = rows(case / "out" / "messages.csv")
+    assert (messages[0]["message"], messages[0]["start_s"]) == ("0", large[0]["start_s"])
+    assert messages[0]["end_s"] == large[1]["end_s"]
+    assert json.loads((case / "out" / "timeline.perfetto.json").read_text())["traceEvents"]
+    for kind in ("ranks", "links"):
+        assert main(["plot", "out", kind, "-o", f"{kind}.png"]) == 0
+    assert main(["report", "out", "-o", "report.html"]) == 0
 
 
 @pytest.mark.jit
