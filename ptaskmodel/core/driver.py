@@ -49,6 +49,8 @@ from ptaskmodel.core.state import (
     NO_CHANGE,
     OK,
     PSTATE,
+    RATES_OF_ALL,
+    RATES_OF_TASKS,
     ROUTES_CHANGED,
     RUN,
     SEVERAL_CHANGES,
@@ -364,11 +366,14 @@ class Core:
 
     # --- the stream -------------------------------------------------------------------------
 
-    def listen(self, listener: Listener) -> None:
-        """Hand the stream of events to a listener from now on. No result changes."""
+    def listen(self, listener: Listener, ranks: bool = False) -> None:
+        """Hand the stream of events to a listener from now on. No result changes.
+
+        ranks: also the rates of what ranks do, whose owners are below 0.
+        """
         self.hand_over()
         self.listeners.append(listener)
-        self.state.clock[0]["tells_rates"] = 1
+        self.state.clock[0]["tells_rates"] = RATES_OF_ALL if ranks else RATES_OF_TASKS
 
     def make_room_for_events(self, count: int) -> None:
         """Let so many events be told from Python."""

@@ -170,7 +170,7 @@ def reshare(s, o):
             clock.solves += 1
             if n < 0:
                 return UNSOLVED
-        if clock.tells_rates == 1 and not has_room_for_events(s, clock.n_sub + 2 * clock.n_active):
+        if clock.tells_rates > 0 and not has_room_for_events(s, clock.n_sub + 2 * clock.n_active):
             return EVENTS_FULL
         followed = clock.unsolved == FOLLOWED
         clock.unsolved = 0

@@ -66,6 +66,9 @@ LIMIT_LATENCY, LIMIT_DELAY, LIMIT_SUSPENDED, LIMIT_UNKNOWN = LIMIT_NOTHING - np.
 # platform); WOKE.
 STARTED, ENDED, FAILED, RATE, CAPACITY, WOKE, PSTATE, TURNED = numbers(8)
 
+# Whose changes of rate somebody listens to: tasks, or also ranks, whose owners are below 0.
+RATES_OF_TASKS, RATES_OF_ALL = numbers(1, 3)
+
 # What one call of a loop is to do: go on, process one date, only begin what is due and share anew.
 RUN, STEP, SETTLE = numbers(3)
 
@@ -266,7 +269,7 @@ CLOCK = np.dtype(
         ("stepping", INT),
         ("argument", INT),  # of the status returned
         ("n_events", INT),  # in the stream, not handed over yet
-        ("tells_rates", INT),  # 1: somebody listens to RATE
+        ("tells_rates", INT),  # whose RATEs are listened to: 0 or one of RATES_OF_...
         ("n_sub", INT),
         ("m_sub", INT),
         ("idle_traces", INT),  # changes by traces in a row while no activity progresses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptaskmodel.core.state import RATE
+from ptaskmodel.core.state import RATE, RATES_OF_ALL
 from ptaskmodel.jit import jit
 
 
@@ -28,10 +28,10 @@ def tell(s, kind, subject, value):
 
 @jit
 def tell_rate(s, slot, rate, limit):
-    """Say that an activity changes its rate, if anyone listens and its owner is no rank (< 0)."""
+    """Say that an activity changes its rate, if anyone listens to that of its owner."""
     clock = s.clock[0]
     a = s.activities[slot]
-    if clock.tells_rates == 1 and a.owner >= 0:
+    if clock.tells_rates > 0 and (a.owner >= 0 or clock.tells_rates == RATES_OF_ALL):
         event = s.events[clock.n_events]
         event.pattern = a.pattern
         event.amount = a.amount

@@ -64,7 +64,7 @@ class Activities:
     def listen(self, listener: Listener) -> None:
         self._listener = listener
         self._made.name_activities()
-        self.core.listen(self)
+        self.core.listen(self, ranks=True)
 
     def tasks(self) -> Iterator[Activity]:
         """All that has begun so far, by number."""

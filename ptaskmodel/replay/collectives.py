@@ -397,13 +397,15 @@ def reduce_scatter(phase, r, n, values, at, count, unit, k, algorithm):
         if phase == 0:
             return fan_in(r, n, 0, count * n * unit, k)
         return fan_out_each(values, at, r, n, 0, unit, k)
-    if phase > 0 or (k == 0 and counted(values, at, 0, n) == 0.0):
+    if phase > 0:
+        return NO_MORE, 0, 0.0
+    if algorithm == DOUBLING:
+        return doubling_scatter(values, at, r, n, unit, k)
+    if k == 0 and counted(values, at, 0, n) == 0.0:  # the others do nothing then
         return NO_MORE, 0, 0.0
     if algorithm == PAIRWISE:
         return pairwise_scatter(values, at, r, n, unit, k)
-    if algorithm == HALVING:
-        return halving_scatter(values, at, r, n, unit, k)
-    return doubling_scatter(values, at, r, n, unit, k)
+    return halving_scatter(values, at, r, n, unit, k)
 
 
 @jit
