@@ -28,12 +28,12 @@ FLOORS = (
         (
             ("apps", "where parallel tasks come from"),
             ("batch", "who waits: jobs, policies"),
-            ("replay", "MPI ranks, message by message"),
         ),
     ),
     (
         COOL,
         (
+            ("replay", "MPI ranks, messages"),
             ("simulation", "tasks on the core"),
             ("recording", "what the stream tells"),
             ("energy", "what it costs in joules"),
