@@ -9,7 +9,6 @@ from pathlib import Path
 
 from costs import ROOT, Cost, largest_difference, run_process, table
 
-import loads  # isort: skip
 import simgrid_driver  # isort: skip
 
 HEADING = "Against SimGrid"
@@ -86,16 +85,14 @@ def run_simgrid(place: Path, cost: Cost) -> None:
 
 def compare(name: str, repetitions: int, place: Path) -> tuple[Cost, Cost, Cost]:
     """SimGrid, the package, and the package with `bmf`, in turn."""
-    scenario = loads.SCENARIOS[name]()
-    (place / "platform.xml").write_text(scenario.platform_xml)
-    (place / "load.txt").write_text("\n".join(loads.simgrid_lines(scenario)) + "\n")
-    if scenario.explicit:
-        (place / "tasks.json").write_text(json.dumps(loads.tasks_file(scenario)))
+    # In a process of its own: the memory of a child begins with that of who started it.
+    run_process([sys.executable, str(ROOT / "benchmarks" / "loads.py"), name, str(place)])
+    listed = name in EXPLICIT
     theirs, ours, bmf = Cost(), Cost(), Cost()
     for _ in range(repetitions):
-        run_ours(name, "fairbottleneck", ours, place, listed=scenario.explicit)
+        run_ours(name, "fairbottleneck", ours, place, listed=listed)
         run_simgrid(place, theirs)
-        run_ours(name, "bmf", bmf, place, listed=scenario.explicit)
+        run_ours(name, "bmf", bmf, place, listed=listed)
     return theirs, ours, bmf
 
 

@@ -1,11 +1,19 @@
-"""The benchmark scenarios: a platform and its load, made from a seed, told to both simulators."""
+"""The benchmark scenarios: a platform and its load, made from a seed, told to both simulators.
+
+    python benchmarks/loads.py SCENARIO DIR
+
+writes platform.xml, load.txt (for tests/simgrid/ptasks.cpp) and, of explicit flows, tasks.json.
+"""
 
 from __future__ import annotations
 
 import heapq
+import json
 import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ptaskmodel import Delay, HomogeneousWork, ParallelTask, Task
@@ -255,3 +263,16 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 SCENARIOS |= {f"platform-{n}": (lambda n=n: growing_platform(n)) for n in (1000, 10_000, 100_000)}
 SCENARIOS |= {f"load-{n}": (lambda n=n: growing_load(n)) for n in (15, 30, 60, 120)}
 SCENARIOS |= {f"batch-day-{n}": (lambda n=n: batch_day(n)) for n in (1000, 10_000, 100_000, 10**6)}
+
+
+def write(name: str, place: Path) -> None:
+    """Write the files of a scenario."""
+    scenario = SCENARIOS[name]()
+    (place / "platform.xml").write_text(scenario.platform_xml)
+    (place / "load.txt").write_text("\n".join(simgrid_lines(scenario)) + "\n")
+    if scenario.explicit:
+        (place / "tasks.json").write_text(json.dumps(tasks_file(scenario)))
+
+
+if __name__ == "__main__":
+    write(sys.argv[1], Path(sys.argv[2]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -212,3 +214,15 @@ def test_large_files_are_cut(tmp_path):
     assert path.stat().st_size > json_document.LARGE
     assert isinstance(read_json(path, arrays=NAMES)["tasks"][0]["com"], np.ndarray)
     assert load_tasks(path)[0].work.flow_bytes.sum() == 50_000.0
+
+
+@pytest.mark.jit
+def test_numba_is_not_needed_once_the_kernel_is_kept():
+    text = json.dumps({"cpu": [float(k) for k in range(SMALLEST)]})
+    code = (
+        "import sys\nfrom ptaskmodel.workload.formats.json_numbers import cut_numbers\n"
+        f"assert cut_numbers({text!r}, ('cpu',))[1]\n"
+        "sys.exit('numba' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code])
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -194,11 +194,21 @@ def _double(mantissa, exponent, powers):
         rest = (((high - back) - error) + low) / power
     value = near + rest
     dropped = abs(rest - (value - near))
-    last = np.nextafter(value, np.inf) - value
+    last = _last_digit(value)
     for half in (0.5, 0.25):  # below a power of two doubles are closer
         if abs(dropped - half * last) < _DOUBT * last:
             return np.nan
     return value
+
+
+@jit
+def _last_digit(value):
+    """What the last digit of a double is worth.
+
+    Rump, Ogita and Oishi, "Accurate floating-point summation, part I", 2008, algorithm 3.5.
+    """
+    large = (2.0**52 + 1.0) * value
+    return 2.0**-52 * abs(large - (1.0 - 2.0**-53) * large)
 
 
 @jit
