@@ -104,7 +104,8 @@ class Campaign:
             if todo:
                 count = min(processes or processors(), len(todo))
                 Pool(self.plan, self.store, count).make(todo, tell)
-        return self.status()
+        made = counts[DONE], counts[FAILED]
+        return Status(*made, len(self.runs) - sum(made))
 
     def estimate(self, tried: int, processes: int | None = None) -> Estimate:
         """Make some runs, spread over the campaign, and say what all will take.

@@ -86,8 +86,9 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
     source = folder / path
     if not source.is_file():
         raise CampaignError(f"run: {source}: no such file")
-    made = _function(str(source.resolve()), function, digest(source))
-    return Kind(name, made, tuple(files), lambda _: (), version=digest(source))
+    version = digest(source)
+    made = _function(str(source.resolve()), function, version)
+    return Kind(name, made, tuple(files), lambda _: (), version=version)
 
 
 @functools.lru_cache(maxsize=KEPT)

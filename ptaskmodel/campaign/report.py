@@ -6,6 +6,7 @@ import base64
 import html
 import io
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,7 @@ from ptaskmodel.campaign.pictures import (
     pareto_figure,
 )
 from ptaskmodel.campaign.statistics import effects, means, paired
-from ptaskmodel.campaign.store import DONE
+from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import whole_file
 
@@ -76,9 +77,9 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> None:
     frame = done(campaign, whole)
     plan, metrics = campaign.plan, list(metrics_of(campaign, whole))
     factors = list(plan.factors)
-    status = campaign.status()
+    count = Counter(whole["status"])
     parts = [
-        f"<p class=soft>{status.done} of {status.total} runs made, {status.failed} failed; "
+        f"<p class=soft>{count[DONE]} of {len(whole)} runs made, {count[FAILED]} failed; "
         f"ptaskmodel {html.escape(__version__)}. Everything is in this page.</p>"
     ]
     pictures = figures(campaign, frame)
@@ -111,9 +112,9 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> None:
                 )
                 parts.append(_table(effects(frame, varied, metrics)))
     parts += ["<h2>Means</h2>", _table(means(frame, factors, metrics))]
-    failures = campaign.failures()
-    if failures:
-        rows = [(*run.point.values(), run.repetition, error) for run, error in failures[:MOST_ROWS]]
+    if count[FAILED]:
+        failures = campaign.failures()[:MOST_ROWS]
+        rows = [(*run.point.values(), run.repetition, error) for run, error in failures]
         parts += ["<h2>Runs that failed</h2>", _rows((*factors, "repetition", "error"), rows)]
     again = f"ptaskmodel campaign run campaign.toml -o {campaign.store.directory.name}"
     parts += [

@@ -13,26 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.kinds import kind_of
+from ptaskmodel.campaign.kinds import Kind, kind_of
 from ptaskmodel.campaign.store import DONE, FAILED, Store
 from ptaskmodel.errors import PTaskModelError
 
 LAST_WORDS = 2000
 
 
-def make(
-    kind: str, folder: str, run_id: str, parameters: Mapping[str, Any], repetition: int
-) -> dict[str, Any]:
+def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int) -> dict[str, Any]:
     """The record of a run: its numbers, or why there are none."""
     began, used = time.perf_counter(), time.process_time()
     record: dict[str, Any] = {
         "id": run_id,
-        "run": kind,
+        "run": kind.name,
         "parameters": dict(parameters),
         "repetition": repetition,
     }
     try:
-        numbers = kind_of(kind, (), Path(folder)).run(parameters)
+        numbers = kind.run(parameters)
     except PTaskModelError as error:
         record |= {"status": FAILED, "error": str(error)}
     except MemoryError:
@@ -61,11 +59,12 @@ def serve(
         limit = int(memory_MB * 2**20)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     store = Store(directory)
+    known = kind_of(kind, (), Path(folder))
     while True:
         try:
             run_id, parameters, repetition = calls.recv()
         except (EOFError, OSError):
             return
-        record = make(kind, folder, run_id, parameters, repetition)
+        record = make(known, run_id, parameters, repetition)
         store.write(run_id, record)
         calls.send((run_id, record["status"], record["wall_s"], record.get("error")))
