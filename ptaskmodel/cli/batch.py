@@ -24,18 +24,17 @@ from ptaskmodel.batch.names import (
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
 from ptaskmodel.cli.parameters import (
-    COUNT,
     FINITE,
     NOT_NEGATIVE,
     PATH,
     SEED,
     Choice,
     FileOrChoice,
-    directory_option,
+    job_options,
+    job_results_options,
     model_options,
     platform_argument,
     profile_options,
-    recording_options,
 )
 from ptaskmodel.errors import PTaskModelError, SimulationError
 
@@ -81,14 +80,11 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     help="exact, walltime or factor:F  [default: walltime if every job has one, else exact]",
 )
 @profile_options("as-given", "delay", "ptask", "smpi")
-@click.option("--storage", "storages", multiple=True, metavar="NAME=HOST", help="Repeatable.")
 @model_options
 @click.option(
     "--tau", type=FINITE, default=60.0, show_default=True, help="Of the bounded slowdown, s."
 )
-@click.option(
-    "--processors-per-host", type=COUNT, default=1, show_default=True, help="Of an SWF log."
-)
+@job_options
 @click.option(
     "--walltimes",
     type=Choice(WALLTIMES),
@@ -159,12 +155,8 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
     type=Choice(["none", "head", "all"]),
     help="Check at every date: no host shared; head: EASY's promise; all: conservative's.",
 )
-@click.option("--no-contention", is_flag=True, help="Do not compute times alone.")
-@directory_option("Write jobs.csv, schedule.json, ... there (earlier results are replaced).")
+@job_results_options
 @click.option("--neighbours", is_flag=True, help="Write there who slowed whom: neighbours.csv.")
-@recording_options("job")
-@click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Show where a policy at fault raised.")
 def batch(
     platform_file: Path,

@@ -164,6 +164,35 @@ def profile_options(*kinds: str) -> Any:
     return add
 
 
+def job_options(command: Any) -> Any:
+    """Options of all commands that run the jobs of a workload: what they read."""
+    for option in (
+        click.option(
+            "--processors-per-host", type=COUNT, default=1, show_default=True, help="Of an SWF log."
+        ),
+        click.option(
+            "--storage", "storages", multiple=True, metavar="NAME=HOST", help="Repeatable."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def job_results_options(command: Any) -> Any:
+    """Options of all commands that run the jobs of a workload: what they measure, show, write."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+        click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too."),
+        recording_options("job"),
+        directory_option(
+            "Write jobs.csv, schedule.json, ... there (earlier results are replaced)."
+        ),
+        click.option("--no-contention", is_flag=True, help="Do not compute times alone."),
+    ):
+        command = option(command)
+    return command
+
+
 def recording_options(what: str) -> Any:
     """The options that say what to record of a run of tasks or jobs."""
 

@@ -15,10 +15,10 @@ from ptaskmodel.cli.parameters import (
     PATH,
     POSITIVE,
     Choice,
-    directory_option,
+    job_options,
+    job_results_options,
     model_options,
     platform_argument,
-    recording_options,
 )
 from ptaskmodel.errors import SimulationError
 
@@ -83,7 +83,6 @@ SOCKET = "tcp://localhost:28000"
 @click.option("--scheduler-config", default="", metavar="TEXT", help="Sent when all begins.")
 @click.option("--redis", metavar="HOST:PORT", help="Jobs and profiles go by way of Redis.")
 @click.option("--redis-prefix", default="default", show_default=True, help="Of its keys.")
-@click.option("--storage", "storages", multiple=True, metavar="NAME=HOST", help="Repeatable.")
 @click.option(
     "--role", "roles", multiple=True, metavar="HOST=ROLE", help="master, storage. Repeatable."
 )
@@ -95,9 +94,7 @@ SOCKET = "tcp://localhost:28000"
     help="By which hosts are numbered: as declared, by name, by name with numbers as numbers.",
 )
 @click.option("--most-hosts", type=COUNT, help="Only the first hosts run jobs.")
-@click.option(
-    "--processors-per-host", type=COUNT, default=1, show_default=True, help="Of an SWF log."
-)
+@job_options
 @click.option(
     "--delay-power",
     type=Choice(DELAY_POWERS),
@@ -106,11 +103,7 @@ SOCKET = "tcp://localhost:28000"
     help="What hosts draw while a delay runs there, for --energy.",
 )
 @model_options
-@click.option("--no-contention", is_flag=True, help="Do not compute times alone.")
-@directory_option("Write jobs.csv, schedule.json, ... there (earlier results are replaced).")
-@recording_options("job")
-@click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@job_results_options
 def serve(
     platform_file: Path,
     workload_files: tuple[Path, ...],
