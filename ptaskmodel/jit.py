@@ -19,16 +19,28 @@ import functools
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 # Kinds of arguments that a kernel keeps at hand; more are found again in its files.
 AT_HAND = 8
 
+_AS_IT_IS = contextlib.nullcontext()
+
 # Kernels that this process has had ready, by their names.
 asked_for: dict[str, Kernel] = {}
 # Wall time that this process has waited for kernels.
 _spent_s = 0.0
+
+
+def as_compiled() -> AbstractContextManager[None]:
+    """Lets interpreted kernels divide by zero without a word, as compiled ones do."""
+    if not INTERPRETED:
+        return _AS_IT_IS
+    import numpy as np
+
+    return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 
 
 def waited(seconds: float) -> None:

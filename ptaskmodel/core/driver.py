@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,7 +71,7 @@ from ptaskmodel.core.store import (
     with_scratch,
 )
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.jit import INTERPRETED
+from ptaskmodel.jit import as_compiled
 from ptaskmodel.platform import Platform
 from ptaskmodel.sharing.rules import RULES, SOLVERS
 
@@ -80,7 +79,6 @@ INFINITY = float("inf")
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-NOTHING_ELSE = nullcontext()
 NO_EVENTS = np.zeros(0, dtype=EVENT)
 NO_REALS, NO_INTEGERS = np.zeros(0), np.zeros(0, dtype=np.int64)
 
@@ -487,13 +485,6 @@ def _as_kernels_take_it(array: np.ndarray) -> np.ndarray:
 
 def _tells_an_end(events: np.ndarray) -> bool:
     return bool(np.isin(events["kind"], (ENDED, FAILED, WOKE)).any())
-
-
-def as_compiled() -> AbstractContextManager[None]:
-    """Lets interpreted kernels divide by zero without a word, as compiled ones do."""
-    if not INTERPRETED:
-        return NOTHING_ELSE
-    return np.errstate(divide="ignore", invalid="ignore", over="ignore")
 
 
 def _rule(solver: str, parallel: bool) -> str:

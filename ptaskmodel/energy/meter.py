@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.driver import as_compiled
 from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING, PSTATE, RATE, RUNNING, TURNED
 from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.energy.integral.records import (
@@ -31,6 +30,7 @@ from ptaskmodel.energy.integral.records import (
 from ptaskmodel.energy.integral.sweep import sweep, used_so_far
 from ptaskmodel.energy.tables import power_tables
 from ptaskmodel.energy.traces import PowerTraces
+from ptaskmodel.jit import as_compiled
 from ptaskmodel.platform import Platform
 from ptaskmodel.recording.intervals import Rows
 

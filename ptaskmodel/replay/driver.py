@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core, as_compiled
+from ptaskmodel.core.driver import Core
 from ptaskmodel.core.state import OK, PAUSED
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.jit import as_compiled
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.replay.applications import Applications

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.core.driver import Core, Listener, as_compiled
+from ptaskmodel.core.driver import Core, Listener
 from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.core.state import (
     ENDED,
@@ -24,6 +24,7 @@ from ptaskmodel.core.state import (
     Options,
 )
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.jit import as_compiled
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.applications import Applications
