@@ -57,9 +57,19 @@ SOLVED, FOLLOWED = numbers(1, 3)
 # Instead of the link that changed: none did, several may have.
 NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
 
-# What limits an activity when no resource does: its own bound or nothing (both as solvers say), its
-# latency, its delay, that it is suspended; the last one says that its rate has yet to be found.
-LIMIT_LATENCY, LIMIT_DELAY, LIMIT_SUSPENDED, LIMIT_UNKNOWN = LIMIT_NOTHING - np.arange(1, 5)
+# What limits an activity when no resource does: nothing or its own bound (both as solvers say),
+# its latency, its delay, that it is suspended; UNKNOWN: its rate has yet to be found. In events,
+# instead of the bound, what sets it: the TCP window, the largest rate that its front end allows, or
+# one core of host h, which is LIMIT_CORE - h.
+(
+    LIMIT_LATENCY,
+    LIMIT_DELAY,
+    LIMIT_SUSPENDED,
+    LIMIT_UNKNOWN,
+    LIMIT_WINDOW,
+    LIMIT_RATE_BOUND,
+    LIMIT_CORE,
+) = LIMIT_NOTHING - np.arange(1, 8)
 
 # Kinds of events. STARTED, ENDED, FAILED: of what the front end runs; RATE: an activity progresses
 # at another rate; CAPACITY, PSTATE, TURNED on or off: by hand (what traces do follows from the

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from ptaskmodel.core.state import RATE, RATES_OF_ALL
+from ptaskmodel.core.state import (
+    LIMIT_BOUND,
+    LIMIT_CORE,
+    LIMIT_RATE_BOUND,
+    LIMIT_WINDOW,
+    RATE,
+    RATES_OF_ALL,
+)
 from ptaskmodel.jit import jit
+
+INFINITY = float("inf")
 
 
 @jit
@@ -27,6 +36,33 @@ def tell(s, kind, subject, value):
 
 
 @jit
+def what_bounds(s, slot):
+    """What sets the bound of an activity (see `availability.refresh_bound`).
+
+    LIMIT_RATE_BOUND, LIMIT_WINDOW, LIMIT_CORE - the host, or of a flow the link with the least
+    bandwidth on its way.
+    """
+    a = s.activities[slot]
+    if a.bound == a.asked:
+        return LIMIT_RATE_BOUND
+    is_of_link = a.bound == a.routed or a.bound == s.patterns[a.pattern].bound
+    narrowest = INFINITY
+    link = LIMIT_WINDOW
+    for k in range(a.nodes, a.nodes + a.n_nodes):
+        node = s.nodes[k]
+        r = s.resources[node.resource]
+        if r.one_core < INFINITY:
+            if node.usage > 0.0 and r.one_core / node.largest == a.bound:
+                return LIMIT_CORE - node.resource
+        elif not is_of_link:
+            break
+        elif node.usage >= 1.0 and r.capacity < narrowest:  # less: acknowledgements
+            narrowest = r.capacity
+            link = node.resource
+    return link
+
+
+@jit
 def tell_rate(s, slot, rate, limit):
     """Say that an activity changes its rate, if anyone listens to that of its owner."""
     clock = s.clock[0]
@@ -35,5 +71,5 @@ def tell_rate(s, slot, rate, limit):
         event = s.events[clock.n_events]
         event.pattern = a.pattern
         event.amount = a.amount
-        event.limit = limit
+        event.limit = what_bounds(s, slot) if limit == LIMIT_BOUND else limit
         tell(s, RATE, a.owner, rate)

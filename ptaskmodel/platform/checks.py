@@ -19,8 +19,8 @@ SLOW_HOST_FLOPS = 1e6
 LONG_LATENCY_S = 10.0
 MAX_PAIRS = 4000
 SHOWN_PAIRS = 3
-# A TCP window that holds flows below this part of the bandwidth is surely not meant.
-WINDOW_PART = 0.1
+# A TCP window that holds flows below this part of the bandwidth is seldom meant.
+WINDOW_PART = 0.5
 DEFAULT_WINDOW = 4194304.0
 # What separates names in lists of hosts, in tables and on command lines.
 _SEPARATOR = re.compile(r"[\s,;\"'|]")
@@ -86,7 +86,7 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
     missing: list[str] = []
     held: dict[int, list[str]] = {}
     free: dict[int, list[str]] = {}
-    window = _tcp_window(platform)
+    window = tcp_window(platform)
     for source, destination in sample_pairs(platform, MAX_PAIRS, 1):
         if source == destination:
             continue
@@ -116,13 +116,13 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
         latency = units.format_time(platform.links[link].latency_s)
         text = (
             f"{what}: with its latency of {latency}, the TCP window holds {_some(pairs)[:-1]} "
-            "below a tenth of the bandwidth; set network/TCP-gamma"
+            "below half of the bandwidth; set network/TCP-gamma"
         )
         yield Note(platform.link_line(link), "window", text)
 
 
-def _tcp_window(platform: Platform) -> float:
-    """Bytes."""
+def tcp_window(platform: Platform) -> float:
+    """The largest TCP window, bytes; 0: none."""
     return float(platform.config.get("network/TCP-gamma", DEFAULT_WINDOW))
 
 

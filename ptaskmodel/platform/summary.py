@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ptaskmodel import units
+from ptaskmodel.platform.checks import tcp_window
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.zones import Zone
 
@@ -13,8 +14,16 @@ SHOWN_ZONES = 20
 
 
 def summarise(platform: Platform) -> dict[str, Any]:
-    """Counts and ranges in SI units, ready for JSON."""
+    """Counts and ranges in SI units, ready for JSON.
+
+    flow_Bps: what one flow gets at most, over such a link alone, with the TCP window.
+    """
     links = platform.links[:-1]
+    window = tcp_window(platform)
+
+    def held(latency_s: float) -> bool:
+        return window > 0.0 and latency_s > 0.0
+
     hosts = Counter((host.speed_flops, host.cores) for host in platform.hosts)
     kinds = Counter((link.policy, link.bandwidth_Bps, link.latency_s) for link in links)
     return {
@@ -28,7 +37,15 @@ def summarise(platform: Platform) -> dict[str, Any]:
         ],
         "links": len(links),
         "link_kinds": [
-            {"links": count, "policy": policy, "bandwidth_Bps": bandwidth, "latency_s": latency}
+            {
+                "links": count,
+                "policy": policy,
+                "bandwidth_Bps": bandwidth,
+                "latency_s": latency,
+                "flow_Bps": min(bandwidth, window / (2.0 * latency))
+                if held(latency)
+                else bandwidth,
+            }
             for (policy, bandwidth, latency), count in kinds.most_common()
         ],
         "profiles": sum(
@@ -68,7 +85,7 @@ def summary_text(summary: dict[str, Any]) -> str:
     lines.append(f"  {summary['links']:,} links")
     lines += _shown(
         f"    {kind['links']:>9,} x {units.format_bandwidth(kind['bandwidth_Bps'])}, "
-        f"{units.format_time(kind['latency_s'])}, {kind['policy']}"
+        f"{units.format_time(kind['latency_s'])}, {kind['policy']}{_window(kind)}"
         for kind in summary["link_kinds"]
     )
     count = len(summary["zones"])
@@ -88,6 +105,12 @@ def _shown(lines: Any) -> list[str]:
     if len(every) <= SHOWN_ZONES:
         return every
     return [*every[:SHOWN_ZONES], f"    ... and {len(every) - SHOWN_ZONES:,} more"]
+
+
+def _window(kind: dict[str, Any]) -> str:
+    if kind["flow_Bps"] == kind["bandwidth_Bps"]:
+        return ""
+    return f"; the TCP window gives one flow {units.format_bandwidth(kind['flow_Bps'])} at most"
 
 
 def _cores(cores: int) -> str:

@@ -17,12 +17,14 @@ from ptaskmodel.core.state import (
     CAPACITY,
     ENDED,
     EVENT,
-    LIMIT_BOUND,
+    LIMIT_CORE,
     LIMIT_DELAY,
     LIMIT_NOTHING,
     RATE,
 )
 from ptaskmodel.recording.capacities import Capacities
+from ptaskmodel.recording.limits import FIRST_ROUTE
+from ptaskmodel.recording.windows import Windows
 
 if TYPE_CHECKING:
     from ptaskmodel.core.driver import Core
@@ -62,7 +64,7 @@ class Recorded(Protocol):
 class Phases(NamedTuple):
     """Intervals in which tasks kept their rates, one by one in time for each task.
 
-    rate: stages per s. limit: the resource that set it or one of `state.LIMIT_...`. done: part of
+    rate: stages per s. limit: what set it, see `limits.limit_name`. done: part of
     its stage that the task did in it (1 for a whole delay). Dates in s.
     """
 
@@ -168,6 +170,7 @@ class Recorder:
         """These numbers will be given to other patterns."""
         self._look(self.simulation.now)
         self.rows.forget(patterns)
+        self.names.windows.forget(patterns)
 
     def _gather(self, events: np.ndarray) -> None:
         self._gathered.append(events[np.isin(events["kind"], (RATE, ENDED))])
@@ -182,6 +185,7 @@ class Recorder:
         self.rows.find(np.unique(records["pattern"][records["value"] > 0.0]))
         changed = self.capacities.advance(date)
         self._blame_hosts(records)
+        self.names.windows.name(records, self.simulation.core)
         everything = np.concatenate([changed, records])
         everything = everything[np.argsort(everything["date"], kind="stable")]
         for listener in self.listeners if len(everything) else ():
@@ -216,8 +220,10 @@ class Recorder:
         return events
 
     def _blame_hosts(self, records: np.ndarray) -> None:
-        """Where a task's own bound is all that a host has, let the host be what limits it."""
-        own = np.flatnonzero((records["limit"] == LIMIT_BOUND) & (records["value"] > 0.0))
+        """Where one core is all that a host has left, let the host be what limits a task."""
+        limit = records["limit"]
+        of_core = (limit <= LIMIT_CORE) & (limit > FIRST_ROUTE)
+        own = np.flatnonzero(of_core & (records["value"] > 0.0))
         place, resource, usage = self.rows.expand(records["pattern"][own])
         hosts = np.flatnonzero(resource < self.names.n_hosts)
         which, resource, usage = own[place[hosts]], resource[hosts], usage[hosts]
@@ -368,7 +374,7 @@ def _merged(
 
 
 class Names:
-    """Names of the resources and tasks of a simulation, by number."""
+    """Names of the resources, routes and tasks of a simulation, by number."""
 
     def __init__(self, simulation: Recorded) -> None:
         platform = simulation.platform
@@ -376,6 +382,7 @@ class Names:
         self.n_hosts = len(platform.hosts)
         self.resources = [host.name for host in platform.hosts]
         self.resources += [link.name for link in platform.links]
+        self.windows = Windows()
         self._tasks: list[str] = []
 
     def kind(self, resource: int) -> str:

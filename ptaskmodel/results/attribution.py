@@ -1,8 +1,9 @@
 """Says what limited each task, when, and who shared that resource with it.
 
 A listener of `intervals.Recorder`. The life of a task, from its start date to its end, is cut into
-intervals in which one thing limited it: a host, a link, its own bound, its latency, a delay, that
-it was suspended or stopped, or that it waited for other tasks. They tile the life exactly.
+intervals in which one thing limited it: a host, a link, one core, the TCP window, its `rate_bound`,
+its latency, a delay, that it was suspended or stopped, or that it waited for other tasks. They tile
+the life exactly.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.recording.limits import WAITING, limit_name
+from ptaskmodel.recording.limits import FIRST_ROUTE, WAITING, limit_name
 from ptaskmodel.results.trace import Trace
 
 if TYPE_CHECKING:
@@ -32,13 +33,17 @@ LIMIT_COLUMNS = (
     "progress",
     "sharers",
     "shared_with",
+    "latency_s",
+    "tcp_gamma_bytes",
 )
 SUMMARY_COLUMNS = (
     "task_id",
     "life_s",
     "host_s",
     "link_s",
-    "bound_s",
+    "core_s",
+    "window_s",
+    "rate_bound_s",
     "latency_s",
     "delay_s",
     "waiting_s",
@@ -54,7 +59,8 @@ SUMMARY_COLUMNS = (
 NAMED_SHARERS = 8
 # Of the tasks that may have shared a resource, those looked at for the names: the last to begin.
 LOOKED_AT = 512
-WAITED = -100
+# A limit that is none of a recording: it waited for other tasks.
+WAITED = 2 * FIRST_ROUTE
 
 # Two keys (task and limit, or resource and task), start, end, an amount.
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -63,9 +69,11 @@ Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 class LimitInterval(NamedTuple):
     """A task was limited by one thing from start_s to end_s.
 
-    limited_by: one of `limits.KINDS`; resource: the name of a host or link, else "". progress: the
-    part of the task's stages that is done at the end. sharers: number of other tasks that used the
-    resource meanwhile; shared_with: the ids of those that did so longest (at most NAMED_SHARERS).
+    limited_by: one of `limits.KINDS`; resource: the name of a host, a link, the host of a core,
+    ``source->target`` of a window, else "". progress: the part of the task's stages that is done at
+    the end. sharers: number of other tasks that used the resource meanwhile; shared_with: the ids
+    of those that did so longest (at most NAMED_SHARERS). latency_s: of a window, that of the route,
+    one way; tcp_gamma_bytes: its size.
     """
 
     task_id: str
@@ -76,6 +84,8 @@ class LimitInterval(NamedTuple):
     progress: float
     sharers: int
     shared_with: tuple[str, ...]
+    latency_s: float | None = None
+    tcp_gamma_bytes: float | None = None
 
 
 class Attribution(Trace):
@@ -115,6 +125,7 @@ class Attribution(Trace):
         """Every interval, task by task in the order of addition, in order of time."""
         names = self.recorder.names
         ids = names.tasks()
+        gamma = self.recorder.simulation.core.options.gamma
         for task, limit, start, end, progress in self._rows():
             if limit == WAITED:
                 yield LimitInterval(ids[task], start, end, WAITING, "", progress, 0, ())
@@ -125,7 +136,11 @@ class Attribution(Trace):
             if limit >= 0:
                 sharers, best = self._users.sharing(limit, task, start, end)
                 who = tuple(ids[k] for k in best)
-            yield LimitInterval(ids[task], start, end, kind, resource, progress, sharers, who)
+            window = names.windows.route(limit)
+            size = (window.latency_s, gamma) if window is not None else (None, None)
+            yield LimitInterval(
+                ids[task], start, end, kind, resource, progress, sharers, who, *size
+            )
 
     def _rows(self) -> Iterator[tuple[int, int, float, float, float]]:
         """(task, limit, start, end, progress), with waiting before and pauses filled in."""
@@ -169,7 +184,8 @@ class Attribution(Trace):
         def written() -> Iterator[LimitInterval]:
             for interval in self.limits():
                 lasted = interval.end_s - interval.start_s
-                out.writerow((*interval[:3], lasted, *interval[3:7], ";".join(interval[7])))
+                shared_with = ";".join(interval.shared_with)
+                out.writerow((*interval[:3], lasted, *interval[3:7], shared_with, *interval[8:]))
                 yield interval
 
         table = csv.writer(attribution, lineterminator="\n")
@@ -192,7 +208,7 @@ def _summary(limits: Sequence[LimitInterval]) -> tuple:
         key=lambda interval: interval.end_s - interval.start_s,
     )
     sharers = max(s.sharers for s in limits if (s.limited_by, s.resource) == main)
-    seconds = [by_kind.get(column.removesuffix("_s"), 0.0) for column in SUMMARY_COLUMNS[2:10]]
+    seconds = [by_kind.get(column.removesuffix("_s"), 0.0) for column in SUMMARY_COLUMNS[2:12]]
     life = limits[-1].end_s - limits[0].start_s
     return (limits[0].task_id, life, *seconds, *main, by_limit[main], sharers, longest.shared_with)
 

@@ -7,7 +7,7 @@ each task that uses it.
 
     host, link    variable ``capacity`` (flop/s, B/s) and variable ``used``
     use           variable ``rate``: what the task takes of the host or link
-    task          state ``limit``: what limits it (a host, a link, bound, latency, delay ...)
+    task          state ``limit``: what limits it (a host, a link, a core, a window, latency ...)
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ HEADER_TYPES = """\
 COLOURS = {
     "host": "0.0 0.45 0.7",
     "link": "0.84 0.37 0.0",
-    "bound": "0.0 0.62 0.45",
+    "core": "0.0 0.62 0.45",
+    "window": "0.8 0.47 0.65",
+    "rate_bound": "0.9 0.62 0.0",
     "latency": "0.94 0.89 0.26",
     "delay": "0.34 0.71 0.91",
 }

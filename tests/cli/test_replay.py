@@ -166,7 +166,7 @@ def test_everything_about_a_replay_is_written(case, capsys):
         "rank 0 #0", "rank 1 #0", "0>1 #0", "1>0 #1", "0>1 #2",
     }  # fmt: skip
     large = [row for row in limited if row["task_id"] == "0>1 #0"]
-    assert [row["limited_by"] for row in large] == ["latency", "bound"]
+    assert [row["limited_by"] for row in large] == ["latency", "link"]
     messages = rows(case / "out" / "messages.csv")
     assert (messages[0]["message"], messages[0]["start_s"]) == ("0", large[0]["start_s"])
     assert messages[0]["end_s"] == large[1]["end_s"]

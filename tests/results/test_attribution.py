@@ -96,8 +96,8 @@ def test_a_hidden_bottleneck_is_found_with_who_shares_it(hidden):
         (1.0, pytest.approx(15.0), "link", "thin", ("second",)),
     ]
     rows = {row[0]: row for row in attribution.summary(attribution.limits())}
-    assert rows["first"][10:] == ("link", "thin", pytest.approx(14.0), 1, ("second",))
-    assert rows["aside"][10:12] == ("link", "fast")
+    assert rows["first"][12:] == ("link", "thin", pytest.approx(14.0), 1, ("second",))
+    assert rows["aside"][12:14] == ("link", "fast")
 
 
 def test_waiting_delays_and_suspension(hidden):

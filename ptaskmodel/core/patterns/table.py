@@ -101,7 +101,7 @@ class Patterns:
             for first in range(0, len(others), FLOWS_AT_ONCE):
                 state = self._route_flows(state, others[first : first + FLOWS_AT_ONCE], router)
         else:
-            placement = Placement.of([self._shape(k).hosts for k in others], router.clusters)
+            placement = Placement.of([self.shape(k).hosts for k in others], router.clusters)
             for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
                 group = np.flatnonzero(placement.cluster == cluster)
                 together = [others[k] for k in group.tolist()]
@@ -109,7 +109,7 @@ class Patterns:
         failure = None
         for number in self._unrouted(state, others):
             try:
-                row = router.route(self._shape(number))
+                row = router.route(self.shape(number))
             except (PlatformError, SimulationError) as error:
                 failure = failure or error
             else:
@@ -126,7 +126,8 @@ class Patterns:
         shape = self.shapes[number]
         return isinstance(shape, Shape) and shape.is_delay
 
-    def _shape(self, number: int) -> Shape:
+    def shape(self, number: int) -> Shape:
+        """The work and the hosts of a pattern in use."""
         shape = self.shapes[number]
         assert shape is not None
         if isinstance(shape, int):
@@ -153,7 +154,7 @@ class Patterns:
 
     def _route_delays(self, state: State, numbers: list[int]) -> State:
         """Delays use nothing, but end if one of their hosts fails."""
-        hosts = [tuple(sorted(set(self._shape(number).hosts))) for number in numbers]
+        hosts = [tuple(sorted(set(self.shape(number).hosts))) for number in numbers]
         counts = np.fromiter(map(len, hosts), np.int64, len(hosts))
         total = int(counts.sum())
         state = self._with_room(state, total)
@@ -171,7 +172,7 @@ class Patterns:
         self, state: State, numbers: list[int], placement: Placement, router: Router
     ) -> State:
         state = self._with_room(state, 8 * len(placement.hosts))
-        shapes = [self._shape(number) for number in numbers]
+        shapes = [self.shape(number) for number in numbers]
         self.n_elements = router.route_together(
             placement, shapes, state.patterns, numbers, state.elements, self.n_elements
         )
@@ -257,7 +258,7 @@ class Patterns:
             place = self._places(state, numbers)
             counts = state.patterns["count"][numbers]
             return counts, state.elements["resource"][place], state.elements["usage"][place]
-        rows = [router.route(self._shape(number)) for number in numbers.tolist()]
+        rows = [router.route(self.shape(number)) for number in numbers.tolist()]
         return (
             np.array([len(row.resource) for row in rows], dtype=np.int64),
             np.concatenate([row.resource for row in rows]),
