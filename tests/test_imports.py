@@ -34,7 +34,18 @@ ALLOWED: dict[str, set[str]] = {
 }
 
 # Slow to import: only inside the functions that need them.
-HEAVY = {"pandas", "networkx", "scipy", "matplotlib", "lmfit", "rich", "pyarrow", "plotly", "simpy"}
+HEAVY = {
+    "pandas",
+    "networkx",
+    "scipy",
+    "matplotlib",
+    "lmfit",
+    "rich",
+    "pyarrow",
+    "plotly",
+    "simpy",
+    "distributed",
+}
 
 
 def modules():

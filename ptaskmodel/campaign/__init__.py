@@ -6,6 +6,7 @@ from ptaskmodel.faces import face
 
 NAMES = {
     "ptaskmodel.campaign.campaign": ("Campaign", "Estimate", "Status"),
+    "ptaskmodel.campaign.cluster": ("Cluster",),
     "ptaskmodel.campaign.plan": ("Plan", "Run", "plan_of", "read_plan"),
     "ptaskmodel.campaign.report": ("write_campaign_report",),
     "ptaskmodel.campaign.statistics": ("effects", "means", "paired", "pareto"),

@@ -2,6 +2,7 @@
 from ptaskmodel.campaign.campaign import Campaign as Campaign
 from ptaskmodel.campaign.campaign import Estimate as Estimate
 from ptaskmodel.campaign.campaign import Status as Status
+from ptaskmodel.campaign.cluster import Cluster as Cluster
 from ptaskmodel.campaign.plan import Plan as Plan
 from ptaskmodel.campaign.plan import Run as Run
 from ptaskmodel.campaign.plan import plan_of as plan_of

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ptaskmodel.campaign.cluster import Cluster, ClusterPool
 from ptaskmodel.campaign.plan import Plan, Run, read_plan
 from ptaskmodel.campaign.pool import Pool, processors
 from ptaskmodel.campaign.store import DONE, FAILED, MISSING, Store
@@ -77,16 +78,29 @@ class Campaign:
         counts = Counter(self.store.state(run) for run in self.runs)
         return Status(counts[DONE], counts[FAILED], counts[MISSING])
 
+    def left_s(self, now: float) -> float | None:
+        """How long who makes runs now will take for those that are missing, at the rate so far.
+
+        now: Unix seconds. None if nobody does, or no run was made yet.
+        """
+        began = self.store.begun_at()
+        if began is None:
+            return None
+        made = self.store.made_since(began, self.runs)
+        return self.status().missing * (now - began) / made if made else None
+
     def make(
         self,
         processes: int | None = None,
         *,
+        on: Cluster | None = None,
         again: bool = False,
         progress: Progress | None = None,
     ) -> Status:
         """Make the runs that are missing, and with ``again`` those that failed.
 
-        Raises CampaignError if another process does so in this directory.
+        processes: of this machine (all processors by default); or on a Dask cluster. Raises
+        CampaignError if another process does so in this directory, or the cluster cannot be used.
         """
         self.store.begin(self.plan)
         with self.store.locked():
@@ -101,7 +115,9 @@ class Campaign:
                     made = counts[DONE], counts[FAILED], len(self.runs)
                     progress(*made, run, seconds, error)
 
-            if todo:
+            if todo and on is not None:
+                ClusterPool(self.plan, self.store, on).make(todo, tell)
+            elif todo:
                 count = min(processes or processors(), len(todo))
                 Pool(self.plan, self.store, count).make(todo, tell)
         made = counts[DONE], counts[FAILED]

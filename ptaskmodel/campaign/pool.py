@@ -7,33 +7,34 @@ others go on. So does a run that takes longer than it may: its worker is killed.
 from __future__ import annotations
 
 import collections
-import contextlib
-import multiprocessing
 import os
-import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from pathlib import Path
+from multiprocessing.connection import wait
+from typing import Any
 
+from ptaskmodel.campaign.maker import (
+    GRACE_S,
+    Maker,
+    MakerDiedError,
+    died,
+    failed,
+    order_of,
+    too_long,
+)
 from ptaskmodel.campaign.plan import Plan, Run
 from ptaskmodel.campaign.store import FAILED, Store
-from ptaskmodel.campaign.worker import LAST_WORDS, serve
+from ptaskmodel.campaign.worker import Call
 
 # Told of each run that was made: it, DONE or FAILED, its seconds, what went wrong.
 Tell = Callable[[Run, str, float, str | None], None]
 TRIES = 2
-# How long a worker may take to end once nothing more comes, s.
-GRACE_S = 5.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Worker:
-    process: BaseProcess
-    calls: Connection
-    log: Path
+    maker: Maker
     run: Run | None = None
     began: float = 0.0
 
@@ -45,7 +46,7 @@ class Pool:
         self._plan = plan
         self._store = store
         self._count = processes
-        self._context = multiprocessing.get_context("spawn")
+        self._order = order_of(plan.kind.name, plan.folder, store.directory, plan.memory_MB)
         self._workers: list[_Worker] = []
         self._started = 0
 
@@ -68,39 +69,27 @@ class Pool:
             run = waiting.popleft()
             tries[run.id] += 1
             worker.run, worker.began = run, time.monotonic()
-            with contextlib.suppress(OSError):  # it is dead, which its sentinel says too
-                worker.calls.send((run.id, dict(run.parameters), run.repetition))
+            worker.maker.send(call_of(run))
 
     def _new(self) -> _Worker:
-        ours, theirs = self._context.Pipe()
         self._started += 1
-        log = self._store.log(self._started)
-        arguments = (
-            theirs, str(self._store.directory), self._plan.kind.name, str(self._plan.folder),
-            str(log), self._plan.memory_MB,
-        )  # fmt: skip
-        process = self._context.Process(target=serve, args=arguments, daemon=True)
-        process.start()
-        theirs.close()
-        worker = _Worker(process, ours, log)
+        worker = _Worker(Maker(self._order, self._store.log(self._started)))
         self._workers.append(worker)
         return worker
 
     def _those_that_said_something(self) -> list[_Worker]:
         """Wait until some worker has made its run, died or taken too long."""
         limit = self._plan.timeout_s
-        busy = [worker for worker in self._workers if worker.run is not None]
+        busy = {w.maker.connection: w for w in self._workers if w.run is not None}
         left = None
         if limit is not None and busy:
-            left = max(0.0, min(worker.began for worker in busy) + limit - time.monotonic())
-        ends: dict[Connection | int, _Worker] = {}
-        for worker in busy:
-            ends[worker.calls] = ends[worker.process.sentinel] = worker
-        found = {id(ends[end]): ends[end] for end in wait(list(ends), left)}  # type: ignore[index]
+            first = min(worker.began for worker in busy.values())
+            left = max(0.0, first + limit - time.monotonic())
+        found = [busy[end] for end in wait(list(busy), left)]  # type: ignore[index]
         if limit is not None:
-            late = [worker for worker in busy if worker.began + limit <= time.monotonic()]
-            found |= {id(worker): worker for worker in late}
-        return list(found.values())
+            late = [w for w in busy.values() if w.began + limit <= time.monotonic()]
+            found += [worker for worker in late if worker not in found]
+        return found
 
     def _hear(
         self,
@@ -114,60 +103,47 @@ class Pool:
         if run is None:
             return
         try:
-            if worker.calls.poll():
-                _, status, seconds, error = worker.calls.recv()
-                worker.run = None
-                tell(run, status, seconds, error)
-                return
-        except (EOFError, OSError):
-            pass
-        took = time.monotonic() - worker.began
-        limit = self._plan.timeout_s
-        late = limit is not None and took >= limit
-        self._discard(worker, 0.0 if late else GRACE_S)  # to learn how it died
-        kept = self._store.read(run.id)
-        if kept is not None and kept["status"] != FAILED:  # made, and died before it said so
-            tell(run, kept["status"], kept["wall_s"], None)
-        elif late:
-            self._fail(run, worker, took, f"took longer than timeout_s = {limit:g}", tell)
-        elif tries[run.id] < TRIES:
-            waiting.append(run)
-        else:
-            code = worker.process.exitcode or 0
-            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-            self._fail(run, worker, took, f"its process died twice ({how})", tell)
+            record = worker.maker.answer(0.0)
+        except MakerDiedError as death:
+            self._workers.remove(worker)
+            kept = self._store.read(run.id)
+            if kept is not None and kept["status"] != FAILED:  # made, and died before it said so
+                tell_of(tell, run, kept)
+            elif tries[run.id] < TRIES:
+                waiting.append(run)
+            else:
+                self._fail(run, worker, died(death.how), death.log, tell)
+            return
+        if record is not None:
+            worker.run = None
+            tell_of(tell, run, record)
+        elif self._plan.timeout_s is not None:
+            self._workers.remove(worker)
+            worker.maker.end()
+            error = too_long(self._plan.timeout_s)
+            self._fail(run, worker, error, worker.maker.last_words(), tell)
 
-    def _fail(self, run: Run, worker: _Worker, took_s: float, error: str, tell: Tell) -> None:
-        log = worker.log.read_text(encoding="utf-8", errors="replace")[-LAST_WORDS:]
-        record = {
-            "id": run.id, "run": self._plan.kind.name, "parameters": dict(run.parameters),
-            "repetition": run.repetition, "status": FAILED, "error": error, "log": log,
-            "wall_s": took_s,
-        }  # fmt: skip
+    def _fail(self, run: Run, worker: _Worker, error: str, log: str, tell: Tell) -> None:
+        took_s = time.monotonic() - worker.began
+        record = failed(self._plan.kind.name, call_of(run), error, took_s, log)
         self._store.write(run.id, record)
-        tell(run, FAILED, took_s, error)
-
-    def _discard(self, worker: _Worker, grace_s: float = 0.0) -> None:
-        worker.process.join(grace_s)
-        worker.process.kill()
-        worker.process.join()
-        worker.calls.close()
-        self._workers.remove(worker)
+        tell_of(tell, run, record)
 
     def _stop(self) -> None:
         """End the workers: those idle go by themselves when nobody is at the other end."""
         for worker in self._workers:
-            if worker.run is not None:
-                worker.process.kill()
-            worker.calls.close()
-        for worker in self._workers:
-            worker.process.join(GRACE_S)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
-            if worker.log.exists() and worker.log.stat().st_size == 0:
-                worker.log.unlink()
+            worker.maker.end(0.0 if worker.run is not None else GRACE_S)
         self._workers.clear()
+
+
+def call_of(run: Run) -> Call:
+    """What a worker is told of a run."""
+    return Call(run.id, dict(run.parameters), run.repetition)
+
+
+def tell_of(tell: Tell, run: Run, record: Mapping[str, Any]) -> None:
+    """Tell of a run what its record says."""
+    tell(run, record["status"], record["wall_s"], record.get("error"))
 
 
 def processors() -> int:

@@ -24,6 +24,8 @@ from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import read_text, write_bytes
 
 PLAN, RUNS, LOGS, LOCK, FOLDER = "campaign.toml", "runs", "logs", ".lock", "folder.txt"
+# By what it holds, a worker knows that it sees the same directory.
+TOKEN = ".shared"
 DONE, FAILED, MISSING = "done", "failed", "missing"
 
 
@@ -60,7 +62,7 @@ class Store:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else makes runs here meanwhile. Raises CampaignError if somebody does."""
-        with (self.directory / LOCK).open("w") as file:
+        with (self.directory / LOCK).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -68,7 +70,30 @@ class Store:
                     f"{self.directory}: another process makes runs here; wait for it, "
                     "or make another part of them in a directory of its own (--part)"
                 ) from None
+            os.utime(file.fileno())  # see `begun_at`
             yield
+
+    def begun_at(self) -> float | None:
+        """When who makes runs here began, Unix seconds; None if nobody does."""
+        try:
+            with (self.directory / LOCK).open("r") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return os.fstat(file.fileno()).st_mtime
+        except OSError:
+            pass
+        return None
+
+    def made_since(self, date: float, runs: Iterable[Run]) -> int:
+        """How many of these runs were made, or failed, since then (Unix seconds)."""
+        count = 0
+        for run in runs:
+            try:
+                count += self.path(run.id).stat().st_mtime >= date
+            except OSError:
+                continue
+        return count
 
     def write(self, run_id: str, record: Mapping[str, Any]) -> None:
         """Keep what became of a run."""
@@ -113,4 +138,15 @@ class Store:
         return place / f"worker-{os.getpid()}-{worker}.log"
 
 
-_OURS = {PLAN, RUNS, LOGS, LOCK, FOLDER, "table.parquet", "table.csv", "report.html", "pictures"}
+_OURS = {
+    PLAN,
+    RUNS,
+    LOGS,
+    LOCK,
+    FOLDER,
+    TOKEN,
+    "table.parquet",
+    "table.csv",
+    "report.html",
+    "pictures",
+}

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import queue
 import resource
+import signal
+import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.kinds import Kind, kind_of
@@ -48,23 +52,66 @@ def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int
     }
 
 
-def serve(
-    calls: Connection, directory: str, kind: str, folder: str, log: str, memory_MB: float | None
-) -> None:
-    """Make the runs that are sent, (id, parameters, repetition), until the other end is gone."""
-    words = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(words, 1)
-    os.dup2(words, 2)
-    if memory_MB is not None:
-        limit = int(memory_MB * 2**20)
+class Order(NamedTuple):
+    """What a worker is told first: the kind of its runs, and where they are kept.
+
+    folder: that the kind's file is relative to. directory: of the campaign; None: records are only
+    answered. path: where Python finds modules.
+    """
+
+    kind: str
+    folder: str
+    directory: str | None
+    memory_MB: float | None
+    path: tuple[str, ...]
+
+
+class Call(NamedTuple):
+    """A run to make."""
+
+    id: str
+    parameters: dict[str, Any]
+    repetition: int
+
+
+def serve(calls: Connection) -> None:
+    """Make the runs that are sent, after an order, until the other end is gone; answer records."""
+    order: Order = calls.recv()
+    sys.path[:] = dict.fromkeys((*order.path, *sys.path))
+    if order.memory_MB is not None:
+        limit = int(order.memory_MB * 2**20)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    store = Store(directory)
-    known = kind_of(kind, (), Path(folder))
+    store = None if order.directory is None else Store(order.directory)
+    kind = kind_of(order.kind, (), Path(order.folder))
+    waiting: queue.SimpleQueue[Call] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
+    while True:
+        call = waiting.get()
+        record = make(kind, call.id, call.parameters, call.repetition)
+        if store is not None:
+            store.write(call.id, record)
+        try:
+            calls.send(record)
+        except OSError:
+            return
+
+
+def _listen(calls: Connection, waiting: queue.SimpleQueue[Call]) -> None:
+    """Pass on what is sent. Nobody at the other end: the run that is being made ends too."""
     while True:
         try:
-            run_id, parameters, repetition = calls.recv()
+            waiting.put(calls.recv())
         except (EOFError, OSError):
-            return
-        record = make(known, run_id, parameters, repetition)
-        store.write(run_id, record)
-        calls.send((run_id, record["status"], record["wall_s"], record.get("error")))
+            sys.stdout.flush()
+            signal.raise_signal(signal.SIGKILL)
+
+
+def main() -> None:
+    """``python -m ptaskmodel.campaign.worker FD``: serve at the socket of that number."""
+    number = int(sys.argv[1])
+    os.set_inheritable(number, False)
+    serve(Connection(number))
+
+
+if __name__ == "__main__":
+    main()

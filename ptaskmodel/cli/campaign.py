@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,7 @@ from ptaskmodel.errors import CampaignError
 from ptaskmodel.units import format_time
 
 if TYPE_CHECKING:
-    from ptaskmodel.campaign import Campaign, Run, Status
+    from ptaskmodel.campaign import Campaign, Cluster, Run, Status
 
 
 class Part(click.ParamType):
@@ -42,6 +45,40 @@ output_option = click.option(
 processes_option = click.option(
     "--processes", type=COUNT, help="Runs at once  [default: as many as processors]"
 )
+
+
+def cluster_options(command: Any) -> Any:
+    """Where runs are made, if not here: ``cluster``, a Cluster or None."""
+
+    @click.option("--on", metavar="ADDRESS", help="A Dask scheduler: tcp://.. or tls://HOST:PORT.")
+    @click.option("--tls-ca", metavar="FILE", type=PATH, help="With tls://: whom to trust, PEM.")
+    @click.option("--tls-cert", metavar="FILE", type=PATH, help="With tls://: who this is, PEM.")
+    @click.option("--tls-key", metavar="FILE", type=PATH, help="With tls://: its key, PEM.")
+    @functools.wraps(command)
+    def made(
+        *arguments: Any,
+        on: str | None,
+        tls_ca: Path | None,
+        tls_cert: Path | None,
+        tls_key: Path | None,
+        **options: Any,
+    ) -> Any:
+        from ptaskmodel.campaign import Cluster
+
+        if on is None and (tls_ca or tls_cert or tls_key):
+            raise CampaignError("--tls-ca, --tls-cert and --tls-key belong to --on tls://HOST:PORT")
+        cluster = None if on is None else Cluster(on, tls_ca, tls_cert, tls_key)
+        if cluster is not None and options.get("processes") is not None:
+            raise CampaignError("--processes are of this machine; the workers of --on are its own")
+        if cluster is not None and cluster.is_open():
+            click.echo(
+                f"warning: {on}: nothing is encrypted, and whoever reaches a Dask scheduler runs "
+                "programs as its owner; use tls:// beyond one machine",
+                err=True,
+            )
+        return command(*arguments, cluster=cluster, **options)
+
+    return made
 
 
 @click.group()
@@ -73,9 +110,14 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
 
     count = processes or processors()
     click.echo(
-        f"estimate of {estimate.tried} runs: {format_time(estimate.seconds / count)} on {count} "
+        f"estimate of {estimate.tried} runs: {_span(estimate.seconds / count)} on {count} "
         f"processes, {estimate.bytes / 1e6:.1f} MB"
     )
+
+
+def _span(seconds: float) -> str:
+    """Seconds if they are few, else hours, minutes and seconds."""
+    return format_time(seconds, 3) if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
 def _shape(found: Campaign) -> str:
@@ -95,6 +137,7 @@ def _shape(found: Campaign) -> str:
 @click.argument("file", type=PATH)
 @output_option
 @processes_option
+@cluster_options
 @click.option(
     "--part", type=Part(), default=(1, 1), help="Only this part of the runs, such as 1/2."
 )
@@ -105,28 +148,35 @@ def run(
     processes: int | None,
     part: tuple[int, int],
     retry_failed: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Make the runs of FILE that are not there yet."""
     from ptaskmodel.campaign import Campaign
 
-    _make(Campaign.in_file(file, directory_of(file, output), part), processes, retry_failed)
+    _make(
+        Campaign.in_file(file, directory_of(file, output), part), processes, cluster, retry_failed
+    )
 
 
 @campaign.command()
 @click.argument("directory", type=PATH)
 @processes_option
+@cluster_options
 @click.option("--retry-failed", is_flag=True, help="Make those that failed again.")
-def resume(directory: Path, processes: int | None, retry_failed: bool) -> None:
+def resume(
+    directory: Path, processes: int | None, retry_failed: bool, cluster: Cluster | None
+) -> None:
     """Go on with the campaign that was begun in DIRECTORY."""
     from ptaskmodel.campaign import Campaign
 
-    _make(Campaign.in_directory(directory), processes, retry_failed)
+    _make(Campaign.in_directory(directory), processes, cluster, retry_failed)
 
 
-def _make(found: Campaign, processes: int | None, again: bool) -> None:
+def _make(found: Campaign, processes: int | None, cluster: Cluster | None, again: bool) -> None:
     from ptaskmodel.cli.kernels import ready_kernels
 
-    ready_kernels(found.kernels())
+    if cluster is None:
+        ready_kernels(found.kernels())
     total = len(found.runs)
     with click.progressbar(
         length=total, label="running", file=sys.stderr, hidden=not sys.stderr.isatty()
@@ -142,7 +192,7 @@ def _make(found: Campaign, processes: int | None, again: bool) -> None:
                 said += 1
                 click.echo(f"\nfailed: {_point(one)}: {error}", err=True)
 
-        status = found.make(processes, again=again, progress=progress)
+        status = found.make(processes, on=cluster, again=again, progress=progress)
     click.echo(_text(status))
     if status.failed:
         raise CampaignError(
@@ -168,6 +218,9 @@ def status(directory: Path) -> None:
 
     found = Campaign.in_directory(directory)
     click.echo(_text(found.status()))
+    left_s = found.left_s(time.time())
+    if left_s is not None:
+        click.echo(f"under way: about {_span(left_s)} left")
     for one, error in found.failures():
         click.echo(f"failed: {_point(one)} (repetition {one.repetition}): {error}")
 

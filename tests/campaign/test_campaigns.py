@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,14 +89,14 @@ def test_whatever_dies_the_others_go_on(tmp_path):
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path):
     plan = study(tmp_path, "5")
-    text = plan.text.replace("timeout_s = 20", "timeout_s = 6")
+    text = plan.text.replace("timeout_s = 20", "timeout_s = 3")
     short = plan_of(text, tmp_path, "plan")
     campaign = Campaign.of(short, tmp_path / "runs")
     assert campaign.make(2) == (1, 1, 0)
-    assert campaign.failures()[0][1] == "took longer than timeout_s = 6"
+    assert campaign.failures()[0][1] == "took longer than timeout_s = 3"
 
 
-def test_a_kill_9_loses_nothing_and_nothing_is_made_twice(tmp_path):
+def test_a_kill_9_loses_nothing_and_nothing_is_made_twice(tmp_path, capsys):
     study(tmp_path, ", ".join(map(str, range(10, 40))), sleep_s=0.05)
     command = [sys.executable, "-m", "ptaskmodel", "campaign"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -105,6 +106,8 @@ def test_a_kill_9_loses_nothing_and_nothing_is_made_twice(tmp_path):
     deadline = time.monotonic() + 60
     while len(list(runs.glob("*/*.json"))) < 5 and time.monotonic() < deadline:
         time.sleep(0.02)
+    assert main(["campaign", "status", str(tmp_path / "plan-runs")]) == 0
+    assert re.search(r"under way: about [\d.]+m?s left", capsys.readouterr().out)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}

@@ -1,0 +1,248 @@
+"""A campaign on a Dask cluster gives the table that processes give, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ptaskmodel.campaign import Campaign, Cluster, plan_of, write_table
+from ptaskmodel.campaign import cluster as clusters
+from ptaskmodel.cli import main
+from ptaskmodel.errors import CampaignError
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("default")
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDY = """
+import os, signal, time
+from pathlib import Path
+
+def measure(parameters):
+    x = parameters["x"]
+    with (Path(parameters["marks"]) / f"made-{x}").open("a") as file:
+        file.write("x")
+    if x == 2:
+        print("two is too much", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if x == 3:
+        raise ValueError("no three")
+    if x == 4:
+        time.sleep(60)
+    time.sleep(parameters["sleep_s"])
+    return {"y": x * len(Path(parameters["file"]).read_text()) / 7}
+"""
+
+
+def study(place, levels, sleep_s=0.0):
+    (place / "marks").mkdir(exist_ok=True)
+    (place / "study.py").write_text(STUDY)
+    (place / "in.txt").write_text("input")
+    text = (
+        'run = "study.py:measure"\nfiles = ["file"]\ntimeout_s = 3\n'
+        f'[parameters]\nfile = "in.txt"\nmarks = "{place / "marks"}"\nsleep_s = {sleep_s}\n'
+        f"[factors]\nx = {levels}\n"
+    )
+    (place / "plan.toml").write_text(text)
+    return plan_of(text, place, "plan")
+
+
+def made(place):
+    """How often each run was begun."""
+    return {path.name[5:]: path.stat().st_size for path in (place / "marks").glob("made-*")}
+
+
+def table(campaign, path):
+    write_table(campaign.frame(every=True).drop(columns="wall_s"), path)
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def dask():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    ) as found:
+        yield Cluster(found.scheduler_address)
+
+
+def test_processes_a_cluster_and_merged_halves_give_the_same_table(tmp_path, dask):
+    plan = study(tmp_path, [*range(10, 20), 2, 3])
+    whole = Campaign.of(plan, tmp_path / "whole")
+    assert whole.make(2) == (10, 2, 0)
+    there = Campaign.of(plan, tmp_path / "there")
+    assert there.make(on=dask) == (10, 2, 0)
+    for k in (1, 2):
+        half = Campaign.of(plan, tmp_path / f"half{k}", (k, 2))
+        half.make(on=dask if k == 1 else None)
+    merged = Campaign.of(plan, tmp_path / "merged")
+    merged.store.begin(plan)
+    merged.store.take_in([tmp_path / "half1", tmp_path / "half2"])
+    tables = {table(one, tmp_path / "t.csv") for one in (whole, there, merged)}
+    assert len(tables) == 1
+    assert there.failures() == whole.failures()
+    assert [error for _, error in there.failures()] == [
+        "its process died twice (signal SIGKILL)",
+        "ValueError: no three",
+    ]
+    killed = there.failures()[0][0]
+    assert there.store.read(killed.id)["log"] == "two is too much\n"
+
+
+def test_a_run_that_takes_too_long_is_ended(tmp_path, dask):
+    campaign = Campaign.of(study(tmp_path, [4, 5]), tmp_path / "runs")
+    assert campaign.make(on=dask) == (1, 1, 0)
+    assert campaign.failures()[0][1] == "took longer than timeout_s = 3"
+
+
+def test_workers_that_see_no_file_of_ours_are_sent_them(tmp_path, dask, monkeypatch):
+    plan = study(tmp_path, [*range(10, 30)])
+    here = Campaign.of(plan, tmp_path / "here")
+    here.make(1)
+    sent = []
+    content = clusters._content
+    monkeypatch.setattr(clusters, "mark_of", lambda path: (("elsewhere", path.stat().st_size, 0),))
+    monkeypatch.setattr(clusters, "_content", lambda path: sent.append(path.name) or content(path))
+    monkeypatch.setattr(clusters, "TOKEN", ".of-another-machine")
+    there = Campaign.of(plan, tmp_path / "there")
+    assert there.make(on=dask) == (20, 0, 0)
+    assert table(there, tmp_path / "t.csv") == table(here, tmp_path / "t.csv")
+    assert 2 <= len(sent) <= 4  # two files, to each worker once
+    record = there.store.read(there.runs[0].id)
+    assert record["run"] == "study.py:measure"
+    assert record["parameters"] == there.runs[0].parameters
+
+
+def test_what_cannot_be_used_is_said(tmp_path, capsys):
+    plan = str(study(tmp_path, [10]).folder / "plan.toml")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        nobody = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    for arguments, said in (
+        (["--on", "localhost"], "'localhost' is no scheduler: give tcp://HOST:PORT"),
+        (["--on", "tls://127.0.0.1:1"], "give a CA, a certificate and a key with tls://"),
+        (["--tls-key", "k.pem"], "belong to --on tls://"),
+        (["--on", nobody, "--processes", "2"], "are of this machine"),
+        (["--on", nobody], "no Dask scheduler answers"),
+    ):
+        pytest.MonkeyPatch().setattr(clusters, "CONNECT_S", 0.3)
+        assert main(["campaign", "run", plan, *arguments]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_another_version_is_refused(tmp_path, dask, monkeypatch):
+    monkeypatch.setattr(clusters, "__version__", "0.0.1")
+    campaign = Campaign.of(study(tmp_path, [10]), tmp_path / "runs")
+    with pytest.raises(CampaignError, match=r"here it is 0.0.1; install the same"):
+        campaign.make(on=dask)
+
+
+# With certificates, and everything killed
+
+
+def certificates(place):
+    """A certificate that signs itself, and its key."""
+    command = [
+        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+        *("-nodes", "-days", "2", "-subj", "/CN=campaign", "-keyout", "key.pem", "-out", "c.pem"),
+    ]
+    subprocess.run(command, cwd=place, check=True, capture_output=True)
+    return place / "c.pem", place / "key.pem"
+
+
+class Machines:
+    """A scheduler and two workers of their own."""
+
+    def __init__(self, place):
+        self.place = place
+        self.certificate, self.key = certificates(place)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = str(free.getsockname()[1])
+        self.address = f"tls://127.0.0.1:{self.port}"
+        self.processes = []
+
+    def start(self):
+        listening = ["--protocol", "tls", "--host", "127.0.0.1"]
+        tls = [f"--tls-ca-file={self.certificate}", f"--tls-cert={self.certificate}"]
+        tls += [f"--tls-key={self.key}", "--no-dashboard"]
+        self.scheduler = self._run(
+            "distributed.cli.dask_scheduler", *listening, "--port", self.port, *tls
+        )
+        self.workers = [
+            self._run(
+                "distributed.cli.dask_worker", self.address, *listening, *tls, "--no-nanny",
+                "--nthreads", "1", "--local-directory", str(self.place / "local"),
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+
+    def _run(self, module, *arguments):
+        with (self.place / "log.txt").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments], stdout=log, stderr=log, cwd=self.place,
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+            )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def campaign(self, *arguments):
+        tls = ["--tls-ca", self.certificate, "--tls-cert", self.certificate, "--tls-key", self.key]
+        command = ["campaign", *arguments, "--on", self.address, *map(str, tls)]
+        return self._run("ptaskmodel", *command)
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def machines(tmp_path):
+    found = Machines(tmp_path)
+    yield found
+    found.end()
+
+
+def wait_for(count, runs):
+    deadline = time.monotonic() + 60
+    while len(list(runs.glob("*/*.json"))) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_whatever_is_killed_nothing_is_lost_or_made_twice(tmp_path, machines):
+    plan = study(tmp_path, [*range(100, 160)], sleep_s=0.05)
+    runs = tmp_path / "plan-runs" / "runs"
+    machines.start()
+    first = machines.campaign("run", str(tmp_path / "plan.toml"))
+    wait_for(8, runs)
+    machines.workers[0].send_signal(signal.SIGKILL)
+    wait_for(16, runs)
+    first.kill()
+    first.wait()
+    dates = {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
+    second = machines.campaign("resume", str(tmp_path / "plan-runs"))
+    wait_for(len(dates) + 10, runs)
+    machines.scheduler.send_signal(signal.SIGKILL)
+    assert second.wait(60) == 2
+    assert "the scheduler is gone" in (tmp_path / "log.txt").read_text()
+    for process in machines.workers:
+        process.kill()
+    dates |= {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
+    assert main(["campaign", "resume", str(tmp_path / "plan-runs"), "--processes", "2"]) == 0
+    after = {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
+    assert after.items() >= dates.items()
+    undisturbed = Campaign.of(plan, tmp_path / "undisturbed")
+    counts = made(tmp_path)
+    assert len(counts) == 60
+    assert sum(counts.values()) <= 60 + 5  # what was in the making when something was killed
+    undisturbed.make(2)
+    disturbed = Campaign.in_directory(tmp_path / "plan-runs")
+    assert table(disturbed, tmp_path / "a.csv") == table(undisturbed, tmp_path / "b.csv")
