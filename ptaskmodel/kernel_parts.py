@@ -47,6 +47,16 @@ class _EntryLibrary(codegen.JITCodeLibrary):
         self._linking_libraries = ordered[::-1]
         super().finalize()
 
+    def _optimize_final_module(self) -> None:
+        """Optimise what nobody outside can call: calls hand over what is read, not every word.
+
+        A state of many arrays is hundreds of words, which each call would copy to the stack.
+        """
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name != NAME:
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
