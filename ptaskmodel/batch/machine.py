@@ -95,6 +95,22 @@ class Machine:
             if "master" in _roles(host.properties.get("role", "")) or host.name == MASTER_NAME
         }
 
+    def card_Bps(self) -> float:
+        """Bandwidth of the first link on the way from the first host to the second.
+
+        Raises SimulationError where there is none.
+        """
+        if self.num_hosts == 1:
+            return 1.0
+        first, second = self.names[:2]
+        links = self.platform.route(first, second).links
+        if not links:
+            raise SimulationError(
+                f"the route from {first} to {second} has no link: convert the workload with "
+                "'ptaskmodel workload convert --bandwidth' instead"
+            )
+        return self.platform.link(links[0]).bandwidth_Bps
+
     def switches(self) -> list[Mask]:
         """The hosts below each leaf switch: those that share their first neighbour in the graph."""
         graph = self.platform.graph

@@ -195,7 +195,7 @@ class Plan:
             return ptask_profiles(
                 workload,
                 speed_flops=host.speed_flops,
-                bandwidth_Bps=self._card_Bps(),
+                bandwidth_Bps=self.machine.card_Bps(),
                 ratio=self.options.ratio,
                 pattern=self.options.pattern,
             )
@@ -204,19 +204,6 @@ class Plan:
         if kind == "smpi":
             return trace_profiles(workload)
         return workload
-
-    def _card_Bps(self) -> float:
-        """Bandwidth of the first link on the way from the first host to the second."""
-        if self.machine.num_hosts == 1:
-            return 1.0
-        first, second = self.machine.names[:2]
-        links = self.machine.platform.route(first, second).links
-        if not links:
-            raise SimulationError(
-                f"the route from {first} to {second} has no link: convert the workload with "
-                "'ptaskmodel workload convert --bandwidth' instead"
-            )
-        return self.machine.platform.link(links[0]).bandwidth_Bps
 
     def _as_delays(self, workload: Workload) -> Workload:
         """Each job lasts as long as it takes alone on the first hosts of the machine."""

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.parameters import COUNT, PATH, SEED, directory_option
+from ptaskmodel.cli.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    PATH,
+    POSITIVE,
+    SEED,
+    directory_option,
+    profile_options,
+)
 
 if TYPE_CHECKING:
     from ptaskmodel.results.slurm import SlurmResults
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     type=PATH,
     help="SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.",
 )
+@profile_options("as-given", "ptask", "smpi")
 @click.option("--accounts", metavar="FILE", type=PATH, help="Accounts, users and QOSs: sacctmgr's.")
 @click.option(
     "--processors-per-node",
@@ -39,8 +48,28 @@ if TYPE_CHECKING:
 )
 @click.option("--meta", metavar="FILE", type=PATH, help="Wake when those of a recorded run did.")
 @click.option("--cycles", metavar="FILE", type=PATH, help="Events of a recorded run: its dates.")
+@click.option(
+    "--controllers",
+    type=COUNT,
+    default=1,
+    show_default=True,
+    help="Independent ones: each has its own partitions, or its part of the nodes.",
+)
+@click.option(
+    "--test-cost",
+    type=NOT_NEGATIVE,
+    default=0.0,
+    show_default=True,
+    help="How long backfill takes to test a job, s: bf_max_time and pauses count then.",
+)
+@click.option(
+    "--priorities",
+    metavar="SECONDS",
+    type=POSITIVE,
+    help="Write the priorities of waiting jobs, so often, as sprio shows them: priorities.csv.",
+)
 @click.option("--explain", multiple=True, metavar="JOB", help="Tell a job's story. Repeatable.")
-@directory_option("Write jobs.csv, sacct.txt, events.csv, reasons.csv there.")
+@directory_option("Write jobs.csv, sacct.txt, reasons.csv, cycles.csv, ... there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def slurm(
     conf_file: Path,
@@ -51,9 +80,10 @@ def slurm(
     seed: int,
     meta: Path | None,
     cycles: Path | None,
-    explain: tuple[str, ...],
+    test_cost: float,
     output: Path | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Simulate Slurm with CONF (a slurm.conf) and the jobs of WORKLOAD.
 
@@ -61,11 +91,12 @@ def slurm(
     nodes, cores, limit, run and more of what sbatch is told.
     """
     from ptaskmodel.batch.slurm.conf import read_conf
+    from ptaskmodel.batch.slurm.costs import Costs
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.submissions import read_submissions
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.slurm import slurm_into
+    from ptaskmodel.results.slurm import SlurmOptions, slurm_into
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
@@ -79,11 +110,11 @@ def slurm(
         output,
         conf,
         submissions,
+        SlurmOptions(seed=seed, costs=Costs(test_cost), **options),
         accounts=None if accounts is None else read_accounts(accounts),
         phases=phases,
         recorded=None if cycles is None else read_cycles(cycles),
         platform=None if platform_file is None else load_platform(platform_file),
-        explained=explain,
         inputs=[path for path in given if path is not None],
     )
     click.echo(json.dumps(found.summary, indent=2) if as_json else _text(found))
@@ -100,24 +131,26 @@ def _text(found: SlurmResults) -> str:
         ("waiting, s", "waiting_s"),
         ("turnaround, s", "turnaround_s"),
         ("bounded slowdown", "bounded_slowdown"),
+        ("contention slowdown", "contention_slowdown"),
     )
     rows = [
         (label, *(number_text(summary[name][key], "-") for key in header[1:]))
         for label, name in named
+        if name in summary
     ]
     counts = ", ".join(f"{count} {name.lower()}" for name, count in summary["jobs"].items())
     starts = ", ".join(f"{count} by {name}" for name, count in summary["started_by"].items())
-    backfill = summary["backfill"]
     lines = [
         ("jobs", counts),
-        ("started", starts),
+        *(
+            (label, ", ".join(f"{count} for {why}" for why, count in summary[name].items()))
+            for label, name in (("refused", "refused"), ("never start", "never_started"))
+            if summary[name]
+        ),
+        ("started", starts or "none"),
         ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
         ("utilisation", number_text(summary["utilisation"], "-")),
-        (
-            "backfill",
-            f"{backfill['cycles']} cycles, {number_text(backfill['mean_tested'], '-')} jobs tested "
-            f"on average, at most {backfill['most_tested']}",
-        ),
+        ("backfill", _backfill_text(summary["backfill"])),
         ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),
         *(("note", note) for note in summary["notes"]),
     ]
@@ -129,3 +162,16 @@ def _text(found: SlurmResults) -> str:
     ]
     parts += ["\n".join((f"job {job}", *story)) for job, story in found.stories.items()]
     return "\n\n".join(parts)
+
+
+def _backfill_text(backfill: dict[str, Any]) -> str:
+    """What sdiag says of backfill, in a line."""
+    from ptaskmodel.cli.show import number_text
+
+    tested = number_text(backfill["mean_tested"], "-")
+    text = f"{backfill['cycles']} cycles, {tested} jobs tested on average, at most "
+    text += str(backfill["most_tested"])
+    if backfill["longest_cycle_s"]:
+        text += f"; {backfill['mean_cycle_s']:.3g} s on average, {backfill['cycles_at_limit']} at "
+        text += "their limit"
+    return text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.costs import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.record import LIVE, PENDING, Allocation, JobRecord
@@ -22,27 +24,46 @@ STARTED, RESERVED, NEXT, END = "started", "reserved", "next", "end"
 
 @dataclass(slots=True)
 class Statistics:
-    """What sdiag says of backfill."""
+    """What sdiag says of backfill.
+
+    Sums over cycles: jobs tested, jobs in the queue, seconds that they took; how many of them
+    bf_max_time ended.
+    """
 
     cycles: int = 0
     tested: int = 0
     most_tested: int = 0
     waiting: int = 0
+    lasted_s: float = 0.0
+    longest_s: float = 0.0
+    at_limit: int = 0
 
-    def add(self, tested: int, waiting: int) -> None:
-        """Count a cycle. tested: jobs that it tested. waiting: jobs in the queue."""
+    def add(self, tested: int, waiting: int, lasted_s: float = 0.0, end: str = QUEUE) -> None:
+        """Count a cycle. tested: jobs that it tested. waiting: jobs in the queue. end: its why."""
         self.cycles += 1
         self.tested += tested
         self.most_tested = max(self.most_tested, tested)
         self.waiting += waiting
+        self.lasted_s += lasted_s
+        self.longest_s = max(self.longest_s, lasted_s)
+        self.at_limit += end == TIME
 
 
 class Cycle:
-    """One cycle, from an empty map on."""
+    """One cycle, from an empty map on.
 
-    def __init__(self, controller: Controller, date: float) -> None:
+    With costs it comes in slices: it holds the controller for ``slice_s``, then pauses. lasted_s:
+    how long it has taken, pauses included. end: why it was over.
+    """
+
+    def __init__(self, controller: Controller, date: float, costs: Costs = FREE) -> None:
         self._controller = controller
         self._date = date
+        self._costs = costs
+        self.lasted_s = self.slice_s = 0.0
+        self.end = QUEUE
+        self._changed_s = controller.changed_s
+        self._left: Iterator[Entry] = iter(())
         self._now = controller.second(date)
         options = controller.conf.scheduler
         self._options = options
@@ -62,21 +83,59 @@ class Cycle:
         # Whether some job could have run before the date from which it was tested.
         self.postponed = False
 
-    def run(self) -> int:
-        """Test the queue in order; how many jobs were tested."""
-        controller, options = self._controller, self._options
-        entries = list(controller.queue.build(self._now))
+    def run(self) -> bool:
+        """Test the queue in order; False: the cycle pauses, and goes on with `go_on`."""
+        controller = self._controller
+        self._left = iter(list(controller.queue.build(self._now)))
         for job in controller.planned:
             job.planned_s, job.planned = None, 0
         controller.planned.clear()
-        for entry in entries:
+        return self._slice()
+
+    def go_on(self, date: float) -> bool:
+        """After a pause: go on with the old queue and map, unless something changed meanwhile."""
+        controller = self._controller
+        self.lasted_s += date - self._date - self.slice_s
+        self.slice_s = 0.0
+        self._date, self._now = date, controller.second(date)
+        if not self._options.bf_continue and controller.changed_s != self._changed_s:
+            self.end = CHANGED
+            return True
+        self._ends = controller.ends()
+        return self._slice()
+
+    def _slice(self) -> bool:
+        """Test jobs for as long as the locks are held; whether the cycle is over."""
+        options, test_s = self._options, self._costs.test_s
+        held_s = options.bf_yield_interval_us / 1e6
+        most_s = self._controller.conf.bf_max_time_s
+        over = True
+        for entry in self._left:
             if self._tested >= options.bf_max_job_test:
+                self.end = DEPTH
                 break
-            job = entry.job
+            if self.lasted_s + self.slice_s >= most_s:
+                self.end = TIME
+                break
+            job, before = entry.job, self._tested
             if job.state != PENDING or self._skipped(entry):
                 continue
-            if self._test(entry) == END:
+            outcome = self._test(entry)
+            self.slice_s += test_s * (self._tested - before)
+            if outcome == END:
+                most = options.bf_max_job_start
+                self.end = STARTS if most and self._started >= most else ROOM
                 break
+            if test_s and self.slice_s >= held_s:
+                over = False
+                break
+        self.lasted_s += self.slice_s
+        self._changed_s = self._controller.changed_s
+        return over
+
+    @property
+    def tested(self) -> int:
+        """How many jobs have been tested."""
         return self._tested
 
     @property

@@ -10,9 +10,10 @@ from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.slurm import phases as phases_of
 from ptaskmodel.batch.slurm.backfill import Cycle, Statistics
 from ptaskmodel.batch.slurm.controller import Controller
+from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
 from ptaskmodel.batch.slurm.facts import BACKFILL
 from ptaskmodel.batch.slurm.main import main_pass
-from ptaskmodel.batch.slurm.phases import Phases, Recorded
+from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
@@ -35,15 +36,16 @@ PURGE_S = 60
     PASSED_FULL,
     PASSED,
     CYCLED,
-) = range(12)
+    RELEASED,
+) = range(13)
 
 
 class Loop:
     """Advances a controller from event to event.
 
     recorded: dates of passes, cycles, submissions and ends of a run, which replace the threads'.
-    turned: called after each pass or cycle with the date, what it was, and how many it tested.
-    compiled: whether a kernel makes cycles where it can.
+    turned: called after each pass or cycle with the controller and what it was.
+    compiled: whether a kernel makes cycles where it can. costs: how long backfill's tests take.
     """
 
     def __init__(
@@ -53,8 +55,9 @@ class Loop:
         requests: Sequence[JobRequest],
         phases: Phases,
         recorded: Recorded | None = None,
-        turned: Callable[[Controller, float, str, int], None] | None = None,
+        turned: Callable[[Controller, Turn], None] | None = None,
         compiled: bool = True,
+        costs: Costs = FREE,
     ) -> None:
         self.controller = controller
         self.statistics = Statistics()
@@ -62,7 +65,7 @@ class Loop:
         self._phases = phases
         self._recorded = recorded
         self._turned = turned
-        plain = compiled and suits(controller.conf, controller.nodes)
+        plain = compiled and costs == FREE and suits(controller.conf, controller.nodes)
         self._quick = QuickCycles(controller) if plain else None
         self._now = phases.boot_s
         self._still_since: float | None = None
@@ -78,6 +81,10 @@ class Loop:
         self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
         self._cycle_end = controller.second(phases.boot_s)
         self._plans_idle = False
+        self._costs = costs
+        # The cycle that pauses, and until when it holds the controller.
+        self._open: Cycle | None = None
+        self._held_until = -inf
         self._period_s = controller.rules.priorities.period_s or inf
         self._refresh_date = phases.main_boot_s + self._period_s
         self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
@@ -143,7 +150,7 @@ class Loop:
         """Kills that the last event asks for, and the passes that follow at once."""
         controller = self.controller
         controller.carry_out(self._now)
-        while controller.at_once and self._recorded is None:
+        while controller.at_once and self._recorded is None and self._now >= self._held_until:
             controller.at_once = False
             self._pass(self._now, full=False)
             controller.carry_out(self._now)
@@ -156,7 +163,10 @@ class Loop:
         if self._commands:
             events.append((self._commands[0][0], COMMAND, 0))
         if self._recorded is None:
-            events += [(self._turn_date(), TURN, 0), (self._look_date(), CYCLE, 0)]
+            turn = max(self._turn_date(), self._held_until)
+            events += [(turn, TURN, 0), (self._look_date(), CYCLE, 0)]
+            if self.controller.at_once:
+                events.append((self._held_until, RELEASED, 0))
             if self.controller.gang is not None and self.controller.gang.stopped:
                 events.append((self._slice_date, SLICE, 0))
         elif self._scripted < len(self._script):
@@ -188,7 +198,7 @@ class Loop:
             controller.slice(date)
         elif what == CYCLE:
             self._cycle(date)
-        else:
+        elif what != RELEASED:
             self._scripted += 1
             self._follow(what, which, date)
 
@@ -230,12 +240,14 @@ class Loop:
 
     def _pass(self, date: float, *, full: bool) -> None:
         main_pass(self.controller, date, full=full)
-        self._tell(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH, 0)
+        self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
 
     # --- backfill ---------------------------------------------------------------------------
 
     def _look_date(self) -> float:
         """When the backfill thread next looks and finds that something has changed."""
+        if self._open is not None:
+            return self._look
         if self._look == inf or self.controller.changed_s < self._cycle_end:
             return inf
         late = ceil(max(0.0, self._now - self._look) - 1e-9)
@@ -243,28 +255,47 @@ class Loop:
 
     def _cycle(self, date: float) -> None:
         controller = self.controller
-        now = controller.second(date)
-        options = controller.conf.scheduler
-        if self._plans_idle:
-            controller.changed_s = now
-        cycle: Cycle | QuickCycles
+        if self._open is None and self._plans_idle:
+            controller.changed_s = controller.second(date)
         quick = None if self._quick is None else self._quick.run(date)
         if self._quick is not None and quick is not None:
-            cycle, tested = self._quick, quick
+            self._end_cycle(self._quick, date, quick)
+            return
+        cycle = self._open
+        if cycle is None:
+            cycle = Cycle(controller, date, self._costs)
+            over = cycle.run()
         else:
-            cycle = Cycle(controller, date)
-            tested = cycle.run()
+            over = cycle.go_on(date)
+        released = self._held_until = date + cycle.slice_s
+        if over:
+            self._open = None
+            self._end_cycle(cycle, released, cycle.tested, cycle.lasted_s, cycle.end)
+        else:
+            self._open = cycle
+            self._look = released + controller.conf.scheduler.bf_yield_sleep_us / 1e6
+
+    def _end_cycle(
+        self,
+        cycle: Cycle | QuickCycles,
+        date: float,
+        tested: int,
+        lasted_s: float = 0.0,
+        end: str = QUEUE,
+    ) -> None:
+        controller = self.controller
+        now = controller.second(date)
         self._plans_idle = cycle.plans_idle_nodes
         if cycle.changed:
             controller.changed_s = now
         self._cycle_end = now
-        self._look = date + options.bf_interval_s + self._phases.backfill_s
-        self.statistics.add(tested, len(controller.queue))
-        self._tell(date, phases_of.BACKFILL, tested)
+        self._look = date + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
+        self.statistics.add(tested, len(controller.queue), lasted_s, end)
+        self._tell(Turn(date, phases_of.BACKFILL, tested, lasted_s, end))
 
-    def _tell(self, date: float, what: str, tested: int) -> None:
+    def _tell(self, turn: Turn) -> None:
         if self._turned is not None:
-            self._turned(self.controller, date, what, tested)
+            self._turned(self.controller, turn)
 
     # --- as recorded ------------------------------------------------------------------------
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.machine import machine_of
+from ptaskmodel.batch.ptasks import PtaskExecution
 from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.errors import SlurmError
 
 if TYPE_CHECKING:
+    from ptaskmodel.batch.attempt import Attempt
+    from ptaskmodel.batch.machine import Machine
     from ptaskmodel.platform.platform import Platform
 
 
-def execution_on(platform: Platform, conf: Conf) -> Execution:
-    """What runs jobs on a platform: its hosts are the nodes of the same name, or of the same place.
+def machine_for(platform: Platform, conf: Conf) -> Machine:
+    """The hosts of a platform that are the nodes: of the same name, or of the same place.
 
     Raises SlurmError if some nodes have no host.
     """
-    from ptaskmodel.batch.ptasks import PtaskExecution
-    from ptaskmodel.simulation.simulation import Simulation
-
     machine, nodes = machine_of(platform), nodes_of(conf)
     hosts = set(machine.names)
     missing = [name for name in nodes.names if name not in hosts]
@@ -35,5 +35,20 @@ def execution_on(platform: Platform, conf: Conf) -> Execution:
         )
     else:
         names = nodes.names
-    on_nodes = replace(machine, names=names)
-    return PtaskExecution(on_nodes, Simulation(platform), limited=False)
+    return replace(machine, names=names)
+
+
+def execution_on(platform: Platform, conf: Conf) -> PtaskExecution:
+    """What runs jobs on a platform. Raises SlurmError if some nodes have no host."""
+    from ptaskmodel.simulation.simulation import Simulation
+
+    return PtaskExecution(machine_for(platform, conf), Simulation(platform), limited=False)
+
+
+def alone_s(execution: PtaskExecution, attempts: Sequence[Attempt]) -> list[float]:
+    """How long each attempt would have taken with the platform to itself, s."""
+    from ptaskmodel.batch.alone import AloneTimes
+    from ptaskmodel.simulation.simulation import Simulation
+
+    platform = execution.machine.platform
+    return AloneTimes(execution.machine, lambda: Simulation(platform)).of_attempts(attempts)

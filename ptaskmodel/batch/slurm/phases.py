@@ -18,6 +18,20 @@ from ptaskmodel.files import AnyPath, read_text, shown_path
 FULL, DEFAULT_DEPTH, BACKFILL = "full", "default", "backfill"
 
 
+class Turn(NamedTuple):
+    """A pass or a cycle that has been made, for whoever looks.
+
+    what: FULL, DEFAULT_DEPTH or BACKFILL; of a cycle: how many jobs it tested, how long it took
+    (0 without costs), and why it was over.
+    """
+
+    date_s: float
+    what: str
+    tested: int = 0
+    lasted_s: float = 0.0
+    end: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Phases:
     """Where the periodic threads stand, and what a real controller loses, in seconds.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ptaskmodel.batch.execution import DelayExecution, Execution
 from ptaskmodel.batch.slurm.accounts import Accounts
 from ptaskmodel.batch.slurm.controller import Controller
+from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.loop import Loop
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
@@ -42,13 +43,14 @@ def simulate(
     reserved: Reserved | None = None,
     watch: Watch | None = None,
     compiled: bool = False,
+    costs: Costs = FREE,
 ) -> SlurmRun:
     """Run jobs under a configuration of Slurm, until every job is over.
 
     accounts: QOSs and associations. phases: when the controller's threads wake. recorded: dates of
     a recorded run, which replace theirs. execution: how long jobs run (what their work says, by
-    default). watch: notes what happens. compiled: whether a
-    kernel makes backfill cycles where it can; the same comes out.
+    default). watch: notes what happens. compiled: whether a kernel makes backfill cycles where it
+    can; the same comes out. costs: how long backfill's tests take.
     """
     nodes = nodes_of(conf)
     phases = phases or Phases()
@@ -56,10 +58,10 @@ def simulate(
     rules = Rules(conf, nodes, boot_s, accounts, reserved)
     execution = execution or DelayExecution(limited=False)
     told = None if recorded is None else recorded.ended
-    running = Running(execution, phases.end_s, told)
+    running = Running(execution, nodes.cpus, phases.end_s, told)
     note, turned = (None, None) if watch is None else (watch.note, watch.turned)
     controller = Controller(conf, nodes, phases, running, rules, note)
-    loop = Loop(controller, execution, requests, phases, recorded, turned, compiled)
+    loop = Loop(controller, execution, requests, phases, recorded, turned, compiled, costs)
     controller.keeps_plans = watch is not None
     loop.run()
     return SlurmRun(conf, nodes, phases, tuple(controller.jobs), loop)

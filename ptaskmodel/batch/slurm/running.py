@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.execution import Execution
+from ptaskmodel.batch.hostset import members
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
@@ -17,13 +18,18 @@ UNTIL_TOLD_S = 1e12
 class Running:
     """Starts and stops jobs in an execution.
 
-    longer_s: by how much each job runs longer than it says. told: when jobs end according to a
-    recorded run, by id; the loop ends them.
+    cpus: of each node. longer_s: by how much each job runs longer than it says. told: when jobs end
+    according to a recorded run, by id; the loop ends them.
     """
 
     def __init__(
-        self, execution: Execution, longer_s: float = 0.0, told: Mapping[str, float] | None = None
+        self,
+        execution: Execution,
+        cpus: Sequence[int],
+        longer_s: float = 0.0,
+        told: Mapping[str, float] | None = None,
     ) -> None:
+        self._cpus = cpus
         self.attempts: list[Attempt] = []
         self.execution = execution
         self._longer_s = longer_s
@@ -45,12 +51,30 @@ class Running:
         run = Job(job.id, date, allocation.size, job.id, work)
         attempt = Attempt(run, allocation.nodes, date, job.end_s, len(self.attempts))
         attempt.ordinal = job.restarts
-        if allocation.cpus:
-            attempt.cores = allocation.cpus
+        if work.duration_s is None:
+            attempt.cores = self._tasks(job)
         job.attempt = attempt
         self.attempts.append(attempt)
         self._jobs.append(job)
         self.execution.start(attempt, date)
+
+    def _tasks(self, job: JobRecord) -> tuple[int, ...] | None:
+        """How many tasks each node gets: as many as its CPUs hold, first nodes first; one at least.
+
+        None: the job asked for nodes alone, and has one rank on each.
+        """
+        allocation, tasks = job.allocation, job.request.tasks
+        assert allocation is not None
+        if tasks is None:
+            return None
+        cpus = allocation.cpus or [self._cpus[k] for k in members(allocation.nodes)]
+        found, left = [], tasks
+        for k, count in enumerate(cpus):
+            after = allocation.size - k - 1
+            mine = min(max(1, count // job.request.cpus_per_task), left - after)
+            found.append(mine if after else left)
+            left -= mine
+        return tuple(found)
 
     def stop(self, job: JobRecord, date: float) -> None:
         """A job is stopped for good."""

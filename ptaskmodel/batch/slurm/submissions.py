@@ -6,8 +6,8 @@ from ptaskmodel.batch.slurm import recorded, sacct
 from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.from_workload import CPUS, NODES, submissions_of
 from ptaskmodel.batch.slurm.requests import Submissions
-from ptaskmodel.errors import WorkloadError
-from ptaskmodel.files import AnyPath, read_bytes
+from ptaskmodel.errors import SlurmError, WorkloadError, shown
+from ptaskmodel.files import AnyPath, read_bytes, shown_path
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.reading import format_of, read_workload
 
@@ -35,9 +35,9 @@ def read_submissions(
     """
     start = read_bytes(path, error=WorkloadError)[:START]
     if recorded.looks_like(start):
-        return recorded.read_jobs(path, phase_s)
+        return _known(recorded.read_jobs(path, phase_s), conf)
     if sacct.looks_like(start):
-        return sacct.read_sacct(path, phase_s)
+        return _known(sacct.read_sacct(path, phase_s), conf)
     if format_of(path) != "swf":
         return submissions_of(read_workload(path, cleaning), conf, NODES, t0)
     counts = CPUS if processors_per_node is None else NODES
@@ -46,3 +46,21 @@ def read_submissions(
         processors_per_node or 1, given.zero_run_time_s, given.max_hosts, given.walltimes
     )
     return submissions_of(read_workload(path, per_host), conf, counts, t0)
+
+
+def _known(submissions: Submissions, conf: Conf) -> Submissions:
+    """The jobs, whose partitions and nodes are all there. Raises SlurmError with file and line."""
+    partitions = {partition.name for partition in conf.partitions}
+    nodes = {name for line in conf.nodes for name in line.names}
+    for job in submissions.jobs:
+        for what, names, known in (
+            ("partition", job.partitions, partitions),
+            ("node", (*job.nodelist, *job.exclude), nodes),
+        ):
+            strange = next((name for name in names if name not in known), None)
+            if strange is not None:
+                raise SlurmError(
+                    f"{job.where}: {what} {shown(strange)} is not in {shown_path(conf.origin)}: "
+                    f"add it there, or leave the job out"
+                )
+    return submissions

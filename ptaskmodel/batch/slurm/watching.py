@@ -7,7 +7,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ptaskmodel.batch.slurm.controller import Controller
-from ptaskmodel.batch.slurm.phases import BACKFILL, FULL
+from ptaskmodel.batch.slurm.multifactor import FACTORS
+from ptaskmodel.batch.slurm.phases import BACKFILL, FULL, Turn
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
 
 # What the events of a recorded run are called, by pass.
@@ -23,18 +24,50 @@ class Event(NamedTuple):
     job: str = ""
 
 
-class Watch:
-    """Notes events as they come; reasons at full passes, ``sample_s`` apart at least.
+class CycleLine(NamedTuple):
+    """A backfill cycle: its end, jobs in the queue then, tested, started, how long, why over."""
 
-    explained: the ids of jobs whose story is told: lines of text by id.
+    date_s: float
+    queue: int
+    tested: int
+    started: int
+    lasted_s: float
+    end: str
+
+
+class PriorityLine(NamedTuple):
+    """The weighted factors of a job that waits, rounded as sprio shows them."""
+
+    date_s: float
+    job: str
+    partition: str
+    priority: int
+    factors: tuple[int, ...]
+
+
+class Watch:
+    """Notes events and cycles as they come; reasons at full passes, ``sample_s`` apart at least.
+
+    explained: the ids of jobs whose story is told: lines of text by id. priorities_s: how often the
+    priorities of those who wait are noted, s; None: never.
     """
 
-    def __init__(self, explained: Collection[str] = (), sample_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        explained: Collection[str] = (),
+        sample_s: float = 60.0,
+        priorities_s: float | None = None,
+    ) -> None:
         self.events: list[Event] = []
         self.reasons: list[tuple[float, str, int]] = []
+        self.cycles: list[CycleLine] = []
+        self.priorities: list[PriorityLine] = []
         self.stories: dict[str, list[str]] = {job: [] for job in explained}
         self._sample_s = sample_s
         self._sampled_s = float("-inf")
+        self._priorities_s = priorities_s
+        self._priorities_due_s = float("-inf")
+        self._started = 0
         self._last: dict[str, tuple[object, ...]] = {}
 
     def note(self, date: float, what: str, job: JobRecord) -> None:
@@ -45,24 +78,46 @@ class Watch:
             self.events.append(Event(date, "gang", what, job.id))
         else:
             self.events.append(Event(date, what, "start", job.id))
+            self._started += what == BACKFILL
         if job.id in self.stories:
             self._tell(date, _said(what, job), job)
 
-    def turned(self, controller: Controller, date: float, what: str, tested: int) -> None:
+    def turned(self, controller: Controller, turn: Turn) -> None:
         """A pass or cycle has been made."""
+        date, what, queue = turn.date_s, turn.what, controller.queue
         if what == BACKFILL:
-            self.events.append(Event(date, what, f"tested {tested}"))
+            self.events.append(Event(date, what, f"tested {turn.tested}"))
+            found = len(queue), turn.tested, self._started, turn.lasted_s, turn.end
+            self.cycles.append(CycleLine(date, *found))
+            self._started = 0
         else:
             self.events.append(Event(date, "main", PASSES[what]))
-        queue = controller.queue
         if what == FULL and date - self._sampled_s >= self._sample_s - 1e-6 and queue.jobs:
             self._sampled_s = date
             counts = Counter(job.reason for job in queue.jobs)
             self.reasons += [(date, reason, count) for reason, count in sorted(counts.items())]
+        if self._priorities_s is not None and date >= self._priorities_due_s and queue.jobs:
+            self._priorities_due_s = date + self._priorities_s
+            self._note_priorities(controller, date)
         if self.stories:
             for job in queue.jobs:
                 if job.id in self.stories:
                     self._look(controller, date, what, job)
+
+    def _note_priorities(self, controller: Controller, date: float) -> None:
+        """The factors of all who wait, as of the last refresh."""
+        table = controller.rules.priorities.table()
+        if not table:
+            return
+        columns = [table[name].tolist() for name in (*FACTORS, "nice")]
+        first = controller.conf.first_job_id
+        for k, (number, entry, priority) in enumerate(
+            zip(*(table[name].tolist() for name in ("number", "entry", "priority")), strict=True)
+        ):
+            job = controller.jobs[number - first]
+            factors = tuple(round(column[k]) for column in columns)
+            where = job.partitions[entry].name
+            self.priorities.append(PriorityLine(date, job.id, where, int(priority), factors))
 
     def _look(self, controller: Controller, date: float, what: str, job: JobRecord) -> None:
         """Tell how a job stands after a pass, if that has changed."""

@@ -85,10 +85,10 @@ class Priorities:
     def note(self, *_):
         """Nothing."""
 
-    def turned(self, controller, date, *_):
+    def turned(self, controller, turn):
         table = controller.rules.priorities.table()
         found = dict(zip(table["number"].tolist(), table["priority"].tolist(), strict=True))
-        self.seen.append((date, found))
+        self.seen.append((turn.date_s, found))
 
 
 def printed():

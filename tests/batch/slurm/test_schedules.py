@@ -154,7 +154,7 @@ def test_planned_starts_are_those_of_the_plugin(tmp_path, text):
         def note(self, date, what, job):
             pass
 
-        def turned(self, controller, date, what, tested):
+        def turned(self, controller, turn):
             planned.extend((job.id, job.planned_s) for job in controller.planned)
 
     run(conf_of(tmp_path, text + FOUR), jobs, watch=Watch())

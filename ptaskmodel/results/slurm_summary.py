@@ -1,0 +1,96 @@
+"""The summary of a Slurm run: distributions of times, who started jobs, what sdiag would say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.batch.measures import distribution
+from ptaskmodel.batch.slurm.phases import BACKFILL
+from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
+from ptaskmodel.batch.slurm.watching import PASSES
+from ptaskmodel.results.slurm_tables import Alone, Simulated, cpus_of, is_over, suspended_s
+
+TAU_S = 60.0
+
+
+def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:
+    """What became of the jobs of all controllers, and what each scheduler did."""
+    every_job = [(each.run, job) for each in found for job in each.run.jobs]
+    ran = [(run, job) for run, job in every_job if is_over(job)]
+    waits = np.array([job.start_s - job.submit_s for _, job in ran], dtype=np.float64)
+    lasted = np.array([job.end_s - job.start_s for _, job in ran], dtype=np.float64)
+    ran_s = lasted - np.array([suspended_s(job) for _, job in ran], dtype=np.float64)
+    cpus = np.array([cpus_of(run, job) for run, job in ran], dtype=np.float64)
+    responses = waits + lasted
+    begin = min((job.submit_s for _, job in every_job), default=0)
+    end = max((int(job.end_s) for _, job in ran), default=begin)
+    every = sum(sum(each.run.nodes.cpus) for each in found)
+    jobs = [job for _, job in every_job]
+    slowdowns = [_slowdown(job, alone_s) for job in jobs if job.id in alone_s]
+    return {
+        "nodes": sum(len(each.run.nodes) for each in found),
+        "cpus": every,
+        "controllers": len(found),
+        "jobs": {"submitted": len(jobs), **Counter(job.state for job in jobs)},
+        "refused": Counter(job.reason for job in jobs if job.state == REFUSED),
+        "never_started": Counter(job.reason for job in jobs if job.state == "PENDING"),
+        "started_by": Counter(job.by for _, job in ran),
+        "makespan_s": end - begin,
+        "utilisation": float((cpus * ran_s).sum() / (every * (end - begin)))
+        if end > begin
+        else None,
+        "tau_s": TAU_S,
+        "waiting_s": distribution(waits),
+        "turnaround_s": distribution(responses),
+        "execution_s": distribution(lasted),
+        "bounded_slowdown": distribution(np.maximum(1.0, responses / np.maximum(lasted, TAU_S))),
+        **({"contention_slowdown": distribution(np.array(slowdowns))} if alone_s else {}),
+        "main": _main(found),
+        "backfill": _backfill(found),
+    }
+
+
+def _slowdown(job: JobRecord, alone_s: Alone) -> float:
+    """How much longer a job ran than it would have alone."""
+    attempt = job.attempt
+    assert attempt is not None
+    assert attempt.start_s is not None
+    assert attempt.end_s is not None
+    ran_s = attempt.end_s - attempt.start_s - suspended_s(job)
+    return ran_s / alone_s[job.id] if alone_s[job.id] > 0 else float("nan")
+
+
+def _main(found: Sequence[Simulated]) -> dict[str, Any]:
+    """Passes of the main scheduler, by kind."""
+    events = (e.what for each in found for e in each.watch.events if e.who == "main")
+    kinds = Counter(what for what in events if what in PASSES.values())
+    return {
+        "passes": sum(kinds.values()),
+        **{name.replace(" ", "_"): n for name, n in kinds.items()},
+    }
+
+
+def _backfill(found: Sequence[Simulated]) -> dict[str, Any]:
+    """What sdiag says of backfill, over all controllers."""
+    of_each = [each.run.loop.statistics for each in found]
+    cycles = sum(one.cycles for one in of_each)
+    started = sum(job.by == BACKFILL for each in found for job in each.run.jobs)
+
+    def mean(total: float) -> float | None:
+        return total / cycles if cycles else None
+
+    return {
+        "cycles": cycles,
+        "started": started,
+        "mean_tested": mean(sum(one.tested for one in of_each)),
+        "most_tested": max(one.most_tested for one in of_each),
+        "mean_queue": mean(sum(one.waiting for one in of_each)),
+        "mean_cycle_s": mean(sum(one.lasted_s for one in of_each)),
+        "longest_cycle_s": max(one.longest_s for one in of_each),
+        "cycles_at_limit": sum(one.at_limit for one in of_each),
+        "ended_by": Counter(line.end for each in found for line in each.watch.cycles),
+    }

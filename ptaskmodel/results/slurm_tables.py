@@ -1,0 +1,172 @@
+"""The tables of a Slurm run: jobs.csv, sacct.txt, events, reasons, cycles and priorities."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ptaskmodel.batch.slurm.multifactor import FACTORS
+from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.batch.slurm.run import SlurmRun
+from ptaskmodel.batch.slurm.watching import Watch, hostlist
+
+JOB_COLUMNS = (
+    *("job_id", "user", "account", "partition", "qos", "submission_time", "eligible_time"),
+    *("starting_time", "finish_time", "execution_time", "waiting_time", "requested_time"),
+    *("nodes", "num_nodes", "cpus", "final_state", "scheduler", "restarts", "suspended_time"),
+    *("reason", "controller", "time_alone"),
+)
+SACCT_COLUMNS = (
+    *("JobID", "JobName", "Partition", "Account", "User", "QOS", "Submit", "Eligible", "Start"),
+    *("End", "Elapsed", "Timelimit", "AllocNodes", "AllocCPUS", "State", "NodeList", "Suspended"),
+    *("Planned", "Priority", "Reason"),
+)
+EVENT_COLUMNS = ("time", "who", "what", "id")
+REASON_COLUMNS = ("time", "reason", "jobs")
+CYCLE_COLUMNS = ("time", "controller", "queue", "tested", "started", "lasted", "end")
+PRIORITY_COLUMNS = ("time", "id", "partition_name", "priority", *FACTORS, "nice")
+
+# Times alone of jobs, by id; empty without a platform.
+Alone = Mapping[str, float]
+
+
+class Simulated(NamedTuple):
+    """What one controller did, and what was noted of it."""
+
+    run: SlurmRun
+    watch: Watch
+
+
+def write_tables(place: Path, found: Sequence[Simulated], alone_s: Alone) -> list[str]:
+    """Write the tables in an existing directory; the names of the files."""
+    jobs = [(each.run, job, k) for k, each in enumerate(found, 1) for job in each.run.jobs]
+    if len(found) > 1:
+        jobs.sort(key=lambda entry: (entry[1].submit_s, entry[2], entry[1].number))
+    _table(place / "jobs.csv", JOB_COLUMNS, (_job_row(*each, alone_s) for each in jobs))
+    rows = (_sacct_row(run, job) for run, job, _ in jobs)
+    _table(place / "sacct.txt", SACCT_COLUMNS, rows, delimiter="|")
+    events = sorted((e for each in found for e in each.watch.events), key=lambda e: e.date_s)
+    lines = ((f"{e.date_s:.3f}", e.who, e.what, e.job) for e in events)
+    _table(place / "events.csv", EVENT_COLUMNS, lines)
+    _table(place / "reasons.csv", REASON_COLUMNS, _reasons(found))
+    _table(place / "cycles.csv", CYCLE_COLUMNS, _cycles(found))
+    written = ["jobs.csv", "sacct.txt", "events.csv", "reasons.csv", "cycles.csv"]
+    if any(each.watch.priorities for each in found):
+        _table(place / "priorities.csv", PRIORITY_COLUMNS, _priorities(found))
+        written.append("priorities.csv")
+    return written
+
+
+def _table(
+    path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]], delimiter: str = ","
+) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n", delimiter=delimiter)
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _reasons(found: Sequence[Simulated]) -> Iterator[tuple[Any, ...]]:
+    rows = sorted(row for each in found for row in each.watch.reasons)
+    yield from ((f"{date:.3f}", reason, count) for date, reason, count in rows)
+
+
+def _cycles(found: Sequence[Simulated]) -> Iterator[tuple[Any, ...]]:
+    rows = [(line, k) for k, each in enumerate(found, 1) for line in each.watch.cycles]
+    for line, k in sorted(rows, key=lambda row: (row[0].date_s, row[1])):
+        told = line.queue, line.tested, line.started, f"{line.lasted_s:g}", line.end
+        yield (f"{line.date_s:.3f}", k, *told)
+
+
+def _priorities(found: Sequence[Simulated]) -> Iterator[tuple[Any, ...]]:
+    rows = [line for each in found for line in each.watch.priorities]
+    for line in sorted(rows, key=lambda line: line.date_s):
+        yield (f"{line.date_s:.3f}", line.job, line.partition, line.priority, *line.factors)
+
+
+def _job_row(run: SlurmRun, job: JobRecord, controller: int, alone_s: Alone) -> tuple[Any, ...]:
+    t0, allocation, request = run.phases.t0, job.allocation, job.request
+    asked = (job.id, request.user or "", request.account or "", job.partition.name)
+    dates = (job.submit_s - t0, "" if job.eligible_s is None else job.eligible_s - t0)
+    head = (*asked, request.qos or "", *dates)
+    limit = "" if request.limit_min is None else request.limit_min * 60
+    if allocation is None:
+        return (
+            *(*head, "", "", "", "", limit, "", "", "", job.state, "", job.restarts, 0),
+            *(job.reason, controller, ""),
+        )
+    over = is_over(job)
+    start, end = job.start_s - t0, int(job.end_s) - t0
+    if over and job.limit_s < math.inf:
+        limit = int(job.limit_s)
+    ran = (end, end - start) if over else ("", "")
+    nodes = hostlist(run.nodes.names_of(allocation.nodes))
+    alone = alone_s.get(job.id)
+    return (
+        *(*head, start, *ran, job.start_s - job.submit_s, limit, nodes, allocation.size),
+        *(cpus_of(run, job), job.state, job.by, job.restarts, f"{suspended_s(job):g}", job.reason),
+        *(controller, "" if alone is None else f"{alone:.6f}"),
+    )
+
+
+def is_over(job: JobRecord) -> bool:
+    """Whether a job ran and has ended."""
+    return job.attempt is not None and job.attempt.end_s is not None
+
+
+def suspended_s(job: JobRecord) -> float:
+    """For how long a job was suspended, all told, s."""
+    return sum(to - since for since, to in job.suspensions if to < math.inf)
+
+
+def cpus_of(run: SlurmRun, job: JobRecord) -> int:
+    """How many CPUs a job has or had."""
+    allocation = job.allocation
+    return 0 if allocation is None else run.loop.controller.rules.cpus_of(allocation)
+
+
+def _sacct_row(run: SlurmRun, job: JobRecord) -> tuple[Any, ...]:
+    request, allocation = job.request, job.allocation
+    limit = "" if request.limit_min is None else _span(request.limit_min * 60)
+    over = is_over(job)
+    names = (
+        *(job.id, request.name or "", job.partition.name, request.account or ""),
+        *(request.user or "", request.qos or "", _date(job.submit_s)),
+        _date(job.eligible_s),
+    )
+    priority = max(map(int, job.priorities))
+    if allocation is None:
+        end = _date(int(job.end_s) or None)
+        rest = ("Unknown", end, _span(0), limit, 0, 0, job.state, "", _span(0))
+        return (*names, *rest, "", priority, job.reason)
+    return (
+        *names,
+        _date(job.start_s),
+        _date(int(job.end_s)) if over else "Unknown",
+        _span(int(job.end_s) - job.start_s) if over else "",
+        limit,
+        allocation.size,
+        cpus_of(run, job),
+        job.state,
+        hostlist(run.nodes.names_of(allocation.nodes)),
+        _span(int(suspended_s(job))),
+        _span(job.start_s - (job.submit_s if job.eligible_s is None else job.eligible_s)),
+        priority,
+        job.reason,
+    )
+
+
+def _date(seconds: int | None) -> str:
+    if seconds is None:
+        return "Unknown"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _span(seconds: int) -> str:
+    days, rest = divmod(seconds, 86_400)
+    text = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    return f"{days}-{text}" if days else text
