@@ -100,11 +100,7 @@ def slurm(
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
-    phases = (
-        drawn(seed, submissions.t0 or 0)
-        if meta is None
-        else read_phases(meta, database=conf.database)
-    )
+    phases = drawn(seed, submissions.t0 or 0) if meta is None else read_phases(meta, conf)
     given = (conf_file, workload_file, platform_file, accounts, meta, cycles)
     found = slurm_into(
         output,

@@ -215,8 +215,10 @@ class Cycle:
             if date < start:
                 date = start
                 self.postponed = True
+            if date <= now and found.nodes & controller.completing:
+                date, later = now + 1, 0
             if date <= now:
-                outcome = self._start(job, which, among)
+                outcome = self._start(job, which, among & ~controller.completing)
                 if outcome is not None:
                     return outcome
                 date, later = now, 0

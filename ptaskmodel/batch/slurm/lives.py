@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
 from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
 from ptaskmodel.batch.slurm.facts import Conf, Partition
 from ptaskmodel.batch.slurm.gang import Gang
@@ -30,17 +31,20 @@ Note = Callable[[float, str, JobRecord], None]
 
 
 class Completing(NamedTuple):
-    """A job that is over, and gives its nodes back at a date.
+    """A job that is over, and whose nodes are clean at a date.
 
-    ran: whether it was counted as running. killed: it did not end by itself. requeued: it begins
-    anew.
+    killed: it did not end by itself. requeued: it begins anew.
     """
 
     date_s: float
     job: JobRecord
-    ran: bool
     killed: bool
     requeued: bool
+
+
+def nodes_of(job: JobRecord) -> Mask:
+    """The nodes that a job has, or had."""
+    return 0 if job.allocation is None else job.allocation.nodes
 
 
 class Lives:
@@ -48,7 +52,9 @@ class Lives:
 
     requested: whether a pass is asked for; at_once: whether one is due now. changed_s: the whole
     second of the last change of jobs or nodes, which backfill looks at. preempting: the jobs that
-    wait for the nodes of victims, and since when.
+    wait for the nodes of victims, and since when. completing: nodes on which no job can start yet,
+    because processes of one that is over are there. cleaned: when the nodes of jobs were clean
+    that took long in a recorded run, by id.
     """
 
     def __init__(
@@ -69,6 +75,8 @@ class Lives:
         self.gang = Gang(conf.partitions, nodes) if conf.gang else None
         self.jobs: list[JobRecord] = []
         self.preempting: dict[JobRecord, int] = {}
+        self.completing: Mask = 0
+        self.cleaned: Mapping[str, float] = {}
         self.requested = True
         self.at_once = False
         self.changed_s = second_of(phases, phases.boot_s)
@@ -190,6 +198,7 @@ class Lives:
         attempt.end_s, attempt.state = date, state
         attempt.suspensions = [list(each) for each in job.suspensions]
         job.state, job.end_s = state, now
+        self.select.remove(job, running=ran)
         self.rules.ended(job, now, again=requeued)
         self._ended.append((now, job))
         self._changed(date)
@@ -198,15 +207,16 @@ class Lives:
         clean_s = self.phases.clean_s
         if job.request.stubborn and not by_itself:
             clean_s += self.conf.kill_wait_s
-        self._free(Completing(date + clean_s, job, ran, not by_itself, requeued), date)
+        clean = max(date + clean_s, self.cleaned.get(job.id, date)) if by_itself else date + clean_s
+        self._free(Completing(clean, job, not by_itself, requeued), date)
 
     def _free(self, completing: Completing, date: float) -> None:
-        """The nodes of a job are given back, now or when its processes are gone."""
+        """The nodes of a job may be used again, now or when its processes are gone."""
+        job = completing.job
         if completing.date_s > date:
             insort(self._completing, completing, key=lambda each: each.date_s)
+            self.completing |= nodes_of(job)
             return
-        job = completing.job
-        self.select.remove(job, running=completing.ran)
         self._changed(date)
         if self.gang is not None:
             self._change_gang(self.gang.ended(job), date)
@@ -223,8 +233,18 @@ class Lives:
         return self._completing[0].date_s if self._completing else inf
 
     def clean(self, date: float) -> None:
-        """The job whose processes are gone now gives its nodes back."""
-        self._free(self._completing.pop(0), date)
+        """The processes of a job are gone now."""
+        over = self._completing.pop(0)
+        self.completing = 0
+        for each in self._completing:
+            self.completing |= nodes_of(each.job)
+        self._free(over, date)
+
+    def completed_lately(self, now: int) -> list[JobRecord]:
+        """The jobs that are completing and have not done so for more than CompleteWait."""
+        longest_s = self.conf.complete_wait_s
+        over = (each.job for each in self._completing) if longest_s else ()
+        return [job for job in over if job.end_s >= now - longest_s]
 
     def _forget_end(self, job: JobRecord) -> None:
         del self._by_end[bisect_left(self._by_end, (job.end_s, job.number))]

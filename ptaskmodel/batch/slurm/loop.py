@@ -13,7 +13,7 @@ from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
 from ptaskmodel.batch.slurm.facts import BACKFILL
 from ptaskmodel.batch.slurm.main import main_pass
-from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn
+from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
@@ -92,6 +92,7 @@ class Loop:
         self._scripted = 0
         if recorded is not None:
             self._script = self._scripted_events(recorded)
+            controller.cleaned = late_cleaning(recorded, conf.scheduler.batch_sched_delay_s)
 
     def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:
         dates = {} if self._recorded is None else self._recorded.submitted
@@ -255,8 +256,13 @@ class Loop:
 
     def _cycle(self, date: float) -> None:
         controller = self.controller
-        if self._open is None and self._plans_idle:
-            controller.changed_s = controller.second(date)
+        now = controller.second(date)
+        fresh = self._open is None
+        if fresh and self._recorded is None and controller.completed_lately(now):
+            self._look = date + 1
+            return
+        if fresh and self._plans_idle:
+            controller.changed_s = now
         quick = None if self._quick is None else self._quick.run(date)
         if self._quick is not None and quick is not None:
             self._end_cycle(self._quick, date, quick)
@@ -288,8 +294,9 @@ class Loop:
         self._plans_idle = cycle.plans_idle_nodes
         if cycle.changed:
             controller.changed_s = now
-        self._cycle_end = now
-        self._look = date + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
+        over = date + self._phases.test_s * tested
+        self._cycle_end = controller.second(over)
+        self._look = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
         self.statistics.add(tested, len(controller.queue), lasted_s, end)
         self._tell(Turn(date, phases_of.BACKFILL, tested, lasted_s, end))
 

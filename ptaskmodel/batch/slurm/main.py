@@ -24,12 +24,21 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
     now = controller.second(date)
     conf, queue = controller.conf, controller.queue
     options = conf.scheduler
+    late = controller.completed_lately(now)
+    if late and not options.reduce_completing_frag:
+        return
     entries = queue.build(now)
     if not entries:
         return
-    blocked: set[str] = set()
+    partitions = controller.nodes.partitions
+    barred = 0
+    for each in late:
+        barred |= partitions[each.partition.name]
+    blocked = {name for name, nodes in partitions.items() if nodes & barred}
     stopped: set[str] = set()
-    withdrawn = 0
+    withdrawn = controller.completing
+    for name in blocked:
+        withdrawn |= partitions[name]
     looked = started = 0
     by_partition: dict[str, int] = {}
     for entry in list(entries):

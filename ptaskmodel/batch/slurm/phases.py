@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, floor
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ptaskmodel.batch.slurm.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.recorded import PHASE_S
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.files import AnyPath, read_text, shown_path
@@ -40,9 +42,9 @@ class Phases:
     controller came up (before date 0). turn_s: from one turn of the main loop to the next;
     turn_phase_s: when the first comes, after that. main_late_s: how much later than backfill's
     thread the main loop comes up.
-    backfill_s: what backfill's sleeps take longer. submit_s: from a submission's date to its
-    arrival. end_s: by how much each job runs longer. clean_s: from the end of a job until its nodes
-    are free.
+    backfill_s: what backfill's sleeps take longer; test_s: and each job that a cycle tests.
+    submit_s: from a submission's date to its arrival. end_s: by how much each job runs longer.
+    clean_s: from the end of a job until its nodes are free.
     """
 
     t0: int = 0
@@ -51,6 +53,7 @@ class Phases:
     turn_phase_s: float = 0.0
     main_late_s: float = 0.0
     backfill_s: float = 0.0
+    test_s: float = 0.0
     submit_s: float = 0.0
     end_s: float = 0.0
     clean_s: float = 0.0
@@ -79,11 +82,12 @@ class _Meta(msgspec.Struct):
     loaded: float
     speed: float = 1.0
     phase: float = 0.0
+    jobs: int = 0
     clock: str = "scaled"
 
 
-def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
-    """The phases of a recorded run (runK.meta.json), with a database or without.
+def read_phases(path: AnyPath, conf: Conf) -> Phases:
+    """The phases of a run that was recorded under a configuration (runK.meta.json).
 
     Under a virtual clock code takes no time, and all threads begin at once.
 
@@ -96,14 +100,17 @@ def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
     if meta.clock == VIRTUAL:
         return Phases(int(meta.t0), meta.loaded, submit_s=meta.phase - PHASE_S)
     speed = meta.speed
-    lost_s = LOST_S * speed**2
+    busy = min(max(meta.jobs - FEW_JOBS, 0) / (MANY_JOBS - FEW_JOBS), 1.0)
+    lost_s = (LOST_S + LOST_BUSY_S * busy) * speed**2
+    scaled_turn_s = SCALED_TURN_S + (LOOP_S + LOOP_BUSY_S * busy) * speed
     return Phases(
         int(meta.t0),
         meta.loaded,
-        TURN_S if speed <= 1 else SCALED_TURN_S + 0.00062 * speed,
-        TURN_PHASE_S,
-        DATABASE_S * speed if database else 0.0,
-        BACKFILL_S,
+        TURN_S if speed <= 1 else scaled_turn_s,
+        TURN_PHASE_S + TURN_PHASE_BUSY_S * busy,
+        DATABASE_S * speed if conf.database else 0.0,
+        BACKFILL_S + CYCLE_S * speed,
+        (TEST_S if conf.select_type == LINEAR else SHARED_TEST_S) * speed,
         meta.phase - PHASE_S + lost_s,
         lost_s,
         CLEAN_S * speed,
@@ -111,15 +118,19 @@ def read_phases(path: AnyPath, *, database: bool = False) -> Phases:
 
 
 VIRTUAL = "virtual"
-# What a controller loses, as recorded under a scaled clock of some speed: with each message, s of
-# the clock by the square of the speed; with a turn of the main loop; with backfill's sleep; and how
-# long it takes to give nodes back, s of real time.
-LOST_S = 0.0005
-TURN_S = 1.001
-TURN_PHASE_S = 0.45
+# What a controller loses, as recorded under a scaled clock of some speed. It loses more with many
+# jobs (BUSY) than with few. With each message, s of the clock by the square of the speed:
+FEW_JOBS, MANY_JOBS = 10, 40
+LOST_S, LOST_BUSY_S = 0.0003, 0.0002
+# With a turn of the main loop, the second part by the speed; and when its first turn is:
+TURN_S, SCALED_TURN_S = 1.001, 1.0041
+LOOP_S, LOOP_BUSY_S = 0.000475, 0.000145
+TURN_PHASE_S, TURN_PHASE_BUSY_S = 0.14, 0.31
 DATABASE_S = 0.245
-SCALED_TURN_S = 1.0041
-BACKFILL_S = 0.01
+# With backfill's sleep; s of real time to make a cycle, to test a job in it, of whole or of shared
+# nodes, and to give nodes back:
+BACKFILL_S = 0.004
+CYCLE_S, TEST_S, SHARED_TEST_S = 0.0001, 0.00005, 0.00018
 CLEAN_S = 0.004
 
 
@@ -157,6 +168,24 @@ def read_cycles(path: AnyPath) -> Recorded:
     return Recorded(tuple(sorted(cycles)), submitted, ended)
 
 
+def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:
+    """When jobs gave their nodes back, of those that cannot have done so at their end.
+
+    That asks for a pass, ``delay_s`` after the last one at most and some turns of the loop; where
+    the recorded run has none, the nodes were completing, as far as is known until the next pass.
+    """
+    passes = [date for date, what in recorded.cycles if what != BACKFILL]
+    found = {}
+    for job, end in recorded.ended.items():
+        k = bisect_right(passes, end)
+        due = max(end, passes[k - 1] + delay_s if k else end)
+        if k < len(passes) and passes[k] > due + PATIENCE_S:
+            found[job] = passes[k]
+    return found
+
+
+# Turns of a loop that is late.
+PATIENCE_S = 2.5
 _PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
 
 

@@ -108,7 +108,7 @@ class QuickCycles:
         controller = self._controller
         now, options = controller.second(date), controller.conf.scheduler
         entries = controller.queue.build(now)
-        if len(entries) < FEW or not controller.unreserved:
+        if len(entries) < FEW or not controller.unreserved or controller.completing:
             return None
         facts = [self._facts(entry.job) for entry in entries]
         if None in facts:

@@ -19,22 +19,20 @@ RUNS = [
     for name in FOLDERS
     for path in sorted((RECORDED / name).glob("run*.meta.json"))
 ]
-# Races of the real runs: jobs whose nodes took seconds to come back, or that a cycle in the same
-# hundredths of a second as an end did not see.
-RACES = {("gang", "run2"): {"l5"}}
-# The largest gap of any start between the real runs (their README), and what it is here. Runs of
-# multifactor branch; requeue's eligibility falls into the second of a cycle.
+# The largest gap of any start between the real runs (their README); those of multifactor branch.
+# With gang, the nodes of l2 took 6 and 12 s to come back, and 0.3 s in a third run; with memory, a
+# turn of the main loop is near the end of a second.
 GAPS_s = {
     "fcfs": 3,
     "backfill": 3,
-    "cores": 8,
+    "cores": 3,
     "fairshare": 27,
     "gang": 12,
     "gangcores": 1,
     "memory": 1,
     "partitions": 1,
-    "requeue": 10,
-    "tree4": 3,
+    "requeue": 8,
+    "tree4": 2,
 }
 
 
@@ -51,7 +49,7 @@ def simulated(name, run, fed):
         conf,
         read_jobs(place / "jobs.csv").jobs,
         accounts=read_accounts(accounts) if accounts.exists() else None,
-        phases=read_phases(place / f"{run}.meta.json", database=conf.database),
+        phases=read_phases(place / f"{run}.meta.json", conf),
         recorded=read_cycles(place / f"{run}.events.csv") if fed else None,
     )
 
@@ -62,8 +60,6 @@ def test_fed_with_its_dates_every_decision_is_that_of_slurm(name, run):
     real = {row["id"]: row for row in rows(folder(name) / f"{run}.csv")}
     assert {job.id for job in found.jobs} == set(real)
     for job in found.jobs:
-        if job.id in RACES.get((name, run), ()):
-            continue
         row = real[job.id]
         nodes = found.nodes.names_of(job.allocation.nodes)
         assert (job.id, nodes, job.by) == (job.id, expanded(row["nodelist"]), row["by"])
@@ -89,10 +85,10 @@ def test_cores_and_memory_of_each_node_are_those_that_slurm_gave(name, run):
     assert not held
 
 
-@pytest.mark.parametrize("name", [name for name in FOLDERS if name in GAPS_s])
-def test_free_running_with_its_phases_starts_are_as_near_as_those_of_a_repetition(name):
-    found = simulated(name, "run1", False)
-    real = {row["id"]: row for row in rows(folder(name) / "run1.csv")}
+@pytest.mark.parametrize(("name", "run"), [each for each in RUNS if each[0] in GAPS_s])
+def test_free_running_with_its_phases_starts_are_as_near_as_those_of_a_repetition(name, run):
+    found = simulated(name, run, False)
+    real = {row["id"]: row for row in rows(folder(name) / f"{run}.csv")}
     gaps = [abs(j.start_s - found.phases.t0 - int(real[j.id]["start"])) for j in found.jobs]
     assert max(gaps) <= GAPS_s[name]
     for job in found.jobs:

@@ -44,7 +44,7 @@ def simulated(name, *, fed, watch=None):
         conf,
         [replace(job, commands=released.get(job.id, ())) for job in jobs],
         accounts=read_accounts(known) if known.exists() else None,
-        phases=read_phases(path / "run1.meta.json", database=conf.database),
+        phases=read_phases(path / "run1.meta.json", conf),
         recorded=read_cycles(path / "run1.events.csv") if fed else None,
         watch=watch,
     )
