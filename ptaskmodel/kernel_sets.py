@@ -25,6 +25,7 @@ SETS = {
     "changes": "ptaskmodel.simulation.warming:prepare_changes",
     "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
     "batches": "ptaskmodel.batch.compiled_loop:load_kernel",
+    "batches of tasks": "ptaskmodel.batch.compiled_ptasks:prepare_kernels",
     "energy": "ptaskmodel.energy.meter:prepare_kernels",
     "replay": "ptaskmodel.replay.warming:prepare_kernels",
     "reading": "ptaskmodel.simulation.warming:prepare_reading",

@@ -77,9 +77,12 @@ PAUSE = 20_000
 MOST_HOSTS = 2**31
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class CompiledBatch:
-    """A batch ready for the compiled loop, at date 0. groups: of hosts, under redirection."""
+    """A batch ready for the compiled loop, at date 0.
+
+    codes: what becomes of each job that ends. groups: of hosts, under redirection.
+    """
 
     jobs: Sequence[Job]
     arrays: JobArrays
@@ -100,7 +103,7 @@ class CompiledBatch:
         while True:
             status = go_on(state)
             if status == FULL:
-                state = with_more_pieces(state)
+                self.state = state = with_more_pieces(state)
                 continue
             if progress is not None:
                 progress(*(clock[name].item() for name in ("now", "over", "waiting")))
@@ -108,9 +111,11 @@ class CompiledBatch:
                 break
         if status == CIRCLES or (until_s == inf and clock["waiting"].item()):
             return None
-        return self._schedule(state, until_s)
+        return self.schedule(until_s)
 
-    def _schedule(self, state: State, until_s: float) -> Schedule:
+    def schedule(self, until_s: float) -> Schedule:
+        """What has happened up to a date."""
+        state = self.state
         clock, jobs = state.clock[0], state.jobs
         submitted, started = int(clock["position"]), int(clock["started"])
         order = state.order[:started]
@@ -173,18 +178,22 @@ def compiled_batch(
     estimate: Estimate,
     limited: bool,
     most_decisions: int,
+    simulated: bool = False,
 ) -> CompiledBatch | None:
     """What the compiled loop needs; None if something about the batch is not for it.
 
     jobs: in order of submission. Keys of orders and estimates are asked for once. most_decisions:
-    at one date, before the loop gives up.
+    at one date, before the loop gives up. simulated: a simulation will say how long jobs last, on
+    hosts that first fit chooses (see `compiled_ptasks`).
     """
     kind = POLICIES.get(type(policy))
     if kind is None or type(allocation) not in ALLOCATIONS or allocation.constrained:
         return None
+    if simulated and (kind == REDIRECTION or type(allocation) is not FirstFit):
+        return None
     try:
         arrays = job_arrays(jobs)
-        if not _can_run(arrays, hosts):
+        if not (_can_run(arrays, hosts) and _lasts(arrays, simulated)):
             return None
         told = None
         if isinstance(policy, Redirection):
@@ -208,8 +217,10 @@ def compiled_batch(
     records["submit"] = arrays.submit_s
     records["hosts"] = arrays.num_hosts
     records["estimate"] = estimates
-    records["duration"] = np.where(cut, arrays.walltime_s, arrays.duration_s)
     records["walltime"] = arrays.limit_s if limited else inf
+    records["duration"] = np.where(cut, arrays.walltime_s, arrays.duration_s)
+    if simulated:
+        records["duration"] = records["walltime"]
     records["rank"][by_rank] = np.arange(len(jobs))
     if by_candidate is not None:
         records["candidate"][by_candidate] = np.arange(len(jobs))
@@ -231,7 +242,7 @@ def compiled_batch(
 
 
 def _can_run(arrays: JobArrays, hosts: int) -> bool:
-    """Whether every job lasts a known time, on whole hosts that exist."""
+    """Whether every job is on whole hosts that exist."""
     submit, sizes = arrays.submit_s, arrays.num_hosts
     return bool(
         arrays.plain
@@ -239,9 +250,15 @@ def _can_run(arrays: JobArrays, hosts: int) -> bool:
         and ((submit >= 0) & (submit < inf)).all()
         and (np.diff(submit) >= 0).all()
         and ((sizes >= 0) & (sizes <= hosts)).all()
-        and ((arrays.duration_s >= 0) & (arrays.duration_s < inf)).all()
         and not (arrays.walltime_s < 0).any()
     )
+
+
+def _lasts(arrays: JobArrays, simulated: bool) -> bool:
+    """Whether every job lasts a known time; or whether none does, and all have hosts."""
+    if simulated:
+        return bool(np.isnan(arrays.duration_s).all() and (arrays.num_hosts > 0).all())
+    return bool(((arrays.duration_s >= 0) & (arrays.duration_s < inf)).all())
 
 
 # --- orders

@@ -159,7 +159,8 @@ class Plan:
         """Seconds that each attempt would have taken with the platform to itself."""
         return tuple(self._alone_times().of_attempts(attempts))
 
-    def _new_simulation(self) -> Simulation:
+    def new_simulation(self) -> Simulation:
+        """A simulation without tasks, as the options ask for."""
         from ptaskmodel.simulation.simulation import Simulation
 
         return Simulation(
@@ -173,14 +174,14 @@ class Plan:
         from ptaskmodel.batch.ptasks import PtaskExecution
 
         return PtaskExecution(
-            self.machine, self._new_simulation(), self.limited, self._checkpoints()
+            self.machine, self.new_simulation(), self.limited, self._checkpoints()
         )
 
     def _alone_times(self) -> AloneTimes:
         if self._alone is None:
             from ptaskmodel.batch.alone import AloneTimes
 
-            self._alone = AloneTimes(self.machine, self._new_simulation)
+            self._alone = AloneTimes(self.machine, self.new_simulation)
         return self._alone
 
     # --- works ------------------------------------------------------------------------------

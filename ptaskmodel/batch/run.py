@@ -35,6 +35,7 @@ from ptaskmodel.workload.jobs import Job, Workload
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.compiled_loop import CompiledBatch
+    from ptaskmodel.batch.compiled_ptasks import CompiledPtasks
     from ptaskmodel.batch.metering import BatchEnergy, MeteredExecution
     from ptaskmodel.energy.meter import Curve
 
@@ -99,11 +100,12 @@ class BatchResult:
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation,
     without kernels. kernels_s: wall time of loading the compiled loop; None with the open one.
-    loop: "open" or "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs;
-    None if all jobs are delays. neighbours: who slowed whom by how many seconds, energy: joules, if
-    that was asked for. tuning: that of the policy, if it has one. fairness: when each job would
-    have started if nobody had come after it, if that was asked for. driven: what the driver says,
-    and metadata: what it notes of jobs, by their ids, if there is one.
+    loop: "open" or "compiled". simulation: the `Simulation`, whose tasks have the ids of the jobs
+    (with the compiled loop it has none); None if all jobs are delays. neighbours: who slowed whom
+    by how many seconds, energy: joules, if that was asked for. tuning: that of the policy, if it
+    has one. fairness: when each job would have started if nobody had come after it, if that was
+    asked for. driven: what the driver says, and metadata: what it notes of jobs, by their ids, if
+    there is one.
     """
 
     schedule: Schedule
@@ -212,17 +214,24 @@ def _allocation_of(plan: Plan, machine: Machine) -> Allocation:
     return allocation
 
 
-def compiled_batch_of(plan: Plan, machine: Machine) -> CompiledBatch | None:
+def is_for_compiled_loop(options: BatchOptions, jobs: int) -> bool:
+    """Whether a batch of so many jobs goes through the compiled loop, if that can run it."""
+    return options.loop == "compiled" or (options.loop == "auto" and jobs >= MANY_JOBS)
+
+
+def compiled_batch_of(plan: Plan, machine: Machine) -> CompiledBatch | CompiledPtasks | None:
     """The batch of a plan, ready for the compiled loop; None if it is for the open one."""
     options = plan.options
-    if options.loop == "open" or (options.loop == "auto" and len(plan.workload.jobs) < MANY_JOBS):
+    if not is_for_compiled_loop(options, len(plan.workload.jobs)):
         return None
     asked = {each.name for each in fields(options) if getattr(options, each.name) != _default(each)}
-    if not asked <= OPTIONS_COMPILED or not plan.only_delays or _outages_of(plan, machine)[0]:
+    if not asked <= OPTIONS_COMPILED or _outages_of(plan, machine)[0]:
+        return None
+    if not plan.only_delays and options.neighbours:
         return None
     from ptaskmodel.batch.compiled_loop import compiled_batch
 
-    return compiled_batch(
+    batch = compiled_batch(
         plan.workload.jobs,
         machine.num_hosts,
         _policy_of(plan),
@@ -230,7 +239,13 @@ def compiled_batch_of(plan: Plan, machine: Machine) -> CompiledBatch | None:
         estimate=plan.estimate,
         limited=plan.limited,
         most_decisions=MAX_DECISIONS_AT_A_DATE,
+        simulated=not plan.only_delays,
     )
+    if batch is None or plan.only_delays:
+        return batch
+    from ptaskmodel.batch.compiled_ptasks import compiled_ptasks
+
+    return compiled_ptasks(batch, machine, plan.limited, plan.new_simulation)
 
 
 def _default(option: Field[Any]) -> Any:
@@ -265,15 +280,14 @@ def run_batch(
 
         watch = Neighbours(shared)
     metered = _metered(plan, power) if options.energy else None
-    compiled = None if driver is not None else compiled_batch_of(plan, machine)
+    watched = driver is not None or (observation is not None and shared is not None)
+    compiled = None if watched else compiled_batch_of(plan, machine)
     schedule, kernels_s, loop, tuning = None, None, "open", None
     driven: Mapping[str, Any] | None = None
     if compiled is not None:
-        from ptaskmodel.batch.compiled_loop import load_kernel
-
-        kernels_s, loop = load_kernel(), "compiled"
-        stopwatch = jit.Stopwatch()
+        loop, stopwatch = "compiled", jit.Stopwatch()
         schedule = compiled.run(inf if options.until_s is None else options.until_s, progress)
+        kernels_s = stopwatch.kernels_s
     if schedule is None:
         kernels_s, loop = None, "open"
         simulation = new_simulation(plan, machine, progress, metered=metered, driver=driver)
@@ -287,7 +301,7 @@ def run_batch(
         tuning = getattr(simulation.policy, "tuning", None)
     took = stopwatch.rest_s
     wanted = (options.contention or options.neighbours) and shared is not None
-    alone = plan.alone_s(list(schedule.ended())) if wanted else None
+    alone = _alone_s(plan, schedule, None if loop == "open" else compiled) if wanted else None
     neighbours = None
     if watch is not None and plan.ptasks is not None and alone is not None:
         from ptaskmodel.batch.neighbours import lost_seconds
@@ -316,6 +330,19 @@ def run_batch(
         driven=driven,
         metadata={} if driver is None else driver.metadata(),
     )
+
+
+def _alone_s(
+    plan: Plan, schedule: Schedule, compiled: CompiledBatch | CompiledPtasks | None
+) -> tuple[float, ...]:
+    """The time alone of each job that ran and ended."""
+    known = getattr(compiled, "alone_s", None)
+    if known is None or schedule.plain is None:
+        return plan.alone_s(list(schedule.ended()))
+    ended = np.flatnonzero(~np.isnan(schedule.plain.end_s))
+    missing = ended[np.isnan(known[ended])]
+    known[missing] = plan.alone_s([schedule.final[k] for k in missing.tolist()])
+    return tuple(known[ended].tolist())
 
 
 def _metered(plan: Plan, power: Curve | None) -> MeteredExecution:

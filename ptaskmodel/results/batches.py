@@ -16,7 +16,7 @@ from ptaskmodel.batch.plan import BatchOptions, only_delays
 from ptaskmodel.batch.power_files import by_job
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
-from ptaskmodel.batch.run import BatchResult, Driver, run_batch
+from ptaskmodel.batch.run import BatchResult, Driver, is_for_compiled_loop, run_batch
 from ptaskmodel.batch.study_output import (
     write_classes,
     write_fair_starts,
@@ -129,7 +129,8 @@ def batch_into(
             observed.extend(made.files)
             return made
 
-        result = run_batch(platform, workload, options, progress, observation, power, driver)
+        watches = observation if writing.traces or writing.attribution else None
+        result = run_batch(platform, workload, options, progress, watches, power, driver)
         queue = QueueMeasures(result.schedule)
         summary = _summary(result, queue, options, writing, watch.kernels_s, inputs, power)
         files = (*_write(place, result, queue, writing, power), *observed, SUMMARY)
@@ -145,11 +146,13 @@ def kernels_for(workload: Workload, options: BatchOptions, driven: bool = False)
     """
     simulates = options.profiles == "ptask" or not only_delays(workload)
     energy = ENERGY if options.energy else ()
+    compiled = not (energy or driven or ":" in options.policy) and is_for_compiled_loop(
+        options, len(workload.jobs)
+    )
     if simulates:
-        return (*SIMULATION, "changes", *energy)
-    if options.energy:
-        return energy
-    return () if driven or ":" in options.policy else ("batches",)
+        loop = ("batches of tasks",) if compiled else ()
+        return (*SIMULATION, "changes", *loop, *energy)
+    return ("batches",) if compiled else energy
 
 
 def without_larger(

@@ -67,19 +67,54 @@ def _next_date(s):
 @jit
 def _one_date(s):
     clock = s.clock[0]
-    reserves = clock.policy == CONSERVATIVE
-    if reserves and clock.n_slots > 0:
-        forget_past(s)
     ended, late, reach = False, False, clock.now
+    begin_date(s)
     while clock.n_ends > 0 and s.ends[0].date == clock.now:
         j = pop_end(s)
-        expected = s.jobs[j].expected
         ended = True
-        late = late or expected < clock.now
-        _finish(s, j)
-        if reserves and expected > clock.now:
-            add_free(s, clock.now, expected, s.jobs[j].hosts)
-            reach = max(reach, expected)
+        late = late or s.jobs[j].expected < clock.now
+        reach = max(reach, finish(s, j))
+    submit_and_decide(s, ended, late, reach)
+
+
+@jit
+def begin_date(s):
+    """A date has come, which ``clock.now`` says; then jobs end (`finish`)."""
+    clock = s.clock[0]
+    if clock.policy == CONSERVATIVE and clock.n_slots > 0:
+        forget_past(s)
+
+
+@jit
+def finish(s, j):
+    """A job ends now; until when it leaves hosts free on which the policy had not counted."""
+    clock, job = s.clock[0], s.jobs[j]
+    job.end = clock.now
+    job.over = clock.decisions
+    clock.over += 1
+    if job.apart:
+        end_apart(s, j)
+        return clock.now
+    expect_no_more(s, j)
+    clock.free += job.hosts
+    if clock.picks:
+        for k in range(s.first_piece[job.number], s.first_piece[job.number + 1]):
+            give_hosts(s, s.pieces[k].first, s.pieces[k].length)
+    if clock.policy == CONSERVATIVE and job.expected > clock.now:
+        add_free(s, clock.now, job.expected, job.hosts)
+        return job.expected
+    return clock.now
+
+
+@jit
+def submit_and_decide(s, ended, late, reach):
+    """Submit the jobs whose date has come, and let the policy decide.
+
+    ended: whether some job has ended now, late: one that had outlived its estimate. reach: until
+    when hosts have been given back.
+    """
+    clock = s.clock[0]
+    reserves = clock.policy == CONSERVATIVE
     first = clock.position
     clock.n_fresh = 0
     while clock.position < len(s.jobs) and s.jobs[clock.position].submit <= clock.now:
@@ -98,22 +133,6 @@ def _one_date(s):
         redirect(s, first)
     else:
         fill(s)
-
-
-@jit
-def _finish(s, j):
-    clock, job = s.clock[0], s.jobs[j]
-    job.end = clock.now
-    job.over = clock.decisions
-    clock.over += 1
-    if job.apart:
-        end_apart(s, j)
-        return
-    expect_no_more(s, j)
-    clock.free += job.hosts
-    if clock.picks:
-        for k in range(s.first_piece[job.number], s.first_piece[job.number + 1]):
-            give_hosts(s, s.pieces[k].first, s.pieces[k].length)
 
 
 @jit

@@ -23,7 +23,8 @@ def begin(s, j):
     job.number, job.began = clock.started, clock.decisions
     s.order[clock.started] = j
     expect(s, j)
-    push_end(s, clock.now + job.duration, j)
+    if job.duration < INFINITY:
+        push_end(s, clock.now + job.duration, j)
     clock.free -= job.hosts
     clock.waiting -= 1
     if clock.picks:

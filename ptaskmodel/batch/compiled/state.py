@@ -17,8 +17,9 @@ Ints = NDArray[np.int64]
 # Which policy decides; numpy integers, or numba would compile the kernel anew for each.
 FCFS, FILLER, EASY, CONSERVATIVE, REDIRECTION = cast("list[int]", list(np.arange(5)))
 # Why the kernel came back: all is done (or the date `until` is reached); it did what it was asked
-# to; there is no room for the hosts of another date; it goes round in circles at one date.
-DONE, PAUSED, FULL, CIRCLES = cast("list[int]", list(np.arange(4)))
+# to; there is no room for the hosts of another date; it goes round in circles at one date; there
+# was nothing to decide.
+DONE, PAUSED, FULL, CIRCLES, NOTHING = cast("list[int]", list(np.arange(5)))
 NOBODY = np.int64(-1)
 # Of a job that has no reservation yet.
 NO_DATE = -1.0
@@ -32,7 +33,7 @@ JOB = np.dtype(
         ("submit", REAL),
         ("hosts", INT),
         ("estimate", REAL),
-        ("duration", REAL),  # until it ends, or is killed at its walltime
+        ("duration", REAL),  # until it ends, or is killed at its walltime; inf: not known
         ("walltime", REAL),  # inf: none, or not enforced
         ("rank", INT),  # its place among all jobs in the order of the queue
         ("candidate", INT),  # the same in that of backfilling
@@ -65,6 +66,7 @@ CLOCK = np.dtype(
     [
         ("now", REAL),
         ("until", REAL),
+        ("due", REAL),  # in a simulation: the next submission or walltime, or earlier
         ("policy", INT),
         ("hosts", INT),
         ("picks", INT),  # whether hosts are chosen: first fit

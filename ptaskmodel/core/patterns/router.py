@@ -344,6 +344,10 @@ class Router:
         laid = stages[stage_numbers[-last - 2]]
         return int(laid["first"] + laid["count"])
 
+    def whole_tally(self) -> tuple[Tally, Ways]:
+        """A tally with room for every link, and what kernels read of the links."""
+        return _new_tally(len(self._tally.place), len(self.platform.links)), self._over
+
     def _make_room(self, links: int) -> None:
         """Let the tally hold so many links more, or all that there are."""
         used = int(self._tally.size[0])
