@@ -175,7 +175,7 @@ def _useful(
     """Host seconds that the jobs that were not killed need alone, over all host seconds."""
     if not span_s:
         return None
-    done = np.array([a.state not in (WALLTIME, KILLED) for a in schedule.ended()], dtype=bool)
+    done = ~_was_cut(schedule)
     needed = times.hosts * np.asarray(alone_s, dtype=np.float64)
     return float(np.nansum(needed[done])) / (schedule.num_hosts * span_s)
 
@@ -183,13 +183,19 @@ def _useful(
 def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:
     """Execution time over the time alone on the same placement; nan for killed jobs and 0 s."""
     alone = np.asarray(alone_s, dtype=np.float64)
-    cut = np.array([a.state in (WALLTIME, KILLED) for a in schedule.ended()], dtype=bool)
     return np.divide(
         job_times(schedule).execution_s,
         alone,
         out=np.full(len(alone), math.nan),
-        where=~cut & (alone > 0),
+        where=~_was_cut(schedule) & (alone > 0),
     )
+
+
+def _was_cut(schedule: Schedule) -> NDArray[np.bool_]:
+    """Which of the jobs that ran and ended were killed."""
+    figures = figures_of(schedule)
+    states = np.array(figures.states, dtype=object)[figures.ended].tolist()
+    return np.array([state in (WALLTIME, KILLED) for state in states], dtype=bool)
 
 
 def _counts(figures: Figures) -> dict[str, int]:

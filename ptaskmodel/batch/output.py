@@ -115,10 +115,10 @@ def write_schedule(
     # Those of the compiled loop are neither suspended nor begun anew.
     lives = schedule.attempts if schedule.plain is None else ()
     suspended = any(attempt.suspensions for attempt in lives)
-    if schedule.plain is not None and alone_s is None:
+    if schedule.plain is not None:
         with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
             file.write(",".join(columns) + "\n")
-            file.writelines(schedule.plain.job_lines(workload_name or FIRST_WORKLOAD))
+            file.writelines(schedule.plain.job_lines(workload_name or FIRST_WORKLOAD, alone_s))
     else:
         rows = _job_rows(schedule, workload_name, alone_s, joules, metadata or {})
         if suspended:

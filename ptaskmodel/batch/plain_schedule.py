@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -147,8 +148,13 @@ class PlainSchedule:
             len(stretches),
         )
 
-    def job_lines(self, workload_name: str) -> Iterator[str]:
-        """The lines of jobs.csv, as `output` writes them of attempts."""
+    def job_lines(
+        self, workload_name: str, alone_s: Sequence[float] | None = None
+    ) -> Iterator[str]:
+        """The lines of jobs.csv, as `output` writes them of attempts.
+
+        alone_s: of each job that ran and ended, a last column.
+        """
         count = len(self.codes)
         submit, walltime = self.arrays.submit_s[:count], self.arrays.walltime_s[:count]
         execution, turnaround = self.end_s - self.start_s, self.end_s - submit
@@ -174,10 +180,17 @@ class PlainSchedule:
             *(csv_columns.quoted(names[:count]) for names in names_of(self.jobs)),
             csv_columns.lines(*columns).decode().split("\n"),
             [texts[k] for k in self.number.tolist()],
+            itertools.repeat("") if alone_s is None else self._last_column(alone_s),
             strict=False,
         )
-        for job, profile, numbers, hosts in rows:
-            yield f"{job},{name},{profile},{numbers},{hosts},,\n"
+        for job, profile, numbers, hosts, alone in rows:
+            yield f"{job},{name},{profile},{numbers},{hosts},,{alone}\n"
+
+    def _last_column(self, alone_s: Sequence[float]) -> list[str]:
+        values = np.full(len(self.codes), math.nan)
+        values[~np.isnan(self.end_s)] = alone_s
+        cells = csv_columns.lines(csv_columns.floats(values)).decode()
+        return [f",{cell}" for cell in cells.split("\n")]
 
 
 class PlainAttempt(Attempt):

@@ -10,6 +10,8 @@ from platform_text import HEADER
 
 from ptaskmodel.batch import BatchOptions, Job, run_batch
 from ptaskmodel.batch.machine import machine_of
+from ptaskmodel.batch.measures import metrics
+from ptaskmodel.batch.output import write_schedule
 from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.errors import SimulationError
@@ -106,6 +108,19 @@ def test_few_jobs(platforms):
     results, loops = both(platforms["backbone"], random_workload(1, jobs=8))
     assert loops == ["compiled", "open"]
     assert repr(said(results[0])) == repr(said(results[1]))
+
+
+@pytest.mark.parametrize("until_s", [None, 90.0])
+def test_files_and_metrics(platforms, tmp_path, until_s):
+    texts, figures = [], []
+    workload = random_workload(2, jobs=12)
+    for result in both(platforms["fat tree"], workload, policy="fcfs", until_s=until_s)[0]:
+        names = {"workload_name": "w0", "host_names": result.machine.names, "version": "1"}
+        write_schedule(tmp_path, result.schedule, **names, simulation_s=0.0, alone_s=result.alone_s)
+        texts.append((tmp_path / "jobs.csv").read_bytes())
+        figures.append(metrics(result.schedule, alone_s=result.alone_s))
+    assert texts[0] == texts[1]
+    assert repr(figures[0]) == repr(figures[1])
 
 
 def test_what_is_for_the_open_loop(platforms):
