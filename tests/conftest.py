@@ -5,8 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ptaskmodel.jit import INTERPRETED
+
+# The same examples at each run; a busy machine is no fault of theirs.
+settings.register_profile(
+    "ours", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("ours")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -7,14 +7,22 @@ from pathlib import Path
 import click
 
 from ptaskmodel.cli.parameters import PATH, Choice, output_option
-from ptaskmodel.results.names import PICTURES
+from ptaskmodel.results.names import COLOURS, PICTURES
 
 
 @click.command()
 @click.argument("results", metavar="RESULTS", type=PATH)
 @click.argument("kind", type=Choice(PICTURES))
+@click.option(
+    "--colour",
+    type=Choice(COLOURS),
+    default="mean",
+    show_default=True,
+    help="What the colours of the topology say: mean use over the run, highest use in an "
+    "interval, or time in which each limited somebody.",
+)
 @output_option("The picture to write: .png, .svg or .pdf.", required=True)
-def plot(results: Path, kind: str, output: Path) -> None:
+def plot(results: Path, kind: str, colour: str, output: Path) -> None:
     """Draw the results in directory RESULTS.
 
     gantt: tasks on hosts over time; progress: part done of each task; links, hosts: what part of
@@ -26,5 +34,5 @@ def plot(results: Path, kind: str, output: Path) -> None:
     """
     from ptaskmodel.results.plots import draw_results
 
-    draw_results(results, kind, output)
+    draw_results(results, kind, output, colour)
     click.echo(f"written   {output}")

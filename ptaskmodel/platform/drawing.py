@@ -1,4 +1,4 @@
-"""A picture of a platform: all of a small one, a large one with its hosts grouped."""
+"""A picture of a platform: who is linked with whom, how fast hosts and links are."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import whole_path
-from ptaskmodel.platform.graph_layout import place_nodes
-from ptaskmodel.platform.grouping import grouped_graph
+from ptaskmodel.platform.sketch import Line, Sketch, sketch
+from ptaskmodel.platform.sketch_paint import LABEL_BOX, add_boxes, add_groups, page
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
 
-MAX_NODE_LABELS = 70
-MAX_EDGE_LABELS = 30
-CROWDED_ROW = 8
-# kind: name in the legend, colour, marker, relative size
+MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 14.0, 9.5, 0.85
+MAX_LABELS = 40
+# kind: name in the legend, colour
 STYLES = {
-    "link": ("shared link", "#9D9D9D", "h", 0.7),
-    "router": ("router", "#E0A030", "D", 0.7),
-    "switch": ("switch", "#E0A030", "D", 0.7),
-    "host": ("host", "#4C78A8", "o", 1.0),
-    "hosts": ("group of hosts", "#4C78A8", "s", 2.0),
-    "zone": ("zone", "#5AA79F", "s", 3.0),
+    "host": ("host", "#A9C5E4"),
+    "switch": ("switch", "#F1C66A"),
+    "router": ("router", "#F1C66A"),
+    "link": ("shared link", "#8E8E8E"),
+    "junction": ("where links meet", "#8E8E8E"),
 }
-_BOX: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
 
 
 def draw_platform(platform: Platform, path: Path) -> None:
@@ -38,27 +35,119 @@ def draw_platform(platform: Platform, path: Path) -> None:
     except ImportError:
         raise PlatformError("drawing needs matplotlib; run: pip install matplotlib") from None
 
-    graph = grouped_graph(platform)
-    places = place_nodes(graph)
-    side = min(11.0, 3.6 + 0.7 * math.sqrt(graph.number_of_nodes()))
-    xs, ys = zip(*places.values(), strict=True)
-    flatness = (max(ys) - min(ys)) / max(max(xs) - min(xs), 1e-9)
-    figure = Figure(figsize=(side * 1.3, side * min(1.0, max(0.45, 0.2 + flatness))))
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    drawn = sketch(platform)
+    facts = _Facts(platform, drawn)
+    width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
     title = [f"{platform.path.name}: {len(platform.hosts):,} hosts"]
     title[0] += f", {len(platform.links) - 1:,} links"
-    # Large pictures are looked at from as far as small ones: everything grows with them.
-    zoom = side / 6.0
-    title += _draw_edges(axes, graph, places, zoom)
-    title += _draw_nodes(axes, graph, places, zoom)
-    axes.set_title("\n".join(title), fontsize=10 * zoom)
-    axes.set_axis_off()
-    axes.margins(0.13)
-    axes.set_aspect("equal", adjustable="datalim")
-    _draw_legend(figure, graph, zoom)
-    figure.tight_layout(rect=(0, 0.04, 1, 1))
+    title += facts.common
+    figure = Figure(figsize=(width, height + 0.7 + 0.2 * len(title)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    _draw_lines(axes, drawn, facts, unit)
+    add_boxes(axes, drawn, lambda _, kind: STYLES[kind][1], unit, facts.of_hosts)
+    add_groups(axes, drawn, unit, facts.of_groups)
+    axes.set_title("\n".join(title), fontsize=10, loc="left")
+    _draw_legend(figure, drawn)
     _save(figure, path)
+
+
+class _Facts:
+    """What labels say. common: what all have in common, for the title.
+
+    of_groups: of each group what its hosts have in common, and what its shared link can do;
+    of_hosts: of hosts that differ from others of their group.
+    """
+
+    def __init__(self, platform: Platform, drawn: Sketch) -> None:
+        self._links = {link.name: link for link in platform.links}
+        self.common: list[str] = []
+        self.of_groups: dict[str, str] = {}
+        self.of_hosts: dict[str, str] = {}
+        speeds = {host.name: _speed(host.cores, host.speed_flops) for host in platform.hosts}
+        if len(set(speeds.values())) == 1 and len(speeds) > 1:
+            self.common.append(f"every host: {next(iter(speeds.values()))}")
+        else:
+            for group in drawn.groups:
+                own = {speeds[host] for host in group.hosts}
+                if len(own) == 1:
+                    self.of_groups[group.name] = f"each {own.pop()}"
+                else:
+                    self.of_hosts |= {host: speeds[host] for host in group.hosts}
+        for box in drawn.boxes:
+            if box.kind == "link":
+                speed = self.label(Line((), (box.name,))).replace("\n", ", ")
+                its = self.of_groups.get(box.name)
+                self.of_groups[box.name] = f"{speed}; {its}" if its else speed
+        alike = [self._alike(drawn, in_rack) for in_rack in (True, False)]
+        self.labels_needed = alike[1] is None
+        names = ("every link of a host in a rack", "every other line" if alike[0] else "every line")
+        self.common += [f"{name}: {text}" for name, text in zip(names, alike, strict=True) if text]
+
+    def _alike(self, drawn: Sketch, in_rack: bool) -> str | None:
+        """The label of all lines in racks, or of all others, if they have the same one."""
+        lines = [line for line in drawn.lines if line.in_rack is in_rack and line.links]
+        texts = {self.label(line).replace("\n", ", ") for line in lines}
+        return texts.pop() if len(texts) == 1 and len(lines) > 1 else None
+
+    def bandwidth_Bps(self, line: Line) -> float:
+        """Of the narrowest link of a line."""
+        return min((self._link(name).bandwidth_Bps for name in line.links), default=math.inf)
+
+    def label(self, line: Line) -> str:
+        """Bandwidth and latency of a line."""
+        latency = math.fsum(self._link(name).latency_s for name in line.links)
+        rate = units.format_bandwidth(self.bandwidth_Bps(line), 4)
+        return f"{rate}\n{units.format_time(latency, 4)}"
+
+    def _link(self, name: str) -> Any:
+        return self._links[name] if name in self._links else self._links[f"{name}_UP"]
+
+
+def _speed(cores: int, speed_flops: float) -> str:
+    times = f"{cores} x " if cores > 1 else ""
+    return f"{times}{units.format_speed(speed_flops, 4)}"
+
+
+def _draw_lines(axes: Any, drawn: Sketch, facts: _Facts, unit: float) -> None:
+    """Lines, thicker with bandwidth, with labels where they are not all alike."""
+    from matplotlib.collections import LineCollection
+
+    rates = [facts.bandwidth_Bps(line) for line in drawn.lines]
+    known = [max(rate, 1e-9) for rate in rates if math.isfinite(rate)] or [1.0]
+    span = math.log(max(known) / min(known))
+    thin = min(1.0, max(0.3, 2.2 * unit))
+    paths, widths, colours = [], [], []
+    for line, rate in zip(drawn.lines, rates, strict=True):
+        rank = math.log(max(rate, 1e-9) / min(known)) / span if span > 0.0 and line.links else 0.3
+        for path in line.paths:
+            paths.append(path)
+            widths.append(thin * (0.8 + 2.7 * min(rank, 1.0)))
+            colours.append("#777777" if line.links else "#BBBBBB")
+    axes.add_collection(LineCollection(paths, colors=colours, linewidths=widths, zorder=1))
+    bars = {box.name for box in drawn.boxes if box.kind == "link"}  # which have labels of their own
+    others = [line for line in drawn.lines if not line.in_rack and not bars.issuperset(line.links)]
+    if facts.labels_needed and len(others) <= MAX_LABELS:
+        for line in others:
+            (xa, ya), (xb, yb) = line.paths[0][0], line.paths[0][-1]
+            axes.annotate(facts.label(line), ((xa + xb) / 2, (ya + yb) / 2), fontsize=7, zorder=2,
+                          ha="center", va="center", color="#444444", bbox=LABEL_BOX)  # fmt: skip
+
+
+def _draw_legend(figure: Any, drawn: Sketch) -> None:
+    """Below the picture, where nothing is hidden."""
+    from matplotlib.lines import Line2D
+
+    kinds = {box.kind for box in drawn.boxes}
+    handles = [
+        Line2D([], [], marker="s", color="white", markerfacecolor=colour, markersize=8,
+               markeredgecolor="#444444", label=name)
+        for kind, (name, colour) in STYLES.items()
+        if kind in kinds
+    ]  # fmt: skip
+    handles.append(Line2D([], [], color="#777777", linewidth=2, label="link (thicker: faster)"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False,
+                  fontsize=8)  # fmt: skip
 
 
 def _save(figure: Any, path: Path) -> None:
@@ -67,125 +156,3 @@ def _save(figure: Any, path: Path) -> None:
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
     with whole_path(path, error=PlatformError) as partial:
         figure.savefig(partial, format=suffix[1:], dpi=150, metadata=metadata, facecolor="white")
-
-
-def _draw_edges(axes: Any, graph: Any, places: dict[str, Any], zoom: float) -> list[str]:
-    """Lines, thicker with bandwidth; what all have in common is returned, for the title."""
-    real = [data for _, _, data in graph.edges(data=True) if data["links"]]
-    rates = [max(data["bandwidth_Bps"], 1e-9) for data in real] or [1.0]
-    span = math.log(max(rates) / min(rates))
-    thin = zoom * (0.5 if graph.number_of_edges() > 200 else 1.0)
-    for a, b, data in graph.edges(data=True):
-        (xa, ya), (xb, yb) = places[a], places[b]
-        width, style = 0.8, ":"
-        if data["links"]:
-            rank = math.log(max(data["bandwidth_Bps"], 1e-9) / min(rates))
-            width, style = (0.9 + 2.5 * rank / span if span > 0 else 1.2), "-"
-        axes.plot([xa, xb], [ya, yb], style, color="#888888", linewidth=width * thin, zorder=1)
-    labels = {_edge_label(data) for data in real}
-    if len(labels) == 1 and len(real) > 1:
-        return ["every line: " + labels.pop().replace("\n", ", ")]
-    if len(real) <= 4 * MAX_EDGE_LABELS:
-        _label_edges(axes, graph, places, zoom)
-    return []
-
-
-def _label_edges(axes: Any, graph: Any, places: dict[str, Any], zoom: float) -> None:
-    """Of many equal lines to the leaves around one node, only one gets its label."""
-    chosen: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    for a, b, data in graph.edges(data=True):
-        if data["links"]:
-            leaf, hub = (a, b) if graph.degree(a) == 1 else (b, a)
-            key = (hub, _edge_label(data)) if graph.degree(leaf) == 1 else (a, b)
-            chosen.setdefault(key, []).append((a, b))
-    edges = [edge for alike in chosen.values() for edge in alike[: 1 if len(alike) > 3 else 3]]
-    if len(edges) > MAX_EDGE_LABELS:
-        return
-    style: dict[str, Any] = {
-        "ha": "center",
-        "va": "center",
-        "fontsize": 7 * zoom,
-        "color": "#444444",
-    }
-    for a, b in edges:
-        middle = [(x + y) / 2 for x, y in zip(places[a], places[b], strict=True)]
-        axes.text(*middle, _edge_label(graph.edges[a, b]), bbox=_BOX, zorder=2, **style)
-
-
-def _edge_label(data: dict[str, Any]) -> str:
-    cables = f"{data['cables']} x " if data["cables"] > 1 else ""
-    rate = units.format_bandwidth(data["bandwidth_Bps"], 3)
-    return f"{cables}{rate}\n{units.format_time(data['latency_s'], 3)}"
-
-
-def _draw_nodes(axes: Any, graph: Any, places: dict[str, Any], zoom: float) -> list[str]:
-    """Signs by kind, labels where there is room; what all groups have in common is returned."""
-    common = []
-    count = graph.number_of_nodes()
-    size = max(36.0, 170.0 - count) * zoom**2
-    rows: dict[float, int] = {}
-    for _, y in places.values():
-        rows[round(y, 6)] = rows.get(round(y, 6), 0) + 1
-    for kind, (_, colour, marker, scale) in STYLES.items():
-        chosen = [node for node, its in graph.nodes(data="kind") if its == kind]
-        if not chosen:
-            continue
-        xs, ys = zip(*(places[node] for node in chosen), strict=True)
-        area = size * scale
-        axes.scatter(xs, ys, s=area, c=colour, marker=marker, edgecolors="white", zorder=3)
-        if count > MAX_NODE_LABELS and kind not in ("hosts", "zone"):
-            continue
-        labels = {_node_label(node, graph.nodes[node]) for node in chosen}
-        if kind == "hosts" and len(labels) == 1 and len(chosen) > CROWDED_ROW:
-            common.append("every group: " + labels.pop().replace("\n", ", "))
-            continue
-        for node in chosen:
-            crowded = rows[round(places[node][1], 6)] > CROWDED_ROW and "level" in graph.nodes[node]
-            axes.annotate(
-                _node_label(node, graph.nodes[node]),
-                places[node],
-                xytext=(0, -math.sqrt(area) / 2 - 3),
-                textcoords="offset points",
-                ha="center",
-                va="top",
-                rotation=90 if crowded else 0,
-                fontsize=7 * zoom,
-                bbox=_BOX,
-                zorder=4,
-            )
-    return common
-
-
-def _node_label(name: str, data: dict[str, Any]) -> str:
-    if "label" in data:
-        return str(data["label"])
-    name = name.removeprefix("link:").removeprefix(f"{data['zone']} ")
-    if len(name) > 16:
-        name = name.partition(".")[0]
-    name = name if len(name) <= 24 else f"{name[:21]}..."
-    if data["kind"] == "link":
-        return f"{name}\n{units.format_bandwidth(data['bandwidth_Bps'], 3)}"
-    if data["kind"] == "host":
-        cores = f"{data['cores']} x " if data["cores"] > 1 else ""
-        return f"{name}\n{cores}{units.format_speed(data['speed_flops'], 3)}"
-    return name
-
-
-def _draw_legend(figure: Any, graph: Any, zoom: float) -> None:
-    """Below the picture, where nothing is hidden."""
-    from matplotlib.lines import Line2D
-
-    kinds = {kind for _, kind in graph.nodes(data="kind")}
-    style: dict[str, Any] = {"linestyle": "", "markersize": 8 * zoom, "markeredgecolor": "white"}
-    handles = [
-        Line2D([], [], marker=marker, color=colour, label=name, **style)
-        for kind, (name, colour, marker, _) in STYLES.items()
-        if kind in kinds
-    ]
-    place: dict[str, Any] = {
-        "loc": "lower center",
-        "ncols": len(handles),
-        "frameon": False,
-        "fontsize": 8 * zoom,
-    }
-    figure.legend(handles=handles, **place)

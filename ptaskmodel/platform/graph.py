@@ -24,13 +24,13 @@ def build_graph(platform: Facts) -> Any:
 
     Nodes, keyed by name ("link:" and the name for links): ``kind`` "host", "router", "switch" or
     "link", ``zone`` (name); hosts have ``speed_flops`` and ``cores``, links ``bandwidth_Bps``,
-    ``latency_s`` and ``policy``; nodes of a fat tree their ``level``; nodes of a cluster with
-    limiters ``limiter_Bps``. Edges: ``links`` (names, the two halves of a split link as one),
-    ``cables`` (how many such edges in parallel), ``bandwidth_Bps`` (the narrowest link; inf
-    without a link), ``latency_s`` (their sum), ``policy`` (of the narrowest), and
-    ``path_latency_s``, which also counts half of each link node at the ends: a shortest path with
-    this weight has the latency of a route. Bypasses, loopbacks and links without route are left
-    out.
+    ``latency_s`` and ``policy``; nodes of a fat tree their ``level``, hosts of a torus and routers
+    of a dragonfly their ``coordinates``; nodes of a cluster with limiters ``limiter_Bps``. Edges:
+    ``links`` (names, the two halves of a split link as one), ``cables`` (how many such edges,
+    ``parallel`` being the names of the others), ``bandwidth_Bps`` (the narrowest link; inf without
+    a link), ``latency_s`` (their sum), ``policy`` (of the narrowest), and ``path_latency_s``, which
+    also counts half of each link node at the ends: a shortest path with this weight has the latency
+    of a route. Bypasses, loopbacks and links without route are left out.
     """
     return _GraphBuilder(platform).build()
 
@@ -113,6 +113,8 @@ class _GraphBuilder:
                 self.graph.nodes[nodes[a]]["level"] = level
                 self.graph.nodes[nodes[b]]["level"] = level + 1
             self._cable(nodes[a], nodes[b], link)
+        for number, place in FAMILIES[walk.kind].coordinates(table):
+            self.graph.nodes[nodes[number]]["coordinates"] = place
         if table[LIMITER] >= 0:
             for number, key in nodes.items():
                 limiter = self.platform.links[table[LIMITER] + number]
@@ -126,7 +128,9 @@ class _GraphBuilder:
     def _cable(self, a: str, b: str, link: int) -> None:
         """A link between two nodes; parallel ones are counted."""
         if self.graph.has_edge(a, b):
-            self.graph.edges[a, b]["cables"] += 1
+            its = self.graph.edges[a, b]
+            its["cables"] += 1
+            its["parallel"] += (self._cable_name(link),)
         elif a != b:
             self._edge(a, b, (link,))
 
@@ -139,6 +143,7 @@ class _GraphBuilder:
             links=tuple(self._cable_name(link) for link in links),
             indices=tuple(links),
             cables=1,
+            parallel=(),
             bandwidth_Bps=narrowest.bandwidth_Bps if narrowest else math.inf,
             latency_s=sum((link.latency_s for link in facts), 0.0),
             policy=narrowest.policy if narrowest else None,

@@ -11,6 +11,7 @@ from ptaskmodel.files import whole_path
 from ptaskmodel.results.loading import Results, ShownTask
 
 if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind people tell apart.
@@ -18,8 +19,6 @@ BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999"
 )  # fmt: skip
 TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
-# Parts of a capacity, from 0 (pale) to 100 % (dark) in every picture.
-HEAT = "YlGnBu"
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
 
 
@@ -30,6 +29,17 @@ def new_figure(width: float, height: float) -> Figure:
     except ImportError:
         raise PTaskModelError("pictures need matplotlib; run: pip install matplotlib") from None
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def heat() -> Colormap:
+    """Colours of parts of a capacity, from 0 (pale) to 100 % (dark) in every picture."""
+    from matplotlib import colormaps
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    # From a grey that can be seen on white, since the palest fifth cannot.
+    blues = colormaps["YlGnBu"]
+    steps = [to_hex(blues(0.2 + 0.1 * k)) for k in range(1, 9)]
+    return LinearSegmentedColormap.from_list("heat", ["#ECECE4", *steps])
 
 
 def check_picture(path: str | Path) -> None:

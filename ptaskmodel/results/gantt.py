@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.drawing import (
-    HEAT,
     colour_of,
+    heat,
     host_ticks,
     natural,
     new_figure,
@@ -146,7 +146,8 @@ def _crowd(
     span = results.end_s or 1.0
     mean = occupancy(rows, hosts, span, CELLS)
     image = axes.imshow(
-        mean, aspect="auto", cmap=HEAT, interpolation="nearest", vmin=0, vmax=max(mean.max(), 1.0),
+        mean, aspect="auto", cmap=heat(), interpolation="nearest",
+        vmin=0, vmax=max(mean.max(), 1.0),
         extent=(0.0, span / unit, len(hosts) - 0.5, -0.5),
     )  # fmt: skip
     label = f"mean number of {results.what}s on the host"

@@ -13,6 +13,13 @@ TRACE_FORMATS: Mapping[str, str] = {
 
 TIMELINE_FORMATS = ("paje", "perfetto")
 
+# By what the picture "topology" can be coloured.
+COLOURS: Mapping[str, str] = {
+    "mean": "mean use over the run",
+    "peak": "highest use in an interval",
+    "limiting": "time in which it limited somebody",
+}
+
 PICTURES: Mapping[str, str] = {
     "gantt": "tasks on hosts over time",
     "progress": "part done of each task over time",

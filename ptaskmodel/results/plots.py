@@ -17,11 +17,11 @@ from ptaskmodel.results import replay_plots
 from ptaskmodel.results.drawing import (
     BLUE,
     GREEN,
-    HEAT,
     NEEDS_ATTRIBUTION,
     RED,
     check_picture,
     colour_of,
+    heat,
     host_ticks,
     natural,
     new_figure,
@@ -125,7 +125,7 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     figure = new_figure(10.0, min(max(2.5, 1.2 + 0.25 * len(names)), 11.0))
     axes = figure.add_subplot()
     image = axes.imshow(
-        grid, aspect="auto", cmap=HEAT, interpolation="nearest", vmin=0,
+        grid, aspect="auto", cmap=heat(), interpolation="nearest", vmin=0,
         vmax=100,
         extent=(0.0, end / unit, len(names) - 0.5, -0.5),
     )  # fmt: skip
@@ -190,10 +190,13 @@ REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
 }
 
 
-def draw_results(results: Results | str | Path, kind: str, output: str | Path) -> None:
+def draw_results(
+    results: Results | str | Path, kind: str, output: str | Path, colour: str = "mean"
+) -> None:
     """Write a picture (one of `names.PICTURES`) of results, or of those in a directory.
 
-    output: a .png, .svg or .pdf file. Raises PTaskModelError if the results cannot be read, have
+    output: a .png, .svg or .pdf file. colour: of `names.COLOURS`, what those of the topology say.
+    Raises PTaskModelError if the results cannot be read, have
     nothing to draw, or the file cannot be written.
     """
     check_picture(output)
@@ -204,4 +207,7 @@ def draw_results(results: Results | str | Path, kind: str, output: str | Path) -
             results = results.directory
         save(REPLAY_FUNCTIONS[kind](Path(results)), output)
         return
-    save(FUNCTIONS[kind](results_of(results)), output)
+    results = results_of(results)
+    save(
+        topology(results, colour=colour) if kind == "topology" else FUNCTIONS[kind](results), output
+    )

@@ -13,12 +13,12 @@ from ptaskmodel.results.drawing import (
     BLUE,
     GREEN,
     GREY,
-    HEAT,
     ORANGE,
     PINK,
     RED,
     SKY,
     YELLOW,
+    heat,
     new_figure,
     time_unit,
 )
@@ -204,7 +204,7 @@ def matrix(directory: Path) -> Figure:
     axes = figure.add_subplot()
     edge = cells * side - 0.5
     image = axes.imshow(
-        table, cmap=HEAT, norm=norm, interpolation="nearest", extent=(-0.5, edge, edge, -0.5)
+        table, cmap=heat(), norm=norm, interpolation="nearest", extent=(-0.5, edge, edge, -0.5)
     )
     axes.set_xlim(-0.5, count - 0.5)
     axes.set_ylim(count - 0.5, -0.5)

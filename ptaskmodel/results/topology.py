@@ -2,149 +2,183 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
-from ptaskmodel.results.drawing import HEAT, NEEDS_ATTRIBUTION, natural, new_figure
+from ptaskmodel.results.drawing import NEEDS_ATTRIBUTION, heat, natural, new_figure, short_name
 from ptaskmodel.results.loading import Results
+from ptaskmodel.results.names import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ptaskmodel.platform import Platform
+    from ptaskmodel.platform.sketch import Line, Sketch
 
-MAX_NODES = 400
-MAX_NAMES = 40
+UNUSED = "#DADADA"
+MARKED = 5  # links named below the picture
+# Inches: of a picture, and of a sketch's unit at most.
+MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 15.0, 9.5, 0.75
+LABELS = {
+    "mean": "mean use over the run (% of the capacity)",
+    "peak": "highest use in an interval of the run (% of the capacity)",
+    "limiting": "time in which it limited a {what} (% of the run)",
+}
 
 
-def topology(results: Results, platform: Platform | None = None) -> Figure:
-    """The platform with each host and link in the colour of its mean use over the run.
+def topology(results: Results, platform: Platform | None = None, colour: str = "mean") -> Figure:
+    """The platform with each host and link in the colour of its use.
 
     platform: the one that the run was on; None: read again from the file that the summary names.
+    colour: one of `names.COLOURS`: "mean" use over the run, "peak": the highest in an interval of
+    utilisation.csv, "limiting": the part of the run in which it was what limited some task.
 
     Raises PTaskModelError if that file has changed, or the results have no utilisation.
     """
-    from ptaskmodel.platform.graph_layout import place_nodes
+    from ptaskmodel.platform.sketch import sketch
 
     if not results.utilisation:
         raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
-    platform = platform or _platform_of(results)
-    hosts, links = _mean_use(results, "host"), _mean_use(results, "link")
-    graph = platform.graph
-    total = graph.number_of_nodes()
-    graph, note = _most_used(graph, hosts)
-    places = place_nodes(graph)
-    figure = new_figure(10.0, 7.0)
-    axes = figure.add_subplot()
-    from matplotlib import colormaps
+    if colour not in COLOURS:
+        raise PTaskModelError(f"colour {colour!r} is not known; choose one of {', '.join(COLOURS)}")
+    platform = platform or platform_of(results)
+    hosts, links = (MEASURES[colour](results, kind) for kind in ("host", "link"))
+    drawn = sketch(platform)
+    title = f"{platform.path.name}: {len(platform.hosts):,} hosts"
+    return _paint(drawn, hosts, links, title, LABELS[colour].format(what=results.what))
+
+
+def _paint(
+    drawn: Sketch, hosts: Mapping[str, float], links: Mapping[str, float], title: str, label: str
+) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import LineCollection
     from matplotlib.colors import Normalize
 
-    scale = Normalize(0.0, 100.0)
-    colours = colormaps[HEAT]
-    lines, uses = [], []
-    kinds = dict(graph.nodes(data="kind"))
-    for a, b, data in graph.edges(data=True):
-        shared = [node.removeprefix("link:") for node in (a, b) if kinds[node] == "link"]
-        if len(shared) == 2:
-            continue  # two links that follow each other on routes: no cable joins them
-        lines.append([places[a], places[b]])
-        crossed = [*data["links"], *shared]
-        uses.append(100.0 * max((_use(links, name) for name in crossed), default=0.0))
-    widths = [1.0 + 5.0 * float(scale(use)) for use in uses]
+    from ptaskmodel.platform.sketch_paint import add_boxes, add_groups, page
+
+    scale, colours = Normalize(0.0, 100.0), heat()
+    width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
+    worst = sorted((name for name in links if links[name] > 0.0),
+                   key=lambda name: (-links[name], natural(name)))[:MARKED]  # fmt: skip
+    figure = new_figure(width + 1.2, height + 0.9 + 0.17 * len(worst))
+    axes = figure.add_subplot()
+    uses = [max((use_of(links, name) for name in line.links), default=0.0) for line in drawn.lines]
+    order = sorted(range(len(uses)), key=lambda k: uses[k])
+    paths = [(path, uses[k]) for k in order for path in drawn.lines[k].paths]
+    thin = min(1.0, max(0.35, 2.2 * unit))
     axes.add_collection(
-        LineCollection(lines, colors=colours(scale(uses)), linewidths=widths, zorder=1)
+        LineCollection(
+            [path for path, _ in paths],
+            colors=[colours(scale(use)) if use else UNUSED for _, use in paths],
+            linewidths=[thin * (1.0 + 0.05 * use) for _, use in paths],
+            zorder=1,
+        )
     )
-    few = graph.number_of_nodes() <= MAX_NAMES
-    for kind, marker, size in (("host", "o", 90), ("link", "h", 70), ("router", "D", 45),
-                               ("switch", "s", 45)):  # fmt: skip
-        _draw_nodes(axes, graph, places, kind, marker, size if few else size / 2.5,
-                    hosts if kind == "host" else links, colours, scale)  # fmt: skip
-    if few:
-        for node, (x, y) in places.items():
-            axes.annotate(node.removeprefix("link:"), (x, y), xytext=(0, -9), fontsize=7,
-                          textcoords="offset points", ha="center", va="top")  # fmt: skip
-    figure.colorbar(ScalarMappable(scale, colours), ax=axes, pad=0.01,
-                    label="mean use over the run (% of the capacity)")  # fmt: skip
-    worst = sorted(links, key=lambda name: (-links[name], natural(name)))[:3]
-    title = f"{platform.path.name}: {total:,} nodes{note}\nmost used links: "
-    title += ", ".join(f"{name} ({100 * links[name]:.3g} %)" for name in worst)
+
+    def fill(name: str, kind: str) -> Any:
+        if kind == "host":
+            return colours(scale(hosts.get(name, 0.0)))
+        return colours(scale(use_of(links, name))) if kind == "link" else "white"
+
+    add_boxes(axes, drawn, fill, unit)
+    add_groups(axes, drawn, unit, {})
+    _mark(axes, drawn, worst)
+    bar = figure.colorbar(ScalarMappable(scale, colours), ax=axes, pad=0.01, fraction=0.03)
+    bar.set_label(label)
     axes.set_title(title, fontsize=10, loc="left")
-    axes.set_axis_off()
-    axes.margins(0.08)
-    _draw_legend(figure, graph)
+    if worst:
+        lines = [
+            f"{k}  {short_name(name, 90)}: {links[name]:.3g} %" for k, name in enumerate(worst, 1)
+        ]
+        axes.annotate("\n".join(lines), (0.0, 0.0), xycoords="axes fraction", fontsize=8,
+                      va="top", xytext=(0, -4), textcoords="offset points")  # fmt: skip
     return figure
 
 
-def _draw_nodes(
-    axes: Any,
-    graph: Any,
-    places: dict[str, Any],
-    kind: str,
-    marker: str,
-    size: float,
-    use: dict[str, float],
-    colours: Any,
-    scale: Any,
-) -> None:
-    nodes = [node for node, its in graph.nodes(data="kind") if its == kind]
-    if not nodes:
-        return
-    xs, ys = zip(*(places[node] for node in nodes), strict=True)
-    style: dict[str, Any] = {"marker": marker, "s": size, "zorder": 3, "edgecolors": "#444444"}
-    if kind in ("host", "link"):
-        values = [100.0 * _use(use, node.removeprefix("link:")) for node in nodes]
-        axes.scatter(xs, ys, c=values, cmap=colours, norm=scale, linewidths=0.6, **style)
-    else:
-        axes.scatter(xs, ys, c="white", linewidths=1.0, **style)
+def _mark(axes: Any, drawn: Sketch, names: list[str]) -> None:
+    """Put the numbers of links at their lines."""
+    lines: dict[str, Line] = {name: line for line in reversed(drawn.lines) for name in line.links}
+    bars = {box.name: (box.x, box.y) for box in drawn.boxes if box.kind == "link"}
+    at: dict[tuple[float, float], list[str]] = {}
+    for number, name in enumerate(names, 1):
+        name = cable_of(name, lines.keys() | bars.keys())
+        if name in bars:
+            at.setdefault(bars[name], []).append(str(number))
+        elif name in lines:
+            path = lines[name].paths[0]
+            (xa, ya), (xb, yb) = path[(len(path) - 1) // 2], path[len(path) // 2]
+            at.setdefault(((xa + xb) / 2, (ya + yb) / 2), []).append(str(number))
+    for place, numbers in at.items():
+        axes.annotate(",".join(numbers), place, fontsize=8, fontweight="bold", ha="center",
+                      va="center", zorder=6, color="#B03000",
+                      bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "#B03000", "lw": 0.8}
+                      )  # fmt: skip
 
 
-def _draw_legend(figure: Any, graph: Any) -> None:
-    from matplotlib.lines import Line2D
-
-    kinds = {kind for _, kind in graph.nodes(data="kind")}
-    signs = {"host": "o", "link": "h", "router": "D", "switch": "s"}
-    names = {"link": "shared link"}
-    handles = [
-        Line2D([], [], marker=sign, color="white", markeredgecolor="#444444", linestyle="",
-               label=names.get(kind, kind))
-        for kind, sign in signs.items()
-        if kind in kinds
-    ]  # fmt: skip
-    handles.append(Line2D([], [], color="#444444", linewidth=2, label="link (thicker: more used)"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+def cable_of(link: str, known: Any) -> str:
+    """The name by which a sketch has a link: that of its cable where it is one half of it."""
+    for half in ("_UP", "_DOWN"):
+        if link not in known and link.endswith(half) and link.removesuffix(half) in known:
+            return link.removesuffix(half)
+    return link
 
 
-def _most_used(graph: Any, use: dict[str, float]) -> tuple[Any, str]:
-    """The graph with its most used hosts only, if it is large, and a note that says so."""
-    if graph.number_of_nodes() <= MAX_NODES:
-        return graph, ""
-    hosts = [node for node, kind in graph.nodes(data="kind") if kind == "host"]
-    room = max(MAX_NODES - (graph.number_of_nodes() - len(hosts)), 50)
-    kept = set(sorted(hosts, key=lambda name: (-use.get(name, 0.0), natural(name)))[:room])
-    chosen = [node for node, kind in graph.nodes(data="kind") if kind != "host" or node in kept]
-    note = f", of the {len(hosts):,} hosts only the {len(kept)} most used are drawn"
-    return graph.subgraph(chosen), note
-
-
-def _use(uses: dict[str, float], name: str) -> float:
+def use_of(uses: Mapping[str, float], name: str) -> float:
     """The use of a link, or of the more used of its two halves."""
     return max(uses.get(each, 0.0) for each in (name, f"{name}_UP", f"{name}_DOWN"))
 
 
-def _mean_use(results: Results, kind: str) -> dict[str, float]:
+def _mean(results: Results, kind: str) -> dict[str, float]:
     span = results.end_s or 1.0
     return {
-        name: sum((b - a) * share for a, b, share in spans) / span
+        name: 100.0 * math.fsum((b - a) * share for a, b, share in spans) / span
         for (name, its), spans in results.utilisation.items()
         if its == kind
     }
 
 
-def _platform_of(results: Results) -> Platform:
+def _peak(results: Results, kind: str) -> dict[str, float]:
+    return {
+        name: 100.0 * max((share for _, _, share in spans), default=0.0)
+        for (name, its), spans in results.utilisation.items()
+        if its == kind
+    }
+
+
+def _limiting(results: Results, kind: str) -> dict[str, float]:
+    """Per cent of the run in which each limited at least one task."""
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for limit in results.limits:
+        if limit.limited_by == kind:
+            spans.setdefault(limit.resource, []).append((limit.start_s, limit.end_s))
+    whole = results.end_s or 1.0
+    return {name: 100.0 * _covered(sorted(its)) / whole for name, its in spans.items()}
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """The length of the union of spans in order of their starts."""
+    total, reached = 0.0, -math.inf
+    for start, end in spans:
+        if end > reached:
+            total += end - max(start, reached)
+            reached = end
+    return total
+
+
+MEASURES: Mapping[str, Callable[[Results, str], dict[str, float]]] = {
+    "mean": _mean,
+    "peak": _peak,
+    "limiting": _limiting,
+}
+
+
+def platform_of(results: Results) -> Platform:
+    """The platform of a run, read again. Raises PTaskModelError if its file is not as it was."""
     from ptaskmodel.platform import load_platform
 
     inputs = results.summary.get("inputs") or []

@@ -10,8 +10,6 @@ import networkx as nx
 import pytest
 
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.graph_layout import place_nodes
-from ptaskmodel.platform.grouping import MAX_NODES, grouped_graph
 
 PLATFORMS = Path(__file__).resolve().parent.parent.parent / "platforms"
 
@@ -83,33 +81,3 @@ def test_nested_zones_are_joined_at_their_gateways():
     graph = load_platform(PLATFORMS / "multi_site.xml").graph
     assert nx.is_connected(graph)
     assert graph.edges["north-router", "west-router"]["links"] == ("north-west",)
-
-
-@pytest.mark.parametrize("file", sorted(PLATFORMS.glob("*.xml")), ids=lambda file: file.stem)
-def test_a_grouped_graph_is_small_and_keeps_all_hosts(file):
-    platform = load_platform(file)
-    small = grouped_graph(platform)
-    hosts = sum(
-        data.get("hosts", int(data["kind"] == "host")) for _, data in small.nodes(data=True)
-    )
-    assert hosts == len(platform.hosts)
-    assert small.number_of_nodes() <= MAX_NODES
-    places = place_nodes(small)
-    assert len(set(places.values())) == len(small)
-
-
-def test_many_equal_clusters_become_one_group(platform_of):
-    text = '<zone id="hub" routing="Full"><router id="r"/></zone>'
-    text += "".join(
-        f'<cluster id="c{k}" prefix="c{k}-" suffix="" radical="0-59" speed="1f" bw="1Bps" '
-        f'lat="0s" router_id="r{k}" bb_bw="1Bps"/>'
-        for k in range(310)
-    )
-    text += '<link id="l" bandwidth="1Bps" latency="0s"/>'
-    text += "".join(
-        f'<zoneRoute src="c{k}" dst="hub" gw_src="r{k}" gw_dst="r"><link_ctn id="l"/></zoneRoute>'
-        for k in range(310)
-    )
-    platform = platform_of(f'<zone id="w" routing="Dijkstra">{text}</zone>')
-    labels = [data.get("label") for _, data in grouped_graph(platform).nodes(data=True)]
-    assert "310 zones, each\n60 hosts" in labels

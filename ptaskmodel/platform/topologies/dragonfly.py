@@ -248,6 +248,13 @@ class Dragonfly(Topology):
             yield Edge(a, b, table[FIRST] + number * (1 + table[DUPLEX]))
 
     @classmethod
+    def coordinates(cls, table: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """(group, chassis, blade) of routers."""
+        groups, chassis, routers = table[PARAMS : PARAMS + 3]
+        places = itertools.product(range(groups), range(chassis), range(routers))
+        yield from enumerate(places, table[NODES])
+
+    @classmethod
     def survey(
         cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
     ) -> Survey:

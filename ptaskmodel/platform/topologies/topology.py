@@ -170,6 +170,11 @@ class Topology(abc.ABC):
         raise NotImplementedError
 
     @classmethod
+    def coordinates(cls, table: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """(number in `edges`, coordinates) of the nodes that pictures place by these."""
+        yield from ()
+
+    @classmethod
     def spokes(cls, table: IntArray) -> list[tuple[int, ...]] | None:
         """Where all nodes hang on one middle: the links from each to there; else None."""
         return None

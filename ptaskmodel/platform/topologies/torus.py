@@ -6,6 +6,7 @@ node in dimension j) has number i k + j.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -155,6 +156,13 @@ class Torus(Topology):
     def edges(cls, table: Sequence[int]) -> Iterator[Edge]:
         for number, (node, after) in enumerate(_neighbours(table[PARAMS + 1 :])):
             yield Edge(node, after, table[FIRST] + number * (1 + table[DUPLEX]))
+
+    @classmethod
+    def coordinates(cls, table: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Place in each dimension."""
+        sizes = table[PARAMS + 1 : PARAMS + 1 + table[PARAMS]]
+        places = itertools.product(*(range(size) for size in reversed(sizes)))
+        yield from enumerate(place[::-1] for place in places)
 
     @classmethod
     def survey(
