@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.kinds import Kind, kind_of
+from ptaskmodel.campaign.kind import Kind
+from ptaskmodel.campaign.kinds import kind_of
 from ptaskmodel.campaign.store import DONE, FAILED, Store
 from ptaskmodel.errors import PTaskModelError
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from ptaskmodel.campaign.kinds import KINDS, numbers_of
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.campaign.built_in import KINDS
+from ptaskmodel.campaign.kind import numbers_of
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.cli import main
-from ptaskmodel.errors import CampaignError
+from ptaskmodel.errors import CampaignError, SlurmError
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "platforms" / "small_cluster.xml"
@@ -44,6 +47,54 @@ def test_what_changes_a_workload(workload):
     busy = {**given, "shuffle": True, "load": 20.0}
     shuffled = [run({**busy, "seed": seed})["waiting_s.mean"] for seed in (0, 0, 1)]
     assert shuffled[0] == shuffled[1] != shuffled[2]
+
+
+CONF = """SchedulerParameters=bf_interval=30,bf_continue
+SelectType=select/linear
+NodeName=n[1-4] CPUs=1
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
+"""
+JOBS = "id,submit,nodes,cores,limit,run\n" + "".join(
+    f"j{k},{k * 7},{k % 4 + 1},,{600 + 60 * (k % 3)},{90 + 37 * (k % 5)}\n" for k in range(40)
+)
+
+
+def test_slurm_runs_with_keys_of_its_configuration(tmp_path, capsys):
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    given = {"conf": str(tmp_path / "slurm.conf"), "workload": str(tmp_path / "jobs.csv")}
+    plain = KINDS["slurm"].run(given)
+    assert main(["slurm", *given.values(), "--json"]) == 0
+    assert plain["waiting_s.mean"] == json.loads(capsys.readouterr().out)["waiting_s"]["mean"]
+    same = KINDS["slurm"].run({**given, "set.bf_interval": 30})
+    assert same["waiting_s.mean"] == plain["waiting_s.mean"]
+    first = KINDS["slurm"].run({**given, "set.SchedulerType": "sched/builtin"})
+    assert first["waiting_s.mean"] > plain["waiting_s.mean"]
+    slow = KINDS["slurm"].run({**given, "set.bf_interval": 600})
+    assert slow["backfill.cycles"] < plain["backfill.cycles"]
+    assert KINDS["slurm"].run({**given, "jobs": 5})["jobs.submitted"] == 5
+
+
+def test_changes_of_a_configuration(tmp_path):
+    path = tmp_path / "slurm.conf"
+    path.write_text(CONF)
+    changes = {
+        "bf_interval": 60,
+        "bf_continue": False,
+        "bf_window": 10,
+        "priorityType": "priority/basic",
+    }
+    conf = read_conf(path, changes)
+    assert (conf.scheduler.bf_interval_s, conf.scheduler.bf_continue) == (60, False)
+    assert conf.nodes == read_conf(path).nodes
+    for name, value, said in (
+        ("bf_intervall", 1, "did you mean bf_interval"),
+        ("NodeName", "n[1-2]", "is no key of a whole slurm.conf"),
+        ("bf_continue", "x", "give true or false"),
+        ("SchedulerType", "sched/best", "slurm.conf, SchedulerType changed"),
+    ):
+        with pytest.raises(SlurmError, match=re.escape(said)):
+            read_conf(path, {name: value})
 
 
 def test_every_built_in_kind_knows_what_it_needs(tmp_path):
