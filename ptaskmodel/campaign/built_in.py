@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ptaskmodel import kernel_sets
-from ptaskmodel.campaign.kind import Kind, Numbers, Parameters, numbers_of
+from ptaskmodel.campaign.kind import Kind, Parameters
 
 # How many platforms, workloads ... a worker keeps.
 KEPT = 8
@@ -74,7 +74,7 @@ def _transformed(workload: Any, given: dict[str, Any], seed: int, hosts: int) ->
     return workload
 
 
-def run_batch_of(parameters: Parameters) -> Numbers:
+def run_batch_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel batch`, its summary."""
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.results.batches import BatchWriting, batch_into, without_larger
@@ -88,10 +88,10 @@ def run_batch_of(parameters: Parameters) -> Numbers:
         workload = without_larger(workload, platform)
     workload = _transformed(workload, given, given.get("seed", 0), len(platform.hosts))
     run = batch_into(None, platform, workload, BatchOptions(**_nested(given)), writing)
-    return numbers_of(run.summary)
+    return run.summary
 
 
-def run_simulation_of(parameters: Parameters) -> Numbers:
+def run_simulation_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel simulate`, its summary."""
     from ptaskmodel.calibration import apply, parse_labels
     from ptaskmodel.results.runs import SimulationOptions, simulate_into
@@ -101,10 +101,10 @@ def run_simulation_of(parameters: Parameters) -> Numbers:
     group = parse_labels(given.pop("group", ""))
     if "calibration" in given:
         platform, tasks = apply(given.pop("calibration"), platform, tasks, group)
-    return numbers_of(simulate_into(None, platform, tasks, SimulationOptions(**given)).summary)
+    return simulate_into(None, platform, tasks, SimulationOptions(**given)).summary
 
 
-def run_replay_of(parameters: Parameters) -> Numbers:
+def run_replay_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel replay`, its summary."""
     from ptaskmodel.replay import hosts_named, hosts_of_ranks
     from ptaskmodel.results.replays import replay_into
@@ -117,7 +117,7 @@ def run_replay_of(parameters: Parameters) -> Numbers:
     where = hosts_of_ranks(platform, trace.ranks, hosts=named, per_host=given.pop("per_host", 1))
     model, solver = given.get("network_model"), given.get("solver")
     run = replay_into(None, platform, trace, where, model=model, solver=solver)
-    return numbers_of(run.summary)
+    return run.summary
 
 
 def _nested(given: Parameters) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _kernels_of_batch(parameters: Parameters) -> tuple[str, ...]:
     return ("batches",) if delays else kernel_sets.SIMULATION
 
 
-def run_slurm_of(parameters: Parameters) -> Numbers:
+def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel slurm`, its summary."""
     from ptaskmodel.batch.slurm.phases import drawn
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
@@ -170,7 +170,7 @@ def run_slurm_of(parameters: Parameters) -> Numbers:
         phases=drawn(given.get("seed", 0), submissions.t0 or 0),
         platform=_platform(given["platform"]) if "platform" in given else None,
     )
-    return numbers_of(run.summary)
+    return run.summary
 
 
 @functools.lru_cache(maxsize=KEPT)

@@ -14,14 +14,17 @@ Parameters = Mapping[str, Any]
 Numbers = dict[str, float | int]
 
 # What is said of a run that is not a result of it.
-NOT_METRICS = ("format", "versions", "inputs", "notes", "files")
+NOT_METRICS = ("format", "versions", "inputs", "notes", "files", "series")
+# What a run may give beside numbers: kept with it, for pictures.
+SERIES = "series"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of run.
 
-    files: parameters that name files; kernels: the sets of them (see `kernel_sets`) that a run of
+    run: gives what `numbers_of` takes, and under `SERIES` anything that JSON holds. files:
+    parameters that name files; kernels: the sets of them (see `kernel_sets`) that a run of
     such parameters needs; needed: those that must be given; known: all, or None if any
     may be; made: those given as ``NAME.KEY``. metrics: what tables show if nothing is said.
     version: what identifies the code, beside the
@@ -29,7 +32,7 @@ class Kind:
     """
 
     name: str
-    run: Callable[[Parameters], Numbers]
+    run: Callable[[Parameters], Mapping[str, Any]]
     files: tuple[str, ...]
     kernels: Callable[[Parameters], tuple[str, ...]]
     needed: tuple[str, ...] = ()

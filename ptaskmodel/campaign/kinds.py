@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from ptaskmodel.campaign.built_in import KEPT, KINDS
-from ptaskmodel.campaign.kind import Kind, Numbers, Parameters, numbers_of
+from ptaskmodel.campaign.kind import Kind, Parameters
 from ptaskmodel.errors import CampaignError, shown
 from ptaskmodel.files import digest
 
@@ -30,26 +32,60 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
     source = folder / path
     if not source.is_file():
         raise CampaignError(f"run: {source}: no such file")
-    version = digest(source)
+    version = hashlib.sha256("".join(digest(one) for one in sources(source)).encode()).hexdigest()
     made = _function(str(source.resolve()), function, version)
     return Kind(name, made, tuple(files), lambda _: (), version=version)
 
 
+def sources(path: Path) -> list[Path]:
+    """A Python file, and the files beside it that it imports, or that these do; in some order.
+
+    Raises CampaignError for what is not Python.
+    """
+    found, waiting = {path: None}, [path]
+    while waiting:
+        one = waiting.pop()
+        try:
+            tree = ast.parse(one.read_bytes())
+        except (SyntaxError, ValueError) as fault:
+            raise CampaignError(f"run: {one} is no Python file: {fault}") from None
+        names = [
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in _imported(node)
+        ]
+        beside = [path.parent / f"{name.partition('.')[0]}.py" for name in sorted(names)]
+        new = [file for file in dict.fromkeys(beside) if file not in found and file.is_file()]
+        found |= dict.fromkeys(new)
+        waiting += new
+    return list(found)
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module] if node.module and not node.level else []
+    return [alias.name for alias in node.names]
+
+
 @functools.lru_cache(maxsize=KEPT)
-def _function(path: str, name: str, version: str) -> Callable[[Parameters], Numbers]:
-    """A function of a file of the user's."""
+def _function(path: str, name: str, version: str) -> Callable[[Parameters], Any]:
+    """A function of a file of the user's, which finds what is beside it."""
     module_name = f"_campaign_{hashlib.sha256(f'{path}{version}'.encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
         raise CampaignError(f"run: {path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
+    folder = str(Path(path).parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     spec.loader.exec_module(module)
     function = getattr(module, name, None)
     if not callable(function):
         raise CampaignError(f"run: {path} has no function '{name}'")
 
-    def run(parameters: Parameters) -> Numbers:
-        return numbers_of(function(dict(parameters)))
+    def run(parameters: Parameters) -> Any:
+        return function(dict(parameters))
 
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "platforms" / "small_cluster.xml"
 
 
+def numbers(kind, given):
+    return numbers_of(KINDS[kind].run(given))
+
+
 @pytest.fixture
 def workload(tmp_path):
     path = tmp_path / "jobs.json"
@@ -30,7 +35,7 @@ def workload(tmp_path):
 def test_a_batch_gives_its_summary(workload, tmp_path, capsys):
     capsys.readouterr()
     given = {"platform": str(CLUSTER), "workload": str(workload), "leave_out_larger": True}
-    found = KINDS["batch"].run({**given, "policy": "metric-aware", "policy_options.window": 2})
+    found = numbers("batch", {**given, "policy": "metric-aware", "policy_options.window": 2})
     options = ["--leave-out-larger", "--policy", "metric-aware", "--policy-option", "window=2"]
     assert main(["batch", str(CLUSTER), str(workload), *options, "--json"]) == 0
     summary = numbers_of(json.loads(capsys.readouterr().out))
@@ -40,7 +45,7 @@ def test_a_batch_gives_its_summary(workload, tmp_path, capsys):
 
 def test_what_changes_a_workload(workload):
     given = {"platform": str(CLUSTER), "workload": str(workload), "leave_out_larger": True}
-    run = KINDS["batch"].run
+    run = partial(numbers, "batch")
     light, heavy = run({**given, "load": 0.1}), run({**given, "load": 20.0})
     assert heavy["waiting_s.mean"] > light["waiting_s.mean"]
     assert run({**given, "jobs": 5})["jobs.all"] == 5
@@ -63,16 +68,16 @@ def test_slurm_runs_with_keys_of_its_configuration(tmp_path, capsys):
     (tmp_path / "slurm.conf").write_text(CONF)
     (tmp_path / "jobs.csv").write_text(JOBS)
     given = {"conf": str(tmp_path / "slurm.conf"), "workload": str(tmp_path / "jobs.csv")}
-    plain = KINDS["slurm"].run(given)
+    plain = numbers("slurm", given)
     assert main(["slurm", *given.values(), "--json"]) == 0
     assert plain["waiting_s.mean"] == json.loads(capsys.readouterr().out)["waiting_s"]["mean"]
-    same = KINDS["slurm"].run({**given, "set.bf_interval": 30})
+    same = numbers("slurm", {**given, "set.bf_interval": 30})
     assert same["waiting_s.mean"] == plain["waiting_s.mean"]
-    first = KINDS["slurm"].run({**given, "set.SchedulerType": "sched/builtin"})
+    first = numbers("slurm", {**given, "set.SchedulerType": "sched/builtin"})
     assert first["waiting_s.mean"] > plain["waiting_s.mean"]
-    slow = KINDS["slurm"].run({**given, "set.bf_interval": 600})
+    slow = numbers("slurm", {**given, "set.bf_interval": 600})
     assert slow["backfill.cycles"] < plain["backfill.cycles"]
-    assert KINDS["slurm"].run({**given, "jobs": 5})["jobs.submitted"] == 5
+    assert numbers("slurm", {**given, "jobs": 5})["jobs.submitted"] == 5
 
 
 def test_changes_of_a_configuration(tmp_path):
