@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -35,6 +36,8 @@ SIMULATION = ("tasks", "laying")
 ENERGY = ("energy",)
 REPLAY = ("replay",)
 POLL_S = 0.05
+
+_log = logging.getLogger(__name__)
 
 
 class Stand(NamedTuple):
@@ -95,6 +98,7 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
     if not waiting or kernel_cache.kernel_directory() is None or not sys.executable:
         return
     total, began = len(waiting), time.perf_counter()
+    _log.info("compiling sets of kernels: %s", ", ".join(waiting))
     running: dict[str, subprocess.Popen] = {}
     done: list[str] = []
     try:

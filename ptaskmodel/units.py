@@ -123,6 +123,29 @@ def format_time(seconds: float, digits: int = 6) -> str:
     return _format(seconds, digits, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns", "ps")})
 
 
+def format_date(date_s: float) -> str:
+    """A date of a run for people: 12.5 -> "12.5 s", 94925 -> "1 d 02:22:05"."""
+    if not 60.0 <= date_s < 1e12:
+        return f"{date_s:.6g} s"
+    minutes, seconds = divmod(int(date_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    clock = f"{hours:02}:{minutes:02}:{seconds:02}"
+    return f"{days:,} d {clock}" if days else clock
+
+
+def format_duration(seconds: float) -> str:
+    """How long something takes, about, for people: "7 s", "5 min", "1 h 20 min", "3 d 4 h"."""
+    for unit, above, next_unit, factor in (
+        ("d", 86400.0, "h", 24),
+        ("h", 3600.0, "min", 60),
+    ):
+        if seconds >= above:
+            whole, rest = divmod(round(seconds / above * factor), factor)
+            return f"{whole:,} {unit} {rest} {next_unit}"
+    return f"{seconds / 60:.0f} min" if seconds >= 90.0 else f"{seconds:.0f} s"
+
+
 def format_speed(flops: float, digits: int = 6) -> str:
     """Short text for people: 2.35e10 -> "23.5Gf"."""
     return _format(flops, digits, {u: v for u, v in SPEED_UNITS.items() if u.endswith("f")})

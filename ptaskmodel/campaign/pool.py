@@ -7,7 +7,6 @@ others go on. So does a run that takes longer than it may: its worker is killed.
 from __future__ import annotations
 
 import collections
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -37,12 +36,7 @@ TRIES = 2
 class _Worker:
     maker: Maker
     run: Run | None = None
-    sent_at: float = 0.0
-
-    def since(self) -> float:
-        """When it began with its run; infinity if it is not ready yet."""
-        ready_at = self.maker.ready_at
-        return math.inf if ready_at is None else max(self.sent_at, ready_at)
+    began: float = 0.0
 
 
 class Pool:
@@ -74,7 +68,7 @@ class Pool:
             worker = idle.pop() if idle else self._new()
             run = waiting.popleft()
             tries[run.id] += 1
-            worker.run, worker.sent_at = run, time.monotonic()
+            worker.run, worker.began = run, time.monotonic()
             worker.maker.send(call_of(run))
 
     def _new(self) -> _Worker:
@@ -89,11 +83,11 @@ class Pool:
         busy = {w.maker.connection: w for w in self._workers if w.run is not None}
         left = None
         if limit is not None and busy:
-            first = min(worker.since() for worker in busy.values())
-            left = max(0.0, first + limit - time.monotonic()) if first < math.inf else None
+            first = min(worker.began for worker in busy.values())
+            left = max(0.0, first + limit - time.monotonic())
         found = [busy[end] for end in wait(list(busy), left)]  # type: ignore[index]
         if limit is not None:
-            late = [w for w in busy.values() if w.since() + limit <= time.monotonic()]
+            late = [w for w in busy.values() if w.began + limit <= time.monotonic()]
             found += [worker for worker in late if worker not in found]
         return found
 
@@ -105,7 +99,7 @@ class Pool:
         tell: Tell,
     ) -> None:
         """Take what a worker said, or see what became of it."""
-        run, limit = worker.run, self._plan.timeout_s
+        run = worker.run
         if run is None:
             return
         try:
@@ -123,14 +117,14 @@ class Pool:
         if record is not None:
             worker.run = None
             tell_of(tell, run, record)
-        elif limit is not None and worker.since() + limit <= time.monotonic():
+        elif self._plan.timeout_s is not None:
             self._workers.remove(worker)
             worker.maker.end()
-            error = too_long(limit)
+            error = too_long(self._plan.timeout_s)
             self._fail(run, worker, error, worker.maker.last_words(), tell)
 
     def _fail(self, run: Run, worker: _Worker, error: str, log: str, tell: Tell) -> None:
-        took_s = time.monotonic() - worker.sent_at
+        took_s = time.monotonic() - worker.began
         record = failed(self._plan.kind.name, call_of(run), error, took_s, log)
         self._store.write(run.id, record)
         tell_of(tell, run, record)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import logging
 import os
 import sys
+import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
 
 from ptaskmodel import __version__
+from ptaskmodel.cli.command import HELP, Group
+from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
 
 USER_ERROR = 2
@@ -30,28 +34,48 @@ class Entry(NamedTuple):
     help: str
 
 
-COMMANDS = {
-    "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
-    "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
-    "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
-    "slurm": Entry("ptaskmodel.cli.slurm:slurm", "Say what a slurm.conf does with a workload."),
-    "workload": Entry("ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."),
-    "serve": Entry("ptaskmodel.cli.serve:serve", "Let schedulers made for Batsim decide."),
-    "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),
-    "trace": Entry("ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."),
-    "calibrate": Entry("ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."),
-    "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
-    "campaign": Entry("ptaskmodel.cli.campaign:campaign", "Many runs: sweep, keep, compare."),
-    "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),
-    "report": Entry("ptaskmodel.cli.report:report", "Make a page of the results of a run."),
-    "compare": Entry("ptaskmodel.cli.compare:compare", "Say what changed between two runs."),
-    "tasks": Entry("ptaskmodel.cli.tasks:tasks", "Check a tasks file, or print its schema."),
-    "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Compile the simulation kernels ahead."),
+RUN, PREPARE, LOOK, STUDY = "Run", "Prepare", "Look", "Study"
+
+
+SECTIONS = {
+    RUN: {
+        "demo": Entry("ptaskmodel.cli.demo:demo", "Run the first example, and say what to see."),
+        "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
+        "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
+        "slurm": Entry("ptaskmodel.cli.slurm:slurm", "Say what a slurm.conf does with a workload."),
+        "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),
+        "serve": Entry("ptaskmodel.cli.serve:serve", "Let schedulers made for Batsim decide."),
+    },
+    PREPARE: {
+        "init": Entry("ptaskmodel.cli.init:init", "Begin a project: platform, tasks, notebook."),
+        "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
+        "tasks": Entry("ptaskmodel.cli.tasks:tasks", "Check a tasks file."),
+        "workload": Entry(
+            "ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."
+        ),
+        "trace": Entry(
+            "ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."
+        ),
+        "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Compile the simulation kernels ahead."),
+    },
+    LOOK: {
+        "report": Entry("ptaskmodel.cli.report:report", "Make a page of the results of a run."),
+        "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),
+        "compare": Entry("ptaskmodel.cli.compare:compare", "Say what changed between two runs."),
+    },
+    STUDY: {
+        "campaign": Entry("ptaskmodel.cli.campaign:campaign", "Many runs: sweep, keep, compare."),
+        "calibrate": Entry(
+            "ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."
+        ),
+        "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
+    },
 }
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are in COMMANDS."""
+class LazyGroup(Group):
+    """A group whose commands are in SECTIONS."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -64,14 +88,18 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings=HELP)
 @click.version_option(__version__, prog_name="ptaskmodel")
 def commands() -> None:
-    """How long parallel applications take when they share a platform."""
+    """How long parallel applications take when they share a platform.
+
+    Begin with `ptaskmodel demo`; then `ptaskmodel init NAME` for a project of your own.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,11 +116,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command as a program of that name; the exit codes are those of `main`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    with _talking():
+        return _exit_code(command, name, given)
+
+
+def _exit_code(command: click.Command, name: str, given: list[str]) -> int:
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            with command.make_context(name, given) as context:
-                command.invoke(context)
+        with command.make_context(name, given) as context:
+            command.invoke(context)
         if sys.stdout is not None:  # as it is where it was closed
             sys.stdout.flush()
     except click.exceptions.Exit as exit_:
@@ -107,10 +138,12 @@ def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = 
         error.show()
         return USER_ERROR
     except PTaskModelError as error:
-        _tell(f"error: {error}")
+        if is_verbose() and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
+        tell(f"error: {error}")
         return USER_ERROR
     except (KeyboardInterrupt, click.Abort):
-        _tell("interrupted")
+        tell("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         _forget_output()
@@ -119,7 +152,7 @@ def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = 
         if error.filename is None and error.errno not in OUTPUT_ERRORS:
             raise
         _forget_output()
-        _tell(f"error: {error.filename or 'standard output'}: {error.strerror}")
+        tell(f"error: {error.filename or 'standard output'}: {error.strerror}")
         return USER_ERROR
     return 0
 
@@ -130,10 +163,19 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell(message: str) -> None:
-    """One line on stderr, whatever the message holds."""
-    line = " ".join(message.splitlines())
-    click.echo(f"ptaskmodel: {line.encode('utf-8', 'backslashreplace').decode()}", err=True)
+@contextlib.contextmanager
+def _talking() -> Iterator[None]:
+    """What `logging` and `warnings` are told goes to standard error as long as a command runs."""
+    teller, level = Teller(), LOGGER.level
+    LOGGER.addHandler(teller)
+    LOGGER.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            yield
+    finally:
+        LOGGER.removeHandler(teller)
+        LOGGER.setLevel(level)
 
 
 def _show_warning(
@@ -144,4 +186,4 @@ def _show_warning(
     file: object = None,
     line: str | None = None,
 ) -> None:
-    _tell(f"warning: {message}")
+    LOGGER.warning("%s", message)

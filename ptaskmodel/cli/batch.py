@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ from ptaskmodel.batch.names import (
 )
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
     FINITE,
     NOT_NEGATIVE,
@@ -36,10 +34,10 @@ from ptaskmodel.cli.parameters import (
     platform_argument,
     profile_options,
 )
-from ptaskmodel.errors import PTaskModelError, SimulationError
+from ptaskmodel.errors import SimulationError
 
 
-@click.command()
+@click.command(cls=Command)
 @platform_argument
 @click.argument("workload_file", metavar="WORKLOAD", type=PATH)
 @click.option(
@@ -157,7 +155,6 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 )
 @job_results_options
 @click.option("--neighbours", is_flag=True, help="Write there who slowed whom: neighbours.csv.")
-@click.option("-v", "--verbose", is_flag=True, help="Show where a policy at fault raised.")
 def batch(
     platform_file: Path,
     workload_file: Path,
@@ -176,14 +173,13 @@ def batch(
     attribution: bool,
     plots: bool,
     as_json: bool,
-    verbose: bool,
     **options: Any,
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import pairs
-    from ptaskmodel.cli.progress import bar_of_simulation
+    from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.batches import (
@@ -209,10 +205,7 @@ def batch(
     if leave_out_larger:
         workload = without_larger(workload, platform, chosen)
     ready_kernels(kernels_for(workload, chosen))
-    with (
-        shown_cause(verbose),
-        bar_of_simulation(len(workload.jobs), hidden=as_json, third="wait") as progress,
-    ):
+    with told_progress(len(workload.jobs), "jobs", queues=True) as progress:
         run = batch_into(
             output,
             platform,
@@ -229,17 +222,6 @@ def _count(text: str) -> int:
     if not text.isdecimal():
         raise SimulationError(f"--licence: '{text[:60]}' is not a number of licences")
     return int(text)
-
-
-@contextlib.contextmanager
-def shown_cause(verbose: bool) -> Iterator[None]:
-    """Show what a mistake of a policy comes from, if that is asked for."""
-    try:
-        yield
-    except PTaskModelError as error:
-        if verbose and error.__cause__ is not None:
-            traceback.print_exception(error.__cause__)
-        raise
 
 
 def _value(text: str) -> int | float | str:

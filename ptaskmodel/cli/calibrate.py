@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import PATH, Choice, Real, output_option
 from ptaskmodel.errors import PTaskModelError
 
 
-@click.command("calibrate")
+@click.command("calibrate", cls=Command)
 @click.argument("measurements", type=PATH)
 @click.option("--model", type=Choice(["rates", "ptask"]), default="rates", show_default=True)
 @click.option(

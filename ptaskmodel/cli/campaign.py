@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import COUNT, PATH
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.units import format_time
@@ -81,7 +82,7 @@ def cluster_options(command: Any) -> Any:
     return made
 
 
-@click.group()
+@click.group(cls=Group)
 def campaign() -> None:
     """Many runs of one plan: simulations over platforms, workloads, policies, seeds.
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import PATH, output_option
 from ptaskmodel.errors import PTaskModelError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("runs", metavar="RESULTS_A RESULTS_B ...", type=PATH, nargs=-1, required=True)
 @output_option("Also write a line for every task, or of several batches every metric (CSV).")
 @click.option(

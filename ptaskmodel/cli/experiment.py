@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import PATH
 from ptaskmodel.errors import PTaskModelError
 
@@ -15,7 +16,7 @@ STUDY = Path("experiments") / "pdgemm"
 MEASUREMENTS = Path("calibration") / "measurements"
 
 
-@click.group("experiment")
+@click.group("experiment", cls=Group)
 def command() -> None:
     """Remake an experiment: every table and figure."""
 

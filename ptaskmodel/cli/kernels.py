@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+
+from ptaskmodel.cli.talking import CLEAR_LINE, is_quiet, on_terminal
 
 if TYPE_CHECKING:
     from ptaskmodel.kernel_sets import Stand
@@ -33,18 +34,16 @@ def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> No
         )
         return
     ahead = "; `ptaskmodel warmup` does it ahead" if said else ""
-    click.echo(
-        f"compiling kernels (once, about {TYPICAL_S} s{ahead})",
-        err=True,
-    )
-    shown = _show if sys.stderr.isatty() else None
+    if not is_quiet():
+        click.echo(f"compiling kernels (once, about {TYPICAL_S} s{ahead})", err=True)
+    shown = _show if on_terminal() and not is_quiet() else None
     kernel_sets.compile_sets(wanted, shown)
     if shown:
-        click.echo("\r\033[K", err=True, nl=False)
+        click.echo(CLEAR_LINE, err=True, nl=False)
 
 
 def _show(stand: Stand) -> None:
     """One line, written over itself."""
     what = f": {', '.join(stand.running)}" if stand.running else ""
     text = f"{len(stand.done)} of {stand.total} compiled, {stand.elapsed_s:.0f} s{what}"
-    click.echo(f"\r\033[K{text}", err=True, nl=False)
+    click.echo(f"{CLEAR_LINE}{text}", err=True, nl=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import output_option, platform_argument
 from ptaskmodel.errors import PlatformError
 
@@ -18,7 +19,7 @@ MAX_PAIRS = 4_000_000
 FORMATS = frozenset({".png", ".svg", ".pdf"})
 
 
-@click.group()
+@click.group(cls=Group)
 def platform() -> None:
     """Look at a platform file."""
 

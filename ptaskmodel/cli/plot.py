@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import PATH, Choice, output_option
 from ptaskmodel.results.names import COLOURS, PICTURES
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("results", metavar="RESULTS", type=PATH)
 @click.argument("kind", type=Choice(PICTURES))
 @click.option(

@@ -1,34 +1,88 @@
-"""Bars of progress on standard error, where that is a terminal."""
+"""How far a run is, said once a second on a terminal, now and then elsewhere with -v."""
 
 from __future__ import annotations
 
 import contextlib
-import sys
+import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import click
 
+from ptaskmodel.cli.talking import CLEAR_LINE, LOGGER, is_quiet, is_verbose, on_terminal
+from ptaskmodel.units import format_date, format_duration
+
+TERMINAL_S = 1.0
+ELSEWHERE_S = 10.0
+# Below this part of all, what is left is not guessed.
+KNOWN_PART = 0.005
+
+
+class Progress:
+    """Takes what a run reports, as often as it does, and tells it now and then."""
+
+    def __init__(
+        self,
+        total: int,
+        what: str,
+        *,
+        every_s: float,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._total, self._what = total, what
+        self._every_s, self._say, self._clock = every_s, say, clock
+        self._began = self._told = clock()
+        self.said = False
+
+    def __call__(self, now_s: float, ended: int, waiting: int | None = None) -> None:
+        """now_s: the date reached, s; ended: how many are over; waiting: how many queue."""
+        clock = self._clock()
+        if clock - self._told < self._every_s:
+            return
+        self._told = clock
+        self.said = True
+        self._say(self.text(now_s, ended, waiting, clock - self._began))
+
+    def text(self, now_s: float, ended: int, waiting: int | None, passed_s: float) -> str:
+        """The line: date, how many of all are over, the queue, their rate, time to go."""
+        parts = [f"at {format_date(now_s)}", f"{ended:,} of {self._total:,} {self._what} over"]
+        if waiting is not None:
+            parts.append(f"{waiting:,} wait")
+        if ended and passed_s > 0.0:
+            parts.append(f"{ended / passed_s:,.0f} per s")
+            if ended >= KNOWN_PART * self._total:
+                left_s = passed_s * (self._total - ended) / ended
+                parts.append(f"about {format_duration(left_s)} to go")
+        return ", ".join(parts)
+
 
 @contextlib.contextmanager
-def bar_of_simulation(
-    total: int, hidden: bool, third: str | None = None
-) -> Iterator[Callable[..., None] | None]:
-    """A function to call with the date (s) and the number of tasks that ended; None if hidden.
+def told_progress(total: int, what: str, *, queues: bool = False) -> Iterator[Callable | None]:
+    """A function to call with the date (s) and how many of ``total`` are over; None: nobody asks.
 
-    third: what to call the third number that it is given (None: it is not shown).
+    queues: its third number is how many wait; otherwise it is not looked at.
     """
-    if hidden or not sys.stderr.isatty():
+    if is_quiet() or not (on_terminal() or is_verbose()):
         yield None
         return
-    bar: Any
-    with click.progressbar(
-        length=total, label="simulating", file=sys.stderr, show_eta=False, show_percent=True
-    ) as bar:
+    if on_terminal():
+        progress = Progress(total, what, every_s=TERMINAL_S, say=_write_over)
+    else:
+        progress = Progress(total, what, every_s=ELSEWHERE_S, say=LOGGER.info)
 
-        def progress(now_s: float, ended: int, more: int, *_: Any) -> None:
-            bar.label = f"{now_s:.6g} s" + (f", {more} {third}" if third else "")
-            bar.update(ended - bar.pos)
+    def tell(now_s: float, ended: int, third: int = 0, *_: object) -> None:
+        progress(now_s, ended, third if queues else None)
 
-        yield progress
-        bar.update(total - bar.pos)
+    try:
+        yield tell
+    finally:
+        if progress.said and on_terminal():
+            click.echo(CLEAR_LINE, err=True, nl=False)
+
+
+def _write_over(text: str) -> None:
+    """One line, written over itself, no longer than the terminal is wide."""
+    import shutil
+
+    width = max(shutil.get_terminal_size().columns - 1, 20)
+    click.echo(f"{CLEAR_LINE}{text[:width]}", err=True, nl=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
     PATH,
     POSITIVE,
@@ -29,7 +30,7 @@ WRITE_FILES = ("timeline", "timelines", "attribution", "use_traces")
 OPTION_NAMES = {"timelines": "timeline-as", "use_traces": "trace"}
 
 
-@click.command()
+@click.command(cls=Command)
 @platform_argument
 @click.argument("traces", metavar="TRACES", type=PATH)
 @rank_options
@@ -117,7 +118,7 @@ def replay(
     wanted["trace_limit_GB"] = wanted.pop("trace_limit")
     check_rank_options(ranks_on, hosts)
     from ptaskmodel.cli.kernels import ready_kernels
-    from ptaskmodel.cli.progress import bar_of_simulation
+    from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import algorithms_named, read_trace
@@ -127,7 +128,7 @@ def replay(
     ready_kernels(REPLAY)
     trace = read_trace(traces, ranks)
     chosen = hosts_asked_for(platform, trace.ranks, ranks_on, hosts, per_host)
-    with bar_of_simulation(len(trace), hidden=as_json) as progress:
+    with told_progress(len(trace), "actions") as progress:
         run = replay_into(
             output,
             platform,

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import PATH, output_option
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("results", metavar="RESULTS", type=PATH)
 @output_option("The page to write.", default="report.html", show_default=True)
 def report(results: Path, output: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ptaskmodel.batch.names import DELAY_POWERS, HOST_ORDERS
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
     COUNT,
     PATH,
@@ -34,7 +35,7 @@ AGREED = (
 SOCKET = "tcp://localhost:28000"
 
 
-@click.command()
+@click.command(cls=Command)
 @platform_argument
 @click.argument("workload_files", metavar="WORKLOAD...", type=PATH, nargs=-1, required=True)
 @click.option(
@@ -140,6 +141,7 @@ def serve(
     from ptaskmodel.bridges.batsim.telling import SessionOptions
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import pairs
+    from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.batches import BatchWriting, batch_into, kernels_for
@@ -164,18 +166,21 @@ def serve(
     platform = load_platform(platform_file)
     book = Book(workload_files, Cleaning(processors_per_host))
     ready_kernels(kernels_for(book.workload, chosen, driven=True))
-    with served(
-        platform,
-        book,
-        chosen,
-        agreed,
-        endpoint=endpoint,
-        command=command,
-        timeout_s=inf if timeout_s is None else timeout_s,
-        events=events,
-        record=record,
-        replay=replay,
-    ) as session:
+    with (
+        served(
+            platform,
+            book,
+            chosen,
+            agreed,
+            endpoint=endpoint,
+            command=command,
+            timeout_s=inf if timeout_s is None else timeout_s,
+            events=events,
+            record=record,
+            replay=replay,
+        ) as session,
+        told_progress(len(book.workload.jobs), "jobs", queues=True) as progress,
+    ):
         run = batch_into(
             output,
             platform,
@@ -183,6 +188,7 @@ def serve(
             chosen,
             BatchWriting(60.0, traces, trace_limit, attribution, plots),
             inputs=[platform_file, *workload_files],
+            progress=progress,
             driver=session,
         )
     click.echo(json.dumps(run.summary, indent=2) if as_json else batch_text(run))

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.kernels import ready_kernels
 from ptaskmodel.cli.parameters import (
     NOT_NEGATIVE,
@@ -21,7 +22,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernel_sets import ENERGY, SIMULATION
 
 
-@click.command()
+@click.command(cls=Command)
 @platform_argument
 @click.argument("tasks_file", metavar="TASKS", type=PATH)
 @model_options
@@ -75,11 +76,11 @@ def simulate(
         raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
     ready_kernels((*SIMULATION, *ENERGY) if options["energy"] else SIMULATION)
 
-    from ptaskmodel.cli.progress import bar_of_simulation
+    from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
     from ptaskmodel.results.runs import SimulationOptions, simulate_into
 
-    with bar_of_simulation(len(tasks), hidden=as_json) as progress:
+    with told_progress(len(tasks), "tasks") as progress:
         run = simulate_into(
             output,
             platform,

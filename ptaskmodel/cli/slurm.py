@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ptaskmodel.results.slurm import SlurmResults
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("conf_file", metavar="CONF", type=PATH)
 @click.argument("workload_file", metavar="WORKLOAD", type=PATH)
 @click.option(
@@ -95,6 +96,7 @@ def slurm(
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.submissions import read_submissions
+    from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.slurm import SlurmOptions, slurm_into
 
@@ -102,17 +104,19 @@ def slurm(
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
     phases = drawn(seed, submissions.t0 or 0) if meta is None else read_phases(meta, conf)
     given = (conf_file, workload_file, platform_file, accounts, meta, cycles)
-    found = slurm_into(
-        output,
-        conf,
-        submissions,
-        SlurmOptions(seed=seed, costs=Costs(test_cost), **options),
-        accounts=None if accounts is None else read_accounts(accounts),
-        phases=phases,
-        recorded=None if cycles is None else read_cycles(cycles),
-        platform=None if platform_file is None else load_platform(platform_file),
-        inputs=[path for path in given if path is not None],
-    )
+    with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
+        found = slurm_into(
+            output,
+            conf,
+            submissions,
+            SlurmOptions(seed=seed, costs=Costs(test_cost), **options),
+            accounts=None if accounts is None else read_accounts(accounts),
+            phases=phases,
+            recorded=None if cycles is None else read_cycles(cycles),
+            platform=None if platform_file is None else load_platform(platform_file),
+            inputs=[path for path in given if path is not None],
+            progress=progress,
+        )
     click.echo(json.dumps(found.summary, indent=2) if as_json else _text(found))
 
 

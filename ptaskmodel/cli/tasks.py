@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from ptaskmodel.cli.command import Group
 from ptaskmodel.errors import WorkloadError
 
 
-@click.group()
+@click.group(cls=Group)
 def tasks() -> None:
     """Check a tasks file, or print its schema."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptaskmodel.apps.names import PHASES, PROGRAMS
+from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 MOST = 100_000  # flows or windows
 
 
-@click.group()
+@click.group(cls=Group)
 def trace() -> None:
     """Traces of MPI applications: look at them, make some, make parallel tasks of them."""
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import COUNT, NOT_NEGATIVE, PATH, POSITIVE, SEED, Choice
 from ptaskmodel.cli.workload_files import cleaning_options, output_options, read_clean, write_made
 from ptaskmodel.errors import WorkloadError
 
 
-@click.group()
+@click.group(cls=Group)
 def transform() -> None:
     """Make a workload of another: shuffle, sample, shrink, scale its load, resample.
 

@@ -6,8 +6,10 @@ import time
 
 import click
 
+from ptaskmodel.cli.command import Command
 
-@click.command()
+
+@click.command(cls=Command)
 def warmup() -> None:
     """Compile the simulation kernels, so that the first simulation need not."""
     from ptaskmodel import kernel_cache

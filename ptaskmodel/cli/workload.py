@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -28,7 +29,7 @@ from ptaskmodel.cli.workload_files import (
 from ptaskmodel.errors import WorkloadError
 
 
-@click.group()
+@click.group(cls=Group)
 def workload() -> None:
     """Look at, convert, generate, cut and transform workloads (Batsim JSON, SWF)."""
 

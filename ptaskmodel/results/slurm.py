@@ -12,6 +12,7 @@ from ptaskmodel.batch.slurm.accounts import Accounts
 from ptaskmodel.batch.slurm.controllers import Part, parts_of
 from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
 from ptaskmodel.batch.slurm.profiles import AS_GIVEN, with_profiles
@@ -77,6 +78,7 @@ def slurm_into(
     recorded: Recorded | None = None,
     platform: Platform | None = None,
     inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
 ) -> SlurmResults:
     """Simulate a configuration and write what became of the jobs in a directory of results.
 
@@ -102,7 +104,10 @@ def slurm_into(
 
     def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
         began = time.perf_counter()
-        found = [_simulated(part, options, accounts, phases, recorded, execution) for part in parts]
+        found = [
+            _simulated(part, options, accounts, phases, recorded, execution, progress)
+            for part in parts
+        ]
         took_s = time.perf_counter() - began
         alone = _alone(found, execution)
         summary = {
@@ -153,6 +158,7 @@ def _simulated(
     phases: Phases | None,
     recorded: Recorded | None,
     execution: PtaskExecution | None,
+    progress: Progress | None,
 ) -> Simulated:
     """One controller with its jobs."""
     mine = {request.id for request in part.jobs}
@@ -168,6 +174,7 @@ def _simulated(
         watch=watch,
         compiled=len(part.jobs) >= MANY_JOBS,
         costs=options.costs,
+        progress=progress,
     )
     return Simulated(run, watch)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import pickle
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ _HARMLESS = {
     ("numpy.core.numeric", "_frombuffer"),
 }
 
+_log = logging.getLogger(__name__)
+
 
 def save_checkpoint(
     simulation: Simulation, path: str | Path, about: dict[str, Any] | None = None
@@ -56,6 +59,7 @@ def save_checkpoint(
         "about": about or {},
     }
     write_bytes(path, json.dumps(header).encode() + b"\n" + data, error=SimulationError)
+    _log.info("wrote checkpoint %s at %g s", path, simulation.now)
 
 
 def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 from typing import Any
 
@@ -12,6 +13,8 @@ from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, 
 from ptaskmodel.workload.jobs import Workload
 
 START = 4096
+
+_log = logging.getLogger(__name__)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
@@ -39,7 +42,9 @@ def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None
 
     Raises WorkloadError.
     """
-    made: Workload = _module(format_of(path)).read(path, cleaning or Cleaning())
+    format_ = format_of(path)
+    made: Workload = _module(format_).read(path, cleaning or Cleaning())
+    _log.info("read %s (%s): %d jobs", shown_path(path), format_, len(made.jobs))
     return made
 
 

@@ -97,6 +97,12 @@ class Lives:
         return bool(self.queue.jobs or self.busy)
 
     @property
+    def over(self) -> int:
+        """How many jobs are over."""
+        under_way = len(self._by_end) + len(self._completing)
+        return max(len(self.jobs) - len(self.queue.jobs) - under_way, 0)
+
+    @property
     def busy(self) -> bool:
         """Whether some job holds nodes."""
         return bool(self._by_end or self._completing)

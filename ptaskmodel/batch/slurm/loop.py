@@ -22,6 +22,9 @@ LIMITS_S = 30
 # How often all who wait are tried before they are given up.
 ROUNDS = 3
 PURGE_S = 60
+# Events between two calls that say how far it is.
+PROGRESS_EVERY = 256
+Progress = Callable[[float, int, int], None]
 # What comes first at one date.
 (
     CLEAN,
@@ -108,10 +111,16 @@ class Loop:
         """The date, s."""
         return self._now
 
-    def run(self) -> None:
-        """Go on until every job is over, or nothing will ever happen again."""
+    def run(self, progress: Progress | None = None) -> None:
+        """Go on until every job is over, or nothing will ever happen again.
+
+        progress: called often, with the date (s), how many jobs are over and how many wait.
+        """
+        steps = 0
         while self.step():
-            pass
+            steps += 1
+            if progress is not None and steps % PROGRESS_EVERY == 0:
+                progress(self._now, self.controller.over, len(self.controller.queue.jobs))
 
     def step(self) -> bool:
         """Go to the next event, and do what is due then; False: there is none."""

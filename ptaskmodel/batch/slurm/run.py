@@ -10,7 +10,7 @@ from ptaskmodel.batch.slurm.accounts import Accounts
 from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.facts import Conf
-from ptaskmodel.batch.slurm.loop import Loop
+from ptaskmodel.batch.slurm.loop import Loop, Progress
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
 from ptaskmodel.batch.slurm.phases import Phases, Recorded, second_of
 from ptaskmodel.batch.slurm.record import JobRecord
@@ -44,13 +44,15 @@ def simulate(
     watch: Watch | None = None,
     compiled: bool = False,
     costs: Costs = FREE,
+    progress: Progress | None = None,
 ) -> SlurmRun:
     """Run jobs under a configuration of Slurm, until every job is over.
 
     accounts: QOSs and associations. phases: when the controller's threads wake. recorded: dates of
     a recorded run, which replace theirs. execution: how long jobs run (what their work says, by
     default). watch: notes what happens. compiled: whether a kernel makes backfill cycles where it
-    can; the same comes out. costs: how long backfill's tests take.
+    can; the same comes out. costs: how long backfill's tests take. progress:
+    called often, with the date (s), how many jobs are over and how many wait.
     """
     nodes = nodes_of(conf)
     phases = phases or Phases()
@@ -63,5 +65,5 @@ def simulate(
     controller = Controller(conf, nodes, phases, running, rules, note)
     loop = Loop(controller, execution, requests, phases, recorded, turned, compiled, costs)
     controller.keeps_plans = watch is not None
-    loop.run()
+    loop.run(progress)
     return SlurmRun(conf, nodes, phases, tuple(controller.jobs), loop)

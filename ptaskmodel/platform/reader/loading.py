@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import time
 import warnings
 from pathlib import Path
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.files import AnyPath, read_bytes
+from ptaskmodel.files import AnyPath, read_bytes, shown_path
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform.model import PlatformWarning
 from ptaskmodel.platform.notes import Note
@@ -15,6 +17,8 @@ from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source
 from ptaskmodel.platform.reader.xml import read_xml
+
+_log = logging.getLogger(__name__)
 
 
 def load_platform(path: AnyPath) -> Platform:
@@ -36,10 +40,19 @@ def read_platform(path: AnyPath) -> Platform:
 
 def parse_platform(content: bytes, path: Path) -> Platform:
     """The platform in the bytes of a file; ``path`` serves messages and finds traces."""
+    began = time.perf_counter()
     with collector_at_rest():
         document = Document(Builder(Source(path)))
         read_xml(content, document)
-        return Platform(document.finish())
+        platform = Platform(document.finish())
+    _log.info(
+        "read %s: %d hosts, %d links, in %.2g s",
+        shown_path(path),
+        len(platform.hosts),
+        len(platform.links) - 1,
+        time.perf_counter() - began,
+    )
+    return platform
 
 
 def _one_per_kind(notes: tuple[Note, ...]) -> list[Note]:

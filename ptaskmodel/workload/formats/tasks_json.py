@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ WORK_FIELDS = ("cpu", "com", "flows", "delay")
 
 _JSON_NAMES = {"start_s": "start", "walltime_s": "walltime", "seconds": "delay"}
 
+_log = logging.getLogger(__name__)
+
 
 class TasksFile(NamedTuple):
     """The tasks of a file, in its order, and every file that was read for them."""
@@ -55,10 +58,12 @@ def read_tasks_file(path: str | Path) -> TasksFile:
     path = Path(path)
     with collector_at_rest():
         try:
-            return _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS))
+            found = _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS))
         except WorkloadError:
             # Messages show what is written: without arrays in place of lists.
-            return _TasksReader(path).read(read_json(path))
+            found = _TasksReader(path).read(read_json(path))
+    _log.info("read %s: %d tasks", shown_path(path), len(found.tasks))
+    return found
 
 
 class _TasksReader:

@@ -1,0 +1,65 @@
+"""Commands and groups of the command line: what all of them take, names that are nearly right."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import click
+
+from ptaskmodel.cli.talking import LEVELS, set_level
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+def talking_options() -> list[click.Option]:
+    """How much a command says on standard error; what is given last counts."""
+    return [
+        click.Option(
+            ["-v", "--verbose"],
+            count=True,
+            expose_value=False,
+            callback=set_level,
+            help="Say more of what is done, and what a fault comes from; -vv: all.",
+        ),
+        click.Option(
+            ["-q", "--quiet"],
+            is_flag=True,
+            expose_value=False,
+            callback=set_level,
+            help="Say nothing but errors besides the results.",
+        ),
+        click.Option(
+            ["--log-level"],
+            type=click.Choice(LEVELS),
+            expose_value=False,
+            callback=set_level,
+            help="The same by name  [default: warning]",
+        ),
+    ]
+
+
+class Command(click.Command):
+    """A command that takes -v, -q and --log-level besides its own options."""
+
+    def __init__(self, *arguments: Any, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self.params += talking_options()
+
+
+class Group(click.Group):
+    """A group that answers a name that it does not have with the nearest."""
+
+    command_class = Command
+    group_class = type
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            known = self.list_commands(ctx)
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"command '{name}' is unknown: use one of {', '.join(known)}{hint}")
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,152 @@
+"""What is said while a command runs: -v, -q, --log-level; progress on a terminal, once a second."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from ptaskmodel.cli import main
+from ptaskmodel.cli.progress import Progress
+from ptaskmodel.units import format_date, format_duration
+
+ONE_LINK = (
+    '<platform version="4.1"><zone id="z" routing="Full"><host id="a" speed="1Gf"/>'
+    '<host id="b" speed="5"/><link id="l" bandwidth="1GBps" latency="0s"/>'
+    '<route src="a" dst="b"><link_ctn id="l"/></route></zone></platform>'
+)
+
+
+@pytest.fixture
+def case(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.xml").write_text(ONE_LINK)
+    (tmp_path / "t.json").write_text('{"tasks": [{"id": "t", "hosts": ["a"], "cpu": 1e9}]}')
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], ["warning: p.xml"]),
+        (["-q"], []),
+        (["--log-level", "error"], []),
+        (["-v"], ["read t.json: 1 tasks", "read p.xml: 2 hosts, 1 links", "warning: p.xml"]),
+        (["-v", "-q"], []),
+        (["--log-level", "info"], ["read t.json", "read p.xml", "warning: p.xml"]),
+    ],
+)
+def test_how_much_is_said(case, capsys, options, said):
+    assert main(["simulate", "p.xml", "t.json", *options]) == 0
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert len(lines) == len(said)
+    for line, part in zip(lines, said, strict=True):
+        assert line.startswith(f"ptaskmodel: {part}")
+    assert "makespan" in captured.out
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_level_is_as_before_after_a_command(case, capsys):
+    logger = logging.getLogger("ptaskmodel")
+    before = logger.level, list(logger.handlers)
+    assert main(["platform", "info", "p.xml", "-v"]) == 0
+    assert (logger.level, list(logger.handlers)) == before
+    capsys.readouterr()
+
+
+def test_progress_is_told_once_a_second_with_the_time_to_go():
+    told, dates = [], iter([0.0, 0.5, 1.1, 1.2, 4.0])
+    progress = Progress(200, "jobs", every_s=1.0, say=told.append, clock=lambda: next(dates))
+    progress(10.0, 1, 0)
+    progress(3600.0, 50, 7)
+    progress(3700.0, 51, 7)
+    progress(200000.0, 100, 12345)
+    assert told == [
+        "at 01:00:00, 50 of 200 jobs over, 7 wait, 45 per s, about 3 s to go",
+        "at 2 d 07:33:20, 100 of 200 jobs over, 12,345 wait, 25 per s, about 4 s to go",
+    ]
+
+
+def test_time_to_go_is_not_guessed_at_the_beginning():
+    progress = Progress(100_000, "tasks", every_s=1.0, say=print)
+    assert progress.text(0.25, 0, None, 1.0) == "at 0.25 s, 0 of 100,000 tasks over"
+    assert progress.text(1.0, 9, None, 3.0) == "at 1 s, 9 of 100,000 tasks over, 3 per s"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"), (12.5, "12.5 s"), (59.9999, "59.9999 s"), (60.0, "00:01:00"),
+        (94925.0, "1 d 02:22:05"), (1e13, "1e+13 s"), (-5.0, "-5 s"),
+    ],
+)  # fmt: skip
+def test_dates_for_people(seconds, text):
+    assert format_date(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (7.2, "7 s"), (89.0, "89 s"), (95.0, "2 min"), (3599.0, "60 min"), (4800.0, "1 h 20 min"),
+        (7199.0, "2 h 0 min"), (86400.0 * 3 + 4 * 3600, "3 d 4 h"),
+    ],
+)  # fmt: skip
+def test_durations_for_people(seconds, text):
+    assert format_duration(seconds) == text
+
+
+PROGRESS = """
+from ptaskmodel.cli import progress
+from ptaskmodel.cli.progress import told_progress
+progress.TERMINAL_S = 0.0
+with told_progress(4, "jobs", queues=True) as tell:
+    print("asked" if tell else "not asked")
+    if tell:
+        tell(100.0, 2, 1)
+"""
+
+
+def test_a_terminal_is_told_and_its_line_wiped(tmp_path):
+    leader, follower = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRESS], stderr=follower, stdout=subprocess.PIPE, text=True,
+        check=True,
+    )  # fmt: skip
+    said = os.read(leader, 4096).decode()
+    os.close(follower)
+    os.close(leader)
+    assert done.stdout == "asked\n"
+    assert "at 00:01:40, 2 of 4 jobs over, 1 wait" in said
+    assert said.endswith("\r\033[K")
+
+
+def test_a_pipe_is_told_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRESS], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("not asked\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        ("simulat a b", "simulate"), ("workload inf", "info"), ("campaign stats", "status"),
+        ("workload generate lublim", "lublin"),
+    ],
+)  # fmt: skip
+def test_the_nearest_command_is_offered(capsys, arguments, near):
+    assert main(arguments.split()) == 2
+    assert f"did you mean '{near}'?" in capsys.readouterr().err
+
+
+def test_every_command_can_be_told_to_say_more_or_less(capsys):
+    for arguments in (["simulate"], ["workload", "generate", "lublin"], ["campaign", "run"]):
+        assert main([*arguments, "--help"]) == 0
+        said = capsys.readouterr().out
+        assert all(option in said for option in ("-v, --verbose", "-q, --quiet", "--log-level"))
