@@ -1,10 +1,10 @@
 # make demo: install into .venv and run the first example. make test: the whole suite.
-# make docs: the documentation as a site.
+# make docs: the documentation as a site. make reference: its pages that are made from the code.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo docs test clean
+.PHONY: clean demo docs reference test
 
 demo: .venv/installed
 	$(BIN)/ptaskmodel simulate platforms/worked_example.xml \
@@ -23,6 +23,9 @@ test: .venv/installed-for-tests
 
 docs: .venv/installed-for-tests
 	$(BIN)/mkdocs build --strict --site-dir site
+
+reference: .venv/installed-for-tests
+	$(BIN)/python docs/reference_pages.py
 
 clean:
 	rm -rf .venv .venv-oldest demo-results site

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -54,6 +55,14 @@ def test_the_site_builds_without_a_warning(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "tutorial" / "index.html").exists()
+
+
+def test_the_pages_made_from_the_code_are_those_of_the_code():
+    spec = importlib.util.spec_from_file_location("reference_pages", DOCS / "reference_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, text in module.pages().items():
+        assert (DOCS / "reference" / name).read_text(encoding="utf-8") == text, "make reference"
 
 
 def test_the_reference_names_every_element_and_attribute_of_platform_files():
