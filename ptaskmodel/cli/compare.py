@@ -13,30 +13,38 @@ from ptaskmodel.errors import PTaskModelError
 
 @click.command(cls=Command)
 @click.argument("runs", metavar="RESULTS_A RESULTS_B ...", type=PATH, nargs=-1, required=True)
-@output_option("Also write a line for every task, or of several batches every metric (CSV).")
+@output_option("Also write a line for every task or job, of several batches every metric (CSV).")
 @click.option(
     "--picture",
     metavar="FILE",
     type=PATH,
-    help="Also draw times against each other, or metrics and queues (.png, .svg or .pdf).",
+    help="Also draw times against each other, metrics and queues, or who waits less and longer "
+    "(.png, .svg or .pdf).",
 )
 def compare(runs: tuple[Path, ...], output: Path | None, picture: Path | None) -> None:
     """Say what changed from RESULTS_A to RESULTS_B, directories of runs of the same tasks.
 
     Tasks are matched by id. What limited a task is known for runs with --attribution. More than
-    two are batches: their metrics side by side, the best of each marked.
+    two are batches: their metrics side by side, the best of each marked. Of two runs of `slurm`:
+    which settings differ, who waits less and who longer, by size, length, user and account.
     """
     from ptaskmodel.cli.show import comparison_text, standings_text
+    from ptaskmodel.cli.show_slurm import slurm_comparison_text
     from ptaskmodel.results.comparison import compare as compare_results
+    from ptaskmodel.results.loading import load_results
+    from ptaskmodel.results.slurm_comparison import both_slurm, compare_slurm
     from ptaskmodel.results.standings import standings
 
     if len(runs) < 2:
         raise PTaskModelError("compare: give two directories of results, or more of batches")
-    if len(runs) == 2:
-        found = compare_results(*runs, table=output, picture=picture)
+    results = [load_results(run) for run in runs]
+    if len(runs) == 2 and both_slurm(results):
+        click.echo(slurm_comparison_text(compare_slurm(*results, table=output, picture=picture)))
+    elif len(runs) == 2:
+        found = compare_results(*results, table=output, picture=picture)
         click.echo(comparison_text(found))
     else:
-        click.echo(standings_text(standings(runs, table=output, picture=picture)))
+        click.echo(standings_text(standings(results, table=output, picture=picture)))
     for path in (output, picture):
         if path is not None:
             click.echo(f"written   {path}")

@@ -28,10 +28,11 @@ def plot(results: Path, kind: str, colour: str, output: Path) -> None:
 
     gantt: tasks on hosts over time; progress: part done of each task; links, hosts: what part of
     each is used over time; topology: the platform coloured by use; slowdowns: their distribution;
-    load: hosts in use and the queue of a batch; queue: how long it has waited; power: what hosts
-    and links draw (needs a run with --energy); ranks: what each rank of a replay did when; matrix:
-    who sent to whom (both need --timeline). The others, but for gantt, need a run with
-    --attribution.
+    load: hosts in use and the queue of a batch; queue: how long it has waited; waits, reasons,
+    backfill: of a simulated Slurm, who waited how long, and why, and backfill's cycles; power: what
+    hosts and links draw (needs a run with --energy); ranks: what each rank of a replay did when;
+    matrix: who sent to whom (both need --timeline). progress, links, hosts, topology and slowdowns
+    need a run with --attribution.
     """
     from ptaskmodel.results.plots import draw_results
 

@@ -202,7 +202,7 @@ def standings_text(found: Standings) -> str:
     for metric, values in found.rows:
         texts = (found.text(metric, values, k) for k in range(len(values)))
         rows.append((metric.name, *(text if text.endswith("*") else f"{text} " for text in texts)))
-    policies = [str(results.summary.get("policy")) for results in found.runs.values()]
+    policies = [str(results.summary.get("policy", "-")) for results in found.runs.values()]
     rows.insert(0, ("policy", *(f"{policy} " for policy in policies)))
     return text_table(("", *found.runs), rows, right=tuple(range(1, len(found.runs) + 1)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,9 +18,6 @@ from ptaskmodel.cli.parameters import (
     directory_option,
     profile_options,
 )
-
-if TYPE_CHECKING:
-    from ptaskmodel.results.slurm import SlurmResults
 
 
 @click.command(cls=Command)
@@ -97,6 +94,7 @@ def slurm(
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.submissions import read_submissions
     from ptaskmodel.cli.progress import told_progress
+    from ptaskmodel.cli.show_slurm import slurm_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.slurm import SlurmOptions, slurm_into
 
@@ -117,61 +115,4 @@ def slurm(
             inputs=[path for path in given if path is not None],
             progress=progress,
         )
-    click.echo(json.dumps(found.summary, indent=2) if as_json else _text(found))
-
-
-def _text(found: SlurmResults) -> str:
-    """The results for a reader."""
-    from ptaskmodel.cli.show import number_text, written
-    from ptaskmodel.cli.table import text_table
-
-    summary = found.summary
-    header = ("", "mean", "p50", "p95", "max")
-    named = (
-        ("waiting, s", "waiting_s"),
-        ("turnaround, s", "turnaround_s"),
-        ("bounded slowdown", "bounded_slowdown"),
-        ("contention slowdown", "contention_slowdown"),
-    )
-    rows = [
-        (label, *(number_text(summary[name][key], "-") for key in header[1:]))
-        for label, name in named
-        if name in summary
-    ]
-    counts = ", ".join(f"{count} {name.lower()}" for name, count in summary["jobs"].items())
-    starts = ", ".join(f"{count} by {name}" for name, count in summary["started_by"].items())
-    lines = [
-        ("jobs", counts),
-        *(
-            (label, ", ".join(f"{count} for {why}" for why, count in summary[name].items()))
-            for label, name in (("refused", "refused"), ("never start", "never_started"))
-            if summary[name]
-        ),
-        ("started", starts or "none"),
-        ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
-        ("utilisation", number_text(summary["utilisation"], "-")),
-        ("backfill", _backfill_text(summary["backfill"])),
-        ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),
-        *(("note", note) for note in summary["notes"]),
-    ]
-    if found.directory is not None:
-        lines.append(("written", written(found.directory, found.files)))
-    parts = [
-        text_table(header, rows, right=(1, 2, 3, 4)),
-        "\n".join(f"{name:<13}{value}" for name, value in lines),
-    ]
-    parts += ["\n".join((f"job {job}", *story)) for job, story in found.stories.items()]
-    return "\n\n".join(parts)
-
-
-def _backfill_text(backfill: dict[str, Any]) -> str:
-    """What sdiag says of backfill, in a line."""
-    from ptaskmodel.cli.show import number_text
-
-    tested = number_text(backfill["mean_tested"], "-")
-    text = f"{backfill['cycles']} cycles, {tested} jobs tested on average, at most "
-    text += str(backfill["most_tested"])
-    if backfill["longest_cycle_s"]:
-        text += f"; {backfill['mean_cycle_s']:.3g} s on average, {backfill['cycles_at_limit']} at "
-        text += "their limit"
-    return text
+    click.echo(json.dumps(found.summary, indent=2) if as_json else slurm_text(found))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -14,6 +13,8 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
+from ptaskmodel.results import slurm_reading
+from ptaskmodel.results.csv_reading import finite, number, rows
 from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY
 from ptaskmodel.results.replay_tables import RANKS
 
@@ -114,9 +115,9 @@ class Results:
         import pandas
 
         names = [each.name for each in fields(ShownTask)]
-        rows = [[getattr(task, name) for name in names] for task in self.tasks]
+        table = [[getattr(task, name) for name in names] for task in self.tasks]
         dates = dict.fromkeys(("start_s", "finish_s", "slowdown"), "float64")
-        return pandas.DataFrame(rows, columns=names).astype(dates)
+        return pandas.DataFrame(table, columns=names).astype(dates)
 
     @property
     def end_s(self) -> float:
@@ -141,12 +142,13 @@ def load_results(directory: str | Path) -> Results:
     try:
         summary = _summary((place / SUMMARY).read_bytes())
         what = next((name for name, table in TABLES.items() if (place / table).exists()), "task")
-        tasks = list(READERS[what](place))
-        lines = _rows(place / "bottlenecks.csv", *LIMIT_COLUMNS, optional=True)
+        read = _slurm_jobs if slurm_reading.is_slurm(summary) else READERS[what]
+        tasks = list(read(place))
+        lines = rows(place / "bottlenecks.csv", *LIMIT_COLUMNS, optional=True)
         limits = [_limit(row) for row in lines]
         utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
-        for row in _rows(place / "utilisation.csv", *USE_COLUMNS, optional=True):
-            span = _finite(row["start_s"]), _finite(row["end_s"]), _finite(row["share"])
+        for row in rows(place / "utilisation.csv", *USE_COLUMNS, optional=True):
+            span = finite(row["start_s"]), finite(row["end_s"]), finite(row["share"])
             utilisation.setdefault((row["resource"], row["kind"]), []).append(span)
     except FileNotFoundError as error:
         raise PTaskModelError(
@@ -171,15 +173,15 @@ def running_stretches(results: Results) -> list[tuple[ShownTask, float, float]]:
         names = _machine_names(place)
         known = {task.task_id: task for task in results.tasks}
         found = []
-        for row in _rows(place / RUNS, *RUN_COLUMNS, optional=True):
+        for row in rows(place / RUNS, *RUN_COLUMNS, optional=True):
             hosts = tuple(names.get(k, k) for k in _host_numbers(row["allocated_resources"]))
             task = replace(known[row["job_id"]], state=row["final_state"], hosts=hosts)
-            end = _number(row["finish_time"])
-            begin, last = _finite(row["starting_time"]), results.end_s if end is None else end
+            end = number(row["finish_time"])
+            begin, last = finite(row["starting_time"]), results.end_s if end is None else end
             for stretch in row["suspensions"].split():
                 since, _, to = stretch.partition(":")
-                found.append((task, begin, _finite(since)))
-                begin = _finite(to) if to else last
+                found.append((task, begin, finite(since)))
+                begin = finite(to) if to else last
             found.append((task, begin, last))
         return [stretch for stretch in found if stretch[2] > stretch[1]]
     except (OSError, ValueError, KeyError, csv.Error) as error:
@@ -194,16 +196,16 @@ def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
     if results.what != "job":
         raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
     try:
-        rows = list(_rows(results.directory / LOAD, *LOAD_COLUMNS))
+        lines = list(rows(results.directory / LOAD, *LOAD_COLUMNS))
         waiting, requested, used = LOAD_COLUMNS[1:]
         return [
             (
-                _finite(row["time"]),
-                _finite(row[waiting]),
-                _finite(row[requested]),
-                _finite(row[used]),
+                finite(row["time"]),
+                finite(row[waiting]),
+                finite(row[requested]),
+                finite(row[used]),
             )
-            for row in rows
+            for row in lines
         ]
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{results.directory / LOAD}: cannot be read ({error})") from None
@@ -219,8 +221,8 @@ def power_curve(results: Results) -> list[tuple[float, float, float]]:
         raise PTaskModelError(f"{place}: is not there; this picture needs a run with --energy")
     try:
         found = [
-            (_finite(row["time"]), _finite(row["hosts_W"]), _finite(row["links_W"]))
-            for row in _rows(place, *POWER_COLUMNS)
+            (finite(row["time"]), finite(row["hosts_W"]), finite(row["links_W"]))
+            for row in rows(place, *POWER_COLUMNS)
         ]
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{place}: cannot be read ({error})") from None
@@ -239,65 +241,54 @@ def _summary(content: bytes) -> dict[str, Any]:
     return summary
 
 
-def _rows(path: Path, *columns: str, optional: bool = False) -> Iterator[dict[str, str]]:
-    """The lines of a table, which must have these columns. Raises ValueError with the line."""
-    if optional and not path.exists():
-        return
-    with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream, strict=True)
-        missing = sorted(set(columns) - set(reader.fieldnames or ()))
-        if missing:
-            raise ValueError(f"{path.name}:1: no column {missing[0]!r}")
-        for row in reader:
-            if None in row or None in row.values():
-                raise ValueError(
-                    f"{path.name}:{reader.line_num}: not {len(reader.fieldnames or ())} fields"
-                )
-            yield row
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text!r} is not a finite number")
-    return value
-
-
-def _number(text: str | None) -> float | None:
-    return _finite(text) if text else None
-
-
 def _tasks(place: Path) -> Iterator[ShownTask]:
-    for row in _rows(place / TASKS, *TASK_COLUMNS):
+    for row in rows(place / TASKS, *TASK_COLUMNS):
         yield ShownTask(
             row["task_id"],
             row["profile"] or None,
-            _number(row["start_time"]),
-            _number(row["finish_time"]),
+            number(row["start_time"]),
+            number(row["finish_time"]),
             row["final_state"],
             split_names(row["hosts"]),
-            _number(row.get("slowdown")),
+            number(row.get("slowdown")),
         )
 
 
 def _machine_names(place: Path) -> dict[str, str]:
-    return {row["id"]: row["name"] for row in _rows(place / MACHINES, "id", "name", optional=True)}
+    return {row["id"]: row["name"] for row in rows(place / MACHINES, "id", "name", optional=True)}
 
 
 def _jobs(place: Path) -> Iterator[ShownTask]:
     names = _machine_names(place)
-    for row in _rows(place / JOBS, *JOB_COLUMNS):
+    for row in rows(place / JOBS, *JOB_COLUMNS):
         numbers = _host_numbers(row["allocated_resources"])
-        alone, lasted = _number(row.get("time_alone")), _number(row["execution_time"])
+        alone, lasted = number(row.get("time_alone")), number(row["execution_time"])
         completed = row["final_state"] == "COMPLETED_SUCCESSFULLY"
         yield ShownTask(
             row["job_id"],
             row["profile"] or None,
-            _number(row["starting_time"]),
-            _number(row["finish_time"]),
+            number(row["starting_time"]),
+            number(row["finish_time"]),
             row["final_state"],
-            tuple(names.get(number, number) for number in numbers),
+            tuple(names.get(k, k) for k in numbers),
             lasted / alone if completed and lasted is not None and alone else None,
+        )
+
+
+def _slurm_jobs(place: Path) -> Iterator[ShownTask]:
+    for job in slurm_reading.jobs_of(place):
+        alone, lasted = job.time_alone_s, job.run_s
+        slowdown = None
+        if job.state == "COMPLETED" and lasted is not None and alone:
+            slowdown = lasted / alone
+        yield ShownTask(
+            job.job_id,
+            None,
+            job.start_s,
+            job.end_s,
+            job.state,
+            slurm_reading.node_names(job.nodes),
+            slowdown,
         )
 
 
@@ -311,9 +302,9 @@ def _host_numbers(text: str) -> list[str]:
 
 
 def _ranks(place: Path) -> Iterator[ShownTask]:
-    for row in _rows(place / RANKS, *RANK_COLUMNS):
+    for row in rows(place / RANKS, *RANK_COLUMNS):
         hosts = (row["host"],)
-        end = _number(row["end_s"])
+        end = number(row["end_s"])
         yield ShownTask(f"rank {row['rank']}", None, 0.0, end, "completed", hosts, None)
 
 
@@ -324,11 +315,11 @@ READERS = {"job": _jobs, "rank": _ranks, "task": _tasks}
 def _limit(row: dict[str, str]) -> ShownLimit:
     return ShownLimit(
         row["task_id"],
-        _finite(row["start_s"]),
-        _finite(row["end_s"]),
+        finite(row["start_s"]),
+        finite(row["end_s"]),
         row["limited_by"],
         row["resource"],
-        _finite(row["progress"]),
+        finite(row["progress"]),
         int(row["sharers"]),
         row["shared_with"],
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results import replay_plots
+from ptaskmodel.results import replay_plots, slurm_pictures, slurm_reading
 from ptaskmodel.results.drawing import (
     BLUE,
     GREEN,
@@ -180,8 +180,13 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "hosts": lambda results: utilisation(results, "host"),
     "topology": topology,
     "slowdowns": slowdowns,
-    "load": machine_load,
+    "load": lambda results: (
+        slurm_pictures.load if slurm_reading.is_slurm(results.summary) else machine_load
+    )(results),
     "queue": queue_over_time,
+    "waits": slurm_pictures.waits,
+    "reasons": slurm_pictures.reasons,
+    "backfill": slurm_pictures.backfill,
     "power": power_over_time,
 }
 REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {

@@ -9,23 +9,44 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.drawing import host_order, natural, prefix_of
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
+from ptaskmodel.results.report_sections import Section, as_html
+from ptaskmodel.results.slurm_reading import is_slurm
 from ptaskmodel.units import format_time
 
 MAX_USES = 400
+# More bars than these are neither drawn nor sent.
+MAX_BARS = 500_000
+CROWDED = "Too many jobs and hosts for a chart of who ran where."
+TASKS = "A simulation of parallel tasks that share a platform"
+SLURM = "A simulation of what Slurm does with a workload"
 # States that a reader wants to know of at once.
-GOOD_STATES = frozenset({"completed", "COMPLETED_SUCCESSFULLY"})
+GOOD_STATES = frozenset({"completed", "COMPLETED_SUCCESSFULLY", "COMPLETED"})
 
 
-def write_report(results: Results | str | Path, path: str | Path) -> None:
+def write_report(
+    results: Results | str | Path,
+    path: str | Path,
+    *,
+    against: Results | str | Path | None = None,
+) -> None:
     """Write the page of results, or of those in a directory.
 
-    Raises PTaskModelError if they cannot be read or the page cannot be written.
+    against: another run of Slurm on the same jobs, before the change: who gains, who loses. Raises
+    PTaskModelError if results cannot be read or compared, or the page cannot be written.
     """
     results = results_of(results)
+    sections: list[Section] = []
+    if is_slurm(results.summary):
+        from ptaskmodel.results.slurm_report import sections_of
+
+        sections = sections_of(results, None if against is None else results_of(against))
+    elif against is not None:
+        raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
     page = files("ptaskmodel.results").joinpath("templates")
     text = page.joinpath("report.html").read_text(encoding="utf-8")
     data = json.dumps(page_data(results), separators=(",", ":"), allow_nan=False)
@@ -33,6 +54,8 @@ def write_report(results: Results | str | Path, path: str | Path) -> None:
         "@TITLE@": html.escape(_title(results)),
         "@CSS@": page.joinpath("report.css").read_text(encoding="utf-8"),
         # "<" could end the element that holds the data.
+        "@SUBJECT@": SLURM if is_slurm(results.summary) else TASKS,
+        "@SECTIONS@": as_html(sections),
         "@DATA@": data.replace("<", "\\u003c"),
         "@JS@": page.joinpath("report.js").read_text(encoding="utf-8"),
     }
@@ -57,13 +80,14 @@ def _title(results: Results) -> str:
 
 def page_data(results: Results) -> dict[str, Any]:
     """What the page shows, as JSON; see the comments of report.js."""
-    hosts = host_order(results)
+    crowded = sum(len(task.hosts) for task in results.tasks) > MAX_BARS
+    hosts = [] if crowded else host_order(results)
     place = {host: k for k, host in enumerate(hosts)}
     main = _main_limits(results.limits)
     tasks = []
     for task in results.tasks:
         limit, seconds, shared = main.get(task.task_id, (None, None, None))
-        where = sorted({place[host] for host in task.hosts})
+        where = [] if crowded else sorted({place[host] for host in task.hosts})
         tasks.append(
             [
                 task.task_id,
@@ -84,7 +108,7 @@ def page_data(results: Results) -> dict[str, Any]:
         "end": results.end_s,
         "cards": _cards(results),
         "facts": _facts(results),
-        "warnings": _warnings(results),
+        "warnings": _warnings(results) + [CROWDED] * crowded,
         "hosts": hosts,
         "tasks": tasks,
         "has_slowdowns": any(task.slowdown is not None for task in results.tasks),

@@ -23,6 +23,7 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
+from ptaskmodel.results.slurm_settings import settings_of
 from ptaskmodel.results.slurm_summary import summary_of
 from ptaskmodel.results.slurm_tables import Simulated, is_over, write_tables
 
@@ -115,6 +116,9 @@ def slurm_into(
             **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
             **summary_of(found, alone),
             "notes": [*conf.notes, *submissions.notes, *notes],
+            "seed": options.seed,
+            "test_cost_s": options.costs.test_s,
+            "settings": settings_of(conf),
             "simulation_wall_time_s": took_s,
             **provenance(inputs),
         }

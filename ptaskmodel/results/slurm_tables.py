@@ -90,9 +90,10 @@ def _priorities(found: Sequence[Simulated]) -> Iterator[tuple[Any, ...]]:
 
 def _job_row(run: SlurmRun, job: JobRecord, controller: int, alone_s: Alone) -> tuple[Any, ...]:
     t0, allocation, request = run.phases.t0, job.allocation, job.request
-    asked = (job.id, request.user or "", request.account or "", job.partition.name)
+    account, qos = _whose(run, job)
+    asked = (job.id, request.user or "", account, job.partition.name)
     dates = (job.submit_s - t0, "" if job.eligible_s is None else job.eligible_s - t0)
-    head = (*asked, request.qos or "", *dates)
+    head = (*asked, qos, *dates)
     limit = "" if request.limit_min is None else request.limit_min * 60
     if allocation is None:
         return (
@@ -111,6 +112,18 @@ def _job_row(run: SlurmRun, job: JobRecord, controller: int, alone_s: Alone) -> 
         *(cpus_of(run, job), job.state, job.by, job.restarts, f"{suspended_s(job):g}", job.reason),
         *(controller, "" if alone is None else f"{alone:.6f}"),
     )
+
+
+def _whose(run: SlurmRun, job: JobRecord) -> tuple[str, str]:
+    """The account and QOS of a job: those that it gave, or its user's."""
+    request, member = job.request, job.account
+    account, qos = request.account, request.qos
+    if member is not None:
+        accounts = run.loop.controller.rules.accounts
+        if account is None and member.association is not None:
+            account = accounts.associations[member.association].account
+        qos = qos or member.qos
+    return account or "", qos or ""
 
 
 def is_over(job: JobRecord) -> bool:
@@ -133,9 +146,10 @@ def _sacct_row(run: SlurmRun, job: JobRecord) -> tuple[Any, ...]:
     request, allocation = job.request, job.allocation
     limit = "" if request.limit_min is None else _span(request.limit_min * 60)
     over = is_over(job)
+    account, qos = _whose(run, job)
     names = (
-        *(job.id, request.name or "", job.partition.name, request.account or ""),
-        *(request.user or "", request.qos or "", _date(job.submit_s)),
+        *(job.id, request.name or "", job.partition.name, account),
+        *(request.user or "", qos, _date(job.submit_s)),
         _date(job.eligible_s),
     )
     priority = max(map(int, job.priorities))

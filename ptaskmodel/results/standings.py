@@ -13,6 +13,8 @@ from ptaskmodel.files import whole_file
 from ptaskmodel.results.drawing import check_picture, colour_of, new_figure, save, time_unit
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.queue_over_time import OVER_TIME, columns_of
+from ptaskmodel.results.slurm_curves import last_date_s, queue_depth
+from ptaskmodel.results.slurm_reading import is_slurm, read_jobs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,6 +130,15 @@ def _value(summary: dict[str, Any], metric: Metric) -> float | None:
     return value * metric.factor
 
 
+def _queue(results: Results) -> dict[str, list[float]]:
+    """Dates in s, and how long the jobs in the queue have waited then."""
+    if not is_slurm(results.summary):
+        return columns_of(results.directory / OVER_TIME, "time", "queue_depth")
+    jobs = read_jobs(results.directory)
+    dates, depths = queue_depth(jobs, last_date_s(jobs))
+    return {"time": dates.tolist(), "queue_depth": depths.tolist()}
+
+
 def standings_figure(found: Standings) -> Figure:
     """Each metric relative to its largest value, and the queue of each run over time."""
     figure = new_figure(11.0, 8.0)
@@ -149,10 +160,7 @@ def standings_figure(found: Standings) -> Figure:
     above.set_title("Metrics, each in per cent of its largest value; * the best of each",
                     fontsize=10, loc="left")  # fmt: skip
     above.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    queues = {
-        name: columns_of(results.directory / OVER_TIME, "time", "queue_depth")
-        for name, results in found.runs.items()
-    }
+    queues = {name: _queue(results) for name, results in found.runs.items()}
     last = max((date for queue in queues.values() for date in queue["time"][-1:]), default=1.0)
     unit, unit_name = time_unit(last)
     for k, queue in enumerate(queues.values()):

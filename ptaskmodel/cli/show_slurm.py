@@ -1,0 +1,117 @@
+"""Runs of Slurm for a reader: a summary, and two configurations side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.cli.show import number_text, written
+from ptaskmodel.cli.table import text_table
+from ptaskmodel.results.slurm_comparison import BY
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.slurm import SlurmResults
+    from ptaskmodel.results.slurm_comparison import SlurmComparison
+
+SHOWN_CHANGES = 5
+
+
+def slurm_text(found: SlurmResults) -> str:
+    """The summary, and the stories that were asked for."""
+    summary = found.summary
+    header = ("", "mean", "p50", "p95", "max")
+    named = (
+        ("waiting, s", "waiting_s"),
+        ("turnaround, s", "turnaround_s"),
+        ("bounded slowdown", "bounded_slowdown"),
+        ("contention slowdown", "contention_slowdown"),
+    )
+    rows = [
+        (label, *(number_text(summary[name][key], "-") for key in header[1:]))
+        for label, name in named
+        if name in summary
+    ]
+    counts = ", ".join(f"{count} {name.lower()}" for name, count in summary["jobs"].items())
+    starts = ", ".join(f"{count} by {name}" for name, count in summary["started_by"].items())
+    lines = [
+        ("jobs", counts),
+        *(
+            (label, ", ".join(f"{count} for {why}" for why, count in summary[name].items()))
+            for label, name in (("refused", "refused"), ("never start", "never_started"))
+            if summary[name]
+        ),
+        ("started", starts or "none"),
+        ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
+        ("utilisation", number_text(summary["utilisation"], "-")),
+        ("backfill", _backfill_text(summary["backfill"])),
+        ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),
+        *(("note", note) for note in summary["notes"]),
+    ]
+    if found.directory is not None:
+        lines.append(("written", written(found.directory, found.files)))
+    parts = [
+        text_table(header, rows, right=(1, 2, 3, 4)),
+        "\n".join(f"{name:<13}{value}" for name, value in lines),
+    ]
+    parts += ["\n".join((f"job {job}", *story)) for job, story in found.stories.items()]
+    return "\n\n".join(parts)
+
+
+def _backfill_text(backfill: dict[str, Any]) -> str:
+    """What sdiag says of backfill, in a line."""
+    tested = number_text(backfill["mean_tested"], "-")
+    text = f"{backfill['cycles']} cycles, {tested} jobs tested on average, at most "
+    text += str(backfill["most_tested"])
+    if backfill["longest_cycle_s"]:
+        text += f"; {backfill['mean_cycle_s']:.3g} s on average, {backfill['cycles_at_limit']} at "
+        text += "their limit"
+    return text
+
+
+def slurm_comparison_text(found: SlurmComparison) -> str:
+    """What differs between two configurations, totals, who gains and who loses."""
+    parts = []
+    if settings := found.settings():
+        parts.append(text_table(("setting", "a", "b"), settings))
+    totals = [
+        (
+            name,
+            number_text(x),
+            number_text(y),
+            number_text(y - x) if x is not None and y is not None else "",
+        )
+        for name, x, y in found.totals()
+    ]
+    parts.append(text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)))
+    counts = ", ".join(f"{count} {name}" for name, count in found.counts().items() if count)
+    parts.append(f"{len(found.jobs_a)} jobs in both: {counts}")
+    for name, ids in (("a", found.only_a), ("b", found.only_b)):
+        if ids:
+            shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
+            parts.append(f"only in {name}: {len(ids)} ({shown})")
+    for by in BY:
+        groups = found.groups(by)
+        if len(groups) < 2 and by not in ("size", "length"):
+            continue
+        rows = [
+            (
+                each.name,
+                f"{each.jobs}",
+                f"{each.wait_a_s:.0f}",
+                f"{each.wait_b_s:.0f}",
+                f"{each.change_s:+.0f}",
+                f"{each.gain}",
+                f"{each.lose}",
+            )
+            for each in groups
+        ]
+        header = (by, "jobs", "wait a (s)", "wait b (s)", "change (s)", "gain", "lose")
+        parts.append(text_table(header, rows, right=(1, 2, 3, 4, 5, 6)))
+    if changed := found.most_changed(SHOWN_CHANGES):
+        lines = [
+            (job.job_id, job.user, f"{job.cpus}", f"{a:.0f}", f"{b:.0f}", f"{b - a:+.0f}")
+            for job, a, b in changed
+        ]
+        columns = ("job", "user", "CPUs", "wait a (s)", "wait b (s)", "change (s)")
+        table = text_table(columns, lines, right=(2, 3, 4, 5))
+        parts.append(f"The {len(lines)} jobs whose wait changed most\n{table}")
+    return "\n\n".join(parts)

@@ -1,0 +1,161 @@
+"""Runs of Slurm read back, drawn and compared: who waits less, and which settings differ."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from ptaskmodel.cli import main
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.loading import load_results
+from ptaskmodel.results.plots import draw_results
+from ptaskmodel.results.report import write_report
+from ptaskmodel.results.slurm_comparison import compare_slurm
+from ptaskmodel.results.slurm_curves import Curve, queue_depth, thinned, used, waiting
+from ptaskmodel.results.slurm_groups import length_class, size_class
+from ptaskmodel.results.slurm_reading import SlurmJob, read_jobs
+
+CONF = """SelectType=select/linear
+SchedulerType=sched/{scheduler}
+NodeName=n[1-4] CPUs=8
+PartitionName=p Nodes=ALL Default=YES
+"""
+# With backfilling c passes b; without it it waits for its turn.
+JOBS = """id,submit,nodes,cores,limit,run,user
+a,0,3,,600,400,anna
+b,2,4,,300,120,bert
+c,3,1,,300,290,anna
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    place = tmp_path_factory.mktemp("slurm")
+    (place / "jobs.csv").write_text(JOBS)
+    for scheduler in ("backfill", "builtin"):
+        conf = place / f"{scheduler}.conf"
+        conf.write_text(CONF.format(scheduler=scheduler))
+        arguments = [str(conf), str(place / "jobs.csv"), "-o", str(place / scheduler)]
+        assert main(["slurm", *arguments]) == 0
+    return place
+
+
+def job(name="x", cpus=1, submit=0.0, start=None, end=None):
+    facts = (name, "u", "", "p", submit, start, end, None, "", cpus, "COMPLETED", "main", 0.0, None)
+    return SlurmJob(*facts)
+
+
+def test_results_are_read_like_those_of_any_batch(runs):
+    results = load_results(runs / "backfill")
+    assert results.what == "job"
+    by_id = {task.task_id: task for task in results.tasks}
+    assert by_id["a"].hosts == ("n1", "n2", "n3")
+    assert by_id["a"].duration_s == 400
+    assert [job.cpus for job in read_jobs(runs / "backfill")] == [24, 32, 8]
+
+
+@pytest.mark.parametrize("kind", ["gantt", "load", "waits", "reasons", "backfill"])
+def test_every_picture_is_drawn(runs, tmp_path, kind):
+    draw_results(runs / "backfill", kind, tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").stat().st_size > 5000
+
+
+def test_a_picture_with_nothing_in_it_is_refused(runs, tmp_path):
+    with pytest.raises(PTaskModelError, match="no cycle"):
+        draw_results(runs / "builtin", "backfill", tmp_path / "x.svg")
+
+
+def test_who_gains_and_who_loses(runs):
+    found = compare_slurm(runs / "builtin", runs / "backfill")
+    before, after = ({j.job_id: j.wait_s for j in jobs} for jobs in (found.jobs_a, found.jobs_b))
+    assert found.counts() == {
+        "wait less": 1, "wait longer": 0, "wait the same": 2, "did not start in one of them": 0
+    }  # fmt: skip
+    users = {group.name: group for group in found.groups("user")}
+    assert users["anna"].change_s == (after["c"] - before["c"] + after["a"] - before["a"]) / 2
+    assert users["bert"].jobs == 1
+    assert [(g.name, g.gain) for g in found.groups("size")] == [("5-16 CPUs", 1), ("17-64 CPUs", 0)]
+    assert found.settings() == [("scheduler_type", "sched/builtin", "sched/backfill")]
+    totals = {name: (a, b) for name, a, b in found.totals()}
+    assert totals["mean wait (s)"][1] == pytest.approx(np.mean(list(after.values())))
+    assert found.most_changed(5)[0][0].job_id == "c"
+
+
+def test_compare_prints_and_writes_it(runs, tmp_path, capsys):
+    table, picture = tmp_path / "t.csv", tmp_path / "p.png"
+    arguments = [str(runs / "builtin"), str(runs / "backfill"), "-o", str(table)]
+    assert main(["compare", *arguments, "--picture", str(picture)]) == 0
+    said = capsys.readouterr().out
+    assert "scheduler_type" in said
+    assert "3 jobs in both: 1 wait less, 2 wait the same" in said
+    with table.open(newline="") as file:
+        rows = {row["job_id"]: row for row in csv.DictReader(file)}
+    waits = float(rows["c"]["waiting_time_b"]) - float(rows["c"]["waiting_time_a"])
+    assert float(rows["c"]["change"]) == waits < -400
+    assert picture.exists()
+
+
+def test_three_configurations_stand_side_by_side(runs, tmp_path, capsys):
+    places = [str(runs / name) for name in ("builtin", "backfill", "builtin")]
+    assert main(["compare", *places, "--picture", str(tmp_path / "p.png")]) == 0
+    assert "mean waiting (min)" in capsys.readouterr().out
+
+
+def test_other_results_are_not_compared_with_it(runs, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "summary.json").write_text(json.dumps({"format": "ptaskmodel results 1"}))
+    columns = "job_id,profile,starting_time,finish_time,execution_time,final_state"
+    (other / "jobs.csv").write_text(f"{columns},allocated_resources\n")
+    with pytest.raises(PTaskModelError, match="not the results of ptaskmodel slurm"):
+        compare_slurm(runs / "backfill", other)
+    with pytest.raises(PTaskModelError, match="--against"):
+        write_report(other, tmp_path / "r.html", against=runs / "backfill")
+
+
+def test_the_report_shows_the_run_and_what_changed(runs, tmp_path):
+    write_report(runs / "backfill", tmp_path / "r.html", against=runs / "builtin")
+    page = (tmp_path / "r.html").read_text()
+    for title in ("What changed", "Who gains, who loses", "Why jobs waited", "Backfill"):
+        assert f"<h2>{title}</h2>" in page
+    assert page.count('<img class="picture"') == 5
+    assert "scheduler_type" in page
+
+
+def test_names_in_a_report_are_no_html(runs, tmp_path):
+    place = tmp_path / "evil"
+    jobs = JOBS.replace("anna", "<b>x</b>")
+    (tmp_path / "jobs.csv").write_text(jobs)
+    conf = runs / "backfill.conf"
+    assert main(["slurm", str(conf), str(tmp_path / "jobs.csv"), "-o", str(place)]) == 0
+    write_report(place, tmp_path / "r.html", against=runs / "builtin")
+    assert "<b>x</b>" not in (tmp_path / "r.html").read_text()
+
+
+def test_classes_of_sizes_and_lengths():
+    sizes = [size_class(job(cpus=n))[1] for n in (1, 2, 4, 5, 16, 17, 64, 65, 1024)]
+    assert sizes == ["1 CPU", "2-4 CPUs", "2-4 CPUs", "5-16 CPUs", "5-16 CPUs", "17-64 CPUs",
+                     "17-64 CPUs", "65-256 CPUs", "257-1024 CPUs"]  # fmt: skip
+    lengths = [length_class(job(start=0.0, end=s))[1] for s in (60, 61, 3600, 86400, 86401)]
+    assert lengths == ["up to 1 min", "1 to 10 min", "10 min to 1 h", "6 to 24 h", "above 1 d"]
+
+
+def test_curves_are_sums_over_spans():
+    jobs = [job("a", 4, 0.0, 10.0, 30.0), job("b", 2, 5.0, 10.0, 20.0), job("c", 8, 8.0)]
+    curve = waiting(jobs, 40.0)
+    assert dict(zip(curve.dates_s.tolist(), curve.values.tolist(), strict=True)) == {
+        0.0: 1.0, 5.0: 2.0, 8.0: 3.0, 10.0: 1.0, 40.0: 0.0
+    }  # fmt: skip
+    assert used(jobs, 40.0).values.max() == 6.0
+    depth = queue_depth(jobs, 40.0, 41)
+    assert depth.values[[0, 6, 9, 10, 20]].tolist() == [0.0, 7.0, 14.0, 2.0, 12.0]
+
+
+def test_thinned_curves_keep_their_area():
+    draw = np.random.default_rng(1)
+    dates = np.cumsum(draw.random(5000))
+    values = draw.random(5000)
+    few = thinned(Curve(dates, values), 100)
+    area = (values[:-1] * np.diff(dates)).sum()
+    assert (few.values[:-1] * np.diff(few.dates_s)).sum() == pytest.approx(area)
