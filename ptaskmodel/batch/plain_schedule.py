@@ -151,7 +151,7 @@ class PlainSchedule:
     def job_lines(
         self, workload_name: str, alone_s: Sequence[float] | None = None
     ) -> Iterator[str]:
-        """The lines of jobs.csv, as `output` writes them of attempts.
+        """The lines of jobs.csv, many at a time, as `output` writes them of attempts.
 
         alone_s: of each job that ran and ended, a last column.
         """
@@ -175,22 +175,25 @@ class PlainSchedule:
             stretch,
         )
         (name,) = csv_columns.quoted([workload_name])
+        ids, profiles = (csv_columns.quoted(names[:count]) for names in names_of(self.jobs))
         texts = [*self.places.texts(), ""]
-        rows = zip(
-            *(csv_columns.quoted(names[:count]) for names in names_of(self.jobs)),
-            csv_columns.lines(*columns).decode().split("\n"),
-            [texts[k] for k in self.number.tolist()],
-            itertools.repeat("") if alone_s is None else self._last_column(alone_s),
-            strict=False,
-        )
-        for job, profile, numbers, hosts, alone in rows:
-            yield f"{job},{name},{profile},{numbers},{hosts},,{alone}\n"
+        hosts = [texts[k] for k in self.number.tolist()]
+        more = [self._last_column(alone_s)] if alone_s is not None else []
+        nothing = itertools.repeat("")
+        for begin in range(0, count, csv_columns.PIECE):
+            part = slice(begin, begin + csv_columns.PIECE)
+            numbers = csv_columns.lines(*(column[part] for column in columns)).decode().split("\n")
+            texts_of_some = (each[part] for each in (ids, profiles, hosts, *more))
+            id_, profile, place, *last = texts_of_some
+            rows = zip(
+                id_, itertools.repeat(name), profile, numbers, place, nothing, nothing, *last
+            )
+            yield "\n".join(map(",".join, rows)) + "\n"
 
     def _last_column(self, alone_s: Sequence[float]) -> list[str]:
         values = np.full(len(self.codes), math.nan)
         values[~np.isnan(self.end_s)] = alone_s
-        cells = csv_columns.lines(csv_columns.floats(values)).decode()
-        return [f",{cell}" for cell in cells.split("\n")]
+        return csv_columns.lines(csv_columns.floats(values)).decode().split("\n")[:-1]
 
 
 class PlainAttempt(Attempt):

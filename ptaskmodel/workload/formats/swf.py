@@ -277,7 +277,7 @@ def workload_from_swf(
         True,
     )
     which = work_of[order].tolist()
-    ids = list(map(_number, numbers[order].tolist()))
+    ids = _texts(numbers[order])
     profiles = [names[k] for k in which]
     users = _named(log.column("user")[order], 0)
 
@@ -427,6 +427,13 @@ def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
     lines += [" ".join(map(_number, row)) for row in log.rows.tolist()]
     text = "\n".join(lines) + "\n"
     write_bytes(path, text.encode("utf-8", errors="surrogateescape"), error=WorkloadError)
+
+
+def _texts(values: NDArray[np.float64]) -> list[str]:
+    """The text of each of many numbers."""
+    if (np.trunc(values) == values).all() and (np.abs(values) < LARGEST).all():
+        return list(map(str, values.astype(np.int64).tolist()))
+    return list(map(_number, values.tolist()))
 
 
 def _number(value: float) -> str:
