@@ -1,0 +1,257 @@
+"""What is known of the jobs: as submitted, as Slurm started them, as the simulation runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+
+from ptaskmodel.batch.attempt import FAILED, KILLED, Attempt
+from ptaskmodel.batch.execution import Execution
+from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.record import PENDING, REFUSED, Allocation, JobRecord
+from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.values import hosts
+from ptaskmodel.bridges.slurm_live.cluster import Cluster
+from ptaskmodel.bridges.slurm_live.faults import LiveFault
+from ptaskmodel.bridges.slurm_live.reading import (
+    REQUEUE,
+    RESUME,
+    START,
+    SUSPEND,
+    Event,
+    Over,
+    Tail,
+    event_of,
+    over_of,
+)
+from ptaskmodel.workload.jobs import Job
+
+ENDED, LOG = "ended.txt", "slurmctld.log"
+
+
+class Book:
+    """Records of jobs by id; starts, suspends and ends them in the execution as Slurm does.
+
+    numbers: Slurm's, by id (of an array's tasks: of the array). waiting: ids of jobs that are not
+    over. over: how many are. last_s: when something last happened to a job.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        nodes: Nodes,
+        cluster: Cluster,
+        execution: Execution,
+        on_end: Callable[[JobRecord], None] | None,
+    ) -> None:
+        self.records: dict[str, JobRecord] = {}
+        self.numbers: dict[str, int] = {}
+        self.waiting: set[str] = set()
+        self.over = 0
+        self.last_s = 0.0
+        self._conf = conf
+        self._nodes = nodes
+        self._cluster = cluster
+        self._execution = execution
+        self._on_end = on_end
+        self._partitions = {partition.name: partition for partition in conf.partitions}
+        self._of_number: dict[int, JobRecord] = {}
+        self._of_task: dict[tuple[int, int], JobRecord] = {}
+        self._attempts: list[tuple[Attempt, JobRecord]] = []
+        self.events: list[Event] = []
+        # Of scripts that run, and of jobs whose work is done, those that no script has heard of.
+        self._scripts: set[int] = set()
+        self._done: dict[int, int] = {}
+        self._over, self._log = (Tail(cluster.path("log", name)) for name in (ENDED, LOG))
+        cluster.watch(self._log.path, self.hear)
+
+    # --- time -------------------------------------------------------------------------------
+
+    def go_on(self, until: float) -> bool:
+        """Let time pass until a date, or until something has happened; whether it is that date."""
+        due = self._execution.next_date()
+        if not self._cluster.go_on(min(until, due)):
+            return False
+        if due > until:
+            return True
+        _, ended = self._execution.advance(max(due, self._cluster.now))
+        for attempt, state in ended:
+            attempt.end_s, attempt.state = self._cluster.now, state
+            record = self._attempts[attempt.number][1]
+            self._done[record.number] = int(state == FAILED or record.request.fails)
+            self._tell_end(record.number)
+        return False
+
+    def _tell_end(self, number: int) -> None:
+        """Let the script of a job end, once its work is done and it has begun."""
+        if number in self._scripts and number in self._done:
+            self._cluster.end_job(number, self._done.pop(number))
+
+    # --- submissions ------------------------------------------------------------------------
+
+    def submitted(self, batch: Sequence[JobRequest], number: int) -> None:
+        """sbatch has given a job, or an array, its number."""
+        for request in batch:
+            record = self._record(request, number)
+            self.numbers[request.array_id] = self.numbers[request.id] = number
+            self.waiting.add(request.id)
+            if request.array is None:
+                self._of_number[number] = record
+            else:
+                self._of_task[number, request.array.index] = record
+        self.last_s = self._cluster.now
+
+    def refused(self, batch: Sequence[JobRequest], why: str) -> None:
+        """sbatch has refused a job."""
+        for request in batch:
+            record = self._record(request, 0)
+            record.state, record.reason = REFUSED, why
+            self.over += 1
+
+    def _record(self, request: JobRequest, number: int) -> JobRecord:
+        named = [self._partitions[name] for name in request.partitions if name in self._partitions]
+        default = self._conf.default_partition or self._conf.partitions[0]
+        submit_s = self._cluster.t0 + int(self._cluster.now)
+        record = JobRecord(request, number, submit_s, named or [default])
+        self.records[request.id] = record
+        return record
+
+    def number_of(self, request: JobRequest) -> str | None:
+        """Slurm's name of a job or of an array's task; None: it has none."""
+        number = self.numbers.get(request.id)
+        if number is None or request.array is None:
+            return None if number is None else str(number)
+        return f"{number}_{request.array.index}"
+
+    # --- what happens -----------------------------------------------------------------------
+
+    def hear(self) -> None:
+        """Take note of what Slurm's log tells, of scripts, and of what is over."""
+        for line in self._log.lines():
+            event = event_of(line)
+            if event is not None:
+                self.events.append(event)
+                self._take(event)
+        for line in self._over.lines():
+            over = over_of(line)
+            if over is not None:
+                self._is_over(over)
+        begun, gone = self._cluster.sleepers.hear()
+        for number, _ in begun:
+            self._scripts.add(number)
+            record = self._of_number.get(number)
+            if record is None or record.attempt is None:
+                raise LiveFault(f"Slurm has started job {number} without a word in its log")
+            if record.request.stubborn:
+                self._cluster.let_ignore_term(number)
+            self._tell_end(number)
+        self._scripts.difference_update(gone)
+
+    def _take(self, event: Event) -> None:
+        record = self._find(event.number, event.task)
+        if record is None:
+            return
+        self.last_s = self._cluster.now
+        if event.what == START:
+            self._start(record, event)
+        elif event.what == SUSPEND:
+            self._suspend(record)
+        elif event.what == RESUME:
+            self._resume(record)
+        elif event.what == REQUEUE:
+            self._wait_again(record)
+
+    def _find(self, number: int, task: tuple[int, int] | None) -> JobRecord | None:
+        """The record of a job by Slurm's number, or by the task of the array that it is."""
+        record = self._of_number.get(number) if task is None else self._of_task.get(task)
+        if record is not None and task is not None:
+            self._of_number[number] = record
+            record.number = number
+        return record
+
+    def _start(self, record: JobRecord, event: Event) -> None:
+        """Slurm starts a job: its work begins, whenever its script does."""
+        now = self._cluster.now
+        nodes = self._nodes.mask(hosts(event.nodes))
+        size = nodes.bit_count()
+        record.allocation = Allocation(nodes, size)
+        record.by = event.who
+        record.suspensions = []
+        run = Job(record.id, now, size, record.id, record.request.work)
+        attempt = Attempt(run, nodes, now, now, len(self._attempts))
+        if record.attempt is not None:
+            record.restarts += 1
+        attempt.ordinal = record.restarts
+        record.attempt = attempt
+        self._attempts.append((attempt, record))
+        self._done.pop(record.number, None)
+        self._execution.start(attempt, now)
+
+    def _suspend(self, record: JobRecord) -> None:
+        attempt, now = record.attempt, self._cluster.now
+        if attempt is not None and attempt.end_s is None and not _is_frozen(record):
+            self._execution.suspend(attempt, now)
+            record.suspensions.append([now, inf])
+
+    def _resume(self, record: JobRecord) -> None:
+        attempt, now = record.attempt, self._cluster.now
+        if attempt is not None and attempt.end_s is None and _is_frozen(record):
+            self._execution.resume(attempt, now)
+            record.suspensions[-1][1] = now
+
+    def _stop(self, record: JobRecord) -> None:
+        """A job does no more work."""
+        attempt, now = record.attempt, self._cluster.now
+        if attempt is None or attempt.end_s is not None:
+            return
+        if _is_frozen(record):
+            record.suspensions[-1][1] = now
+        attempt.end_s, attempt.state = now, KILLED
+        self._execution.stop(attempt, now)
+
+    def _is_over(self, over: Over) -> None:
+        """Slurm says that a job, or an execution of it, is over."""
+        record = self._find(over.number, over.task)
+        if record is None:
+            return
+        self.last_s = self._cluster.now
+        self._stop(record)
+        self._done.pop(record.number, None)
+        record.state = over.state
+        record.submit_s = over.submit_s or record.submit_s
+        record.eligible_s = over.eligible_s
+        record.start_s = over.start_s or 0
+        record.end_s = over.end_s or 0.0
+        record.partition = self._partitions.get(over.partition, record.partition)
+        if record.id in self.waiting:
+            self.waiting.discard(record.id)
+            self.over += 1
+            if self._on_end is not None:
+                self._on_end(record)
+
+    def _wait_again(self, record: JobRecord) -> None:
+        """A job that was over is in the queue again."""
+        self._stop(record)
+        if record.id not in self.waiting:
+            self.waiting.add(record.id)
+            self.over -= 1
+        record.state = PENDING
+
+    # --- the end ----------------------------------------------------------------------------
+
+    def still_there(self) -> bool:
+        """Whether jobs are left, also among those that seemed to be over."""
+        if not self.waiting:
+            answer = self._cluster.client("squeue", "-h", "-r", "-o", "%A %K %F %t")
+            for line in answer.text.splitlines():
+                number, index, array, state = [*line.split(), "", "", "", ""][:4]
+                task = (int(array), int(index)) if index.isdigit() and array.isdigit() else None
+                record = self._find(int(number), task) if number.isdigit() else None
+                if record is not None and state != "CG":
+                    self._wait_again(record)
+        return bool(self.waiting)
+
+
+def _is_frozen(record: JobRecord) -> bool:
+    return bool(record.suspensions) and record.suspensions[-1][1] == inf

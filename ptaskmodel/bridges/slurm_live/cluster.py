@@ -1,0 +1,295 @@
+"""Slurm's daemons on the loopback, under the virtual clock, in a directory of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import select
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.bridges.slurm_live import clock as clocks
+from ptaskmodel.bridges.slurm_live.building import Built
+from ptaskmodel.bridges.slurm_live.clock import Clock, ns_of
+from ptaskmodel.bridges.slurm_live.faults import LiveFault
+from ptaskmodel.bridges.slurm_live.installed import Installed
+from ptaskmodel.bridges.slurm_live.processes import Ended, Processes, how
+from ptaskmodel.bridges.slurm_live.reading import last_error
+from ptaskmodel.bridges.slurm_live.settings import Place, environment, gres_conf, topology_conf
+from ptaskmodel.bridges.slurm_live.sleepers import Sleepers
+from ptaskmodel.errors import cut
+
+FOLDERS = ("bin", "state", "spool", "log", "out")
+CONTROLLER = "slurmctld"
+LAST_PORT = 32_000
+FIRST_PORT = 17_000
+# The clock begins so long before slurmctld, s; nodes must be up so long before the first date.
+LEAD_S = 10
+READY_S = 2
+# How long a daemon may take to end by itself, s of the virtual clock.
+ENDING_S = 30.0
+
+
+class Answer(NamedTuple):
+    """What a client of Slurm said."""
+
+    status: int
+    text: str
+
+
+class Cluster:
+    """Daemons of a configuration; see `running` for what they are used for.
+
+    settle_s: how long before date 0 slurmctld comes up. t0: date 0 in Unix time.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        nodes: Nodes,
+        has: Installed,
+        parts: Built,
+        *,
+        t0: int,
+        settle_s: float,
+        slack_us: float,
+        express: bool,
+        farewell: str,
+    ) -> None:
+        self.conf = conf
+        self.nodes = nodes
+        self.t0 = t0
+        self._happened: Callable[[], None] = lambda: None
+        self._watched: tuple[int, Path] | None = None
+        self.tolerated: set[int] = set()  # pids that were ended on purpose
+        self.directory = Path(tempfile.mkdtemp(prefix="ptaskmodel-slurm-"))
+        self.directory.chmod(0o755)
+        self._settle_s = settle_s
+        self._counter = itertools.count()
+        self._results: dict[int, int] = {}  # exit codes of clients
+        self._clients: set[int] = set()
+        self._pids: dict[str, int] = {}  # of daemons
+        self.processes = Processes(self.directory, farewell)
+        self.sleepers = Sleepers()
+        self._epoll = select.epoll()
+        self._epoll.register(self.processes, select.EPOLLIN)
+        self._epoll.register(self.sleepers, select.EPOLLIN)
+        self.clock: Clock | None = None
+        try:
+            first = round((t0 - settle_s - LEAD_S) * clocks.NS)
+            self.clock = Clock(
+                parts.driver,
+                self.processes.warden,
+                first,
+                self._epoll.fileno(),
+                slack_us=slack_us,
+                express=express,
+            )
+            self._lay_out(has, parts)
+            self.place = Place(self.directory, *_address(2 + len(nodes)))
+            self._environment = dict(environment(self.place)) | {
+                "LD_PRELOAD": str(self.path("bin", "clock.so")),
+                "PTASKMODEL_CLOCK": self.clock.place,
+                "PTASKMODEL_ADDRESS": self.place.address,
+            }
+        except BaseException:
+            self.close()
+            raise
+
+    def path(self, *parts: str) -> Path:
+        return self.directory.joinpath(*parts)
+
+    def _lay_out(self, has: Installed, parts: Built) -> None:
+        for name in FOLDERS:
+            self.path(name).mkdir()
+        # Daemons learn from their own names what they are, and Debian's have others.
+        for name, path in has.programs.items():
+            self.path("bin", name).symlink_to(path)
+        for part in (parts.clock, parts.job):
+            shutil.copy(part, self.path("bin", part.name))
+            self.path("bin", part.name).chmod(0o755)
+
+    def watch(self, path: Path, happened: Callable[[], None]) -> None:
+        """Call something, all being quiet, when a file has grown or jobs have something to say."""
+        assert self.clock is not None
+        path.touch()
+        self._watched = (os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+        self._happened = happened
+        self.clock.watch_file(self._watched[0])
+
+    # --- jobs -------------------------------------------------------------------------------
+
+    def end_job(self, number: int, code: int) -> None:
+        """Let the script of a job end."""
+        assert self.clock is not None
+        self.sleepers.end(number, code)
+        self.clock.touched()
+
+    def let_ignore_term(self, number: int) -> None:
+        """Let the script of a job ignore SIGTERM."""
+        assert self.clock is not None
+        self.sleepers.ignore_term(number)
+        self.clock.touched()
+
+    # --- dates ------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The date, s from date 0."""
+        assert self.clock is not None
+        return (self.clock.now - self.t0 * clocks.NS) / clocks.NS
+
+    def _date(self, seconds: float) -> int:
+        return self.t0 * clocks.NS + ns_of(seconds)
+
+    def go_on(self, until: float | None) -> bool:
+        """Let time pass until a date, or until something has happened; whether it is that date.
+
+        Raises LiveFault if a daemon has ended or something does not come to rest.
+        """
+        assert self.clock is not None
+        what = self.clock.run(None if until is None else self._date(until))
+        for ended in self.processes.ended():
+            self._note(ended)
+        if what == clocks.HAPPENED:
+            self._happened()
+            if self._watched is not None:
+                self.clock.seen(self._watched[1].stat().st_size)
+        elif what == clocks.NOBODY:
+            raise LiveFault("no process of Slurm waits for anything any more")
+        return what == clocks.REACHED
+
+    def _note(self, ended: Ended) -> None:
+        if ended.pid in self._clients:
+            self._clients.discard(ended.pid)
+            self._results[ended.pid] = ended.status
+        elif ended.pid in self.tolerated:
+            self.tolerated.discard(ended.pid)
+        else:
+            why = last_error(self.path("log", f"{ended.name}.log"))
+            why = why or last_error(self.path("out", ended.name))
+            said = f": {why}" if why and ended.status >= 0 else ""
+            raise LiveFault(cut(f"{ended.name} {how(ended.status)}{said}"))
+
+    # --- processes --------------------------------------------------------------------------
+
+    def start(self, name: str, words: Sequence[str], **more: str) -> int:
+        """Start a daemon under the clock."""
+        assert self.clock is not None
+        pid = self.processes.start(name, words, self._environment | more, self.path("out", name))
+        self._pids[name] = pid
+        self.clock.touched()
+        return pid
+
+    def client(self, *words: str) -> Answer:
+        """Run a client of Slurm; time passes only if Slurm waits before it answers."""
+        assert self.clock is not None
+        name = f"{words[0]}.{next(self._counter)}"
+        output = self.path("out", name)
+        pid = self.processes.start(name, words, self._environment, output)
+        self._clients.add(pid)
+        self.clock.touched()
+        while pid not in self._results:
+            self.go_on(None)
+        text = output.read_text(encoding="utf-8", errors="replace")
+        output.unlink()
+        return Answer(self._results.pop(pid), text)
+
+    def boot(self, text: str) -> None:
+        """Start nodes and controller with a slurm.conf; time stands at date 0 minus a little."""
+        assert self.clock is not None
+        self.path("slurm.conf").write_text(text, encoding="utf-8")
+        for name, content in (
+            ("topology.conf", topology_conf(self.conf)),
+            ("gres.conf", gres_conf(self.conf)),
+        ):
+            if content is not None:
+                self.path(name).write_text(content, encoding="utf-8")
+        for name in self.nodes.names:
+            self.start_node(name)
+        while not self.go_on(-self._settle_s):
+            pass
+        self.start_controller()
+        wanted = self.nodes.usable.bit_count()
+        while self._up() < wanted:
+            if self.now > -READY_S:
+                raise LiveFault(
+                    f"{wanted - self._up()} of {wanted} nodes have not come up: "
+                    f"{last_error(self.path('log', 'slurmctld.log')) or 'no reason is given'}"
+                )
+            self.go_on(self.now + 1)
+
+    def _up(self) -> int:
+        answer = self.client("sinfo", "-h", "-N", "-r", "-t", "idle", "-o", "%N")
+        return len(set(answer.text.split())) if answer.status == 0 else 0
+
+    def start_node(self, name: str) -> None:
+        """Start the daemon of a node."""
+        self.path("spool", name).mkdir(exist_ok=True)
+        slurmd, stepd = (str(self.path("bin", name)) for name in ("slurmd", "slurmstepd"))
+        self.start(f"slurmd.{name}", [slurmd, "-D", "-N", name, "-d", stepd])
+
+    def start_controller(self, *, again: bool = False) -> None:
+        """Start slurmctld, afresh or with the state that it left."""
+        words = [str(self.path("bin", CONTROLLER)), "-D"]
+        self.start(CONTROLLER, words if again else [*words, "-i"])
+
+    def stop(self, name: str, number: int = signal.SIGKILL) -> None:
+        """End a daemon on purpose, and wait for its end."""
+        assert self.clock is not None
+        pid = self._pids.pop(name)
+        self.tolerated.add(pid)
+        self.processes.signal(pid, number)
+        self.clock.touched()
+        until = self.now + ENDING_S
+        while pid in self.tolerated and self.now < until:
+            self.go_on(until)
+        if pid in self.tolerated:
+            self.processes.signal(pid, signal.SIGKILL)
+
+    def running(self, name: str) -> bool:
+        """Whether a daemon is there."""
+        return name in self._pids
+
+    def close(self) -> None:
+        """End all processes and remove all files."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
+            if self.clock is not None:
+                stack.callback(self.clock.close)
+            stack.callback(self._epoll.close)
+            if self._watched is not None:
+                stack.callback(os.close, self._watched[0])
+            stack.callback(self.sleepers.close)
+            stack.callback(self.processes.end)
+
+
+def _address(count: int) -> tuple[str, int]:
+    """An address of the loopback that is this process's own, and so many free ports there."""
+    pid = os.getpid()
+    address = f"127.{1 + (pid >> 16) % 250}.{pid >> 8 & 255}.{1 + pid % 254}"
+    for begin in _begins(count):
+        if all(_is_free(address, port) for port in range(begin, begin + count)):
+            return address, begin
+    raise LiveFault(f"there are no {count} free ports on {address}: end what listens there")
+
+
+def _begins(count: int) -> Iterator[int]:
+    yield from range(FIRST_PORT, LAST_PORT - count, max(count, 97))
+
+
+def _is_free(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+    return True

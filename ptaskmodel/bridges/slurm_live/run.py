@@ -1,0 +1,208 @@
+"""A workload decided by a real Slurm: from a slurm.conf and jobs to what became of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import inf
+from typing import TYPE_CHECKING
+
+from ptaskmodel.batch.execution import DelayExecution, Execution
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
+from ptaskmodel.batch.slurm.on_platform import execution_on
+from ptaskmodel.batch.slurm.phases import Phases
+from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.bridges.slurm_live.book import Book
+from ptaskmodel.bridges.slurm_live.building import built
+from ptaskmodel.bridges.slurm_live.cluster import Cluster
+from ptaskmodel.bridges.slurm_live.faults import LiveFault
+from ptaskmodel.bridges.slurm_live.installed import installed
+from ptaskmodel.bridges.slurm_live.reading import LOADED, Event
+from ptaskmodel.bridges.slurm_live.settings import slurm_conf
+from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
+from ptaskmodel.files import AnyPath
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform.platform import Platform
+
+# Unix time of date 0: the beginning of a day, so that backfill's grid begins there.
+T0 = 1_704_067_200
+SETTLE_S = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """How a real Slurm is run.
+
+    t0: date 0 in Unix time. settle_s: how long before it slurmctld comes up. slack_us: by how much
+    every wait is longer, as a kernel's timers are; ties fall otherwise with another value. express:
+    see `Clock`. idle_s: how long jobs may wait with nothing going on until they wait for ever.
+    """
+
+    t0: int = T0
+    settle_s: float = SETTLE_S
+    slack_us: float = 0.0
+    express: bool = True
+    idle_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveRun:
+    """What became of the jobs, in order of submission; dates in records are Unix seconds.
+
+    phases: with date 0, and when the scheduler came up. events: what slurmctld's log says.
+    simulated_s: the last date. wall_s: how long it took. statistics: of the clock. stopped: why it
+    ended before its time, None if it ran to its end.
+    """
+
+    conf: Conf
+    nodes: Nodes
+    phases: Phases
+    jobs: tuple[JobRecord, ...]
+    events: tuple[Event, ...]
+    version: str
+    simulated_s: float
+    wall_s: float
+    statistics: dict[str, int]
+    stopped: LiveFault | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def run_live(
+    conf_path: AnyPath,
+    requests: Sequence[JobRequest],
+    *,
+    platform: Platform | None = None,
+    execution: Execution | None = None,
+    options: LiveOptions | None = None,
+    on_end: Callable[[JobRecord], None] | None = None,
+) -> LiveRun:
+    """Run jobs under a real Slurm with a slurm.conf, until every job is over.
+
+    platform: whose hosts are the nodes (see `execution_on`). execution: how long jobs run, if not
+    as the platform says or their works do. on_end: called when a job is over.
+
+    Raises LiveFault if Slurm cannot run here, SlurmError for the slurm.conf. What stops it later is
+    in the result.
+    """
+    options = options or LiveOptions()
+    conf = read_conf(conf_path)
+    has, parts = installed(database=conf.database), built()
+    nodes = nodes_of(conf)
+    if execution is None:
+        limitless = DelayExecution(limited=False)
+        execution = limitless if platform is None else execution_on(platform, conf)
+    began = time.monotonic()
+    cluster = Cluster(
+        conf,
+        nodes,
+        has,
+        parts,
+        t0=options.t0,
+        settle_s=options.settle_s,
+        slack_us=options.slack_us,
+        express=options.express,
+        farewell="ptaskmodel: slurm-live was killed: Slurm's processes have been ended",
+    )
+    try:
+        book = Book(conf, nodes, cluster, execution, on_end)
+        cluster.boot(slurm_conf(conf_path, conf, cluster.place, pings=False))
+        run = _Run(cluster, book, requests, options)
+        stopped = None
+        try:
+            run.go()
+        except LiveFault as fault:
+            at = f"at {cluster.now:.3f} s"
+            stopped = LiveFault(
+                f"{at}: {fault}; {book.over} of {len(requests)} jobs are over, and kept"
+            )
+        loaded = (e.date_s for e in book.events if e.who == LOADED)
+        assert cluster.clock is not None
+        return LiveRun(
+            conf,
+            nodes,
+            Phases(options.t0, next(loaded, options.t0 - options.settle_s) - options.t0),
+            tuple(book.records[r.id] for r in requests if r.id in book.records),
+            tuple(book.events),
+            has.version,
+            cluster.now,
+            time.monotonic() - began,
+            cluster.clock.statistics,
+            stopped,
+            tuple(cluster.place.notes),
+        )
+    finally:
+        cluster.close()
+
+
+class _Run:
+    """The loop: submissions and commands at their dates, until every job is over."""
+
+    def __init__(
+        self, cluster: Cluster, book: Book, requests: Sequence[JobRequest], options: LiveOptions
+    ) -> None:
+        self.cluster = cluster
+        self.book = book
+        self.options = options
+        self.batches = list(batches_of(requests))[::-1]
+        self.commands = sorted(
+            ((c.date_s, k, c.action) for k, r in enumerate(requests) for c in r.commands),
+            reverse=True,
+        )
+        self.requests = requests
+        self.users = os.getuid() == 0
+
+    def go(self) -> None:
+        book = self.book
+        while True:
+            submit = self.batches[-1][0].submit_s if self.batches else inf
+            command = self.commands[-1][0] if self.commands else inf
+            due = min(submit, command)
+            if due == inf and not book.still_there():
+                return
+            if due == inf:
+                due = book.last_s + self.options.idle_s
+            if not book.go_on(due):
+                continue
+            if submit == due:
+                self._submit()
+            elif command == due:
+                self._command()
+            elif book.last_s + self.options.idle_s <= due:
+                return  # what still waits does so for ever
+
+    def _submit(self) -> None:
+        batch = self.batches.pop()
+        words = sbatch_words(batch, self._text, self.book.numbers)
+        if batch[0].user is not None and self.users:
+            words.append(f"--uid={batch[0].user}")
+        script = self.cluster.path("out", "job.sh")
+        script.write_text(f"#!{self.cluster.path('bin', 'job')} {self.cluster.sleepers.name}\n")
+        answer = self.cluster.client(
+            *("sbatch", "--parsable", "--export=NIL", "--output=/dev/null", "--chdir=/"),
+            *(*words, str(script)),
+        )
+        number = answer.text.strip().splitlines()[-1].split(";")[0] if answer.status == 0 else ""
+        if number.isdigit():
+            self.book.submitted(batch, int(number))
+        else:
+            lines = answer.text.strip().splitlines() or ["refused"]
+            self.book.refused(batch, lines[-1])
+
+    def _command(self) -> None:
+        _, which, action = self.commands.pop()
+        number = self.book.number_of(self.requests[which])
+        if number is None:
+            return
+        words = ("scancel", number) if action == "cancel" else ("scontrol", action, number)
+        self.cluster.client(*words)
+
+    def _text(self, date_s: float) -> str:
+        date = datetime.fromtimestamp(self.options.t0 + int(date_s), UTC)
+        return date.strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,108 @@
+"""Jobs as sbatch is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+
+
+def batches_of(requests: Sequence[JobRequest]) -> Iterator[list[JobRequest]]:
+    """The requests in order of submission; tasks of an array together."""
+    order = sorted(requests, key=lambda request: request.submit_s)
+    for _, group in groupby(order, key=lambda request: (request.array_id, request.submit_s)):
+        yield list(group)
+
+
+def sbatch_words(
+    batch: Sequence[JobRequest], date_of: Callable[[float], str], number_of: Mapping[str, int]
+) -> list[str]:
+    """The options of sbatch for a job, or for the tasks of an array.
+
+    date_of: a date as Slurm reads it. number_of: Slurm's numbers of jobs submitted before, by id;
+    dependencies on others are left out.
+    """
+    job = batch[0]
+    words = [f"--job-name={job.name or job.array_id}"]
+    words += [f"--{name}={value}" for name, value in _valued(job, date_of) if value is not None]
+    words += [f"--{name}" for name, given in _flags(job) if given]
+    if job.array is not None:
+        indices = ",".join(str(task.array.index) for task in batch if task.array is not None)
+        at_most = "" if job.array.at_most is None else f"%{job.array.at_most}"
+        words.append(f"--array={indices}{at_most}")
+    dependency = _dependency(job.dependency, number_of)
+    if dependency:
+        words.append(f"--dependency={dependency}")
+    return words
+
+
+def _valued(
+    job: JobRequest, date_of: Callable[[float], str]
+) -> Iterator[tuple[str, object | None]]:
+    nodes = job.min_nodes
+    yield "nodes", None if nodes is None else _range(nodes, job.max_nodes)
+    yield "ntasks", job.tasks
+    yield "cpus-per-task", job.cpus_per_task if job.cpus_per_task != 1 else None
+    yield "ntasks-per-node", job.tasks_per_node
+    yield "mem", None if job.memory_per_node_MiB is None else f"{job.memory_per_node_MiB}M"
+    yield "mem-per-cpu", None if job.memory_per_cpu_MiB is None else f"{job.memory_per_cpu_MiB}M"
+    yield "partition", ",".join(job.partitions) or None
+    yield "account", job.account
+    yield "qos", job.qos
+    yield "time", job.limit_min
+    yield "time-min", job.time_min_min
+    yield "begin", None if job.begin_s is None else date_of(job.begin_s)
+    yield "deadline", None if job.deadline_s is None else date_of(job.deadline_s)
+    yield "nice", job.nice or None
+    yield "priority", job.priority
+    yield "constraint", job.constraint
+    yield "nodelist", ",".join(job.nodelist) or None
+    yield "exclude", ",".join(job.exclude) or None
+    yield "distribution", None if job.distribution is None else f"block:{job.distribution}"
+    yield "threads-per-core", 1 if job.one_thread else None
+    yield "switches", _switches(job)
+    yield "licenses", ",".join(f"{name}:{n}" for name, n in job.licenses.items()) or None
+    yield "gres", ",".join(_gres(one) for one in job.gres) or None
+    yield "reservation", job.reservation
+    if job.exclusive is not None and job.exclusive != WHOLE_NODES:
+        yield "exclusive", job.exclusive
+
+
+def _flags(job: JobRequest) -> Iterator[tuple[str, bool]]:
+    yield "exclusive", job.exclusive == WHOLE_NODES
+    yield "contiguous", job.contiguous
+    yield "spread-job", job.spread
+    yield "hold", job.hold
+    yield "oversubscribe", job.oversubscribe
+    yield "requeue", job.requeue is True
+    yield "no-requeue", job.requeue is False
+
+
+def _range(least: int, most: int | None) -> str:
+    return str(least) if most is None or most == least else f"{least}-{most}"
+
+
+def _switches(job: JobRequest) -> str | None:
+    if job.switches is None:
+        return None
+    wait = job.switch_wait_s
+    return str(job.switches) if wait is None else f"{job.switches}@{wait // 60}:{wait % 60:02d}"
+
+
+def _gres(one: object) -> str:
+    name, kind, count = one.name, one.type, one.count  # type: ignore[attr-defined]
+    return f"{name}:{kind}:{count}" if kind else f"{name}:{count}"
+
+
+def _dependency(text: str | None, number_of: Mapping[str, int]) -> str:
+    """``afterok:a:b,after:c`` with Slurm's numbers for ids."""
+    kept = []
+    for part in (text or "").split(","):
+        kind, *ids = part.strip().split(":")
+        numbers = [str(number_of[name]) for name in ids if name in number_of]
+        if numbers:
+            kept.append(":".join([kind, *numbers]))
+        elif kind == "singleton":
+            kept.append(kind)
+    return ",".join(kept)

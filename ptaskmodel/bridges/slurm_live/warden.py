@@ -1,0 +1,161 @@
+"""The process above all processes of a run: it starts them, tells how they end, and ends them all.
+
+It runs as a program of its own, with the standard library alone, and is told what to do over a
+socket, a JSON object a packet. When that is closed, however that came, it kills all that is left,
+removes the directory of the run, and is gone. What Slurm detaches becomes its child too.
+
+    python warden.py DIRECTORY SOCKET [TEXT]
+
+TEXT is what it says on stderr if it was not told to end. It hears {"start": [words], "env": {},
+"output": file} and answers {"pid": n} or {"fault": text}; it hears {"signal": n, "pid": n} and
+{"end": true}; it says {"ended": pid, "status": n}, as subprocess has it, for what it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+MOST = 1 << 18
+# How long processes in the kernel's hands are waited for, s.
+PATIENCE_S = 10.0
+
+
+class Warden:
+    """Its processes, by pid."""
+
+    def __init__(self, directory: str, line: socket.socket) -> None:
+        self.directory = directory
+        self.line = line
+        self.started: dict[int, subprocess.Popen] = {}
+        self.told_to_end = False
+
+    def run(self, woken: int) -> None:
+        """Serve until told to end, or until nobody is there any more."""
+        poll = select.poll()
+        poll.register(self.line, select.POLLIN)
+        poll.register(woken, select.POLLIN)
+        while not self.told_to_end:
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if woken in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(woken, 4096)
+                self.bury()
+            if self.line.fileno() in ready:
+                packet = self.line.recv(MOST)
+                if not packet:
+                    return
+                self.hear(json.loads(packet))
+
+    def hear(self, said: dict) -> None:
+        if "start" in said:
+            self.start(said)
+        elif "signal" in said:
+            process = self.started.get(said["pid"])
+            if process is not None:
+                process.send_signal(said["signal"])
+        else:
+            self.told_to_end = True
+
+    def start(self, said: dict) -> None:
+        try:
+            with open(said["output"], "ab") as output:
+                process = subprocess.Popen(
+                    said["start"],
+                    env=said["env"] | {"PTASKMODEL_WARDEN": str(os.getpid())},
+                    cwd=self.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+        except OSError as fault:
+            self.say({"fault": f"{fault.filename}: {fault.strerror}"})
+            return
+        self.started[process.pid] = process
+        self.say({"pid": process.pid})
+
+    def say(self, what: dict) -> None:
+        with contextlib.suppress(OSError):
+            self.line.send(json.dumps(what).encode())
+
+    def bury(self) -> None:
+        """Take note of what has ended."""
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            process = self.started.pop(found.si_pid, None)
+            if process is None:
+                os.waitpid(found.si_pid, 0)
+            else:
+                self.say({"ended": found.si_pid, "status": process.wait()})
+
+    def end(self) -> None:
+        """Kill all that is below, until there is nothing, and remove the directory."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            below = descendants(os.getpid())
+            for pid in below:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            self.bury()
+            if not below:
+                break
+            time.sleep(0.002)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below one, those that are only waited for left out."""
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with (
+                contextlib.suppress(OSError),
+                open(f"/proc/{name}/stat", encoding="latin-1") as file,
+            ):
+                state, parent = file.read().rpartition(")")[2].split()[:2]
+                if state != "Z":
+                    parents.setdefault(int(parent), []).append(int(name))
+    found, front = [], [pid]
+    while front:
+        below = parents.get(front.pop(), [])
+        found += below
+        front += below
+    return found
+
+
+def main(directory: str, descriptor: str, farewell: str = "") -> None:
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    woken, waking = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(waking, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waking)
+    warden = Warden(directory, socket.socket(fileno=int(descriptor)))
+    try:
+        warden.run(woken)
+    finally:
+        warden.end()
+        if not warden.told_to_end and farewell:
+            print(farewell, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
