@@ -35,7 +35,7 @@ OPTION_NAMES = {"timelines": "timeline-as", "use_traces": "trace"}
 @click.argument("traces", metavar="TRACES", type=PATH)
 @rank_options
 @click.option(
-    "--network-model", type=Choice(MODELS), help="[default: as the platform says, else SMPI]"
+    "--network-model", type=Choice(MODELS), help="[default: SMPI, or L07 if the platform says so]"
 )
 @click.option(
     "--solver",

@@ -8,7 +8,7 @@ import numpy as np
 
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.collectives import chosen, collective, sized
-from ptaskmodel.replay.steps import COMPUTE, DO_SEND, FINISHED, NO_MORE, POST_SEND
+from ptaskmodel.replay.steps import COMPUTE, DO_SEND, FINISHED, NO_MORE, POST_SEND, REQUEST_SEND
 from ptaskmodel.workload import ti_actions as ti
 
 A_BARRIER, A_COMPUTE, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.ISEND
@@ -71,7 +71,7 @@ def add_collective(p, sums, reached, kind, r, n, first, last):
             phase += 1
             k = 0
             continue
-        if what in (POST_SEND, DO_SEND):
+        if what in (POST_SEND, DO_SEND, REQUEST_SEND):
             reached = send(sums, reached, peer, size)
         elif what == COMPUTE:
             sums.flops[r] += size

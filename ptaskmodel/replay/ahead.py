@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.messages import place_of
-from ptaskmodel.replay.ranks import REQUEST_RECEIVE, REQUEST_SEND, next_operation
+from ptaskmodel.replay.ranks import next_operation
 from ptaskmodel.replay.steps import (
     COMPUTE,
     DO_RECEIVE,
@@ -13,6 +13,8 @@ from ptaskmodel.replay.steps import (
     NO_MORE,
     POST_RECEIVE,
     POST_SEND,
+    REQUEST_RECEIVE,
+    REQUEST_SEND,
 )
 
 

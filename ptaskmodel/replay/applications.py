@@ -34,7 +34,7 @@ from ptaskmodel.replay.state import (
     empty_routes,
     new_counts,
 )
-from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES
+from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES, IRECV, RECV, TEST
 from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.works import ParallelWork
 
@@ -165,6 +165,8 @@ class Applications:
                     values=np.concatenate((x.values, trace.values)),
                 )
             self.traces.append(trace)
+            if _asks_before(trace):
+                self.state.counts["by_turns"] = 1
         return known
 
     # --- what the loop asks for -------------------------------------------------------------
@@ -292,3 +294,14 @@ class Applications:
         shown = "; ".join(f"rank {r} in '{self._action(first + r)}'" for r in waiting[:8])
         more = f" and {len(waiting) - 8} more" if len(waiting) > 8 else ""
         return f"{self._of_app[app].origin}: {len(waiting)} ranks wait for ever: {shown}{more}"
+
+
+def _asks_before(trace: Trace) -> bool:
+    """Whether ranks test requests, or ask for messages before they receive them.
+
+    What that costs depends on who does it first, so all that is done at a date has its order.
+    """
+    if (trace.actions == TEST).any():
+        return True
+    receives = np.flatnonzero((trace.actions == RECV) | (trace.actions == IRECV))
+    return bool((trace.values[trace.start[receives] + 2] < 0).any())

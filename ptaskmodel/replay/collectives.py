@@ -315,6 +315,12 @@ def sized(values, first, at, last, types, own):
 
 
 @jit
+def has_displacements_alone(n, fields):
+    """Whether an allgatherv names displacements but no datatypes: as many fields as ranks."""
+    return 2 < fields - 1 - n <= n
+
+
+@jit
 def rooted(values, first, at, last):
     """The root in field ``at``; 0 if it is not there."""
     return int(values[first + at]) if first + at < last else 0
@@ -375,9 +381,10 @@ def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, al
         size *= sized(values, at, n + 2, last, types, own)
         return fan_in(r, n, rooted(values, at, n + 1, last), size, k)
     if kind == ALLGATHERV:
+        typed = not has_displacements_alone(n, last - at)
+        unit = sized(values, at, n + 1, last if typed else at, types, own)
         if algorithm == AUTOMATIC:
-            return all_to_all_pairs(r, n, size * sized(values, at, n + 1, last, types, own), k)
-        unit = sized(values, at, n + 1, last, types, own)
+            return all_to_all_pairs(r, n, size * unit, k)
         return allgatherv(values, at + 1, r, n, unit, k, algorithm)
     if kind == SCATTER:
         root = rooted(values, at, 2, last)

@@ -13,11 +13,15 @@ import numpy as np
 from ptaskmodel.jit import jit
 from ptaskmodel.replay.steps import (
     ALL,
+    AWAIT_RECEIVE,
+    AWAIT_SEND,
     DO_RECEIVE,
     DO_SEND,
     NO_MORE,
     POST_RECEIVE,
     POST_SEND,
+    REQUEST_RECEIVE,
+    REQUEST_SEND,
     exchange,
     other,
     pieces,
@@ -57,12 +61,15 @@ def all_to_all_pairs(r, n, size, k):
 
 @jit
 def prefix(r, n, size, k):
-    """From all lower ranks, to all higher ones."""
+    """From all lower ranks, to all higher ones; then they are waited for in this order."""
+    waits = k >= n - 1
+    if waits:
+        k -= n - 1
     if k < r:
-        return POST_RECEIVE, k, size
+        return (AWAIT_RECEIVE if waits else REQUEST_RECEIVE), k, size
     if k < n - 1:
-        return POST_SEND, k + 1, size
-    return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
+        return (AWAIT_SEND if waits else REQUEST_SEND), k + 1, size
+    return NO_MORE, 0, 0.0
 
 
 @jit

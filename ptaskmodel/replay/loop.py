@@ -19,7 +19,7 @@ from ptaskmodel.core.stream import has_room_for_events, tell
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.messages import arrived, make_ready
 from ptaskmodel.replay.ranks import go_on_with_ready
-from ptaskmodel.replay.state import LOST_RANK, TOLD_FULL
+from ptaskmodel.replay.state import LOST_RANK, READY, TOLD_FULL
 
 
 @jit
@@ -48,10 +48,29 @@ def over(s, x, slot):
 
 
 @jit
-def wakes(x, r):
-    """A rank has slept enough."""
+def wakes(x, r, now):
+    """A rank has slept enough.
+
+    As SimGrid has it, of ranks that slept from one date to another the last to begin goes on first:
+    what tests and polls cost depends on who has done one before.
+    """
     x.ranks[r].wake = -1
-    make_ready(x, r)
+    counts = x.counts[0]
+    since = x.ranks[r].since
+    together = counts.woken == now and counts.asleep == since
+    if not together or x.protocol[0].newest_first == 0:
+        counts.woken = now
+        counts.asleep = since
+        counts.before_woken = counts.last_ready
+        make_ready(x, r)
+        return
+    x.ranks[r].state = READY
+    if counts.before_woken >= 0:
+        x.ranks[r].next = x.ranks[counts.before_woken].next
+        x.ranks[counts.before_woken].next = r
+    else:
+        x.ranks[r].next = counts.first_ready
+        counts.first_ready = r
 
 
 @jit
@@ -70,7 +89,7 @@ def process(s, x, o):
             break
         number = s.clock[0].argument
         if kind == WAKE:
-            wakes(x, ~number)
+            wakes(x, ~number, s.clock[0].now)
         else:
             share(s, number, o.gamma)
             if s.activities[number].state == DONE:

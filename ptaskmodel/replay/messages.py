@@ -245,12 +245,15 @@ def post(s, x, o, source, target, tag, size, sends, waiter):
 
 @jit
 def overhead(x, side, size):
-    """Seconds that sending (side 0: send, 1: isend) or receiving (2) so many bytes costs."""
-    cost = 0.0
-    for k in range(x.overheads.shape[1]):
-        step = x.overheads[side, k]
-        if size >= step.above:
-            cost = step.a + step.b * size
+    """Seconds that sending (side 0: send, 1: isend) or receiving (2) so many bytes costs.
+
+    The first of the steps holds for all sizes below it too.
+    """
+    steps = x.overheads[side]
+    cost = steps[0].a + steps[0].b * size
+    for k in range(1, steps.size):
+        if size > steps[k].above:
+            cost = steps[k].a + steps[k].b * size
     return cost
 
 
@@ -326,6 +329,7 @@ def new_request(x, r, source, target, tag):
         counts.n_requests += 1
     q = x.requests[i]
     q.over = UNDER_WAY
+    q.detached = 0
     q.source = source
     q.target = target
     q.tag = tag

@@ -17,6 +17,7 @@ from ptaskmodel.replay.messages import (
     append_request,
     drop_request,
     found,
+    make_ready,
     new_request,
     overhead,
     post,
@@ -47,6 +48,8 @@ from ptaskmodel.replay.state import (
 )
 from ptaskmodel.replay.steps import (
     ALL,
+    AWAIT_RECEIVE,
+    AWAIT_SEND,
     COMPUTE,
     DO_RECEIVE,
     DO_SEND,
@@ -54,20 +57,38 @@ from ptaskmodel.replay.steps import (
     NO_MORE,
     POST_RECEIVE,
     POST_SEND,
+    REQUEST_RECEIVE,
+    REQUEST_SEND,
 )
 from ptaskmodel.workload import ti_actions as ti
 
 A_BARRIER, A_COMPUTE, A_IRECV, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.IRECV, ti.ISEND
 A_RECV, A_SEND, A_SENDRECV, A_SLEEP = ti.RECV, ti.SEND, ti.SENDRECV, ti.SLEEP
 A_TEST, A_WAIT, A_WAITALL, A_LOCATION = ti.TEST, ti.WAIT, ti.WAITALL, ti.LOCATION
+A_INIT = ti.INIT
 
 INFINITY = float("inf")
 
-# Operations besides those of collectives (see there): post for a request of the trace; sleep;
-# look whether a message is there; wait for a request, test one, wait for all of them.
-REQUEST_SEND, REQUEST_RECEIVE, SLEEP, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS = numbers(8, 15)
+# Operations besides those of collectives (see `steps`): sleep; compute for so many s to look if
+# a message is there; let others go first; look; wait for a request, test one, wait for all.
+SLEEP, POLL, TURN, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS = numbers(12, 19)
 # What becomes of one, besides what is missing for it: the next may follow, or the rank has to wait.
 GOES_ON, WAITS = -2, -3
+
+
+@jit
+def testing(x, r, first, k):
+    """Step k of a test: it takes its time, then looks."""
+    if k > 2:
+        return FINISHED, 0, 0.0, 0
+    i = named_request(x, r, first)
+    if k == 0:
+        if i < 0:
+            return FINISHED, 0, 0.0, 0
+        if x.requests[i].over == TESTED:
+            return TEST_ONE, 0, 0.0, 0
+        return SLEEP, 0, x.counts[0].test_misses * x.protocol[0].test, 0
+    return (TURN if k == 1 and x.requests[i].detached == 0 else TEST_ONE), 0, 0.0, 0
 
 
 @jit
@@ -85,6 +106,8 @@ def next_operation(s, x, r):
         first = x.start[rank.action]
         last = x.start[rank.action + 1]
         if kind <= A_LOCATION:
+            if kind == A_INIT and k == 0:
+                return SLEEP, 0, x.protocol[0].init, 0
             return FINISHED, 0, 0.0, 0
     else:  # at its end it waits for its requests, and perhaps for the others
         if phase == 0:
@@ -105,7 +128,9 @@ def next_operation(s, x, r):
         )  # fmt: skip
         return what, app.first + peer, size, -1 - kind
     if kind == A_COMPUTE:
-        return (COMPUTE if k == 0 else FINISHED), 0, values[first], 0
+        if x.protocol[0].computes == 0 or k > 0:
+            return FINISHED, 0, 0.0, 0
+        return COMPUTE, 0, values[first], 0
     if kind == A_SLEEP:
         return (SLEEP if k == 0 else FINISHED), 0, values[first], 0
     if kind == A_WAITALL:
@@ -113,12 +138,7 @@ def next_operation(s, x, r):
     if kind == A_WAIT:
         return (WAIT_ONE if k == 0 else FINISHED), 0, 0.0, 0
     if kind == A_TEST:
-        if k == 0:
-            i = named_request(x, r, first)
-            if i < 0 or x.requests[i].over == TESTED:  # there is nothing to be tested
-                return FINISHED, 0, 0.0, 0
-            return SLEEP, 0, x.counts[0].test_misses * x.protocol[0].test, 0
-        return (TEST_ONE if k == 1 else FINISHED), 0, 0.0, 0
+        return testing(x, r, first, k)
     if kind == A_SENDRECV:
         to, source = app.first + int(values[first + 1]), app.first + int(values[first + 3])
         if (to == r and source == r) or k == 3:
@@ -136,11 +156,12 @@ def next_operation(s, x, r):
         return (what if k == 0 else FINISHED), peer, size, tag
     if count < 0.0:  # its size is asked for before
         if k == 0:
-            speed = s.resources[rank.host].one_core
-            return COMPUTE, 0, x.counts[0].poll_misses * x.protocol[0].poll * speed, 0
+            return POLL, 0, x.counts[0].poll_misses * x.protocol[0].poll, 0
         if k == 1:
+            return TURN, 0, 0.0, 0
+        if k == 2:
             return LOOK, peer, 0.0, tag
-        k -= 2
+        k -= 3
     what = DO_RECEIVE if kind == A_RECV else REQUEST_RECEIVE
     return (what if k == 0 else FINISHED), peer, 0.0, tag
 
@@ -150,23 +171,37 @@ def operate(s, x, o, r, what, peer, size, tag):
     """Do an operation of a rank: GOES_ON, WAITS or what is missing."""
     rank = x.ranks[r]
     if what == COMPUTE:
-        return computes(s, x, o, r, size)
+        return computes(s, x, o, r, size, INFINITY)
+    if what == POLL:
+        part = x.protocol[0].poll_load
+        rate = part * s.resources[rank.host].one_core
+        return computes(s, x, o, r, size * rate, rate if part < 1.0 else INFINITY)
     if what == ALL or rank.posted == POSTED:
         return waits_for_action(s, x, r)
     if what == SLEEP:
         return sleeps(s, x, r, size)
+    if what == TURN:
+        rank.step += 1
+        return GOES_ON
     if what == LOOK:
         if found(x, peer, r, tag, SENT) >= 0:
             x.counts[0].poll_misses = 1
             rank.step += 1
         else:
-            x.counts[0].poll_misses += 1
+            x.counts[0].poll_misses += x.protocol[0].miss
             rank.step = 0
         return GOES_ON
     if what == WAIT_REQUESTS:
         return waits_for_requests(s, x, r)
     if what in (WAIT_ONE, TEST_ONE):
-        return asks_for_request(s, x, r, what)
+        if what == WAIT_ONE and rank.first_request < 0:
+            x.counts[0].lost = r
+            return LOST_WAIT
+        return asks_for_request(s, x, r, what, named_request(x, r, x.start[rank.action]))
+    if what == AWAIT_SEND:
+        return asks_for_request(s, x, r, what, request_of(x, r, r, peer, tag))
+    if what == AWAIT_RECEIVE:
+        return asks_for_request(s, x, r, what, request_of(x, r, peer, r, tag))
     return posts(s, x, o, r, what, peer, size, tag)
 
 
@@ -176,7 +211,11 @@ def posts(s, x, o, r, what, peer, size, tag):
     rank = x.ranks[r]
     sends = what in (POST_SEND, DO_SEND, REQUEST_SEND)
     if sends and rank.posted == NOT_YET:
-        cost = overhead(x, 0 if what == DO_SEND else 1, size)
+        cost = 0.0
+        if what != DO_SEND:
+            cost = overhead(x, 1, size)
+        elif size < x.protocol[0].detached:  # who waits for its message pays with that
+            cost = overhead(x, 0, size)
         if cost > 0.0:
             if not has_room_for_wake(s):
                 return GROW_WAKES
@@ -197,6 +236,7 @@ def posts(s, x, o, r, what, peer, size, tag):
             rank.open += 1
         else:
             x.requests[waiter].over = IS_OVER
+            x.requests[waiter].detached = 1 if sends else 0
     elif waiting:
         rank.undone += 1
     if what in (DO_SEND, DO_RECEIVE):
@@ -241,8 +281,8 @@ def sleeps(s, x, r, seconds):
 
 
 @jit
-def computes(s, x, o, r, flops):
-    """Compute on the host of the rank; the step is over when the activity is."""
+def computes(s, x, o, r, flops, most):
+    """Compute, at so many flop/s at most, on the host of the rank; then the step is over."""
     rank = x.ranks[r]
     if flops <= 0.0:
         rank.step += 1
@@ -251,7 +291,7 @@ def computes(s, x, o, r, flops):
     if route < 0:
         return -1 - route
     amount = flops * x.routes[route].unit
-    slot = start(s, x.routes[route].pattern, amount, 1.0, INFINITY, np.nan, ~(2 * r), o)
+    slot = start(s, x.routes[route].pattern, amount, 1.0, most, np.nan, ~(2 * r), o)
     rank.step += 1
     state = s.activities[slot].state
     if state in (DONE, LOST):
@@ -273,34 +313,34 @@ def named_request(x, r, first):
 
 
 @jit
-def asks_for_request(s, x, r, what):
-    """Of the oldest request with the names that the action gives: wait for it, or test it."""
+def asks_for_request(s, x, r, what, i):
+    """Wait for a request (-1: none), or test it."""
     rank = x.ranks[r]
-    if what == WAIT_ONE and rank.first_request < 0:
-        x.counts[0].lost = r
-        return LOST_WAIT
-    i = named_request(x, r, x.start[rank.action])
     if i < 0:
         rank.step += 1
         return GOES_ON
     q = x.requests[i]
+    owed = q.owed if q.over != UNDER_WAY else 0.0
+    if owed > 0.0 and not has_room_for_wake(s):
+        return GROW_WAKES
     if what == TEST_ONE:
+        rank.step = 3
+        if q.over == TESTED:  # it has been found over before
+            drop_request(x, r, i)
+            return GOES_ON
         if q.over == IS_OVER:
             q.over = TESTED
+            q.owed = 0.0
             x.counts[0].test_misses = 1
         else:
-            x.counts[0].test_misses += 1
+            x.counts[0].test_misses += x.protocol[0].miss
         unlink_request(x, r, i)
         append_request(x, r, i)
-        rank.step += 1
-        return GOES_ON
+        return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
     if q.over == UNDER_WAY:
         rank.state = IN_WAIT
         rank.awaited = i
         return WAITS
-    owed = q.owed
-    if owed > 0.0 and not has_room_for_wake(s):
-        return GROW_WAKES
     drop_request(x, r, i)
     rank.step += 1
     return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
@@ -363,8 +403,22 @@ def is_over(x, a):
 
 
 @jit
+def ends_turn(what, done):
+    """Whether others act before a rank goes on, if they do so by turns.
+
+    A call to SimGrid's kernel is such an end: to post a message, to wait for it, to look for it.
+    """
+    if what in (POST_SEND, POST_RECEIVE, REQUEST_SEND, REQUEST_RECEIVE, DO_RECEIVE, TURN):
+        return True
+    return (what == DO_SEND and not done) or what == ALL
+
+
+@jit
 def go(s, x, o, r):
-    """Let a rank act until it has to wait; OK, or what is missing to go on."""
+    """Let a rank act until it has to wait; OK, or what is missing to go on.
+
+    GOES_ON: it has not had to wait, but the others shall act first.
+    """
     rank = x.ranks[r]
     now = s.clock[0].now
     if rank.held != READY:
@@ -380,8 +434,11 @@ def go(s, x, o, r):
             rank.step = 0
             continue
         if what != FINISHED:
+            step = rank.step
             status = operate(s, x, o, r, what, peer, size, tag)
             if status == GOES_ON:
+                if x.counts[0].by_turns == 1 and ends_turn(what, rank.step > step):
+                    return GOES_ON
                 continue
             if status != WAITS:
                 return status
@@ -407,6 +464,15 @@ def go(s, x, o, r):
 
 
 @jit
+def take_first(x):
+    """Take the first out of the list of ranks that can go on."""
+    counts = x.counts[0]
+    counts.first_ready = x.ranks[counts.first_ready].next
+    if counts.first_ready < 0:
+        counts.last_ready = -1
+
+
+@jit
 def go_on_with_ready(s, x, o):
     """Let all ranks that can go on act; OK, or what is missing."""
     counts = x.counts[0]
@@ -414,11 +480,13 @@ def go_on_with_ready(s, x, o):
         r = counts.first_ready
         if x.ranks[r].state == READY:
             status = go(s, x, o, r)
+            if status == GOES_ON:
+                take_first(x)
+                make_ready(x, r)
+                continue
             if status != OK:
                 return status
             if counts.lost >= 0:
                 return LOST_RANK
-        counts.first_ready = x.ranks[r].next
-        if counts.first_ready < 0:
-            counts.last_ready = -1
+        take_first(x)
     return OK

@@ -30,6 +30,7 @@ BANDWIDTH_FACTORS = (
     "732:0.341987;257:0.338112;0:0.812084"
 )
 SIDES = ("smpi/os", "smpi/ois", "smpi/or")
+MOST_FIGURES = 16  # of a step; SimGrid writes five, and uses three
 
 
 class Protocol(NamedTuple):
@@ -45,13 +46,13 @@ class Protocol(NamedTuple):
 
 
 def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
-    """The protocol with a network model (None: what a platform asks for, else SMPI's).
+    """The protocol with a network model (None: SMPI's, or L07 if a platform asks for that).
 
-    Raises SimulationError on an unknown model or a malformed value of the <config>.
+    As ``smpirun``, it takes SMPI's whatever ``network/model`` a platform names. Raises
+    SimulationError on an unknown model or a malformed value of the <config>.
     """
     if name is None:
-        asked = config.get("network/model", SMPI)
-        name = "L07" if config.get("host/model") == "ptask_L07" else asked
+        name = "L07" if config.get("host/model") == "ptask_L07" else SMPI
     latency, bandwidth = records(0, STEP), records(0, STEP)
     if name == SMPI:
         weight = config_number(config, "network/weight-S", WEIGHT_S)
@@ -67,9 +68,26 @@ def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
     figures["early"] = config_number(config, "smpi/async-small-thresh", 0.0)
     figures["test"] = config_number(config, "smpi/test", 1e-4)
     figures["poll"] = config_number(config, "smpi/iprobe", 1e-4)
-    ends = config.get("smpi/finalization-barrier", config.get("smpi/barrier-finalization", "no"))
-    figures["end_barrier"] = ends.lower() in ("yes", "on", "true", "1")
+    figures["init"] = config_number(config, "smpi/init", 0.0)
+    figures["miss"] = _is_on(config, "smpi/grow-injected-times", True)
+    figures["poll_load"] = config_number(config, "smpi/iprobe-cpu-usage", 1.0)
+    figures["computes"] = _is_on(config, "smpi/simulate-computation", True)
+    figures["newest_first"] = not model.parallel
+    ends = "smpi/barrier-finalization"  # as SimGrid 4 has it
+    ends = ends if ends in config else "smpi/finalization-barrier"
+    figures["end_barrier"] = _is_on(config, ends, False)
     return Protocol(model, latency, bandwidth, figures, _overheads(config))
+
+
+def _is_on(config: Mapping[str, str], key: str, default: bool) -> bool:
+    text = config.get(key)
+    if text is None:
+        return default
+    if text.lower() in ("yes", "on", "true", "1"):
+        return True
+    if text.lower() in ("no", "off", "false", "0"):
+        return False
+    raise SimulationError(f"<config>: {key}: {shown(text)} is not yes or no; correct the platform")
 
 
 def _pairs(key: str, text: str, most: int) -> list[tuple[float, ...]]:
@@ -103,10 +121,9 @@ def _steps(key: str, config: Mapping[str, str], default: str) -> np.ndarray:
 def _overheads(config: Mapping[str, str]) -> np.ndarray:
     found = []
     for key in SIDES:
-        text = config.get(key, "0:0:0:0:0")
-        entries = [] if text == "0:0:0:0:0" else _pairs(key, text, 3)
-        found.append([((*entry, 0.0))[:3] for entry in entries])
-    longest = max(map(len, found))
+        text = config.get(key, "")
+        found.append([(*entry, 0.0)[:3] for entry in _pairs(key, text, MOST_FIGURES)])
+    longest = max(1, *map(len, found))
     overheads = records(3 * longest, OVERHEAD).reshape(3, longest)
     overheads["above"] = np.inf
     for side, entries in enumerate(found):

@@ -103,6 +103,7 @@ MESSAGE = np.dtype(
 REQUEST = np.dtype(
     [
         ("over", INT),
+        ("detached", INT),  # 1: it is over since it was posted
         ("source", INT),  # ranks
         ("target", INT),
         ("tag", INT),
@@ -160,6 +161,9 @@ COUNTS = np.dtype(
         ("n_requests", INT),
         ("first_ready", INT),
         ("last_ready", INT),
+        ("before_woken", INT),  # the rank before those that wake now, -1: they are the first
+        ("woken", REAL),  # when they wake
+        ("asleep", REAL),  # since when they slept
         ("n_routes", INT),
         ("n_apps", INT),
         ("first_over", INT),  # ends of the list of applications that are over
@@ -168,6 +172,7 @@ COUNTS = np.dtype(
         ("last_wanted", INT),
         ("n_ended", INT),  # tasks that had ended when applications of those were last looked for
         ("unfinished", INT),  # ranks
+        ("by_turns", INT),  # 1: ranks that can go on do so by turns, a step each
         ("messages", INT),  # that have come to their end
         ("actions", INT),
         ("wanted_source", INT),  # of NEEDS_PATTERN
@@ -192,6 +197,11 @@ PROTOCOL = np.dtype(
         ("early", REAL),  # below so many, it is under way before it is received
         ("test", REAL),  # s that the first of a row of tests takes
         ("poll", REAL),  # s that the first of a row of polls computes
+        ("init", REAL),  # s that the first action takes
+        ("miss", INT),  # by how many a failed test or poll lengthens the next
+        ("poll_load", REAL),  # part of a core that a poll takes
+        ("computes", INT),  # 0: computing takes no time
+        ("newest_first", INT),  # 1: of those that slept equally long, who slept last goes on first
         ("end_barrier", INT),
     ],
     align=True,
@@ -228,6 +238,7 @@ def new_counts() -> np.ndarray:
         counts[name] = -1
     for name in ("last_over", "first_wanted", "last_wanted"):
         counts[name] = -1
+    counts["woken"] = counts["asleep"] = np.nan
     counts["test_misses"] = counts["poll_misses"] = 1
     return counts
 

@@ -11,8 +11,12 @@ import numpy as np
 from ptaskmodel.core.state import numbers
 from ptaskmodel.jit import jit
 
-# What a step does. Sends and receives of POST_... are waited for by ALL; COMPUTE: bytes are flops.
-POST_SEND, POST_RECEIVE, DO_SEND, DO_RECEIVE, ALL, COMPUTE, NO_MORE, FINISHED = numbers(8)
+# What a step does. What is posted by POST_... is waited for by ALL, what REQUEST_... posts by
+# AWAIT_..., the oldest with a rank; COMPUTE: bytes are flops.
+(
+    POST_SEND, POST_RECEIVE, DO_SEND, DO_RECEIVE, ALL, COMPUTE, NO_MORE, FINISHED, REQUEST_SEND,
+    REQUEST_RECEIVE, AWAIT_SEND, AWAIT_RECEIVE,
+) = numbers(12)  # fmt: skip
 
 
 @jit

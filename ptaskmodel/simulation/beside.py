@@ -127,7 +127,7 @@ def process(s, t, x, o):
         number = s.clock[0].argument
         if kind == WAKE:
             if number < 0:
-                wakes(x, ~number)
+                wakes(x, ~number, s.clock[0].now)
             elif woken(s, t, number):
                 first_killed, last_killed = note_killed(t, first_killed, last_killed, number)
             continue

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from replay_configs import config_case
 from replay_traces import (
     PLATFORMS,
     WIDE,
@@ -74,6 +75,26 @@ def test_so_do_many_ranks_in_collectives(platforms, tmp_path, part):
         assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
 
 
+def under_config(place, seed):
+    """The platform file, our result and the hosts of a case of `config_case`."""
+    text, model, chosen, files = config_case(seed)
+    place.mkdir(parents=True, exist_ok=True)
+    file = place / "platform.xml"
+    file.write_text(text)
+    platform = load_platform(file)
+    hosts = [platform.hosts[k].name for k in chosen]
+    traces = read_trace(write_case(place, hosts, files), len(hosts))
+    return file, model, hosts, replay(platform, traces, hosts, model=model)
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("part", range(4))
+def test_so_they_do_under_any_config(tmp_path, part):
+    for case in recorded("configs")[part::4]:
+        _, _, _, result = under_config(tmp_path / str(case["seed"]), case["seed"])
+        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
+
+
 @pytest.mark.jit
 def test_so_they_do_by_any_algorithm(platforms, tmp_path):
     hosts = [host.name for host in platforms["fat_tree"][1].hosts]
@@ -100,4 +121,13 @@ def test_some_of_them_without_the_jit_too(platforms, tmp_path, seed):
 def test_ranks_end_when_a_live_simgrid_says(platforms, tmp_path, seed):
     platform, hosts, result = ours(platforms, tmp_path, seed, "SMPI")
     live = ends_by_smpirun(tmp_path, platforms[platform][0], hosts)
+    assert result.end_s.tolist() == pytest.approx(live, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.jit
+@pytest.mark.skipif(not is_installed(), reason="smpirun is not installed")
+@pytest.mark.parametrize("seed", range(1000, 1004))
+def test_so_they_do_under_a_config(tmp_path, seed):
+    file, model, hosts, result = under_config(tmp_path, seed)
+    live = ends_by_smpirun(tmp_path, file, hosts, f"--cfg=network/model:{model}")
     assert result.end_s.tolist() == pytest.approx(live, rel=1e-9, abs=1e-12)

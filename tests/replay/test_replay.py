@@ -194,7 +194,7 @@ def test_an_algorithm_has_its_number_of_ranks(ends):
     ("key", "value"),
     [
         ("smpi/bw-factor", "12:x"),
-        ("smpi/os", "0:1:2:3"),
+        ("smpi/os", "0:1:2;3"),
         ("smpi/send-is-detached-thresh", "many"),
         ("smpi/lat-factor", "-3"),
     ],

@@ -1,8 +1,9 @@
-"""Records when SimGrid's replay of random traces ends: ``python make.py [ends|wide|algorithms]``.
+"""Records when SimGrid's replay of random traces ends, for each set: ``python make.py [SET...]``.
 
 Needs smpirun (Debian: libsimgrid-dev). The traces are those of ``tests/replay_traces.py``; what is
 kept is the date of each rank's end. ends: all actions, by SMPI's model, LV08 and parallel tasks
-(L07). wide: collectives of 17 to 130 ranks. algorithms: each algorithm of each collective.
+(L07). wide: collectives of 17 to 130 ranks. configs: random <config>s. algorithms: each algorithm
+of each collective.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from replay_configs import config_case
 from replay_traces import (
     COLLECTIVES,
     PLATFORMS,
@@ -32,10 +34,12 @@ from ptaskmodel.replay.algorithms import ALGORITHMS, DEFAULT, fits
 
 OPTIONS = {
     "SMPI": (),
+    "CM02": ("--cfg=network/model:CM02",),
     "LV08": ("--cfg=network/model:LV08",),
     "L07": ("--cfg=host/model:ptask_L07",),
 }
 CASES = 240
+CONFIG_CASES = 80
 WIDE_CASES = 4 * len(COLLECTIVES)
 RANKS = (2, 3, 5, 8, 11, 12, 16)
 
@@ -81,6 +85,20 @@ class Maker:
                 continue
             yield {"seed": seed, "collective": collective, "ends": ends}
 
+    def configs_cases(self) -> Iterator[Case]:
+        for seed in range(CONFIG_CASES):
+            platform, model, chosen, files = config_case(seed)
+            own = self.file(f"config{seed}")
+            own.write_text(platform)
+            names = [host.name for host in load_platform(own).hosts]
+            hosts = [names[k] for k in chosen]
+            try:
+                ends = self.ends(own.stem, hosts, files, *OPTIONS[model])
+            except AssertionError as crash:
+                print("config", seed, str(crash)[-200:])
+                continue
+            yield {"seed": seed, "ends": ends}
+
     def algorithms_cases(self) -> Iterator[Case]:
         seed = 0
         for collective, (action, known) in ALGORITHMS.items():
@@ -115,5 +133,5 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("ends", "wide", "algorithms"):
+    for name in sys.argv[1:] or ("ends", "wide", "configs", "algorithms"):
         main(name)
