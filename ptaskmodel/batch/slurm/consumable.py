@@ -24,6 +24,7 @@ class Consumable:
         self.tree = tree
         words = conf.select_parameters
         self._sockets = any(word.startswith("CR_SOCKET") for word in words)
+        self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
         self._lln = "CR_LLN" in words
         self._serial_at_end = conf.scheduler.pack_serial_at_end
         self._busy_first = conf.scheduler.bf_busy_nodes
@@ -183,9 +184,11 @@ class Consumable:
         if need.partition.max_cpus_per_node is not None:
             cpus = min(cpus, need.partition.max_cpus_per_node)
         if need.cpus_per_task > 1:
-            wide = cores.cores_for(need.cpus_per_task, threads)
-            fits = cores.tasks_that_fit(cores.of_sockets(line, free), wide)
-            cpus = min(cpus // need.cpus_per_task, fits) * need.cpus_per_task
+            fits = cpus // need.cpus_per_task
+            if not self._of_cpus:
+                wide = cores.cores_for(need.cpus_per_task, threads)
+                fits = min(fits, cores.tasks_that_fit(cores.of_sockets(line, free), wide))
+            cpus = fits * need.cpus_per_task
         if need.tasks_per_node and not need.whole:
             cpus = min(cpus, need.tasks_per_node * need.cpus_per_task)
         if need.memory is not None:

@@ -144,14 +144,18 @@ class Linear:
         sets = self.nodes.sets
         if len(sets) == 1 or over:
             return self.place(need, within, over=over)
-        union = 0
+        union = need.required
         for k, (weight, nodes) in enumerate(sets):
             union |= nodes
             joined = need.share > 1 or self.tree is not None
             if joined and k + 1 < len(sets) and sets[k + 1][0] == weight:
                 continue
             among = within & union
-            if (among & need.nodes).bit_count() >= need.least:
+            free = among & need.nodes
+            if need.share == 1:
+                free &= ~self.present.levels[0]
+            last = k + 1 == len(sets)
+            if free.bit_count() >= (need.least if last else max(need.least, need.wanted)):
                 found = self.place(need, among)
                 if found is not None:
                     return found

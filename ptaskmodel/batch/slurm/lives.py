@@ -24,6 +24,9 @@ from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
 from ptaskmodel.batch.slurm.select import select_of
 
+# How long it takes at least until the nodes of a killed job are clean: a pass in the same turn of
+# the main loop finds them completing.
+KILL_S = 0.015
 # How long a job that is requeued is not eligible: its credential lives on.
 REQUEUED_S = 121
 # Called with the date, what happens (a scheduler starts it, "end", "suspend", "resume") and whom.
@@ -123,7 +126,7 @@ class Lives:
         job = JobRecord(request, self.conf.first_job_id + len(self.jobs), now, partitions)
         self.jobs.append(job)
         job.place = self.rules.place(job)
-        job.needs = [self.rules.need(request, p) for p in job.partitions]
+        job.needs = [self.rules.need(request, p, partitions[0]) for p in job.partitions]
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)
@@ -211,8 +214,8 @@ class Lives:
         if self._note is not None:
             self._note(date, "end", job)
         clean_s = self.phases.clean_s
-        if job.request.stubborn and not by_itself:
-            clean_s += self.conf.kill_wait_s
+        if not by_itself:
+            clean_s += KILL_S + (self.conf.kill_wait_s if job.request.stubborn else 0)
         clean = max(date + clean_s, self.cleaned.get(job.id, date)) if by_itself else date + clean_s
         self._free(Completing(clean, job, not by_itself, requeued), date)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import ceil, inf
 
@@ -10,12 +11,11 @@ from ptaskmodel.batch.slurm.choice import Wanted
 from ptaskmodel.batch.slurm.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Partition
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import limit_min
-from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.requests import UNBOUNDED, WHOLE_NODES, JobRequest
 
 # Memory that is asked for: of each node, for each CPU, or all that a node has.
 PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
 YEAR_S = 365 * 86_400
-UNBOUNDED = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,32 +64,35 @@ class Need:
         return YEAR_S if self.limit_s is None else self.limit_s
 
 
-def need_of(request: JobRequest, partition: Partition, conf: Conf, nodes: Nodes) -> Need:
-    """What a job needs in a partition. Raises SlurmError for a node or feature that is unknown."""
+def need_of(
+    request: JobRequest, partition: Partition, conf: Conf, nodes: Nodes, min_nodes: int = 1
+) -> Need:
+    """What a job needs in a partition. Raises SlurmError for a node that is unknown.
+
+    min_nodes: MinNodes of the first of its partitions, which it asks for at least.
+    """
     linear = conf.select_type == LINEAR
     tasks = request.tasks
-    least = max(request.least_nodes, partition.min_nodes)
-    most = request.max_nodes
-    if most is None:
-        most = least if request.min_nodes is not None else UNBOUNDED
-    if tasks is not None:
-        least, most = min(least, max(1, tasks)), min(most, max(1, tasks))
+    least, most = request.nodes_asked(min_nodes)
     ranged = request.min_nodes is not None and most > least
     if request.tasks_per_node and tasks is not None:
         least = max(least, ceil(tasks / request.tasks_per_node))
+    possible = least <= most
     required = nodes.mask(request.nodelist)
+    usable = nodes.usable & nodes.partitions[partition.name]
     limit = limit_min(request, partition)
+    words = conf.select_parameters
     if required:
         least = max(least, required.bit_count())
         most = max(most, least)
     if tasks is None:
-        tasks = least * (request.tasks_per_node or 1)
+        tasks = max(request.least_nodes, least) * (request.tasks_per_node or 1)
     if partition.max_nodes is not None:
         most = min(most, partition.max_nodes)
     whole = linear or partition.over_subscribe == EXCLUSIVE or request.exclusive == WHOLE_NODES
     return Need(
         partition,
-        _fitting(request, partition, nodes, conf, whole) | required & nodes.usable,
+        _fitting(request, partition, nodes, conf, whole) | required & usable if possible else 0,
         required,
         least,
         min(most, UNBOUNDED) if ranged else least,
@@ -103,7 +106,7 @@ def need_of(request: JobRequest, partition: Partition, conf: Conf, nodes: Nodes)
         partition.over_subscribe == FORCE,
         _memory(request, partition, conf),
         request.gres,
-        request.one_thread,
+        request.one_thread or ("CR_ONE_TASK_PER_CORE" in words and request.cpus_per_task == 1),
         _block(request, conf),
         request.contiguous,
         request.spread,
@@ -188,6 +191,11 @@ def _least_cpus(request: JobRequest) -> int:
 def _least_memory(asked: tuple[str, int], request: JobRequest) -> float:
     kind, amount = asked
     return {PER_NODE: amount, PER_CPU: amount * _least_cpus(request), ALL: 0}.get(kind, inf)
+
+
+def features_of(constraint: str | None) -> set[str]:
+    """The features that a constraint names."""
+    return set() if constraint is None else set(re.split(r"[\[\]()|&]+", constraint)) - {""}
 
 
 def _has_features(constraint: str | None, features: tuple[str, ...]) -> bool:

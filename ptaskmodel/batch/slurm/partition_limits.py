@@ -4,29 +4,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ptaskmodel.batch.slurm.accounts import Qos
 from ptaskmodel.batch.slurm.facts import Conf, Partition
 from ptaskmodel.batch.slurm.requests import JobRequest
 
-TIME, NODES = "PartitionTimeLimit", "PartitionNodeLimit"
+TIME, NODES, CONFIG = "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"
 DOWN, INACTIVE = "PartitionDown", "PartitionInactive"
 
 
-def waits_for(request: JobRequest, partition: Partition, qos: Qos | None = None) -> str | None:
+class Room(NamedTuple):
+    """How large a partition is: nodes and CPUs."""
+
+    nodes: float = math.inf
+    cpus: float = math.inf
+
+
+ANY_ROOM = Room()
+
+
+def waits_for(
+    request: JobRequest,
+    partition: Partition,
+    qos: Qos | None = None,
+    room: Room = ANY_ROOM,
+    min_nodes: int = 1,
+) -> str | None:
     """Why a job may not start in a partition for the time being; None: it may.
 
     Flags of its QOS (PartitionTimeLimit, PartitionMaxNodes, PartitionMinNodes) lift limits.
+    min_nodes: MinNodes of the first of its partitions, which it asks for at least.
     """
     if partition.state in ("DOWN", "INACTIVE"):
         return DOWN if partition.state == "DOWN" else INACTIVE
     flags = qos.flags if qos is not None else frozenset()
-    least = request.least_nodes
-    most = math.inf if request.max_nodes is None else request.max_nodes
+    least, most = request.nodes_asked(min_nodes)
+    cpus = (request.cpus or 1) if request.tasks is not None else least
+    most_cpus = math.inf if partition.max_cpus_per_node is None else partition.max_cpus_per_node
+    if cpus > min(room.cpus, most_cpus * room.nodes):
+        return CONFIG
     allowed = math.inf if partition.max_nodes is None else partition.max_nodes
-    if least > allowed and "PARTITIONMAXNODES" not in flags:
+    if least > room.nodes:
         return NODES
-    if most < partition.min_nodes and "PARTITIONMINNODES" not in flags:
+    if min(least, most) < partition.min_nodes and "PARTITIONMINNODES" not in flags:
+        return NODES
+    bounded = request.min_nodes is not None or request.max_nodes is not None
+    if bounded and most > allowed and "PARTITIONMAXNODES" not in flags:
         return NODES
     longest = math.inf if partition.max_time_min is None else partition.max_time_min
     asked = request.limit_min if request.time_min_min is None else request.time_min_min
@@ -36,7 +61,11 @@ def waits_for(request: JobRequest, partition: Partition, qos: Qos | None = None)
 
 
 def refused_by(
-    conf: Conf, request: JobRequest, partitions: tuple[Partition, ...], qos: Qos | None = None
+    conf: Conf,
+    request: JobRequest,
+    partitions: tuple[Partition, ...],
+    qos: Qos | None = None,
+    rooms: Mapping[str, Room] = MappingProxyType({}),
 ) -> str | None:
     """Why partitions refuse a job at its submission, as EnforcePartLimits says; None: they do not.
 
@@ -46,8 +75,9 @@ def refused_by(
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
         return DOWN if closed.state == "DRAIN" else INACTIVE
-    found = [waits_for(request, one, qos) for one in partitions]
-    why = [reason if reason in (TIME, NODES) else None for reason in found]
+    least = partitions[0].min_nodes if partitions else 1
+    found = [waits_for(request, p, qos, rooms.get(p.name, ANY_ROOM), least) for p in partitions]
+    why = [reason if reason in (TIME, NODES, CONFIG) else None for reason in found]
     if conf.enforce_part_limits == "ALL" and any(why):
         return next(filter(None, why))
     if conf.enforce_part_limits == "ANY" and all(why):

@@ -31,6 +31,7 @@ class Waiting(Protocol):
     request: JobRequest
     number: int
     submit_s: int
+    restarts: int
     partitions: tuple[Partition, ...]
     partition: Partition
     priorities: Any
@@ -53,12 +54,20 @@ class Basic:
 
     def __init__(self) -> None:
         self._lowest = TOP
+        self._arrays: dict[str, int] = {}
 
     def at_submit(self, job: Waiting, now: int) -> None:
-        """Give a job its priority; one that comes again gets a new one, behind all others."""
+        """Give a job its priority; one that comes again gets a new one, behind all others.
+
+        The tasks of an array have one.
+        """
         given, nice = job.request.priority, job.request.nice
         if job.held or given is not None:
             job.priorities = [0 if job.held else given] * len(job.partitions)
+            return
+        array = job.request.array if job.restarts == 0 else None
+        if array is not None and array.job in self._arrays:
+            job.priorities = [self._arrays[array.job]] * len(job.partitions)
             return
         value = max(1, self._lowest - 1)
         if nice <= 0 or value > nice + 1:
@@ -66,6 +75,8 @@ class Basic:
         value = max(1, value)
         job.priorities = [value] * len(job.partitions)
         self._lowest = min(self._lowest, value + nice)
+        if array is not None:
+            self._arrays[array.job] = value
 
     def accrue(self, job: Waiting, since_s: int) -> None:
         """Nothing grows with age."""

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from ptaskmodel.batch.slurm.facts import Gres
 from ptaskmodel.workload.works import Work
 
+# More nodes than there are.
+UNBOUNDED = 1 << 30
 WHOLE_NODES, OF_USER = "nodes", "user"
 
 
@@ -106,6 +108,17 @@ class JobRequest:
     def least_nodes(self) -> int:
         """The least number of nodes that it asked for."""
         return 1 if self.min_nodes is None else self.min_nodes
+
+    def nodes_asked(self, min_nodes: int = 1) -> tuple[int, int]:
+        """The least and the most nodes that it asks for: not more than it has tasks.
+
+        min_nodes: those of the first of its partitions, which it asks for at least.
+        """
+        tasks = UNBOUNDED if self.tasks is None else max(1, self.tasks)
+        if self.min_nodes is None:
+            return min_nodes, max(min_nodes, min(self.max_nodes or UNBOUNDED, tasks))
+        most = self.min_nodes if self.max_nodes is None else self.max_nodes
+        return max(min_nodes, min(self.min_nodes, tasks)), min(most, tasks)
 
     @property
     def array_id(self) -> str:

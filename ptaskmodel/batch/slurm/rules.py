@@ -11,9 +11,9 @@ from ptaskmodel.batch.slurm.facts import LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.fair_share import ShareTree
 from ptaskmodel.batch.slurm.limits import Limits
 from ptaskmodel.batch.slurm.members import Members
-from ptaskmodel.batch.slurm.needs import Need, need_of
+from ptaskmodel.batch.slurm.needs import Need, features_of, need_of
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.partition_limits import Licences, refused_by, waits_for
+from ptaskmodel.batch.slurm.partition_limits import Licences, Room, refused_by, waits_for
 from ptaskmodel.batch.slurm.priorities import priorities_of
 from ptaskmodel.batch.slurm.priority import Sizes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
@@ -57,6 +57,12 @@ class Rules:
         self._empty = select_of(conf, nodes)
         self._possible: dict[Need, bool] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
+        self._waits: dict[tuple[Need, str, str | None], str | None] = {}
+        self._features = {name for line in conf.nodes for name in line.features}
+        self._rooms = {
+            name: Room(mask.bit_count(), sum(nodes.cpus[k] for k in members(mask)))
+            for name, mask in nodes.partitions.items()
+        }
         self.limits = Limits(conf, self.accounts, tree)
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
@@ -68,11 +74,23 @@ class Rules:
         return self._first.setdefault(job.request.array_id, job.number)
 
     def could_start(self, job: JobRecord) -> bool:
-        """Whether a job fits on an empty machine, or waits for limits of partitions to change."""
+        """Whether a job fits on an empty machine, or waits for its partition to change."""
+        if any(map(self.could_ever, job.needs)):
+            return True
+        if len(job.partitions) == 1:
+            return self._waits_for(job, job.partitions[0]) is not None
+        least, _ = job.request.nodes_asked()
+        return any(p.max_nodes is not None and least > p.max_nodes for p in job.partitions)
+
+    def _waits_for(self, job: JobRecord, partition: Partition) -> str | None:
+        """What of a partition keeps a job waiting; it is the same at any time."""
         qos = None if job.account is None else self.members.qos(job.account)
-        return any(map(self.could_ever, job.needs)) or any(
-            waits_for(job.request, partition, qos) for partition in job.partitions
-        )
+        key = job.needs[0], partition.name, None if qos is None else qos.name
+        if key not in self._waits:
+            least = job.partitions[0].min_nodes
+            room = self._rooms[partition.name]
+            self._waits[key] = waits_for(job.request, partition, qos, room, least)
+        return self._waits[key]
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
@@ -81,11 +99,15 @@ class Rules:
             self._possible[need] = found is not None
         return self._possible[need]
 
-    def need(self, request: JobRequest, partition: Partition) -> Need:
-        """What a job needs in a partition: one object for all who ask for the same."""
-        key = (partition.name, *_asks(request))
+    def need(self, request: JobRequest, partition: Partition, home: Partition) -> Need:
+        """What a job needs in a partition: one object for all who ask for the same.
+
+        home: the first of its partitions.
+        """
+        key = (partition.name, home.min_nodes, *_asks(request))
         if key not in self._needs:
-            self._needs[key] = need_of(request, partition, self._conf, self._nodes)
+            found = need_of(request, partition, self._conf, self._nodes, home.min_nodes)
+            self._needs[key] = found
         return self._needs[key]
 
     # --- submission -------------------------------------------------------------------------
@@ -102,7 +124,9 @@ class Rules:
         if all(reason is not None for reason in refused):
             return refused[0]
         qos = self.members.qos(member)
-        reason = refused_by(self._conf, job.request, job.partitions, qos)
+        if not features_of(job.request.constraint) <= self._features:
+            return "InvalidFeature"
+        reason = refused_by(self._conf, job.request, job.partitions, qos, self._rooms)
         return reason or self.limits.refuses(job)
 
     def submitted(self, job: JobRecord, now: int) -> None:
@@ -122,8 +146,7 @@ class Rules:
 
     def blocks(self, job: JobRecord, partition: Partition) -> str | None:
         """Why a job may not start now whatever nodes are free."""
-        qos = None if job.account is None else self.members.qos(job.account)
-        reason = waits_for(job.request, partition, qos)
+        reason = self._waits_for(job, partition)
         if reason is not None:
             return reason
         array = job.request.array

@@ -10,7 +10,7 @@ from ptaskmodel.batch.slurm.facts import Conf, Partition
 from ptaskmodel.batch.slurm.fair_share import ShareTree
 from ptaskmodel.batch.slurm.limits import Limits, not_simulated
 from ptaskmodel.batch.slurm.members import INVALID_ACCOUNT, INVALID_QOS, Members
-from ptaskmodel.batch.slurm.partition_limits import Licences, limit_min, refused_by, waits_for
+from ptaskmodel.batch.slurm.partition_limits import Licences, Room, limit_min, refused_by, waits_for
 from ptaskmodel.batch.slurm.priority import Member
 from ptaskmodel.batch.slurm.requests import JobRequest
 from ptaskmodel.workload.works import DelayWork
@@ -238,7 +238,10 @@ def request(**fields):
         ({}, {"max_time_min": 10}, None),
         ({"min_nodes": 3}, {"max_nodes": 2}, "PartitionNodeLimit"),
         ({"min_nodes": 1, "max_nodes": 2}, {"min_nodes": 3}, "PartitionNodeLimit"),
-        ({"min_nodes": 1}, {"min_nodes": 3}, None),
+        ({"min_nodes": 1}, {"min_nodes": 3}, "PartitionNodeLimit"),
+        ({"min_nodes": 2, "max_nodes": 4}, {"max_nodes": 3}, "PartitionNodeLimit"),
+        ({"min_nodes": 5, "tasks": 2}, {"max_nodes": 3}, None),
+        ({"tasks": 4}, {"max_nodes": 3}, None),
         ({}, {"state": "DOWN"}, "PartitionDown"),
         ({}, {"state": "INACTIVE"}, "PartitionInactive"),
         ({}, {"state": "DRAIN"}, None),
@@ -246,6 +249,24 @@ def request(**fields):
 )
 def test_what_partitions_allow(asked, of, reason):
     assert waits_for(request(**asked), Partition("p", **of)) == reason
+
+
+def test_a_job_asks_for_the_least_of_its_first_partition_at_least():
+    large, larger = Partition("p", min_nodes=3), Partition("q", min_nodes=4)
+    few = request(min_nodes=1, max_nodes=4)
+    assert waits_for(few, large, min_nodes=3) is None
+    assert waits_for(few, larger, min_nodes=3) == "PartitionNodeLimit"
+    assert waits_for(request(min_nodes=2), large, min_nodes=3) == "PartitionNodeLimit"
+    assert waits_for(request(tasks=1), large, min_nodes=3) is None
+
+
+def test_what_a_partition_is_too_small_for():
+    wide, small = Partition("p"), Room(nodes=4, cpus=32)
+    assert waits_for(request(min_nodes=5), wide, None, small) == "PartitionNodeLimit"
+    assert waits_for(request(tasks=33), wide, None, small) == "PartitionConfig"
+    capped = Partition("p", max_cpus_per_node=2)
+    assert waits_for(request(tasks=9), capped, None, small) == "PartitionConfig"
+    assert waits_for(request(tasks=8), capped, None, small) is None
 
 
 def test_enforced_limits_of_partitions():

@@ -32,6 +32,7 @@ def record(request, number=1, submit_s=0, partitions=MAIN, account=None):
         request=request,
         number=number,
         submit_s=submit_s,
+        restarts=0,
         partitions=partitions,
         partition=partitions[0],
         priorities=[],

@@ -135,10 +135,19 @@ def test_commands_cancel_hold_and_release(tmp_path):
     assert 50 <= done["C"].start_s <= 51
 
 
-def test_what_no_node_has_is_refused(tmp_path):
-    conf = conf_of(tmp_path, CORES + FOUR)
-    _, done = run(conf, [job("A", 0.5, 10, 5, tasks=33), job("B", 0.5, 10, 5, nodes=5)])
-    assert {record.state for record in done.values()} == {REFUSED}
+def test_what_no_node_has_is_refused_and_what_the_partition_has_not_waits(tmp_path):
+    conf = conf_of(tmp_path, CORES + FOUR + "PartitionName=q Nodes=n[1-2]\n")
+    jobs = [
+        job("A", 0.5, 10, 5, tasks=33),
+        job("B", 0.5, 10, 5, nodes=5),
+        job("C", 0.5, 10, 5, nodes=5, partitions=("p", "q")),
+        job("D", 0.5, 10, 5, tasks=1, cpus_per_task=9),
+        job("E", 0.5, 10, 5, tasks=1, constraint="large"),
+        job("F", 0.5, 10, 5, nodes=1, tasks=4, tasks_per_node=3),
+    ]
+    _, done = run(conf, jobs)
+    assert [done[name].reason for name in "AB"] == ["PartitionConfig", "PartitionNodeLimit"]
+    assert {done[name].state for name in "CDEF"} == {REFUSED}
 
 
 @pytest.mark.parametrize("text", [LINEAR, CORES], ids=["linear", "cores"])
@@ -167,3 +176,26 @@ def test_the_same_input_gives_the_same_schedule(tmp_path):
     conf = conf_of(tmp_path, CORES + FOUR)
     first, second = (starts(run(conf, jobs)[1]) for _ in range(2))
     assert first == second
+
+
+def test_a_start_among_sets_of_nodes_waits_for_the_nodes_it_wants(tmp_path):
+    nodes = "NodeName=n[1-3]\nNodeName=n[4-6]\nPartitionName=p Nodes=ALL Default=YES\n"
+    jobs = [
+        job("A", 0.5, 60, 5, nodes=1),
+        job("B", 0.6, 60, 5, nodes=(2, 4)),
+        job("C", 100.5, 60, 5, nodes=2, nodelist=("n5",)),
+    ]
+    found, done = run(conf_of(tmp_path, LINEAR + nodes), jobs)
+    # The first set has two nodes free, the least of B, but it wants four.
+    assert nodes_of(found, done["B"]) == [2, 3, 4, 5]
+    # Whoever names a node has it beside the first set that suffices.
+    assert nodes_of(found, done["C"]) == [1, 5]
+
+
+def test_tasks_of_an_array_have_one_priority(tmp_path):
+    tasks = [job(f"a_{k}", 0.5, 10, 5, nodes=4, array=ArrayTask("a", k, None)) for k in range(4)]
+    # Its nice puts b behind three jobs: the array is one.
+    jobs = [job("b", 0.4, 10, 5, nodes=4, nice=3), *tasks, job("c", 0.6, 10, 5, nodes=4)]
+    _, done = run(conf_of(tmp_path, LINEAR + FOUR), jobs)
+    order = sorted(done, key=lambda name: done[name].start_s)
+    assert order == ["a_0", "a_1", "a_2", "a_3", "c", "b"]
