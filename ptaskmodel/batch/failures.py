@@ -18,13 +18,13 @@ from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.names import FAILURE_LAW
 from ptaskmodel.batch.tables import read_table, table_date
 from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.platform.model import LOOPBACK_NAME
 
 Changes = Iterable[tuple[float, bool]]
 UP, DOWN = "up", "down"
 REPAIR_LAWS = ("exponential", "constant")
 # Longer than any run; beyond it dates lose the seconds.
 LONGEST_S = 1e12
-BUILT_IN_LOOPBACK = "__loopback__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def failures_of(
     changes: dict[str, Changes] = {}
     if law is not None:
         # What a host sends to itself crosses no cable.
-        known.pop(BUILT_IN_LOOPBACK, None)
+        known.pop(LOOPBACK_NAME, None)
         wanted = {False: law.mtbf is not None, True: law.link_mtbf is not None}
         changes |= {
             name: law.stream(name, link=link) for name, link in known.items() if wanted[link]

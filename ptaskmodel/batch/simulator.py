@@ -161,12 +161,13 @@ class BatchSimulation:
             raise SimulationError(
                 f"policy {policy_name(self._policy)} never starts job '{state.queue[0].id}' and "
                 f"{len(state.queue) - 1} more, though {self.view.free} of "
-                f"{state.cluster.num_hosts} hosts are free: mend the policy"
+                f"{state.cluster.num_hosts} hosts are free: correct the policy"
             )
         if state.suspended:
             job = next(iter(state.suspended))
             raise SimulationError(
-                f"policy {policy_name(self._policy)} never resumes job '{job.id}': mend the policy"
+                f"policy {policy_name(self._policy)} never resumes job '{job.id}': correct the "
+                "policy"
             )
         if self._progress is not None:
             self._tell_progress()

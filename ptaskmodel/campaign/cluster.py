@@ -85,9 +85,7 @@ class Cluster:
             from distributed import Client
             from distributed.security import Security
         except ImportError:
-            raise CampaignError(
-                "Dask is not installed: run pip install 'ptaskmodel[dask]'"
-            ) from None
+            raise CampaignError("Dask is not installed: run pip install distributed") from None
         security = None
         if self.ca is not None:
             security = Security(

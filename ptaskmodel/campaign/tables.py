@@ -30,7 +30,7 @@ def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
             _plain(frame).to_parquet(partial, index=False, engine="pyarrow")
         except ImportError:
             raise CampaignError(
-                f"{path}: Parquet needs pyarrow: run pip install 'ptaskmodel[trace]', or give .csv"
+                f"{path}: Parquet needs pyarrow: run pip install pyarrow, or give .csv"
             ) from None
 
 

@@ -198,7 +198,7 @@ def _make(found: Campaign, processes: int | None, cluster: Cluster | None, again
     if status.failed:
         raise CampaignError(
             f"{status.failed} of {total} runs failed: ptaskmodel campaign status "
-            f"{found.store.directory} says why; run again with --retry-failed once mended"
+            f"{found.store.directory} says why; run again with --retry-failed once corrected"
         )
 
 

@@ -83,16 +83,18 @@ def _progress(
 @platform_argument
 def validate(platform_file: Path) -> None:
     """Read PLATFORM and list what is legal but surely not meant."""
+    from ptaskmodel.files import shown_path
     from ptaskmodel.platform.checks import check_platform
     from ptaskmodel.platform.reader.loading import read_platform
 
     loaded = read_platform(platform_file)
     findings = check_platform(loaded)
+    name = shown_path(platform_file)
     for note in findings:
-        click.echo(f"{platform_file}:{note.line}: {note.kind}: {note.text}")
+        click.echo(f"{name}:{note.line}: {note.kind}: {note.text}")
     warnings = f"{len(findings)} warning{'s' * (len(findings) != 1)}"
     size = f"{len(loaded.hosts):,} hosts, {len(loaded.links) - 1:,} links"
-    click.echo(f"{platform_file}: valid ({size}), {warnings if findings else 'no warnings'}")
+    click.echo(f"{name}: valid ({size}), {warnings if findings else 'no warnings'}")
 
 
 @platform.command()

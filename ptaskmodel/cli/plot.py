@@ -26,7 +26,7 @@ from ptaskmodel.results.names import COLOURS, PICTURES
 def plot(results: Path, kind: str, colour: str, output: Path) -> None:
     """Draw the results in directory RESULTS.
 
-    gantt: tasks on hosts over time; progress: part done of each task; links, hosts: what part of
+    gantt: tasks on hosts over time; progress: what part of each is done; links, hosts: what part of
     each is used over time; topology: the platform coloured by use; slowdowns: their distribution;
     load: hosts in use and the queue of a batch; queue: how long it has waited; waits, reasons,
     backfill: of a simulated Slurm, who waited how long, and why, and backfill's cycles; power: what

@@ -26,6 +26,7 @@ def tasks() -> None:
 )
 def validate(file: Path, platform_file: Path | None) -> None:
     """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
+    from ptaskmodel.files import shown_path
     from ptaskmodel.simulation.task_checks import check_tasks
     from ptaskmodel.workload.formats.json_document import read_json
     from ptaskmodel.workload.formats.tasks_json import load_tasks
@@ -42,17 +43,18 @@ def validate(file: Path, platform_file: Path | None) -> None:
             missing = next((name for name in task.hosts if name not in known), None)
             if missing is not None:
                 raise WorkloadError(
-                    f"{file}: /tasks/{k}/hosts: {missing!r} is not a host of {platform_file}; "
-                    "give one of its hosts"
+                    f"{shown_path(file)}: /tasks/{k}/hosts: {missing!r} is not a host of "
+                    f"{shown_path(platform_file)}; give one of its hosts"
                 )
     findings = check_tasks(read_json(file), loaded, platform)
+    name = shown_path(file)
     for finding in findings:
-        click.echo(f"{file}: {finding.pointer}: {finding.kind}: {finding.text}")
+        click.echo(f"{name}: {finding.pointer}: {finding.kind}: {finding.text}")
     first, last = min(t.start_s for t in loaded), max(t.start_s for t in loaded)
     dates = f"start at {first:g} s" if first == last else f"start from {first:g} to {last:g} s"
     count = "1 task" if len(loaded) == 1 else f"{len(loaded)} tasks"
     warnings = f", {len(findings)} warning{'s' * (len(findings) != 1)}" if findings else ""
-    click.echo(f"{file}: {count} on {len(names)} hosts, {dates}{warnings}")
+    click.echo(f"{name}: {count} on {len(names)} hosts, {dates}{warnings}")
 
 
 @tasks.command()

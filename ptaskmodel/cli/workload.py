@@ -28,6 +28,17 @@ from ptaskmodel.cli.workload_files import (
 )
 from ptaskmodel.errors import WorkloadError
 
+LABELS = {
+    "machine_hosts": "hosts of the machine",
+    "kinds": "kinds of jobs",
+    "submitted_over_s": "submitted over (s)",
+    "with_walltime": "with a walltime",
+    "hosts_per_job": "hosts per job",
+    "run_time_s": "run time (s)",
+    "offered_load": "offered load",
+    "notes": "note",
+}
+
 
 @click.group(cls=Group)
 def workload() -> None:
@@ -52,11 +63,13 @@ def info(file: Path, as_json: bool, **cleaning: Any) -> None:
     for key, value in facts.items():
         values = value if isinstance(value, list) else [value]
         for one in values:
-            click.echo(f"{key:<22}{_text(one)}")
+            click.echo(f"{LABELS.get(key, key):<22}{_text(one)}")
 
 
 def _text(value: Any) -> str:
     """A value of the facts for readers, who need no more than 6 digits of a statistic."""
+    if isinstance(value, dict) and "mean" not in value:
+        return ", ".join(f"{number} {key}" for key, number in value.items())
     if isinstance(value, dict):
         return ", ".join(f"{key} {number:.6g}" for key, number in value.items())
     return "-" if value is None else str(value)

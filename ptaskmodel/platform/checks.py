@@ -82,7 +82,7 @@ def _check_links(platform: Platform) -> Iterator[Note]:
 
 
 def _check_routes(platform: Platform) -> Iterator[Note]:
-    """Pairs without route, with an empty one, with a latency that holds them, by what to mend."""
+    """Pairs without route, with an empty one, with a latency that holds them, by fault."""
     missing: list[str] = []
     held: dict[int, list[str]] = {}
     free: dict[int, list[str]] = {}

@@ -9,6 +9,8 @@ from typing import NamedTuple
 SHARED = "SHARED"
 FATPIPE = "FATPIPE"
 WIFI = "WIFI"
+# The link that every platform has besides those declared.
+LOOPBACK_NAME = "__loopback__"
 
 
 class _NoProperties(Mapping[str, str]):

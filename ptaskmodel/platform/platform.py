@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PlatformError, RouteError
 from ptaskmodel.platform.facts import Facts
-from ptaskmodel.platform.model import Host, Link, Route, RouteParts
+from ptaskmodel.platform.model import LOOPBACK_NAME, Host, Link, Route, RouteParts
 from ptaskmodel.platform.notes import short
 from ptaskmodel.platform.routing.local import (
     MAX_ROUTE_LINKS,
@@ -104,7 +104,7 @@ class Platform:
         return platform_xml(self.facts, comment)
 
     def __repr__(self) -> str:
-        return f"<Platform {self.path}: {len(self.hosts)} hosts, {len(self.links)} links>"
+        return f"<Platform {self.path}: {len(self.hosts)} hosts, {len(self.links) - 1} links>"
 
     def host(self, name: str) -> Host:
         """The host of a name. Raises PlatformError, with names that come close."""
@@ -123,8 +123,9 @@ class Platform:
     def _unknown(self, what: str, name: str, known: dict[str, int]) -> str:
         # Comparing with very many names would take longer than people wait for an error.
         some = list(known)[:20_000]
+        example = next((one for one in some if one != LOOPBACK_NAME), LOOPBACK_NAME)
         close = difflib.get_close_matches(str(name), some, 3)
-        hint = f"do you mean {' or '.join(map(repr, close))}?" if close else f"e.g. {some[0]!r}"
+        hint = f"do you mean {' or '.join(map(repr, close))}?" if close else f"e.g. {example!r}"
         return f"{self.path}: unknown {what} {short(str(name))}; {hint}"
 
     def route(self, source: str, destination: str) -> Route:

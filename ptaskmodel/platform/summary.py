@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ptaskmodel import units
+from ptaskmodel.files import shown_path
 from ptaskmodel.platform.checks import tcp_window
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.zones import Zone
@@ -74,15 +75,17 @@ def _zone(platform: Platform, zone: Zone) -> dict[str, Any]:
 
 def summary_text(summary: dict[str, Any]) -> str:
     """For the terminal."""
-    lines = [summary["file"]]
+    lines = [shown_path(summary["file"])]
     total = units.format_speed(summary["total_flops"])
-    lines.append(f"  {summary['hosts']:,} hosts, {summary['cores']:,} cores, {total} in all")
+    lines.append(
+        f"  {_count(summary['hosts'], 'host')}, {_count(summary['cores'], 'core')}, {total} in all"
+    )
     lines += _shown(
         f"    {kind['hosts']:>9,} x {_cores(kind['cores'])}"
         f"{units.format_speed(kind['speed_flops'])}"
         for kind in summary["host_kinds"]
     )
-    lines.append(f"  {summary['links']:,} links")
+    lines.append(f"  {_count(summary['links'], 'link')}")
     lines += _shown(
         f"    {kind['links']:>9,} x {units.format_bandwidth(kind['bandwidth_Bps'])}, "
         f"{units.format_time(kind['latency_s'])}, {kind['policy']}{_window(kind)}"
@@ -105,6 +108,10 @@ def _shown(lines: Any) -> list[str]:
     if len(every) <= SHOWN_ZONES:
         return every
     return [*every[:SHOWN_ZONES], f"    ... and {len(every) - SHOWN_ZONES:,} more"]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _window(kind: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ COLOURS: Mapping[str, str] = {
 
 PICTURES: Mapping[str, str] = {
     "gantt": "tasks on hosts over time",
-    "progress": "part done of each task over time",
+    "progress": "how much of each task is done over time",
     "links": "what part of each link is used over time",
     "hosts": "what part of each host is used over time",
     "topology": "the platform coloured by use",

@@ -48,7 +48,7 @@ NAMED_LINES = 10
 
 
 def progress(results: Results) -> Figure:
-    """Part done of each task over time: straight between the dates at which its limit changes."""
+    """How much of each task is done: straight between the dates at which its limit changes."""
     if not results.limits:
         raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
     lines: dict[str, list[tuple[float, float]]] = {}

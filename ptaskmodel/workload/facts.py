@@ -26,19 +26,19 @@ def facts_of(workload: Workload) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "origin": workload.origin,
         "jobs": len(jobs),
-        "hosts of the machine": workload.num_hosts,
+        "machine_hosts": workload.num_hosts,
         "profiles": len(workload.profiles),
-        "kinds of jobs": ", ".join(f"{count} {name}" for name, count in sorted(kinds.items())),
-        "submitted over (s)": span,
-        "with a walltime": sum(job.walltime_s is not None for job in jobs),
+        "kinds": dict(sorted(kinds.items())),
+        "submitted_over_s": span,
+        "with_walltime": sum(job.walltime_s is not None for job in jobs),
     }
     if len(jobs):
-        facts["hosts per job"] = _statistics(sizes)
+        facts["hosts_per_job"] = _statistics(sizes)
     if len(known):
-        facts["run time (s)"] = _statistics(known)
+        facts["run_time_s"] = _statistics(known)
     if len(known) == len(jobs) and workload.num_hosts and span > 0:
-        facts["offered load"] = float((known * sizes).sum() / (workload.num_hosts * span))
-    return facts | {"note": list(workload.notes)}
+        facts["offered_load"] = float((known * sizes).sum() / (workload.num_hosts * span))
+    return facts | {"notes": list(workload.notes)}
 
 
 def _statistics(values: np.ndarray) -> dict[str, float]:

@@ -301,7 +301,7 @@ def test_workloads_are_described_and_converted(capsys, workload, tmp_path):
     source, swf = workload(), str(tmp_path / "w.swf.gz")
     assert "3 jobs, 2 profiles" in told(capsys, "convert", source, swf)
     facts = json.loads(told(capsys, "info", swf, "--json"))
-    assert (facts["jobs"], facts["hosts of the machine"]) == (3, 144)
+    assert (facts["jobs"], facts["machine_hosts"]) == (3, 144)
     back = str(tmp_path / "back.json")
     told(capsys, "convert", swf, back, "--batsim-version", "3")
     profiles = json.loads(Path(back).read_text())["profiles"]

@@ -27,9 +27,9 @@ def log(tmp_path):
 def test_statistics_are_numbers_in_json(log, capsys):
     assert main(["workload", "info", str(log), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["hosts per job"] == {"mean": 2.75, "median": 3.0, "max": 4}
-    assert facts["run time (s)"] == {"mean": DAY_S, "median": DAY_S, "max": DAY_S}
-    assert facts["offered load"] == 11 / 12
+    assert facts["hosts_per_job"] == {"mean": 2.75, "median": 3.0, "max": 4}
+    assert facts["run_time_s"] == {"mean": DAY_S, "median": DAY_S, "max": DAY_S}
+    assert facts["offered_load"] == 11 / 12
     assert main(["workload", "info", str(log)]) == 0
     assert "hosts per job         mean 2.75, median 3, max 4\n" in capsys.readouterr().out
 
@@ -40,7 +40,7 @@ def test_a_workload_without_jobs_has_few_facts(tmp_path, capsys):
     assert main(["workload", "info", str(path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["jobs"] == 0
-    assert "hosts per job" not in facts
+    assert "hosts_per_job" not in facts
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_a_star_with_a_backbone():
     assert platform.route("n1", "n5").links == ("cable1_UP", "switch", "cable5_DOWN")
     assert platform.route("n1", "n5").latency_s == pytest.approx(40.5e-6)
     assert platform.host("n3").cores == 16
-    assert repr(platform) == "<Platform lab: 8 hosts, 18 links>"
+    assert repr(platform) == "<Platform lab: 8 hosts, 17 links>"
 
 
 def test_routes_may_come_between_hosts():

@@ -21,7 +21,7 @@ class RedisStore:
             import redis
         except ImportError:
             raise SimulationError(
-                "Redis needs the Python package redis: pip install 'ptaskmodel[batsim]'"
+                "Redis needs the Python package redis: pip install redis"
             ) from None
         self._where = f"Redis at {host}:{port}"
         self._errors = redis.RedisError

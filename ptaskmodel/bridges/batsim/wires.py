@@ -37,9 +37,7 @@ def _zmq() -> Any:
         import zmq
         import zmq.utils.monitor
     except ImportError:
-        raise SimulationError(
-            "schedulers over a socket need pyzmq: pip install 'ptaskmodel[batsim]'"
-        ) from None
+        raise SimulationError("schedulers over a socket need pyzmq: pip install pyzmq") from None
     return zmq
 
 

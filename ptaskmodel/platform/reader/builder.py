@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform.facts import Facts
-from ptaskmodel.platform.model import FATPIPE, NO_PROPERTIES, SHARED, AvailabilityTrace, Host, Link
+from ptaskmodel.platform.model import (
+    FATPIPE,
+    LOOPBACK_NAME,
+    NO_PROPERTIES,
+    SHARED,
+    AvailabilityTrace,
+    Host,
+    Link,
+)
 from ptaskmodel.platform.notes import short
 from ptaskmodel.platform.reader.elements import Element, Source
 from ptaskmodel.platform.topologies.families import kind_of
@@ -31,7 +39,6 @@ from ptaskmodel.platform.zones import (
 MAX_HOSTS = 4_000_000
 MAX_LINKS = 16_000_000
 MAX_ZONE_DEPTH = 50
-LOOPBACK_NAME = "__loopback__"
 Fact = TypeVar("Fact", Host, Link)
 
 

@@ -75,7 +75,9 @@ class Declarations:
         except ValueError:
             value = math.nan
         if not 0.0 <= value < math.inf:
-            raise self.source.error(element, f"{key}: {short(text)} is not a number >= 0; mend it")
+            raise self.source.error(
+                element, f"{key}: {short(text)} is not a number >= 0; correct it"
+            )
 
     def _old_key(self, element: Element, key: str) -> str:
         """The present name of a key; empty if it has no meaning any more."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ptaskmodel.platform.model import LOOPBACK_NAME
 from ptaskmodel.platform.notes import short
-from ptaskmodel.platform.reader.builder import LOOPBACK_NAME, Builder
+from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.zones import CLUSTER, LOOPBACK, ROOT, ROUTED_KINDS, LocalRoute, Zone
 
