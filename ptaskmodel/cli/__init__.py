@@ -62,6 +62,7 @@ SECTIONS = {
         "report": Entry("ptaskmodel.cli.report:report", "Make a page of the results of a run."),
         "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),
         "compare": Entry("ptaskmodel.cli.compare:compare", "Say what changed between two runs."),
+        "schema": Entry("ptaskmodel.cli.schema:schema", "Say what files hold, as JSON Schema."),
     },
     STUDY: {
         "campaign": Entry("ptaskmodel.cli.campaign:campaign", "Many runs: sweep, keep, compare."),

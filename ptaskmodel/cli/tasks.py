@@ -1,4 +1,4 @@
-"""``ptaskmodel tasks``: check a tasks file, print its schema."""
+"""``ptaskmodel tasks``: check a tasks file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptaskmodel.errors import WorkloadError
 
 @click.group(cls=Group)
 def tasks() -> None:
-    """Check a tasks file, or print its schema."""
+    """Check a tasks file."""
 
 
 @tasks.command()
@@ -55,12 +55,3 @@ def validate(file: Path, platform_file: Path | None) -> None:
     count = "1 task" if len(loaded) == 1 else f"{len(loaded)} tasks"
     warnings = f", {len(findings)} warning{'s' * (len(findings) != 1)}" if findings else ""
     click.echo(f"{name}: {count} on {len(names)} hosts, {dates}{warnings}")
-
-
-@tasks.command()
-def schema() -> None:
-    """Print the JSON Schema of tasks files."""
-    from importlib import resources
-
-    text = resources.files("ptaskmodel.workload").joinpath("tasks.schema.json")
-    click.echo(text.read_text(encoding="utf-8"), nl=False)

@@ -94,7 +94,7 @@ def test_a_warning_is_one_line(capsys, monkeypatch):
 
 
 def test_a_closed_pipe_is_quiet():
-    command = f"'{sys.executable}' -m ptaskmodel tasks schema | head -c 10"
+    command = f"'{sys.executable}' -m ptaskmodel schema tasks | head -c 10"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stdout == '{\n  "$sche'
     assert done.stderr == ""
@@ -140,7 +140,7 @@ def test_a_policy_may_be_a_class_in_a_file(capsys):
     assert "--policy" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", ["--version", "--help", "tasks schema"])
+@pytest.mark.parametrize("arguments", ["--version", "--help", "schema tasks"])
 def test_a_full_disk_is_told_in_one_line(arguments):
     command = f"'{sys.executable}' -m ptaskmodel {arguments} > /dev/full"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
@@ -148,7 +148,7 @@ def test_a_full_disk_is_told_in_one_line(arguments):
     assert done.stderr == "ptaskmodel: error: standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("arguments", ["--version", "tasks schema"])
+@pytest.mark.parametrize("arguments", ["--version", "schema tasks"])
 def test_a_closed_standard_output_is_no_error(arguments):
     command = f"'{sys.executable}' -m ptaskmodel {arguments} >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

@@ -123,5 +123,5 @@ def test_what_the_platform_says(tmp_path, capsys, task, expected):
 
 
 def test_schema(capsys):
-    assert main(["tasks", "schema"]) == 0
+    assert main(["schema", "tasks"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "ptaskmodel tasks file"

@@ -1,0 +1,173 @@
+"""Everything that is written or printed is as the schemas say: each file, line and number."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from ptaskmodel.cli import main
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.output import NAMES
+from ptaskmodel.results.schemas import schema_names, schema_of
+
+jsonschema = pytest.importorskip("jsonschema")
+
+POWER = '<prop id="wattage_per_state" value="50:60:100, 60:70:120"/>'
+PLATFORM = f"""<?xml version="1.0"?><platform version="4.1"><zone id="z" routing="Full">
+<host id="a" speed="1Gf,2Gf" core="4">{POWER}</host><host id="b" speed="1Gf,2Gf">{POWER}</host>
+<link id="wan" bandwidth="10Gbps" latency="8ms"/>
+<route src="a" dst="b"><link_ctn id="wan"/></route></zone></platform>"""
+TASKS = {
+    "tasks": [
+        {"id": "x", "hosts": ["a", "b"], "cpu": 1e9, "flows": [[0, 1, 1e9]]},
+        {"id": "y", "hosts": ["a", "b"], "cpu": 1e9, "flows": [[0, 1, 1e9]], "start": 0.5},
+        {"id": "z", "delay": 1, "after": ["y"], "walltime": 0.5},
+    ]
+}
+CONF = """ClusterName=c
+NodeName=n[1-4] CPUs=4
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+"""
+SLURM_JOBS = "id,submit,nodes,cores,limit,run\nj1,0,4,,600,300\nj2,10,4,,300,100\nj3,20,1,,60,50\n"
+EVERY = "--attribution --trace csv"
+RUNS = {
+    "simulate": f"simulate p.xml t.json {EVERY} --energy",
+    "batch": f"batch p.xml w.json --profiles ptask {EVERY} --neighbours --leave-out-larger",
+    "fair": "batch p.xml w.json --fairness both --leave-out-larger --energy",
+    "failing": "batch p.xml w.json --leave-out-larger --on-failure requeue "
+    "--failure-law mtbf=20000 --failure-law repair=60",
+    "tuned": "batch p.xml w.json --leave-out-larger --policy metric-aware "
+    "--policy-option adaptive=both --policy-option threshold_s=100",
+    "replay": f"replay p.xml r.txt {EVERY} --timeline --critical-path",
+    "slurm": "slurm slurm.conf jobs.csv --priorities 60",
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with the results of each kind of run."""
+    made = tmp_path_factory.mktemp("schemas")
+    (made / "p.xml").write_text(PLATFORM)
+    (made / "t.json").write_text(json.dumps(TASKS))
+    (made / "slurm.conf").write_text(CONF)
+    (made / "jobs.csv").write_text(SLURM_JOBS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        lublin = "workload generate lublin w.json --jobs 60 --hosts 4 --walltime-factor 1.2"
+        assert main(lublin.split()) == 0
+        assert (
+            main(["trace", "make", "stencil", "-o", "r.txt", "--ranks", "2", "--iterations", "3"])
+            == 0
+        )
+        for name, command in RUNS.items():
+            assert main([*command.split(), "-o", name, "-q"]) == 0, name
+        assert main(["compare", "simulate", "simulate", "-o", "comparison.csv"]) == 0
+        yield made
+
+
+def as_typed(text, schema):
+    """A field of a table as its column's schema means it."""
+    if text == "":
+        return None
+    kinds = [one.get("type") for one in (schema, *schema.get("anyOf", []))]
+    kinds += [
+        inner.get("type") for one in schema.get("anyOf", []) for inner in one.get("anyOf", [])
+    ]
+    for kind, convert in (("integer", int), ("number", float)):
+        if kind in kinds:
+            try:
+                return convert(text)
+            except ValueError:
+                break
+    return text
+
+
+def check_table(path, name):
+    schema = schema_of(name)
+    check = jsonschema.Draft202012Validator(schema)
+    with path.open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        rows = list(reader)
+    assert set(schema["required"]) <= set(reader.fieldnames) <= set(schema["properties"])
+    for row in rows:
+        check.validate(
+            {key: as_typed(text, schema["properties"][key]) for key, text in row.items()}
+        )
+
+
+@pytest.mark.jit
+def test_every_file_is_as_its_schema_says(place):
+    seen = set()
+    for run in RUNS:
+        for path in (place / run).iterdir():
+            name = f"slurm/{path.name}" if f"slurm/{path.name}" in schema_names() else path.name
+            name = name if run == "slurm" else path.name
+            if path.suffix == ".csv":
+                check_table(path, name)
+                seen.add(name)
+            elif path.suffix == ".json":
+                jsonschema.validate(json.loads(path.read_text()), schema_of(name))
+                seen.add(name)
+    check_table(place / "comparison.csv", "comparison.csv")
+    tables = {name for name in schema_names() if name.endswith(".csv")}
+    assert tables - seen == {"comparison.csv"}
+
+
+@pytest.mark.jit
+def test_what_is_printed_as_json_is_as_the_schemas_say(place, capsys):
+    for command, name in (
+        ("simulate p.xml t.json", "simulate"),
+        ("platform info p.xml", "platform-info"),
+        ("workload info w.json", "workload-info"),
+        ("trace info r.txt", "trace-info"),
+    ):
+        assert main([*command.split(), "--json"]) == 0
+        jsonschema.validate(json.loads(capsys.readouterr().out), schema_of(name))
+    jsonschema.validate(TASKS, schema_of("tasks"))
+    jsonschema.validate(json.loads((place / "w.json").read_text()), schema_of("workload"))
+
+
+def test_a_calibration_is_as_its_schema_says(tmp_path, capsys):
+    rows = ["mean_runtime_s,interference_on_s,interference_off_s,stddev_s,runs"]
+    rows += ["100,0,0,1,5", "200,inf,0,1,5", "151,15,15,1,5"]
+    (tmp_path / "m.csv").write_text("\n".join(rows) + "\n")
+    out = tmp_path / "c.json"
+    assert main(["calibrate", str(tmp_path / "m.csv"), "-o", str(out)]) == 0
+    jsonschema.validate(json.loads(out.read_text()), schema_of("calibration"))
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_schemas_are_schemas_and_are_printed(name, capsys):
+    assert main(["schema", name]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == schema_of(name)
+    jsonschema.Draft202012Validator.check_schema(printed)
+
+
+def test_every_file_of_results_has_a_schema(capsys):
+    known = {name.removeprefix("slurm/") for name in schema_names()}
+    written = {name for name in NAMES if name.endswith((".csv", ".json"))}
+    assert written - known == {"trace.perfetto.json"}  # Chrome's format, not ours
+    assert main(["schema"]) == 0
+    assert "bottlenecks.csv" in capsys.readouterr().out
+
+
+def test_an_unknown_schema_is_told_with_the_nearest(capsys):
+    assert main(["schema", "botlenecks.csv"]) == 2
+    assert "did you mean 'bottlenecks.csv'?" in capsys.readouterr().err
+    with pytest.raises(PTaskModelError, match="is unknown"):
+        schema_of("x" * 1000)
+
+
+def test_a_line_that_is_wrong_is_refused():
+    check = jsonschema.Draft202012Validator(schema_of("power.csv"))
+    assert check.is_valid({"time": 0.0, "hosts_W": 1.0, "links_W": 0.0})
+    assert not check.is_valid({"time": "0.0", "hosts_W": 1.0, "links_W": 0.0})
+    assert not check.is_valid({"time": 0.0, "hosts_W": 1.0})
