@@ -57,6 +57,7 @@ LIMIT_COLUMNS = (
     *("progress", "sharers", "shared_with"),
 )
 LOAD_COLUMNS = ("time", "waiting_jobs", "requested_hosts", "used_hosts")
+USER_COLUMNS = ("link", "users", "task_id", "start_s", "end_s", "bytes")
 USE_COLUMNS = ("resource", "kind", "start_s", "end_s", "share")
 
 
@@ -93,12 +94,23 @@ class ShownLimit:
     shared_with: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShownUser:
+    """A line of link_users.csv without the link: what a task sent over it, from when to when."""
+
+    task_id: str
+    start_s: float
+    end_s: float
+    bytes: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
     """What a directory of results holds.
 
     what: "task", "job" or "rank". limits and utilisation ((resource, kind): list of (start_s,
-    end_s, share) in order of time) are empty where the run was made without ``--attribution``.
+    end_s, share) in order of time) are empty where the run was made without ``--attribution``, as
+    are link_users (link: how many tasks used it, and those that sent most).
     """
 
     directory: Path
@@ -109,6 +121,7 @@ class Results:
     utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = field(
         default_factory=dict
     )
+    link_users: dict[str, tuple[int, list[ShownUser]]] = field(default_factory=dict)
 
     def frame(self) -> pandas.DataFrame:
         """The tasks as a table, one row each: dates in s (nan for what did not happen)."""
@@ -150,6 +163,7 @@ def load_results(directory: str | Path) -> Results:
         for row in rows(place / "utilisation.csv", *USE_COLUMNS, optional=True):
             span = finite(row["start_s"]), finite(row["end_s"]), finite(row["share"])
             utilisation.setdefault((row["resource"], row["kind"]), []).append(span)
+        users = _link_users(place)
     except FileNotFoundError as error:
         raise PTaskModelError(
             f"{place}: holds no results ({Path(error.filename).name} is missing); give the "
@@ -159,7 +173,7 @@ def load_results(directory: str | Path) -> Results:
         raise PTaskModelError(f"{place / SUMMARY}: not the summary of a run: {error}") from None
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{place}: results that cannot be read ({error})") from None
-    return Results(place, what, summary, tasks, limits, utilisation)
+    return Results(place, what, summary, tasks, limits, utilisation, users)
 
 
 def running_stretches(results: Results) -> list[tuple[ShownTask, float, float]]:
@@ -306,6 +320,15 @@ def _ranks(place: Path) -> Iterator[ShownTask]:
         hosts = (row["host"],)
         end = number(row["end_s"])
         yield ShownTask(f"rank {row['rank']}", None, 0.0, end, "completed", hosts, None)
+
+
+def _link_users(place: Path) -> dict[str, tuple[int, list[ShownUser]]]:
+    found: dict[str, tuple[int, list[ShownUser]]] = {}
+    for row in _rows(place / "link_users.csv", *USER_COLUMNS, optional=True):
+        dates = _finite(row["start_s"]), _finite(row["end_s"])
+        user = ShownUser(row["task_id"], *dates, _finite(row["bytes"]))
+        found.setdefault(row["link"], (int(row["users"]), []))[1].append(user)
+    return found
 
 
 TABLES = {"job": JOBS, "rank": RANKS}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.recording.intervals import Listener, Recorded, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
+from ptaskmodel.results.link_users import LINK_USERS, LinkUsers
 from ptaskmodel.results.trace import Trace
 from ptaskmodel.results.trace_files import trace_file
 from ptaskmodel.results.trace_growth import TraceGrowth
@@ -22,7 +23,8 @@ class Observation:
 
     traces: names of formats (see `names.TRACE_FORMATS`); trace_limit_GB: their largest size
     together (about), above which the run is stopped. attribution: whether to write
-    bottlenecks.csv, attribution.csv and utilisation.csv. files: the names of what is written.
+    bottlenecks.csv, attribution.csv, utilisation.csv and link_users.csv. files: the names of
+    what is written.
 
     Raises PTaskModelError for a format that is unknown or needs a library that is not installed.
     """
@@ -46,10 +48,11 @@ class Observation:
         if traces:
             listeners.append(TraceGrowth(list(dict.fromkeys(traces)), trace_limit_GB))
         self._attribution = Attribution() if attribution else None
-        self._utilisation = Utilisation() if attribution else None
-        if self._attribution is not None and self._utilisation is not None:
-            listeners += [self._attribution, self._utilisation]
-            self.files += [BOTTLENECKS, ATTRIBUTION, UTILISATION]
+        self._tables: dict[str, Utilisation | LinkUsers] = {}
+        if self._attribution is not None:
+            self._tables = {UTILISATION: Utilisation(), LINK_USERS: LinkUsers()}
+            listeners += [self._attribution, *self._tables.values()]
+            self.files += [BOTTLENECKS, ATTRIBUTION, *self._tables]
         self._recorder = Recorder(simulation, listeners) if listeners else None
 
     def __enter__(self) -> Observation:
@@ -70,15 +73,16 @@ class Observation:
         except BaseException as late:
             self._abandon(late)
             raise
-        if self._attribution is not None and self._utilisation is not None:
+        if self._attribution is not None:
             place = self.directory
             with (
                 (place / BOTTLENECKS).open("w", encoding="utf-8", newline="") as limits,
                 (place / ATTRIBUTION).open("w", encoding="utf-8", newline="") as summary,
-                (place / UTILISATION).open("w", encoding="utf-8", newline="") as utilisation,
             ):
                 self._attribution.write(limits, summary)
-                self._utilisation.write(utilisation)
+        for name, table in self._tables.items():
+            with (self.directory / name).open("w", encoding="utf-8", newline="") as stream:
+                table.write(stream)
 
     def _abandon(self, error: BaseException) -> None:
         for writer in self._writers:

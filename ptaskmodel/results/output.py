@@ -56,6 +56,7 @@ NAMES = frozenset(
         "trace.perfetto.json",
         "tuning.csv",
         "utilisation.csv",
+        "link_users.csv",
     }
 )
 

@@ -236,6 +236,7 @@ def test_a_batch_is_traced_and_its_limits_named(capsys, talking, tmp_path):
     assert main([*run, *watch, "-o", str(seen)]) == 0
     assert (seen / "jobs.csv").read_bytes() == (plain / "jobs.csv").read_bytes()
     files = {"trace.csv", "bottlenecks.csv", "attribution.csv", "utilisation.csv", "neighbours.csv"}
+    files.add("link_users.csv")
     assert files <= set(json.loads((seen / "summary.json").read_text())["files"])
     with (seen / "trace.csv").open() as file:
         uses = list(csv.DictReader(file))

@@ -21,7 +21,7 @@ PLATFORM = """<?xml version="1.0"?>
 """
 FILES = {
     "tasks.csv", "summary.json", "bottlenecks.csv", "attribution.csv", "utilisation.csv",
-    "trace.csv", "trace.paje", "trace.perfetto.json",
+    "link_users.csv", "trace.csv", "trace.paje", "trace.perfetto.json",
 }  # fmt: skip
 KINDS = ("gantt", "progress", "links", "hosts", "topology", "slowdowns")
 

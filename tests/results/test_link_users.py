@@ -1,0 +1,91 @@
+"""link_users.csv: what tasks sent over links is what was used of these."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptaskmodel as pm
+from ptaskmodel.results import link_users
+from ptaskmodel.results.loading import load_results
+from ptaskmodel.results.observing import Observation
+
+PLATFORMS = Path(__file__).resolve().parent.parent.parent / "platforms"
+PLATFORM = """<platform version="4.1"><zone id="w" routing="Full">
+<host id="a" speed="1f"/><host id="b" speed="1f"/><link id="l" bandwidth="100Bps" latency="0s"/>
+<route src="a" dst="b"><link_ctn id="l"/></route></zone></platform>"""
+
+
+def table(directory):
+    with (directory / link_users.LINK_USERS).open() as stream:
+        return [line.rstrip("\n").split(",") for line in stream][1:]
+
+
+def observed(platform, tasks, directory):
+    simulation = pm.Simulation(platform)
+    for task in tasks:
+        simulation.add(task)
+    with Observation(simulation, directory, attribution=True):
+        simulation.run()
+    return simulation
+
+
+@pytest.fixture
+def cable(tmp_path):
+    file = tmp_path / "cable.xml"
+    file.write_text(PLATFORM)
+    return pm.load_platform(file)
+
+
+def test_two_flows_that_share_a_link(cable, tmp_path):
+    """x alone for 1 s, then half the link each until y, with 100 B, ends at 3 s; x ends at 4 s."""
+    tasks = [pm.Flow("a", "b", 300.0, id="x"), pm.Flow("a", "b", 100.0, start_s=1.0, id="y")]
+    observed(cable, tasks, tmp_path)
+    assert table(tmp_path) == [
+        ["l", "2", "x", "0.0", "4.0", "300.0"],
+        ["l", "2", "y", "1.0", "3.0", "100.0"],
+    ]
+
+
+def test_of_many_users_those_that_sent_most_are_named_and_all_are_counted(
+    cable, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(link_users, "MOST", 3)
+    monkeypatch.setattr(link_users, "MAX_PAIRS", 5)
+    monkeypatch.setattr(link_users, "PENDING", 1)
+    tasks = [pm.Flow("a", "b", 10.0 * (k + 1), start_s=20.0 * k, id=f"t{k}") for k in range(9)]
+    observed(cable, tasks, tmp_path)
+    rows = table(tmp_path)
+    assert [row[2] for row in rows] == ["t8", "t7", "t6"]
+    assert {row[1] for row in rows} == {"9"}
+
+
+def test_bytes_are_the_integral_of_the_use(tmp_path):
+    platform = pm.load_platform(PLATFORMS / "fat_tree_1024.xml")
+    random = np.random.default_rng(5)
+    names = [host.name for host in platform.hosts]
+    tasks = [
+        pm.ParallelTask(
+            list(random.choice(names, 8, replace=False)),
+            work=pm.HomogeneousWork(0.0, 1e9),
+            start_s=float(k % 3),
+        )
+        for k in range(6)
+    ]
+    observed(platform, tasks, tmp_path)
+    (tmp_path / "tasks.csv").write_text(
+        "task_id,profile,start_time,finish_time,final_state,hosts\n"
+    )
+    (tmp_path / "summary.json").write_text("{}")
+    results = load_results(tmp_path)
+    bandwidth = {link.name: link.bandwidth_Bps for link in platform.links}
+    assert results.link_users
+    for link, (users, rows) in results.link_users.items():
+        spans = results.utilisation[link, "link"]
+        used = math.fsum((end - start) * share for start, end, share in spans)
+        assert users == len(rows)
+        sent = math.fsum(row.bytes for row in rows)
+        assert sent == pytest.approx(used * bandwidth[link], rel=1e-6)
