@@ -19,6 +19,11 @@ BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999"
 )  # fmt: skip
 TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
+# Of parts of a capacity, 0 to 100 %: grey that can be seen on white, then ColorBrewer's YlGnBu.
+HEAT = (
+    *("#ECECE4", "#ABDEB7", "#73C8BD", "#40B5C4", "#2498C1"),
+    *("#2072B1", "#234DA0", "#1F2F87", "#081D58"),
+)
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
 
 
@@ -33,13 +38,9 @@ def new_figure(width: float, height: float) -> Figure:
 
 def heat() -> Colormap:
     """Colours of parts of a capacity, from 0 (pale) to 100 % (dark) in every picture."""
-    from matplotlib import colormaps
-    from matplotlib.colors import LinearSegmentedColormap, to_hex
+    from matplotlib.colors import LinearSegmentedColormap
 
-    # From a grey that can be seen on white, since the palest fifth cannot.
-    blues = colormaps["YlGnBu"]
-    steps = [to_hex(blues(0.2 + 0.1 * k)) for k in range(1, 9)]
-    return LinearSegmentedColormap.from_list("heat", ["#ECECE4", *steps])
+    return LinearSegmentedColormap.from_list("heat", list(HEAT))
 
 
 def check_picture(path: str | Path) -> None:

@@ -324,9 +324,9 @@ def _ranks(place: Path) -> Iterator[ShownTask]:
 
 def _link_users(place: Path) -> dict[str, tuple[int, list[ShownUser]]]:
     found: dict[str, tuple[int, list[ShownUser]]] = {}
-    for row in _rows(place / "link_users.csv", *USER_COLUMNS, optional=True):
-        dates = _finite(row["start_s"]), _finite(row["end_s"])
-        user = ShownUser(row["task_id"], *dates, _finite(row["bytes"]))
+    for row in rows(place / "link_users.csv", *USER_COLUMNS, optional=True):
+        dates = finite(row["start_s"]), finite(row["end_s"])
+        user = ShownUser(row["task_id"], *dates, finite(row["bytes"]))
         found.setdefault(row["link"], (int(row["users"]), []))[1].append(user)
     return found
 

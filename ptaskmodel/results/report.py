@@ -14,8 +14,10 @@ from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.drawing import host_order, natural, prefix_of
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
+from ptaskmodel.results.machine_load import load_data
 from ptaskmodel.results.report_sections import Section, as_html
 from ptaskmodel.results.slurm_reading import is_slurm
+from ptaskmodel.results.topology_page import topology_data
 from ptaskmodel.units import format_time
 
 MAX_USES = 400
@@ -57,7 +59,9 @@ def write_report(
         "@SUBJECT@": SLURM if is_slurm(results.summary) else TASKS,
         "@SECTIONS@": as_html(sections),
         "@DATA@": data.replace("<", "\\u003c"),
-        "@JS@": page.joinpath("report.js").read_text(encoding="utf-8"),
+        "@JS@": "".join(
+            page.joinpath(name).read_text(encoding="utf-8") for name in ("topology.js", "report.js")
+        ),
     }
     with whole_file(path) as stream:
         while text:
@@ -116,6 +120,8 @@ def page_data(results: Results) -> dict[str, Any]:
         "uses": uses,
         "use_width": width_s,
         "use_note": note,
+        "topology": topology_data(results),
+        "load": load_data(results),
     }
 
 

@@ -133,7 +133,8 @@ def use_of(uses: Mapping[str, float], name: str) -> float:
     return max(uses.get(each, 0.0) for each in (name, f"{name}_UP", f"{name}_DOWN"))
 
 
-def _mean(results: Results, kind: str) -> dict[str, float]:
+def mean_use(results: Results, kind: str) -> dict[str, float]:
+    """Per cent of its capacity that each host (or link) used over the run."""
     span = results.end_s or 1.0
     return {
         name: 100.0 * math.fsum((b - a) * share for a, b, share in spans) / span
@@ -142,7 +143,8 @@ def _mean(results: Results, kind: str) -> dict[str, float]:
     }
 
 
-def _peak(results: Results, kind: str) -> dict[str, float]:
+def peak_use(results: Results, kind: str) -> dict[str, float]:
+    """Per cent of its capacity that each used in the interval in which it used most."""
     return {
         name: 100.0 * max((share for _, _, share in spans), default=0.0)
         for (name, its), spans in results.utilisation.items()
@@ -150,7 +152,7 @@ def _peak(results: Results, kind: str) -> dict[str, float]:
     }
 
 
-def _limiting(results: Results, kind: str) -> dict[str, float]:
+def limiting_time(results: Results, kind: str) -> dict[str, float]:
     """Per cent of the run in which each limited at least one task."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for limit in results.limits:
@@ -171,9 +173,9 @@ def _covered(spans: list[tuple[float, float]]) -> float:
 
 
 MEASURES: Mapping[str, Callable[[Results, str], dict[str, float]]] = {
-    "mean": _mean,
-    "peak": _peak,
-    "limiting": _limiting,
+    "mean": mean_use,
+    "peak": peak_use,
+    "limiting": limiting_time,
 }
 
 

@@ -7,6 +7,7 @@ const number = (x) => x === null || x === undefined ? "" : String(Number(x.toPre
 const seconds = (x) => x === null || x === undefined ? "" : `${number(x)} s`;
 // Dates keep all digits to the millisecond: rounded ones would show jobs that overlap.
 const date = (x) => x === null || x === undefined ? "" : (Math.round(x * 1000) / 1000).toLocaleString("en", {maximumFractionDigits: 3});
+const span = (x) => x >= 86400 ? `${number(x / 86400)} d` : x >= 3600 ? `${number(x / 3600)} h` : x >= 1 ? `${number(x)} s` : `${number(x * 1000)} ms`;
 const tasks = data.tasks;  // [id, profile, start, finish, state, hosts, slowdown, limit, limit_s, shared]
 const [ID, PROFILE, START, FINISH, STATE, HOSTS, SLOW, LIMIT, LIMIT_S, SHARED] = tasks.length ? tasks[0].keys() : [];
 const end = data.end || 1;
@@ -197,20 +198,55 @@ function show(k) {
   $("gantt").focus({preventScroll: true});
 }
 
+/* The platform */
+const MOST_USERS = 20;
+const taskNumber = new Map(tasks.map((t, k) => [t[ID], k]));
+const elided = (name, most) => name.length <= most ? name : `${name.slice(0, Math.ceil(most / 2) - 1)}…${name.slice(-Math.max(Math.floor(most / 2) - 1, 1))}`;
+const amount = (bytes) => { const k = Math.min(Math.max(Math.floor(Math.log10(bytes || 1) / 3), 0), 5); return `${number(bytes / 1000 ** k)} ${["B", "kB", "MB", "GB", "TB", "PB"][k]}`; };
+let places = null;
+function pickUse(kind, name, halves) {
+  const found = halves.concat(name).map((half) => uses.findIndex((use) => use[1] === kind && use[0] === half)).filter((k) => k >= 0);
+  if (!found.length) { $("users-note").textContent = `${kind} ${name} is not among the most used ones, which are listed here.`; return; }
+  $("use-search").value = "";
+  fillUses(found[0]);
+}
+if (typeof data.topology === "string") { $("topology-note").textContent = data.topology; $("topology-note").hidden = !data.topology; }
+else {
+  $("topology-part").hidden = false;
+  $("topology-key").style.background = `linear-gradient(to right, ${data.topology.heat.join(",")})`;
+  places = topology(data.topology, $("topology"), {sized, tip, number, picked: pickUse});
+  $("topology-colour").addEventListener("change", () => places.colour($("topology-colour").value));
+  $("topology-in").onclick = () => places.zoom(1.5); $("topology-out").onclick = () => places.zoom(1 / 1.5); $("topology-all").onclick = places.all;
+}
+
 /* Use of one resource */
 const uses = data.uses;  // [name, kind, mean %, [per mille, ...]]
 $("use-part").hidden = !uses.length;
 $("use-note").textContent = data.use_note;
-function fillUses() {
+function fillUses(chosenUse) {
   const wanted = $("use-search").value.toLowerCase();
   $("use-select").textContent = "";
   uses.forEach(([name, kind, mean], k) => { if (`${kind} ${name}`.toLowerCase().includes(wanted)) add($("use-select"), "option", `${kind} ${name}: ${number(mean)} % on average`, {value: k}); });
+  if (chosenUse !== undefined) $("use-select").value = chosenUse;
   drawUse();
 }
+/* [task, start, end, part of what was sent] of those that used a resource, most first, and how many there were. */
+function usersOf(kind, name) {
+  if (kind === "host") {
+    const h = data.hosts.indexOf(name), on = h < 0 ? [] : rows[h];
+    const found = on.map((k) => [tasks[k][ID], tasks[k][START], until(tasks[k])]).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1]));
+    return [found.slice(0, MOST_USERS), found.length];
+  }
+  const known = places && data.topology.users[name];
+  return known ? [known[2].slice(0, MOST_USERS), known[1]] : [[], 0];
+}
 function drawUse() {
-  const [pen, width] = sized($("use"), 180), use = uses[$("use-select").value];
+  const use = uses[$("use-select").value];
+  const [users, count] = use ? usersOf(use[1], use[0]) : [[], 0];
+  const [pen, width] = sized($("use"), 180 + 16 * users.length);
+  $("users-note").textContent = "";
   if (!use) { pen.fillText("no resource has such a name", 10, 30); return; }
-  const bottom = 156, high = 140, margin = 44, wide = width - margin - 8, parts = use[3];
+  const bottom = 156, high = 140, margin = users.length ? Math.min(110, width * 0.25) : 44, wide = width - margin - (users.length && use[1] === "link" ? 78 : 8), parts = use[3];
   pen.textAlign = "right"; pen.textBaseline = "middle"; pen.strokeStyle = "#eaeef2"; pen.fillStyle = "#57606a";
   for (const level of [0, 50, 100]) {
     const y = bottom - high * level / 100;
@@ -223,8 +259,18 @@ function drawUse() {
   pen.save(); pen.beginPath(); pen.rect(margin, 0, wide, 180); pen.clip();
   parts.forEach((part, k) => { if (part) { const h = high * Math.min(part, 1000) / 1000; const x = Math.floor(margin + k * scale); pen.fillRect(x, bottom - h, Math.ceil(margin + (k + 1) * scale) - x, h); } });
   pen.restore();
+  users.forEach(([id, from, to, bytes], k) => {
+    const y = 188 + 16 * k, a = margin + from / end * wide;
+    pen.fillStyle = COLOURS[(taskNumber.get(id) ?? k) % COLOURS.length];
+    pen.fillRect(a, y - 5, Math.max(to / end * wide + margin - a, 1), 11);
+    pen.fillStyle = "#57606a"; pen.textAlign = "right";
+    pen.fillText(elided(id, Math.floor((margin - 10) / 7)), margin - 5, y);
+    if (bytes !== undefined) pen.fillText(amount(bytes), width - 4, y);
+  });
+  if (users.length) $("users-note").textContent = `Below: ${data.what}s that used ${use[1] === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${count.toLocaleString("en")}.` : ".");
+  if (places) places.pick(use[1], use[1] === "link" && data.topology.users[use[0]] ? data.topology.users[use[0]][0] : use[0]);
 }
-$("use-search").addEventListener("input", later(fillUses, 120));
+$("use-search").addEventListener("input", later(() => fillUses(), 120));
 $("use-select").addEventListener("change", drawUse);
 
 /* Tables: sorted by a click on a head, filtered by the search, the first rows shown */
@@ -275,6 +321,34 @@ table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "content
   tasks.map((t) => [t[ID], t[PROFILE] || "", t[STATE], t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
   new Set([0, 1, 2, 6, 8]), data.has_slowdowns ? [5, true] : [4, true], show, new Set([3]));
 
+/* The load of a machine: [hosts in use: mean, most; hosts waited for, mean; jobs that wait, most] */
+$("load-part").hidden = !data.load;
+if (data.load) $("load-note").textContent = `Above: hosts in use (blue: mean, pale: most in each cell of ${span(data.load.end / data.load.columns[0].length)})${data.load.hosts ? `, dashed: all ${data.load.hosts.toLocaleString("en")}` : ""}. Below: hosts that waiting jobs ask for (orange, mean) and how many jobs wait (red line, most).`;
+function drawLoad() {
+  if (!data.load) return;
+  const [pen, width] = sized($("load"), 330), margin = 56, wide = width - margin - 56, [mean, most, asked, jobs] = data.load.columns;
+  const step = wide / mean.length;
+  const panel = (top, high, fills, line, dashed) => {
+    const tallest = Math.max(1, dashed || 0, ...fills.flatMap(([values]) => values));
+    const y = (value, whole) => top + high * (1 - value / whole);
+    pen.strokeStyle = "#eaeef2"; pen.fillStyle = "#57606a"; pen.textAlign = "right"; pen.textBaseline = "middle";
+    for (const value of ticks(0, tallest, 3)) { pen.beginPath(); pen.moveTo(margin, y(value, tallest)); pen.lineTo(margin + wide, y(value, tallest)); pen.stroke(); pen.fillText(value.toLocaleString("en"), margin - 6, y(value, tallest)); }
+    for (const [values, colour] of fills) { pen.fillStyle = colour; values.forEach((value, k) => { if (value) { const x = Math.floor(margin + k * step); pen.fillRect(x, y(value, tallest), Math.ceil(margin + (k + 1) * step) - x, top + high - y(value, tallest)); } }); }
+    if (dashed) { pen.strokeStyle = "#1b1f24"; pen.setLineDash([5, 4]); pen.beginPath(); pen.moveTo(margin, y(dashed, tallest)); pen.lineTo(margin + wide, y(dashed, tallest)); pen.stroke(); pen.setLineDash([]); }
+    if (!line) return;
+    const whole = Math.max(1, ...line);
+    pen.strokeStyle = "#D55E00"; pen.beginPath();
+    line.forEach((value, k) => { pen.lineTo(margin + k * step, y(value, whole)); pen.lineTo(margin + (k + 1) * step, y(value, whole)); });
+    pen.stroke();
+    pen.fillStyle = "#D55E00"; pen.textAlign = "left";
+    for (const value of ticks(0, whole, 3)) pen.fillText(value.toLocaleString("en"), margin + wide + 6, y(value, whole));
+  };
+  panel(10, 130, [[most, "#56B4E9"], [mean, "#0072B2"]], null, data.load.hosts);
+  panel(165, 130, [[asked, "#E69F00"]], jobs);
+  pen.fillStyle = "#57606a"; pen.textAlign = "center";
+  for (const time of ticks(0, data.load.end / UNIT, width / 90)) pen.fillText(`${time} ${UNIT_NAME}`, margin + time * UNIT / data.load.end * wide, 310);
+}
+
 /* Slowdowns */
 const slow = tasks.map((t) => t[SLOW]).filter((x) => x !== null).sort((a, b) => a - b);
 $("slow-part").hidden = !slow.length;
@@ -297,7 +371,7 @@ function drawSlow() {
   pen.fillText("contention slowdown", margin + wide / 2, bottom + 31);
   pen.textAlign = "right"; pen.fillText(String(most), margin - 6, bottom - high); pen.fillText("0", margin - 6, bottom);
 }
-function drawAll() { drawGantt(); if (uses.length) drawUse(); drawSlow(); }
+function drawAll() { drawGantt(); if (places) places.resized(); if (uses.length) drawUse(); drawLoad(); drawSlow(); }
 if (uses.length) fillUses();
 drawAll();
 window.addEventListener("resize", later(drawAll, 100));
