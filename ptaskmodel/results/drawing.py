@@ -75,6 +75,13 @@ def time_unit(span_s: float) -> tuple[float, str]:
     return 1.0, "s"
 
 
+def lasting(seconds: float) -> str:
+    """A length of time in the unit in which it reads well, to four digits."""
+    unit, name = time_unit(abs(seconds))
+    value = seconds / unit
+    return f"{value:,.0f} {name}" if abs(value) >= 1e4 else f"{value:.4g} {name}"
+
+
 def prefix_of(value: float) -> tuple[float, str]:
     """The prefix of a unit in which a value reads well: its scale, and its letter."""
     for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

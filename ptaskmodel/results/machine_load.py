@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.drawing import BLUE, ORANGE, RED, SKY, new_figure, time_unit
+from ptaskmodel.results.drawing import BLUE, ORANGE, RED, SKY, lasting, new_figure, time_unit
 from ptaskmodel.results.loading import LOAD, Results, load_over_time
-from ptaskmodel.units import format_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,8 +81,7 @@ def machine_load(results: Results) -> Figure:
         above.axhline(total, color="black", linewidth=0.8, linestyle="--", label=f"all {total:,}")
     above.set_ylim(0, 1.05 * max(total if isinstance(total, int | float) else 1, *most[2]))
     above.set_ylabel("hosts in use")
-    cell = format_time(end_s / CELLS, 3)
-    title = f"Use of the machine, and the queue; mean and most in each {cell}"
+    title = f"Use of the machine, and the queue; mean and most in each {lasting(end_s / CELLS)}"
     above.set_title(title, fontsize=10, loc="left")
     below.fill_between(dates, mean[1], step="post", color=ORANGE, linewidth=0,
                        label="hosts waited for, mean")  # fmt: skip

@@ -23,6 +23,7 @@ from ptaskmodel.results.drawing import (
     colour_of,
     heat,
     host_ticks,
+    lasting,
     natural,
     new_figure,
     save,
@@ -36,7 +37,6 @@ from ptaskmodel.results.names import PICTURES
 from ptaskmodel.results.power_curve import power_over_time
 from ptaskmodel.results.queue_over_time import queue_over_time
 from ptaskmodel.results.topology import topology
-from ptaskmodel.units import format_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -133,10 +133,10 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     axes.set_xlim(0.0, max(results.end_s, width) / unit)
     host_ticks(axes, names, 60)
     axes.set_xlabel(f"time ({unit_name})")
-    title = f"Use of {len(names):,} {kind}s, one cell is {format_time(width, 3)}"
+    title = f"Use of {len(names):,} {kind}s, one cell is {lasting(width)}"
     if len(names) < len(table):
         title = f"Use of the {len(names)} most used of {len(table):,} {kind}s, one cell is "
-        title += format_time(width, 3)
+        title += lasting(width)
     axes.set_title(title, fontsize=10, loc="left")
     return figure
 

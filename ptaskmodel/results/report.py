@@ -12,13 +12,12 @@ from typing import Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
-from ptaskmodel.results.drawing import host_order, natural, prefix_of
+from ptaskmodel.results.drawing import host_order, lasting, natural, prefix_of
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
 from ptaskmodel.results.report_sections import Section, as_html
 from ptaskmodel.results.slurm_reading import is_slurm
 from ptaskmodel.results.topology_page import topology_data
-from ptaskmodel.units import format_time
 
 MAX_USES = 400
 # More bars than these are neither drawn nor sent.
@@ -186,7 +185,7 @@ def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
         for start, _, share in table[name, kind]:
             parts[round(start / width)] = round(1000 * share)
         uses.append([name, kind, mean[name, kind], parts])
-    note = f"Means over {format_time(width, 3)}, the most used first."
+    note = f"Means over {lasting(width)}, the most used first."
     if len(table) > len(chosen):
         note += f" The {len(chosen)} most used of {len(table):,} are here."
     return uses, width, note
@@ -196,7 +195,7 @@ def _cards(results: Results) -> list[list[str]]:
     summary = results.summary
     makespan = summary.get("makespan", summary.get("makespan_s", results.end_s))
     cards = [
-        ["makespan", f"{makespan:,.2f} s"],
+        ["makespan", lasting(makespan)],
         [f"{results.what}s", f"{len(results.tasks):,}"],
     ]
     states = Counter(task.state for task in results.tasks)
@@ -218,13 +217,13 @@ def _cards(results: Results) -> list[list[str]]:
 def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
     """What the summary of a batch says of waiting and of the use of the machine."""
     cards = []
-    for name, key, unit in (
-        ("mean waiting", "waiting_s", " s"),
-        ("mean bounded slowdown", "bounded_slowdown", ""),
+    for name, key, text in (
+        ("mean waiting", "waiting_s", lasting),
+        ("mean bounded slowdown", "bounded_slowdown", "{:,.4g}".format),
     ):
         mean = summary[key].get("mean") if isinstance(summary.get(key), dict) else None
         if isinstance(mean, int | float):
-            cards.append([name, f"{mean:,.6g}{unit}"])
+            cards.append([name, text(mean)])
     used = summary.get("utilisation")
     if isinstance(used, int | float):
         cards.append(["utilisation", f"{used:.1%}"])

@@ -228,6 +228,32 @@ def test_the_report_in_a_browser(size, request, tmp_path, browser):
     assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
 
 
+def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, browser):
+    page = tmp_path / "report.html"
+    assert main(["report", str(small), "-o", str(page)]) == 0
+    browser.get(page.as_uri())
+    wait_for(lambda: browser.execute_script("return document.body.dataset.ready") == "yes")
+    canvas = browser.find_element("id", "topology")
+    note = browser.find_element("id", "users-note")
+    chosen = "return document.getElementById('use-select').selectedOptions[0].textContent"
+    # The backbone is a bar near the upper edge, across the page.
+    pick = (
+        "const c = arguments[0], a = c.getBoundingClientRect();"
+        "for (let y = a.top; y < a.bottom; y += 3) {"
+        "  const at = {clientX: a.left + a.width / 2, clientY: y, bubbles: true, pointerId: 1};"
+        "  c.dispatchEvent(new MouseEvent('click', at));"
+        "  if (document.getElementById('use-select').selectedOptions[0].textContent"
+        ".startsWith('link c_backbone')) break; }"
+    )
+    browser.execute_script(pick, canvas)
+    assert browser.execute_script(chosen).startswith("link c_backbone")
+    assert "tasks that used it, with what they sent" in note.text
+    canvas.send_keys("+")
+    canvas.send_keys("0")
+    browser.find_element("id", "topology-colour").send_keys("highest")
+    assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+
+
 def test_the_report_fits_a_phone(small, tmp_path, browser):
     page = tmp_path / "report.html"
     assert main(["report", str(small), "-o", str(page)]) == 0

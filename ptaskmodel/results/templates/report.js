@@ -12,6 +12,7 @@ const tasks = data.tasks;  // [id, profile, start, finish, state, hosts, slowdow
 const [ID, PROFILE, START, FINISH, STATE, HOSTS, SLOW, LIMIT, LIMIT_S, SHARED] = tasks.length ? tasks[0].keys() : [];
 const end = data.end || 1;
 const [UNIT, UNIT_NAME] = end > 4 * 86400 ? [86400, "d"] : end > 4 * 3600 ? [3600, "h"] : [1, "s"];
+$("tasks-title").textContent = `${data.what[0].toUpperCase()}${data.what.slice(1)}s`;
 const until = (t) => t[FINISH] === null ? end : t[FINISH];
 
 function add(parent, tag, text, attributes) {
