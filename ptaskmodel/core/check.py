@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ptaskmodel.core.sharing_graph import STRICTLY_LESS
-from ptaskmodel.core.state import FREE, RUNNING, TRACE, WAIT, WAITING, WAKE, State
+from ptaskmodel.core.state import FREE, LIMIT_BOUND, RUNNING, TRACE, WAIT, WAITING, WAKE, State
 
 # Relative differences that rounding and the tolerances of solvers explain.
 CLOSE = 1e-9
@@ -23,6 +23,7 @@ def check_state(state: State) -> list[str]:
         *_resources(state),
         *_kept(state),
         *_levels(state),
+        *_rates(state),
         *_patterns(state),
     ]
 
@@ -154,6 +155,45 @@ def _levels(s: State) -> Iterator[str]:
     idle = on & ~active
     if (np.abs(load - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
         yield "a load is wrong"
+
+
+def _rates(s: State) -> Iterator[str]:
+    """Of max-min fairness: capacities are kept, and what limits everybody is a reason to be."""
+    clock = s.clock[0]
+    if not clock["keeps_rates"] or clock["n_todo"] or clock["n_touched"] or clock["unsolved"]:
+        return
+    r = s.resources
+    load, highest = np.zeros(len(r)), np.zeros(len(r))
+    running = np.flatnonzero(s.activities["state"] == RUNNING).tolist()
+    uses = {}
+    for slot in running:
+        a = s.activities[slot]
+        nodes = s.nodes[a["nodes"] : a["nodes"] + a["n_nodes"]]
+        uses[slot] = nodes[(nodes["usage"] > 0.0) & (r["capacity"][nodes["resource"]] > 0.0)]
+        for resource, usage in uses[slot][["resource", "usage"]].tolist():
+            use = usage * a["rate"]
+            load[resource] = (
+                max(load[resource], use) if r["fatpipe"][resource] else load[resource] + use
+            )
+            highest[resource] = max(highest[resource], a["rate"] * a["penalty"])
+    used = load > 0.0
+    if (load[used] > r["capacity"][used] * (1.0 + CLOSE)).any():
+        yield "a capacity is exceeded"
+    for slot in running:
+        a = s.activities[slot]
+        limit, rate = int(a["limit"]), float(a["rate"])
+        if rate > a["bound"] * (1.0 + CLOSE):
+            yield f"activity {slot} exceeds its bound"
+        if limit == LIMIT_BOUND and rate < a["bound"] * (1.0 - CLOSE):
+            yield f"activity {slot} is not at its bound"
+        if limit < 0 or r["capacity"][limit] == 0.0:
+            continue
+        if limit not in uses[slot]["resource"]:
+            yield f"activity {slot} does not use what limits it"
+        if load[limit] < r["capacity"][limit] * (1.0 - CLOSE):
+            yield f"what limits activity {slot} is not full"
+        if not r["fatpipe"][limit] and rate * a["penalty"] < highest[limit] * (1.0 - CLOSE):
+            yield f"somebody is above activity {slot} on what limits it"
 
 
 def _patterns(s: State) -> Iterator[str]:

@@ -32,8 +32,8 @@ from ptaskmodel.core.patterns.network_models import NetworkModel, config_number
 from ptaskmodel.core.patterns.router import Router, Shape
 from ptaskmodel.core.patterns.table import Patterns
 from ptaskmodel.core.queues import push_wake
+from ptaskmodel.core.rates import code
 from ptaskmodel.core.rescue import solve_hard
-from ptaskmodel.core.solving import code
 from ptaskmodel.core.state import (
     CAPACITY,
     DOOMED,
@@ -123,6 +123,7 @@ class Core:
         self.state = new_state(platform, live_bandwidths=not model.parallel)
         self.state.clock[0]["drops_slack"] = RULES[rule].skips_slack
         self.state.clock[0]["keeps_levels"] = optimise and rule == "bmf"
+        self.state.clock[0]["keeps_rates"] = optimise and RULES[rule].keeps_rates
         self.state.clock[0]["lists_users"] = RULES[rule].lists_users
         repeats = RULES[rule].counts_repeats
         self.router = Router(platform, model, count, repeats, self.state.resources)

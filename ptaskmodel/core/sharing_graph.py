@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import RUNNING
+from ptaskmodel.core.state import CHANGED, RUNNING, SIDES
 from ptaskmodel.jit import jit
 
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
@@ -28,12 +28,13 @@ TOUCHED = -2  # mark of a resource in the list of those touched
 
 
 @jit
-def mark_todo(s, slot):
+def mark_todo(s, slot, why):
     """The kept elements of this activity must be rebuilt before the next solve."""
     clock = s.clock[0]
     t = s.activities[slot]
-    if t.todo == 0:
-        t.todo = 1
+    before = t.todo
+    t.todo = max(before, why)
+    if before == 0:
         s.activities[clock.n_todo].slot_todo = slot
         clock.n_todo += 1
 
@@ -45,7 +46,7 @@ def mark_users(s, resource):
     while k >= 0:
         node = s.nodes[k]
         if node.usage > 0.0 and s.activities[node.slot].state == RUNNING:
-            mark_todo(s, node.slot)
+            mark_todo(s, node.slot, SIDES)
         k = node.next
 
 
@@ -250,16 +251,18 @@ def classify(s, slot):
                 r.demand = 0.0
             node.violates = violates(s.resources, s.nodes, node.resource, stamp)
             was_slack = r.demand <= r.capacity * STRICTLY_LESS
+            only = r.slots
             r.enabled += 1
+            r.slots += slot
             r.violations += node.violates
             r.demand += node.usage * t.top
             fills = was_slack and r.demand > r.capacity * STRICTLY_LESS
-            if can_limit(s, r, r.demand) and (
-                r.enabled == 2
-                or (r.enabled > 2 and (fills or (node.violates == 1 and r.violations == 1)))
-            ):
-                mark_users(s, node.resource)
-    mark_todo(s, slot)
+            if can_limit(s, r, r.demand):
+                if r.enabled == 2:
+                    mark_todo(s, only, SIDES)
+                elif r.enabled > 2 and (fills or (node.violates == 1 and r.violations == 1)):
+                    mark_users(s, node.resource)
+    mark_todo(s, slot, CHANGED)
 
 
 @jit
@@ -276,6 +279,7 @@ def declassify(s, slot):
             before = r.demand
             was_full = before > r.capacity * STRICTLY_LESS
             r.enabled -= 1
+            r.slots -= slot
             r.violations -= node.violates
             # A demand without limit stays so until nobody is left.
             if r.demand < np.inf:
@@ -284,7 +288,9 @@ def declassify(s, slot):
                 if r.mark != TOUCHED:
                     touch(s, node.resource)
                 empties = was_full and r.demand <= r.capacity * STRICTLY_LESS
-                if r.enabled == 1 or empties or (node.violates == 1 and r.violations == 0):
+                if r.enabled == 1:
+                    mark_todo(s, r.slots, SIDES)
+                elif empties or (node.violates == 1 and r.violations == 0):
                     mark_users(s, node.resource)
             if r.enabled == 0:
                 r.active = 0

@@ -2,100 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ptaskmodel.core.affected import follow_rates
 from ptaskmodel.core.levels import GAVE_UP, adopt, certified, follow_levels, take_in_changes
 from ptaskmodel.core.queues import set_end
-from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, UNSOLVED, numbers
+from ptaskmodel.core.rates import BMF, is_alone, solve, solve_alone
+from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, UNSOLVED
 from ptaskmodel.core.stream import has_room_for_events, tell_rate
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, list_enabled, sub_system
 from ptaskmodel.jit import jit
-from ptaskmodel.sharing.arrays import Answer, Settings, System
-from ptaskmodel.sharing.limits import LIMIT_BOUND
-from ptaskmodel.sharing.rules import RULES
-from ptaskmodel.sharing.solvers import kernel
 
-
-def code(rule: str) -> int:
-    """The number by which kernels know a rule."""
-    return numbers(len(RULES))[list(RULES).index(rule)]
-
-
-BMF, FLOW_MAXMIN = code("bmf"), code("flow-maxmin")
-TOLERANCES = Settings()
-AIM, ACCEPT, NOTHING_LEFT = TOLERANCES.aim, TOLERANCES.accept, TOLERANCES.nothing_left
 INFINITY = float("inf")
 # Times that rates are found from the levels in force before all are checked.
 CERTIFIED_EVERY = 64
-
-
-def _kernel_of(rule: str, otherwise: Any) -> Any:
-    """Calls the kernel of a rule if its code is asked for, else the function given."""
-    number, solve_by, variant = code(rule), kernel(RULES[rule]), RULES[rule].variant
-
-    @jit
-    def choose(solver, system, warm, answer, reals, integers):
-        if solver == number:
-            settings = Settings(variant, warm, AIM, ACCEPT, NOTHING_LEFT)
-            return solve_by(system, settings, answer, reals, integers)
-        return otherwise(solver, system, warm, answer, reals, integers)
-
-    return choose
-
-
-@jit
-def no_kernel(solver, system, warm, answer, reals, integers):
-    """There is no such rule."""
-    return 1
-
-
-# (solver, system, warm, answer, scratch) -> status, by the kernel of that rule.
-solve_by_rule = no_kernel
-for _rule in reversed(RULES):
-    solve_by_rule = _kernel_of(_rule, solve_by_rule)
-
-
-@jit
-def solve(s, n, m, solver):
-    """Rates of the sub-system laid out, by the rule asked for; 0 or the solver's complaint."""
-    v = sub_system(s)
-    z = v.start[n]
-    system = System(
-        v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m], s.flags[:m],
-        v.bound[:n], v.weight[:n], v.penalty[:n], v.first_user[: m + 1], v.user, v.user_usage,
-    )  # fmt: skip
-    answer = Answer(v.rate[:n], v.limit[:n], v.level[:m])
-    return solve_by_rule(solver, system, m > 0, answer, v.reals, v.integers)
-
-
-@jit
-def solve_alone(s, solver):
-    """Rate of an activity that shares with nobody: its bound or its tightest resource."""
-    t = s.activities[s.activities[0].slot_sub]
-    rate = t.bound
-    limit = LIMIT_BOUND
-    for k in range(t.nodes, t.nodes + t.n_kept):
-        element = s.kept[k]
-        r = s.resources[element.resource]
-        x = r.capacity / element.usage
-        if x < rate and (r.capacity > 0.0 or solver != FLOW_MAXMIN):
-            rate = x
-            limit = r.local
-    v = sub_system(s)
-    v.rate[0] = rate
-    v.limit[0] = limit
-
-
-@jit
-def is_alone(s, n):
-    """Whether the sub-system is one activity with one element for each of its resources."""
-    if n != 1:
-        return False
-    t = s.activities[s.activities[0].slot_sub]
-    for k in range(t.nodes, t.nodes + t.n_kept):
-        if s.resources[s.kept[k].resource].enabled != 1:
-            return False
-    return t.n_kept > 0
 
 
 @jit
@@ -159,8 +77,10 @@ def reshare(s, o):
             n = GAVE_UP
             if clock.keeps_levels == 1 and clock.anew == 0:
                 n = follow_levels(s)
-                clock.n_sub = n
-                clock.unsolved = FOLLOWED
+            elif clock.keeps_rates == 1:
+                n = follow_rates(s, o.solver)
+            clock.n_sub = n
+            clock.unsolved = FOLLOWED
             if n == GAVE_UP:
                 n = solve_anew(s, o)
                 clock.unsolved = SOLVED
@@ -176,7 +96,7 @@ def reshare(s, o):
         clock.unsolved = 0
         apply_rates(s, clock.n_sub, followed)
         if followed:
-            if clock.solves % CERTIFIED_EVERY != 0 or certified(s):
+            if clock.keeps_rates == 1 or clock.solves % CERTIFIED_EVERY != 0 or certified(s):
                 return OK
             clock.anew = 1
         else:

@@ -82,6 +82,9 @@ RATES_OF_TASKS, RATES_OF_ALL = numbers(1, 3)
 # What one call of a loop is to do: go on, process one date, only begin what is due and share anew.
 RUN, STEP, SETTLE = numbers(3)
 
+# Of an activity whose kept elements must be rebuilt: a resource of it changed side; it changed.
+SIDES, CHANGED = numbers(1, 3)
+
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
 
@@ -108,7 +111,7 @@ ACTIVITY = np.dtype(
         ("n_nodes", INT),
         ("top", REAL),  # a rate that it cannot exceed, whatever the others do
         ("tightest", INT),  # resource on which its use is the largest part of the capacity
-        ("todo", INT),
+        ("todo", INT),  # 0, SIDES or CHANGED
         ("previous", INT),
         ("owner", INT),  # what the front end knows it by
         ("pattern", INT),
@@ -149,6 +152,7 @@ RESOURCE = np.dtype(
         ("on", FLAG),
         ("demand", REAL),  # what its enabled users would take at their `top`
         ("enabled", INT),  # nodes of enabled activities with a use > 0
+        ("slots", INT),  # the sum of their numbers: that of the only one, if there is one
         ("violations", INT),
         ("partner", INT),  # resource that dominates this one for all users but `violations`
         # Of the activity that is being counted, if `stamp` is that of the count:
@@ -287,6 +291,7 @@ CLOCK = np.dtype(
         ("changed", INT),  # link whose latency or bandwidth needs works routed again, or:
         ("unsolved", INT),  # SOLVED or FOLLOWED: the sub-system waits for its rates, else 0
         ("keeps_levels", INT),  # 1: bmf from event to event
+        ("keeps_rates", INT),  # 1: max-min, of which only what is affected is solved anew
         ("anew", INT),  # 1: the rates in force are not good enough
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
     ],

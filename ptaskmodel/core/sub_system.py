@@ -54,7 +54,7 @@ def add_users(s, resource, mark, n):
 
 @jit
 def search(s, mark):
-    """The components of what was touched: fills ``sub_tasks`` (any order), returns their number."""
+    """List, in any order, who is or uses what was touched; their number."""
     clock = s.clock[0]
     n = 0
     for i in range(clock.n_todo):
@@ -68,6 +68,12 @@ def search(s, mark):
         r.mark = mark
         if r.enabled == 1 or r.violations > 0:
             n = add_users(s, s.resources[i].slot_touched, mark, n)
+    return n
+
+
+@jit
+def spread(s, mark, n):
+    """Complete the components of the first n activities, all marked; their number."""
     i = 0
     while i < n:
         t = s.activities[s.activities[i].slot_sub]
@@ -109,6 +115,24 @@ def sort_oldest_first(s, n):
 
 
 @jit
+def whole_components(s, mark, n):
+    """The activities of the components of the first n, which are marked, oldest first."""
+    clock = s.clock[0]
+    if clock.skip_search > 0:
+        clock.skip_search -= 1
+        return list_enabled(s, -1)
+    if n > SMALL and n > GIANT * clock.n_enabled:
+        return list_enabled(s, -1)
+    n = spread(s, mark, n)
+    if n > SMALL and n > GIANT * clock.n_enabled:
+        clock.skip_search = SKIPPED_SEARCHES
+    if n <= 2 * SMALL:
+        sort_oldest_first(s, n)
+        return n
+    return list_enabled(s, mark)
+
+
+@jit
 def find_sub_system(s, incremental):
     """Choose the activities to solve, oldest first, with their kept elements; their number."""
     clock = s.clock[0]
@@ -120,17 +144,8 @@ def find_sub_system(s, incremental):
     clock.mark += 1
     if not incremental:
         n = list_enabled(s, -1)
-    elif clock.skip_search > 0:
-        clock.skip_search -= 1
-        n = list_enabled(s, -1)
     else:
-        n = search(s, clock.mark)
-        if n > SMALL and n > GIANT * clock.n_enabled:
-            clock.skip_search = SKIPPED_SEARCHES
-        if n <= 2 * SMALL:
-            sort_oldest_first(s, n)
-        else:
-            n = list_enabled(s, clock.mark)
+        n = whole_components(s, clock.mark, search(s, clock.mark))
     for i in range(clock.n_touched):
         s.resources[s.resources[i].slot_touched].mark = 0
     clock.n_todo = 0
@@ -153,6 +168,10 @@ class SubSystem(NamedTuple):
     weight: np.ndarray
     penalty: np.ndarray
     level: np.ndarray
+    load: np.ndarray
+    highest: np.ndarray
+    lowest: np.ndarray
+    reached: np.ndarray
     rate: np.ndarray
     limit: np.ndarray
     reals: np.ndarray
@@ -161,7 +180,7 @@ class SubSystem(NamedTuple):
 
 def sub_system_sizes(n: int, m: int, z: int) -> tuple[int, int]:
     """What `sub_system` takes of ``reals`` and ``integers``; the rest is the solvers' scratch."""
-    return 3 * z + 2 * m + 4 * n, 2 * z + 2 * n + m + 2
+    return 3 * z + 6 * m + 4 * n, 2 * z + 2 * n + m + 2
 
 
 @views
@@ -175,6 +194,10 @@ def sub_system(s):
     user_usage, reals = carve(reals, z)
     capacity, reals = carve(reals, m)
     level, reals = carve(reals, m)
+    load, reals = carve(reals, m)
+    highest, reals = carve(reals, m)
+    lowest, reals = carve(reals, m)
+    reached, reals = carve(reals, m)
     bound, reals = carve(reals, n)
     weight, reals = carve(reals, n)
     rate, reals = carve(reals, n)
@@ -186,7 +209,7 @@ def sub_system(s):
     user, integers = carve(integers, z)
     return SubSystem(
         start, resource, usage, share, first_user, user, user_usage, capacity, bound, weight,
-        penalty, level, rate, limit, reals, integers,
+        penalty, level, load, highest, lowest, reached, rate, limit, reals, integers,
     )  # fmt: skip
 
 

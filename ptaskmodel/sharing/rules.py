@@ -26,6 +26,7 @@ class Rule:
     skips_slack: a resource that its users cannot fill, each at its largest rate, limits nobody.
     counts_repeats: a task that names a resource twice counts as two users of it.
     lists_users: its kernel wants the users of each resource listed (see `System`).
+    keeps_rates: it is max-min fairness, of which a part can be solved anew (`core.affected`).
     """
 
     summary: str
@@ -37,6 +38,7 @@ class Rule:
     skips_slack: bool = False
     counts_repeats: bool = False
     lists_users: bool = False
+    keeps_rates: bool = False
 
 
 RULES = {
@@ -63,7 +65,11 @@ RULES = {
         lists_users=True,
     ),
     "maxmin": Rule(
-        "weighted max-min", "maxmin_core.solve_maxmin", condition="maxmin", skips_slack=True
+        "weighted max-min",
+        "maxmin_core.solve_maxmin",
+        condition="maxmin",
+        skips_slack=True,
+        keeps_rates=True,
     ),
     "flow-maxmin": Rule(
         "weighted max-min as SimGrid's flow models have it",
@@ -71,6 +77,7 @@ RULES = {
         variant=True,
         condition="flow-maxmin",
         for_tasks=False,
+        keeps_rates=True,
     ),
 }
 # What one may ask for by name, and what it gives.

@@ -1,0 +1,220 @@
+"""Max-min fairness from event to event: only those whose rate is affected are solved anew.
+
+A max-min fair allocation is the only one in which everybody is at his bound, or on a full resource
+on which nobody has a higher level (rate times penalty): that can be checked one resource at a time.
+At an event:
+
+1. affected is who is new or changed, and who is limited by a resource that gained or lost a user;
+2. rates of those are found by the kernel of the rule, from what all others leave of resources;
+3. on each of these resources the others must keep their reasons: who is limited by it finds it
+   full, and nobody above him; who takes more than those that it limits now is a reason for them to
+   get more. Others for whom that does not hold are affected too, and again from 2.
+
+Rates of all others stay equal to the bit. Where most are affected, or a FATPIPE with several users
+is met, whole components are solved.
+"""
+
+from __future__ import annotations
+
+from ptaskmodel.core.rates import is_alone, solve, solve_alone
+from ptaskmodel.core.state import CHANGED, RUNNING
+from ptaskmodel.core.sub_system import (
+    lay_sub_system,
+    rebuild_kept,
+    sub_system,
+    whole_components,
+)
+from ptaskmodel.jit import jit
+
+INFINITY = float("inf")
+# Relative differences up to which a resource is full, and levels are equal.
+CLOSE = 1e-12
+# A rate that changes less, relatively, stays as it is.
+SAME_RATE = 1e-13
+# What is left at least of a resource: one of capacity 0 is another thing to a kernel.
+SLIVER = 1e-15
+# Of so few activities, or this part of them, whole components are solved.
+FEW, MANY = 8, 0.5
+
+
+@jit
+def admit(s, slot, mark, n):
+    """Let an activity be affected; returns how many are."""
+    t = s.activities[slot]
+    if t.mark != mark:
+        t.mark = mark
+        s.activities[n].slot_sub = slot
+        n += 1
+    return n
+
+
+@jit
+def admit_limited(s, resource, looked, mark, n):
+    """Let those be affected whom a resource limits; returns how many are."""
+    r = s.resources[resource]
+    if r.mark == looked:
+        return n
+    r.mark = looked
+    k = r.first
+    while k >= 0:
+        node = s.nodes[k]
+        t = s.activities[node.slot]
+        if t.limit == resource and node.usage > 0.0 and t.state == RUNNING:
+            n = admit(s, node.slot, mark, n)
+        k = node.next
+    return n
+
+
+@jit
+def keeps_limit(s, slot):
+    """Whether what limits an activity is still among what can."""
+    t = s.activities[slot]
+    if t.limit < 0:
+        return True
+    for k in range(t.nodes, t.nodes + t.n_kept):  # noqa: SIM110
+        if s.kept[k].resource == t.limit:
+            return True
+    return False
+
+
+@jit
+def begin(s, mark):
+    """Take in what changed; how many are affected by it at once."""
+    clock = s.clock[0]
+    clock.mark += 1
+    looked = clock.mark
+    n = 0
+    for i in range(clock.n_todo):
+        slot = s.activities[i].slot_todo
+        t = s.activities[slot]
+        changed = t.todo == CHANGED
+        t.todo = 0
+        if t.state == RUNNING:
+            rebuild_kept(s, slot, True)
+            if changed or not keeps_limit(s, slot):
+                n = admit(s, slot, mark, n)
+    n_changed = n
+    for i in range(clock.n_touched):
+        resource = s.resources[i].slot_touched
+        s.resources[resource].mark = 0
+        n = admit_limited(s, resource, looked, mark, n)
+    if n > MANY * clock.n_enabled:  # whole components: those on resources of these are in them
+        n_changed = 0
+    for i in range(n_changed):
+        t = s.activities[s.activities[i].slot_sub]
+        for k in range(t.nodes, t.nodes + t.n_kept):
+            n = admit_limited(s, s.kept[k].resource, looked, mark, n)
+    clock.n_todo = 0
+    clock.n_touched = 0
+    return n
+
+
+@jit
+def leave_to_affected(s, v, m, mark):
+    """Lay what all others leave of each resource; False if a FATPIPE has several users."""
+    for j in range(m):
+        resource = s.resources[j].slot_sub
+        r = s.resources[resource]
+        if r.fatpipe and r.enabled > 1:
+            return False
+        load = 0.0
+        highest = 0.0
+        lowest = INFINITY
+        k = r.first
+        while k >= 0:
+            node = s.nodes[k]
+            t = s.activities[node.slot]
+            if t.mark != mark and node.usage > 0.0 and t.state == RUNNING:
+                level = t.rate * t.penalty
+                load += node.usage * t.rate
+                highest = max(highest, level)
+                if t.limit == resource:
+                    lowest = min(lowest, level)
+            k = node.next
+        v.load[j] = load
+        v.highest[j] = highest
+        v.lowest[j] = lowest
+        v.reached[j] = 0.0
+        v.level[j] = INFINITY
+        v.capacity[j] = max(r.capacity - load, r.capacity * SLIVER)
+    return True
+
+
+@jit
+def charge(s, v, n):
+    """Add the affected to the loads; who reaches how high, and at what level each is limited."""
+    for i in range(n):
+        level = v.rate[i] * v.penalty[i]
+        for q in range(v.start[i], v.start[i + 1]):
+            j = v.resource[q]
+            v.load[j] += v.usage[q] * v.rate[i]
+            v.reached[j] = max(v.reached[j], level)
+        if v.limit[i] >= 0:
+            v.level[v.limit[i]] = min(v.level[v.limit[i]], level)
+
+
+@jit
+def admit_dissatisfied(s, v, m, mark, n):
+    """Let those others be affected for whom an allocation does not hold; how many are then."""
+    for j in range(m):
+        resource = s.resources[j].slot_sub
+        r = s.resources[resource]
+        lost = v.lowest[j] < INFINITY and (
+            v.load[j] < r.capacity * (1.0 - CLOSE) or v.reached[j] > v.lowest[j] * (1.0 + CLOSE)
+        )
+        above = v.level[j] * (1.0 + CLOSE)
+        if r.capacity > 0.0 and (lost or v.highest[j] > above):
+            k = r.first
+            while k >= 0:
+                node = s.nodes[k]
+                t = s.activities[node.slot]
+                if node.usage > 0.0 and t.state == RUNNING and t.mark != mark:  # noqa: SIM102
+                    if t.limit == resource or t.rate * t.penalty > above:
+                        n = admit(s, node.slot, mark, n)
+                k = node.next
+    return n
+
+
+@jit
+def follow_rates(s, solver):
+    """Rates of what changed, or may have: of how many activities.
+
+    They are written to the sub-system, limits by the numbers of resources.
+    """
+    clock = s.clock[0]
+    clock.mark += 1
+    mark = clock.mark
+    n = begin(s, mark)
+    v = sub_system(s)
+    todo = clock.n_enabled
+    whole = n > MANY * todo or todo <= FEW
+    while n > 0 and not whole:
+        m = lay_sub_system(s, n)
+        if is_alone(s, n):
+            solve_alone(s, solver)
+            break
+        if not leave_to_affected(s, v, m, mark):
+            whole = True
+            break
+        solve(s, n, m, solver)
+        charge(s, v, n)
+        before = n
+        n = admit_dissatisfied(s, v, m, mark, n)
+        if n == before:
+            break
+        todo -= before
+        whole = n > todo
+    if n > 0 and whole:
+        n = whole_components(s, mark, n)
+        m = lay_sub_system(s, n)
+        if is_alone(s, n):
+            solve_alone(s, solver)
+        else:
+            solve(s, n, m, solver)
+    for i in range(n):
+        t = s.activities[s.activities[i].slot_sub]
+        if abs(v.rate[i] - t.rate) <= SAME_RATE * t.rate:
+            v.rate[i] = t.rate
+        if v.limit[i] >= 0:
+            v.limit[i] = s.resources[v.limit[i]].slot_sub
+    return n
