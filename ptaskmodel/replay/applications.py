@@ -208,6 +208,8 @@ class Applications:
             move_routes(self.state, old)
         routes = self.state.routes
         places = np.flatnonzero((routes["key"] >= 0) & (routes["pattern"] < 0))
+        # Those wanted one after the other shall lie side by side.
+        places = places[np.argsort(routes["key"][places])]
         sources, targets = np.divmod(routes["key"][places], len(core.state.resources))
         targets -= 1
         flows = targets >= 0

@@ -45,11 +45,14 @@ def make_ready(x, r):
 
 @jit
 def place_of(x, key):
-    """Where a pair of hosts stands in the table of routes, or would stand."""
+    """Where a pair of hosts stands in the table of routes, or would stand.
+
+    Eight targets in a row of one source stand side by side: they are mostly wanted one by one.
+    """
     mask = x.routes.size - 1
-    i = (key * 0x9E3779B1) & mask
+    i = (((key >> 3) * 0x9E3779B1 >> 15 << 3) | (key & 7)) & mask
     while x.routes[i].key != key and x.routes[i].key != -1:
-        i = (i + 1) & mask
+        i = (i + 9) & mask
     return i
 
 
@@ -166,15 +169,22 @@ def free_message(x, i):
 
 
 @jit
-def room_to_post(s, x, source, target):
-    """Whether a message may be posted whatever comes of it; OK or what is missing."""
+def room_to_post(x):
+    """Whether there is room for a message and a request more; OK or what is missing."""
     counts = x.counts[0]
     if counts.free_message < 0 and counts.n_messages == x.messages.size:
         return GROW_MESSAGES
     if counts.free_request < 0 and counts.n_requests == x.requests.size:
         return GROW_REQUESTS
-    i = route_between(s, x, x.ranks[source].host, x.ranks[target].host)
-    return OK if i >= 0 else -1 - i
+    return OK
+
+
+@jit
+def begins(x, i, sends, size):
+    """Whether a message begins to travel once it is posted by one side; i: the other's, or -1."""
+    if i >= 0:
+        return x.messages[i].state in (SENT, AWAITED)
+    return sends and size < x.protocol[0].early
 
 
 @jit
@@ -188,11 +198,14 @@ def factor(steps, size):
 
 
 @jit
-def fly(s, x, o, i, poster):
-    """The transfer of a message begins, as a rank has posted it; there is room."""
+def fly(s, x, o, i, poster, place):
+    """The transfer of a message begins, as a rank has posted it; there is room.
+
+    place: of its route.
+    """
     m = x.messages[i]
     counts = x.counts[0]
-    route = x.routes[route_between(s, x, x.ranks[m.source].host, x.ranks[m.target].host)]
+    route = x.routes[place]
     size = m.bytes + x.protocol[0].envelope
     m.state = FLYING
     m.began = s.clock[0].now
@@ -212,14 +225,14 @@ def fly(s, x, o, i, poster):
 
 
 @jit
-def post(s, x, o, source, target, tag, size, sends, waiter):
+def post(s, x, o, i, source, target, tag, size, sends, waiter, route):
     """A rank sends, or receives; ``waiter``: what of it is to learn of the end (see `MESSAGE`).
 
-    Returns whether that is still to come: senders do not wait for small messages. There is room.
+    i: the message that the other side has posted, or -1. route: the place of its route if it
+    begins to travel now. Returns whether the end is still to come: senders do not wait for small
+    messages. There is room.
     """
-    i = found(x, source, target, tag, AWAITED if sends else SENT)
-    met = i >= 0
-    if met:
+    if i >= 0:
         take_from_bucket(x, i)
     else:
         i = new_message(x, source, target, tag, SENT if sends else AWAITED)
@@ -238,8 +251,8 @@ def post(s, x, o, source, target, tag, size, sends, waiter):
         received(x, i)
         free_message(x, i)
         return False
-    if m.state != FLYING and (met or (sends and size < x.protocol[0].early)):
-        fly(s, x, o, i, source if sends else target)
+    if route >= 0:
+        fly(s, x, o, i, source if sends else target, route)
     return waits
 
 

@@ -15,6 +15,7 @@ from ptaskmodel.jit import jit
 from ptaskmodel.replay.collectives import chosen, collective, sized
 from ptaskmodel.replay.messages import (
     append_request,
+    begins,
     drop_request,
     found,
     make_ready,
@@ -28,6 +29,7 @@ from ptaskmodel.replay.messages import (
 )
 from ptaskmodel.replay.state import (
     ACTION,
+    AWAITED,
     COMPUTING,
     ENDED,
     IN_ALL,
@@ -222,14 +224,20 @@ def posts(s, x, o, r, what, peer, size, tag):
             rank.posted = PAID
             return sleep_now(s, x, r, cost)
     source, target = (r, peer) if sends else (peer, r)
-    status = room_to_post(s, x, source, target)
+    status = room_to_post(x)
     if status != OK:
         return status
+    i = found(x, source, target, tag, AWAITED if sends else SENT)
+    route = -1
+    if begins(x, i, sends, size):
+        route = route_between(s, x, x.ranks[source].host, x.ranks[target].host)
+        if route < 0:
+            return -1 - route
     waiter = ACTION
     by_request = what in (REQUEST_SEND, REQUEST_RECEIVE)
     if by_request:
         waiter = new_request(x, r, source, target, tag)
-    waiting = post(s, x, o, source, target, tag, size, sends, waiter)
+    waiting = post(s, x, o, i, source, target, tag, size, sends, waiter, route)
     rank.posted = NOT_YET
     if by_request:
         if waiting:
