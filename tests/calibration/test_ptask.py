@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
-from pdgemm_study.follow_up import follow_up
+from pdgemm_study.follow_up import follow_up, grisou_errors
 from pdgemm_study.tables import (
     PATTERNS,
     phase_wise,
@@ -144,6 +144,14 @@ def test_a_joint_fit_of_the_simulation_is_that_of_the_rates(first):
     assert ptask.chi_square == pytest.approx(rates.chi_square, rel=1e-2)
     k = ptask.value("competitors")
     assert k / (k + 1) == pytest.approx(rates.value("c1") / rates.value("c2"), rel=1e-3)
+
+
+def test_what_the_first_experiment_predicts_for_grisou_depends_on_w(
+    on_endpoints, repository_measurements
+):
+    follow_up_file = repository_measurements / "pdgemm_tcp_connections.csv"
+    errors = grisou_errors(on_endpoints, follow_up_file, (50, 100, 200))
+    assert [round(error, 3) for error in errors.values()] == [0.226, 0.036, 0.157]
 
 
 def test_the_first_experiment_predicts_the_follow_up(on_endpoints, repository_measurements):

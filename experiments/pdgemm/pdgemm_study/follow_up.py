@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pdgemm_study.tables import FIRST_CONNECTIONS
 from ptaskmodel.calibration.fit_ptask import ptask_fitter
-from ptaskmodel.calibration.measurements import read_measurements
+from ptaskmodel.calibration.measurements import MeasuredGroup, read_measurements
 from ptaskmodel.calibration.pdgemm_setting import pdgemm_setting
 from ptaskmodel.calibration.results import Calibration, GroupCalibration, Prediction, summarise
 
@@ -51,20 +53,11 @@ def follow_up(first: Calibration, measurements: Path) -> list[FollowUp]:
     import pandas as pd
 
     found = []
-    for cluster, column in COMPETITORS_OF_FOLLOW_UP.items():
-        (group,) = [
-            group
-            for group in read_measurements(measurements, column)
-            if group.labels["cluster"] == cluster
-        ]
-        setting = pdgemm_setting(cluster, part=FOLLOW_UP_PART)
-        k = first.group(cluster=cluster, broadcast="nonblocking", block_subdivisions="50").value(
-            "competitors"
-        )
-        known = ptask_fitter(setting, {"compute_efficiency": 1.0, "competitors": k})
+    for cluster in COMPETITORS_OF_FOLLOW_UP:
+        group = _group(cluster, measurements)
         rows = group.measurements
-        first_only = known(group, [row.pattern.none for row in rows])
-        free = ptask_fitter(setting)
+        first_only = _predicted(group, _count(first, cluster))
+        free = ptask_fitter(pdgemm_setting(cluster, part=FOLLOW_UP_PART))
         even = [number % 2 == 0 for number in range(len(rows))]
         odd = [not taken for taken in even]
         table = pd.DataFrame(
@@ -78,6 +71,42 @@ def follow_up(first: Calibration, measurements: Path) -> list[FollowUp]:
         halves = (free(group, even), free(group, odd))
         found.append(FollowUp(cluster, table, first_only, halves))
     return found
+
+
+def grisou_errors(
+    first: Calibration, measurements: Path, connections: Sequence[float]
+) -> dict[float, float]:
+    """Mean error of the prediction of Grisou's follow-up, for each number w of connections that
+    the first experiment may have had.
+
+    first: calibrated for FIRST_CONNECTIONS. That experiment determines k / w alone, so with other
+    connections k is as many times larger.
+    """
+    group, k = _group("grisou", measurements), _count(first, "grisou")
+    return {
+        w: summarise(_disturbed(_predicted(group, k * w / FIRST_CONNECTIONS))).mean
+        for w in connections
+    }
+
+
+def _group(cluster: str, measurements: Path) -> MeasuredGroup:
+    """The follow-up on a cluster, with what its switches share by as competitors."""
+    groups = read_measurements(measurements, COMPETITORS_OF_FOLLOW_UP[cluster])
+    (group,) = [group for group in groups if group.labels["cluster"] == cluster]
+    return group
+
+
+def _count(first: Calibration, cluster: str) -> float:
+    """The application's count k in the first experiment."""
+    labels = {"cluster": cluster, "broadcast": "nonblocking", "block_subdivisions": "50"}
+    return first.group(**labels).value("competitors")
+
+
+def _predicted(group: MeasuredGroup, k: float) -> GroupCalibration:
+    """A follow-up predicted with a count k; its undisturbed runs say how long it is."""
+    setting = pdgemm_setting(group.labels["cluster"], part=FOLLOW_UP_PART)
+    known = ptask_fitter(setting, {"compute_efficiency": 1.0, "competitors": k})
+    return known(group, [row.pattern.none for row in group.measurements])
 
 
 def _disturbed(group: GroupCalibration) -> list[Prediction]:
