@@ -7,13 +7,14 @@ from math import inf
 
 from ptaskmodel.batch.attempt import FAILED, KILLED, Attempt
 from ptaskmodel.batch.execution import Execution
-from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import PENDING, REFUSED, Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
 from ptaskmodel.batch.slurm.values import hosts
 from ptaskmodel.bridges.slurm_live.cluster import Cluster
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
+from ptaskmodel.bridges.slurm_live.placements import Placements
 from ptaskmodel.bridges.slurm_live.reading import (
     REQUEUE,
     RESUME,
@@ -61,8 +62,10 @@ class Book:
         self._attempts: list[tuple[Attempt, JobRecord]] = []
         self.events: list[Event] = []
         # Of scripts that run, and of jobs whose work is done, those that no script has heard of.
+        self._cpus: dict[str, int] = {}
         self._scripts: set[int] = set()
         self._done: dict[int, int] = {}
+        self._placements = None if conf.select_type == LINEAR else Placements(nodes)
         self._over, self._log = (Tail(cluster.path("log", name)) for name in (ENDED, LOG))
         cluster.watch(self._log.path, self.hear)
 
@@ -129,6 +132,8 @@ class Book:
     def hear(self) -> None:
         """Take note of what Slurm's log tells, of scripts, and of what is over."""
         for line in self._log.lines():
+            if self._placements is not None:
+                self._placements.take(line)
             event = event_of(line)
             if event is not None:
                 self.events.append(event)
@@ -173,13 +178,18 @@ class Book:
     def _start(self, record: JobRecord, event: Event) -> None:
         """Slurm starts a job: its work begins, whenever its script does."""
         now = self._cluster.now
-        nodes = self._nodes.mask(hosts(event.nodes))
-        size = nodes.bit_count()
-        record.allocation = Allocation(nodes, size)
+        if self._placements is None:
+            nodes = self._nodes.mask(hosts(event.nodes))
+            held = Allocation(nodes, nodes.bit_count())
+        else:
+            held = self._placements.allocation(event.number, event.task, event.nodes)
+        record.allocation = held
         record.by = event.who
         record.suspensions = []
-        run = Job(record.id, now, size, record.id, record.request.work)
-        attempt = Attempt(run, nodes, now, now, len(self._attempts))
+        run = Job(record.id, now, held.size, record.id, record.request.work)
+        attempt = Attempt(run, held.nodes, now, now, len(self._attempts))
+        if held.cpus:
+            attempt.cores = held.cpus
         if record.attempt is not None:
             record.restarts += 1
         attempt.ordinal = record.restarts
@@ -224,6 +234,9 @@ class Book:
         record.start_s = over.start_s or 0
         record.end_s = over.end_s or 0.0
         record.partition = self._partitions.get(over.partition, record.partition)
+        if over.limit_min is not None:
+            record.limit_s = over.limit_min * 60.0
+        self._cpus[record.id] = over.cpus
         if record.id in self.waiting:
             self.waiting.discard(record.id)
             self.over += 1
@@ -237,6 +250,10 @@ class Book:
             self.waiting.add(record.id)
             self.over -= 1
         record.state = PENDING
+
+    def cpus_of(self, record: JobRecord) -> int:
+        """How many CPUs a job had, as Slurm says."""
+        return self._cpus.get(record.id, 0)
 
     # --- the end ----------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ class Over(NamedTuple):
     start_s: int | None
     end_s: int | None
     nodes: str
+    cpus: int
+    limit_min: int | None
 
 
 class Event(NamedTuple):
@@ -62,6 +64,7 @@ def over_of(line: str) -> Over | None:
     found = dict(part.split("=", 1) for part in line.split() if "=" in part)
     try:
         array, index = found.get("ArrayJobId"), found.get("ArrayTaskId")
+        limit = found.get("TimeLimit", "")
         return Over(
             int(found["JobId"]),
             (int(array), int(index)) if array and index and index.isdigit() else None,
@@ -72,6 +75,8 @@ def over_of(line: str) -> Over | None:
             _second(found.get("StartTime", "")),
             _second(found.get("EndTime", "")),
             found.get("NodeList", ""),
+            int(found.get("ProcCnt", 0)),
+            int(limit) if limit.isdigit() else None,
         )
     except (KeyError, ValueError):
         return None

@@ -58,7 +58,7 @@ class LiveRun:
 
     phases: with date 0, and when the scheduler came up. events: what slurmctld's log says.
     simulated_s: the last date. wall_s: how long it took. statistics: of the clock. stopped: why it
-    ended before its time, None if it ran to its end.
+    ended before its time, None if it ran to its end. cpus: how many each job had, by id.
     """
 
     conf: Conf
@@ -70,6 +70,7 @@ class LiveRun:
     simulated_s: float
     wall_s: float
     statistics: dict[str, int]
+    cpus: dict[str, int]
     stopped: LiveFault | None = None
     notes: tuple[str, ...] = field(default=())
 
@@ -134,6 +135,7 @@ def run_live(
             cluster.now,
             time.monotonic() - began,
             cluster.clock.statistics,
+            {record.id: book.cpus_of(record) for record in book.records.values()},
             stopped,
             tuple(cluster.place.notes),
         )

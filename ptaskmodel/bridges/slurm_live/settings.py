@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptaskmodel.batch.slurm.conf_lines import Pair, read_lines
-from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.values import hosts
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.files import AnyPath
@@ -205,7 +205,7 @@ def _ours(conf: Conf, place: Place, pings: bool) -> dict[str, object]:
         "SlurmdLogFile": at / "log/slurmd.%n.log",
         "SlurmctldDebug": "debug",
         "SlurmdDebug": "info",
-        "DebugFlags": "Backfill",
+        "DebugFlags": "Backfill" if conf.select_type == LINEAR else "Backfill,CPU_Bind",
         "LogTimeFormat": "iso8601_ms",
         "ProctrackType": "proctrack/pgid",
         "TaskPlugin": "task/none",
