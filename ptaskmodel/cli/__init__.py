@@ -43,6 +43,9 @@ SECTIONS = {
         "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
         "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
         "slurm": Entry("ptaskmodel.cli.slurm:slurm", "Say what a slurm.conf does with a workload."),
+        "slurm-live": Entry(
+            "ptaskmodel.cli.slurm_live:slurm_live", "Let a real Slurm decide over simulated nodes."
+        ),
         "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),
         "serve": Entry("ptaskmodel.cli.serve:serve", "Let schedulers made for Batsim decide."),
     },

@@ -11,11 +11,12 @@ from ptaskmodel.results.slurm_comparison import BY
 if TYPE_CHECKING:
     from ptaskmodel.results.slurm import SlurmResults
     from ptaskmodel.results.slurm_comparison import SlurmComparison
+    from ptaskmodel.results.slurm_live import LiveResults
 
 SHOWN_CHANGES = 5
 
 
-def slurm_text(found: SlurmResults) -> str:
+def slurm_text(found: SlurmResults | LiveResults) -> str:
     """The summary, and the stories that were asked for."""
     summary = found.summary
     header = ("", "mean", "p50", "p95", "max")

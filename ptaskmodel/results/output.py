@@ -36,6 +36,7 @@ NAMES = frozenset(
         "machine_states.csv",
         "machines.csv",
         "matrix.csv",
+        "meta.json",
         "messages.csv",
         "neighbours.csv",
         "over_time.csv",

@@ -16,6 +16,7 @@ from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
 from ptaskmodel.batch.slurm.profiles import AS_GIVEN, with_profiles
+from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests import Submissions
 from ptaskmodel.batch.slurm.run import SlurmRun, simulate
 from ptaskmodel.batch.slurm.watching import Watch
@@ -187,8 +188,12 @@ def _alone(found: Sequence[Simulated], execution: PtaskExecution | None) -> dict
     """How long each job that ran on a platform would have taken there alone, s, by id."""
     if execution is None:
         return {}
-    jobs = [job for each in found for job in each.run.jobs if is_over(job)]
-    jobs = [job for job in jobs if job.request.run_s is None]
+    return times_alone([job for each in found for job in each.run.jobs], execution)
+
+
+def times_alone(jobs: Sequence[JobRecord], execution: PtaskExecution) -> dict[str, float]:
+    """How long each job that ran would have taken with the platform to itself, s, by id."""
+    jobs = [job for job in jobs if is_over(job) and job.request.run_s is None]
     attempts = [job.attempt for job in jobs if job.attempt is not None]
     times = alone_s(execution, attempts)
     return {job.id: time_s for job, time_s in zip(jobs, times, strict=True) if time_s == time_s}

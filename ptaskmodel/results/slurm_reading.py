@@ -13,7 +13,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.csv_reading import finite, number, rows
 from ptaskmodel.results.slurm_tables import CYCLE_COLUMNS, REASON_COLUMNS
 
-COMMAND = "slurm"
+COMMANDS = ("slurm", "slurm-live")
 JOBS, REASONS, CYCLES = "jobs.csv", "reasons.csv", "cycles.csv"
 # What is read of jobs.csv; account and time_alone may be missing.
 NEEDED = (
@@ -58,8 +58,8 @@ class SlurmJob:
 
 
 def is_slurm(summary: Mapping[str, Any]) -> bool:
-    """Whether a summary is that of a simulated Slurm."""
-    return summary.get("command") == COMMAND
+    """Whether a summary is that of Slurm, simulated or real."""
+    return summary.get("command") in COMMANDS
 
 
 def read_jobs(directory: Path) -> list[SlurmJob]:

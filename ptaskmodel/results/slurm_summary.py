@@ -12,29 +12,38 @@ from ptaskmodel.batch.measures import distribution
 from ptaskmodel.batch.slurm.phases import BACKFILL
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
 from ptaskmodel.batch.slurm.watching import PASSES
-from ptaskmodel.results.slurm_tables import Alone, Simulated, cpus_of, is_over, suspended_s
+from ptaskmodel.results.slurm_tables import Alone, Run, Simulated, is_over, suspended_s
 
 TAU_S = 60.0
 
 
 def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:
     """What became of the jobs of all controllers, and what each scheduler did."""
-    every_job = [(each.run, job) for each in found for job in each.run.jobs]
+    return {
+        **outcome_of([each.run for each in found], alone_s),
+        "main": _main(found),
+        "backfill": _backfill(found),
+    }
+
+
+def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:
+    """What became of the jobs of all controllers."""
+    every_job = [(run, job) for run in runs for job in run.jobs]
     ran = [(run, job) for run, job in every_job if is_over(job)]
     waits = np.array([job.start_s - job.submit_s for _, job in ran], dtype=np.float64)
     lasted = np.array([job.end_s - job.start_s for _, job in ran], dtype=np.float64)
     ran_s = lasted - np.array([suspended_s(job) for _, job in ran], dtype=np.float64)
-    cpus = np.array([cpus_of(run, job) for run, job in ran], dtype=np.float64)
+    cpus = np.array([run.cpus_of(job) for run, job in ran], dtype=np.float64)
     responses = waits + lasted
     begin = min((job.submit_s for _, job in every_job), default=0)
     end = max((int(job.end_s) for _, job in ran), default=begin)
-    every = sum(sum(each.run.nodes.cpus) for each in found)
+    every = sum(sum(run.nodes.cpus) for run in runs)
     jobs = [job for _, job in every_job]
     slowdowns = [_slowdown(job, alone_s) for job in jobs if job.id in alone_s]
     return {
-        "nodes": sum(len(each.run.nodes) for each in found),
+        "nodes": sum(len(run.nodes) for run in runs),
         "cpus": every,
-        "controllers": len(found),
+        "controllers": len(runs),
         "jobs": {"submitted": len(jobs), **Counter(job.state for job in jobs)},
         "refused": Counter(job.reason for job in jobs if job.state == REFUSED),
         "never_started": Counter(job.reason for job in jobs if job.state == "PENDING"),
@@ -49,8 +58,6 @@ def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:
         "execution_s": distribution(lasted),
         "bounded_slowdown": distribution(np.maximum(1.0, responses / np.maximum(lasted, TAU_S))),
         **({"contention_slowdown": distribution(np.array(slowdowns))} if alone_s else {}),
-        "main": _main(found),
-        "backfill": _backfill(found),
     }
 
 

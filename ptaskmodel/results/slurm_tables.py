@@ -13,6 +13,7 @@ from ptaskmodel.batch.slurm.multifactor import FACTORS
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.run import SlurmRun
 from ptaskmodel.batch.slurm.watching import Watch, hostlist
+from ptaskmodel.bridges.slurm_live.run import LiveRun
 
 JOB_COLUMNS = (
     *("job_id", "user", "account", "partition", "qos", "submission_time", "eligible_time"),
@@ -30,6 +31,8 @@ REASON_COLUMNS = ("time", "reason", "jobs")
 CYCLE_COLUMNS = ("time", "controller", "queue", "tested", "started", "lasted", "end")
 PRIORITY_COLUMNS = ("time", "id", "partition_name", "priority", *FACTORS, "nice")
 
+# Who has decided: a simulated Slurm or a real one.
+Run = SlurmRun | LiveRun
 # Times alone of jobs, by id; empty without a platform.
 Alone = Mapping[str, float]
 
@@ -46,24 +49,25 @@ def write_tables(place: Path, found: Sequence[Simulated], alone_s: Alone) -> lis
     jobs = [(each.run, job, k) for k, each in enumerate(found, 1) for job in each.run.jobs]
     if len(found) > 1:
         jobs.sort(key=lambda entry: (entry[1].submit_s, entry[2], entry[1].number))
-    _table(place / "jobs.csv", JOB_COLUMNS, (_job_row(*each, alone_s) for each in jobs))
-    rows = (_sacct_row(run, job) for run, job, _ in jobs)
-    _table(place / "sacct.txt", SACCT_COLUMNS, rows, delimiter="|")
+    write_table(place / "jobs.csv", JOB_COLUMNS, (job_row(*each, alone_s) for each in jobs))
+    rows = (sacct_row(run, job) for run, job, _ in jobs)
+    write_table(place / "sacct.txt", SACCT_COLUMNS, rows, delimiter="|")
     events = sorted((e for each in found for e in each.watch.events), key=lambda e: e.date_s)
     lines = ((f"{e.date_s:.3f}", e.who, e.what, e.job) for e in events)
-    _table(place / "events.csv", EVENT_COLUMNS, lines)
-    _table(place / "reasons.csv", REASON_COLUMNS, _reasons(found))
-    _table(place / "cycles.csv", CYCLE_COLUMNS, _cycles(found))
+    write_table(place / "events.csv", EVENT_COLUMNS, lines)
+    write_table(place / "reasons.csv", REASON_COLUMNS, _reasons(found))
+    write_table(place / "cycles.csv", CYCLE_COLUMNS, _cycles(found))
     written = ["jobs.csv", "sacct.txt", "events.csv", "reasons.csv", "cycles.csv"]
     if any(each.watch.priorities for each in found):
-        _table(place / "priorities.csv", PRIORITY_COLUMNS, _priorities(found))
+        write_table(place / "priorities.csv", PRIORITY_COLUMNS, _priorities(found))
         written.append("priorities.csv")
     return written
 
 
-def _table(
+def write_table(
     path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]], delimiter: str = ","
 ) -> None:
+    """Write a table in an existing directory."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n", delimiter=delimiter)
         writer.writerow(columns)
@@ -88,7 +92,8 @@ def _priorities(found: Sequence[Simulated]) -> Iterator[tuple[Any, ...]]:
         yield (f"{line.date_s:.3f}", line.job, line.partition, line.priority, *line.factors)
 
 
-def _job_row(run: SlurmRun, job: JobRecord, controller: int, alone_s: Alone) -> tuple[Any, ...]:
+def job_row(run: Run, job: JobRecord, controller: int, alone_s: Alone) -> tuple[Any, ...]:
+    """What JOB_COLUMNS say of a job."""
     t0, allocation, request = run.phases.t0, job.allocation, job.request
     account, qos = _whose(run, job)
     asked = (job.id, request.user or "", account, job.partition.name)
@@ -109,16 +114,16 @@ def _job_row(run: SlurmRun, job: JobRecord, controller: int, alone_s: Alone) -> 
     alone = alone_s.get(job.id)
     return (
         *(*head, start, *ran, job.start_s - job.submit_s, limit, nodes, allocation.size),
-        *(cpus_of(run, job), job.state, job.by, job.restarts, f"{suspended_s(job):g}", job.reason),
+        *(run.cpus_of(job), job.state, job.by, job.restarts, f"{suspended_s(job):g}", job.reason),
         *(controller, "" if alone is None else f"{alone:.6f}"),
     )
 
 
-def _whose(run: SlurmRun, job: JobRecord) -> tuple[str, str]:
+def _whose(run: Run, job: JobRecord) -> tuple[str, str]:
     """The account and QOS of a job: those that it gave, or its user's."""
     request, member = job.request, job.account
     account, qos = request.account, request.qos
-    if member is not None:
+    if member is not None and isinstance(run, SlurmRun):
         accounts = run.loop.controller.rules.accounts
         if account is None and member.association is not None:
             account = accounts.associations[member.association].account
@@ -136,13 +141,8 @@ def suspended_s(job: JobRecord) -> float:
     return sum(to - since for since, to in job.suspensions if to < math.inf)
 
 
-def cpus_of(run: SlurmRun, job: JobRecord) -> int:
-    """How many CPUs a job has or had."""
-    allocation = job.allocation
-    return 0 if allocation is None else run.loop.controller.rules.cpus_of(allocation)
-
-
-def _sacct_row(run: SlurmRun, job: JobRecord) -> tuple[Any, ...]:
+def sacct_row(run: Run, job: JobRecord) -> tuple[Any, ...]:
+    """What SACCT_COLUMNS say of a job."""
     request, allocation = job.request, job.allocation
     limit = "" if request.limit_min is None else _span(request.limit_min * 60)
     over = is_over(job)
@@ -164,7 +164,7 @@ def _sacct_row(run: SlurmRun, job: JobRecord) -> tuple[Any, ...]:
         _span(int(job.end_s) - job.start_s) if over else "",
         limit,
         allocation.size,
-        cpus_of(run, job),
+        run.cpus_of(job),
         job.state,
         hostlist(run.nodes.names_of(allocation.nodes)),
         _span(int(suspended_s(job))),

@@ -31,6 +31,11 @@ class SlurmRun:
     jobs: tuple[JobRecord, ...]
     loop: Loop
 
+    def cpus_of(self, job: JobRecord) -> int:
+        """How many CPUs a job has or had."""
+        held = job.allocation
+        return 0 if held is None else self.loop.controller.rules.cpus_of(held)
+
 
 def simulate(
     conf: Conf,

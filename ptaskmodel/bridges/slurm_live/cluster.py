@@ -33,6 +33,7 @@ LAST_PORT = 32_000
 FIRST_PORT = 17_000
 # The clock begins so long before slurmctld, s; nodes must be up so long before the first date.
 LEAD_S = 10
+DATABASE_S = 600
 READY_S = 2
 # How long a daemon may take to end by itself, s of the virtual clock.
 ENDING_S = 30.0
@@ -84,7 +85,8 @@ class Cluster:
         self._epoll.register(self.sleepers, select.EPOLLIN)
         self.clock: Clock | None = None
         try:
-            first = round((t0 - settle_s - LEAD_S) * clocks.NS)
+            lead_s = settle_s + (DATABASE_S if conf.database else LEAD_S)
+            first = round((t0 - lead_s) * clocks.NS)
             self.clock = Clock(
                 parts.driver,
                 self.processes.warden,
@@ -203,9 +205,8 @@ class Cluster:
         output.unlink()
         return Answer(self._results.pop(pid), text)
 
-    def boot(self, text: str) -> None:
-        """Start nodes and controller with a slurm.conf; time stands at date 0 minus a little."""
-        assert self.clock is not None
+    def configure(self, text: str) -> None:
+        """Lay down a slurm.conf, and what goes with it."""
         self.path("slurm.conf").write_text(text, encoding="utf-8")
         for name, content in (
             ("topology.conf", topology_conf(self.conf)),
@@ -213,6 +214,9 @@ class Cluster:
         ):
             if content is not None:
                 self.path(name).write_text(content, encoding="utf-8")
+
+    def boot(self) -> None:
+        """Start nodes and controller; time stands at date 0 minus a little."""
         for name in self.nodes.names:
             self.start_node(name)
         while not self.go_on(-self._settle_s):

@@ -47,6 +47,7 @@ class Tail:
     """Whole lines that a file has got since it was last looked at."""
 
     def __init__(self, path: Path) -> None:
+        path.touch()
         self.path = path
         self.size = 0
 

@@ -18,9 +18,11 @@ from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.bridges.slurm_live.accounting import start_accounting
 from ptaskmodel.bridges.slurm_live.book import Book
 from ptaskmodel.bridges.slurm_live.building import built
 from ptaskmodel.bridges.slurm_live.cluster import Cluster
+from ptaskmodel.bridges.slurm_live.failures import CONTROLLER, DIES, RESTARTS, Failure
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.installed import installed
 from ptaskmodel.bridges.slurm_live.reading import LOADED, Event
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 # Unix time of date 0: the beginning of a day, so that backfill's grid begins there.
 T0 = 1_704_067_200
 SETTLE_S = 50.0
+FAREWELL = "ptaskmodel: slurm-live was killed: Slurm's processes have been ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class LiveOptions:
     t0: date 0 in Unix time. settle_s: how long before it slurmctld comes up. slack_us: by how much
     every wait is longer, as a kernel's timers are; ties fall otherwise with another value. express:
     see `Clock`. idle_s: how long jobs may wait with nothing going on until they wait for ever.
+    failures: daemons that die and come back; with any, nodes that do not answer go down.
     """
 
     t0: int = T0
@@ -50,6 +54,7 @@ class LiveOptions:
     slack_us: float = 0.0
     express: bool = True
     idle_s: float = 3600.0
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,20 +79,27 @@ class LiveRun:
     stopped: LiveFault | None = None
     notes: tuple[str, ...] = field(default=())
 
+    def cpus_of(self, job: JobRecord) -> int:
+        """How many CPUs a job had."""
+        return self.cpus.get(job.id, 0)
+
 
 def run_live(
     conf_path: AnyPath,
     requests: Sequence[JobRequest],
     *,
+    accounts: AnyPath | None = None,
     platform: Platform | None = None,
     execution: Execution | None = None,
     options: LiveOptions | None = None,
     on_end: Callable[[JobRecord], None] | None = None,
+    kept: str | None = None,
 ) -> LiveRun:
     """Run jobs under a real Slurm with a slurm.conf, until every job is over.
 
     platform: whose hosts are the nodes (see `execution_on`). execution: how long jobs run, if not
-    as the platform says or their works do. on_end: called when a job is over.
+    as the platform says or their works do. accounts: a file of commands of sacctmgr, or a dump.
+    on_end: called when a job is over; kept: where that keeps it, for whoever kills this process.
 
     Raises LiveFault if Slurm cannot run here, SlurmError for the slurm.conf. What stops it later is
     in the result.
@@ -109,11 +121,15 @@ def run_live(
         settle_s=options.settle_s,
         slack_us=options.slack_us,
         express=options.express,
-        farewell="ptaskmodel: slurm-live was killed: Slurm's processes have been ended",
+        farewell=FAREWELL if kept is None else f"{FAREWELL}; {kept}",
     )
     try:
         book = Book(conf, nodes, cluster, execution, on_end)
-        cluster.boot(slurm_conf(conf_path, conf, cluster.place, pings=False))
+        pings = bool(options.failures)
+        cluster.configure(slurm_conf(conf_path, conf, cluster.place, pings=pings))
+        if conf.database:
+            start_accounting(cluster, accounts)
+        cluster.boot()
         run = _Run(cluster, book, requests, options)
         stopped = None
         try:
@@ -158,6 +174,7 @@ class _Run:
             reverse=True,
         )
         self.requests = requests
+        self.failures = list(options.failures)[::-1]
         self.users = os.getuid() == 0
 
     def go(self) -> None:
@@ -165,7 +182,8 @@ class _Run:
         while True:
             submit = self.batches[-1][0].submit_s if self.batches else inf
             command = self.commands[-1][0] if self.commands else inf
-            due = min(submit, command)
+            failure = self.failures[-1].date_s if self.failures else inf
+            due = min(submit, command, failure)
             if due == inf and not book.still_there():
                 return
             if due == inf:
@@ -176,6 +194,8 @@ class _Run:
                 self._submit()
             elif command == due:
                 self._command()
+            elif failure == due:
+                self._fail(self.failures.pop())
             elif book.last_s + self.options.idle_s <= due:
                 return  # what still waits does so for ever
 
@@ -204,6 +224,18 @@ class _Run:
             return
         words = ("scancel", number) if action == "cancel" else ("scontrol", action, number)
         self.cluster.client(*words)
+
+    def _fail(self, failure: Failure) -> None:
+        """A daemon dies at once, or is started with what it left."""
+        cluster, controller = self.cluster, failure.daemon == CONTROLLER
+        name = CONTROLLER if controller else f"slurmd.{failure.daemon}"
+        if failure.what in (DIES, RESTARTS) and cluster.running(name):
+            cluster.stop(name)
+        if failure.what != DIES and not cluster.running(name):
+            if controller:
+                cluster.start_controller(again=True)
+            else:
+                cluster.start_node(failure.daemon)
 
     def _text(self, date_s: float) -> str:
         date = datetime.fromtimestamp(self.options.t0 + int(date_s), UTC)
