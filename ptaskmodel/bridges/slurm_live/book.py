@@ -9,7 +9,7 @@ from ptaskmodel.batch.attempt import FAILED, KILLED, Attempt
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.slurm.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.record import PENDING, REFUSED, Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import PENDING, REFUSED, RUNNING, Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
 from ptaskmodel.batch.slurm.values import hosts
 from ptaskmodel.bridges.slurm_live.cluster import Cluster
@@ -175,6 +175,13 @@ class Book:
             record.number = number
         return record
 
+    def _found(self, cells: Sequence[str]) -> JobRecord | None:
+        """The record of a line of squeue that begins with number, index and number of the array."""
+        if len(cells) < 3 or not cells[0].isdigit():
+            return None
+        is_task = cells[1].isdigit() and cells[2].isdigit()
+        return self._find(int(cells[0]), (int(cells[2]), int(cells[1])) if is_task else None)
+
     def _start(self, record: JobRecord, event: Event) -> None:
         """Slurm starts a job: its work begins, whenever its script does."""
         now = self._cluster.now
@@ -184,7 +191,8 @@ class Book:
         else:
             held = self._placements.allocation(event.number, event.task, event.nodes)
         record.allocation = held
-        record.by = event.who
+        record.by, record.state = event.who, RUNNING
+        record.start_s = self._cluster.t0 + int(now)
         record.suspensions = []
         run = Job(record.id, now, held.size, record.id, record.request.work)
         attempt = Attempt(run, held.nodes, now, now, len(self._attempts))
@@ -243,6 +251,13 @@ class Book:
             if self._on_end is not None:
                 self._on_end(record)
 
+    def node_died(self, name: str) -> None:
+        """Jobs that have this node do no more work, whenever Slurm sees that."""
+        node = self._nodes.index[name]
+        for attempt, record in self._attempts:
+            if attempt.end_s is None and attempt.is_on(node):
+                self._stop(record)
+
     def _wait_again(self, record: JobRecord) -> None:
         """A job that was over is in the queue again."""
         self._stop(record)
@@ -260,14 +275,20 @@ class Book:
     def still_there(self) -> bool:
         """Whether jobs are left, also among those that seemed to be over."""
         if not self.waiting:
-            answer = self._cluster.client("squeue", "-h", "-r", "-o", "%A %K %F %t")
+            answer = self._cluster.client("squeue", "-h", "-r", "-o", "%A|%K|%F|%t")
             for line in answer.text.splitlines():
-                number, index, array, state = [*line.split(), "", "", "", ""][:4]
-                task = (int(array), int(index)) if index.isdigit() and array.isdigit() else None
-                record = self._find(int(number), task) if number.isdigit() else None
-                if record is not None and state != "CG":
+                record = self._found(line.split("|"))
+                if record is not None and not line.endswith("|CG"):
                     self._wait_again(record)
         return bool(self.waiting)
+
+    def note_reasons(self) -> None:
+        """Why those that wait do so, as squeue says."""
+        answer = self._cluster.client("squeue", "-h", "-r", "-o", "%A|%K|%F|%r")
+        for line in answer.text.splitlines():
+            record = self._found(line.split("|"))
+            if record is not None:
+                record.reason = line.rpartition("|")[2]
 
 
 def _is_frozen(record: JobRecord) -> bool:

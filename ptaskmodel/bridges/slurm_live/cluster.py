@@ -7,7 +7,6 @@ import itertools
 import os
 import select
 import shutil
-import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from ptaskmodel.bridges.slurm_live.building import Built
 from ptaskmodel.bridges.slurm_live.clock import Clock, ns_of
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.installed import Installed
-from ptaskmodel.bridges.slurm_live.processes import Ended, Processes, how
+from ptaskmodel.bridges.slurm_live.processes import STEP, Ended, Processes, how
 from ptaskmodel.bridges.slurm_live.reading import last_error
 from ptaskmodel.bridges.slurm_live.settings import Place, environment, gres_conf, topology_conf
 from ptaskmodel.bridges.slurm_live.sleepers import Sleepers
@@ -35,8 +34,8 @@ FIRST_PORT = 17_000
 LEAD_S = 10
 DATABASE_S = 600
 READY_S = 2
-# How long a daemon may take to end by itself, s of the virtual clock.
-ENDING_S = 30.0
+# By this in its environment a daemon is known, and what it started.
+MARK = "PTASKMODEL_DAEMON"
 
 
 class Answer(NamedTuple):
@@ -70,12 +69,12 @@ class Cluster:
         self.t0 = t0
         self._happened: Callable[[], None] = lambda: None
         self._watched: tuple[int, Path] | None = None
-        self.tolerated: set[int] = set()  # pids that were ended on purpose
         self.directory = Path(tempfile.mkdtemp(prefix="ptaskmodel-slurm-"))
         self.directory.chmod(0o755)
         self._settle_s = settle_s
         self._counter = itertools.count()
-        self._results: dict[int, int] = {}  # exit codes of clients
+        self._killed = ""  # the daemon that is killed on purpose now
+        self._ended: dict[int, int] = {}  # status of clients, and of what was killed, by pid
         self._clients: set[int] = set()
         self._pids: dict[str, int] = {}  # of daemons
         self.processes = Processes(self.directory, farewell)
@@ -170,23 +169,25 @@ class Cluster:
         return what == clocks.REACHED
 
     def _note(self, ended: Ended) -> None:
-        if ended.pid in self._clients:
-            self._clients.discard(ended.pid)
-            self._results[ended.pid] = ended.status
-        elif ended.pid in self.tolerated:
-            self.tolerated.discard(ended.pid)
+        if ended.pid in self._clients or self._killed == ended.name:
+            pass
+        elif self._killed and ended.name == STEP:
+            return
         else:
             why = last_error(self.path("log", f"{ended.name}.log"))
             why = why or last_error(self.path("out", ended.name))
             said = f": {why}" if why and ended.status >= 0 else ""
             raise LiveFault(cut(f"{ended.name} {how(ended.status)}{said}"))
+        self._clients.discard(ended.pid)
+        self._ended[ended.pid] = ended.status
 
     # --- processes --------------------------------------------------------------------------
 
     def start(self, name: str, words: Sequence[str], **more: str) -> int:
         """Start a daemon under the clock."""
         assert self.clock is not None
-        pid = self.processes.start(name, words, self._environment | more, self.path("out", name))
+        environment = self._environment | more | {MARK: name}
+        pid = self.processes.start(name, words, environment, self.path("out", name))
         self._pids[name] = pid
         self.clock.touched()
         return pid
@@ -199,11 +200,11 @@ class Cluster:
         pid = self.processes.start(name, words, self._environment, output)
         self._clients.add(pid)
         self.clock.touched()
-        while pid not in self._results:
+        while pid not in self._ended:
             self.go_on(None)
         text = output.read_text(encoding="utf-8", errors="replace")
         output.unlink()
-        return Answer(self._results.pop(pid), text)
+        return Answer(self._ended.pop(pid), text)
 
     def configure(self, text: str) -> None:
         """Lay down a slurm.conf, and what goes with it."""
@@ -246,18 +247,16 @@ class Cluster:
         words = [str(self.path("bin", CONTROLLER)), "-D"]
         self.start(CONTROLLER, words if again else [*words, "-i"])
 
-    def stop(self, name: str, number: int = signal.SIGKILL) -> None:
-        """End a daemon on purpose, and wait for its end."""
+    def kill(self, name: str) -> None:
+        """Kill a daemon on purpose, with all that it started, and wait for its end."""
         assert self.clock is not None
         pid = self._pids.pop(name)
-        self.tolerated.add(pid)
-        self.processes.signal(pid, number)
+        self._killed = name
+        self.processes.kill(f"{MARK}={name}")
         self.clock.touched()
-        until = self.now + ENDING_S
-        while pid in self.tolerated and self.now < until:
-            self.go_on(until)
-        if pid in self.tolerated:
-            self.processes.signal(pid, signal.SIGKILL)
+        while pid not in self._ended:
+            self.go_on(self.now)
+        self._killed = ""
 
     def running(self, name: str) -> bool:
         """Whether a daemon is there."""

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from ptaskmodel.bridges.slurm_live.faults import LiveFault
 
 WARDEN = Path(__file__).resolve().parent / "warden.py"
 MOST = 1 << 18
+# What Slurm has started itself, for a job, and has left to the warden.
+STEP = "a job's slurmstepd"
 ANSWER_S = 60.0
 END_S = 20.0
 
@@ -77,9 +79,9 @@ class Processes:
                 self._names[heard["pid"]] = name
                 return int(heard["pid"])
 
-    def signal(self, pid: int, number: int = signal.SIGKILL) -> None:
-        """Send a signal to one that was started here, if it is still there."""
-        self._say({"signal": int(number), "pid": pid})
+    def kill(self, mark: str) -> None:
+        """Kill all whose environment has this ``NAME=value``, with what is below them."""
+        self._say({"kill": mark})
 
     def ended(self) -> list[Ended]:
         """Those that have ended since this was last asked."""
@@ -87,10 +89,6 @@ class Processes:
             self._note(self._hear())
         found, self._ended = self._ended, []
         return found
-
-    def running(self) -> Iterator[tuple[str, int]]:
-        """Names and pids of those that were started and have not ended as far as is known."""
-        yield from ((name, pid) for pid, name in self._names.items())
 
     def end(self) -> None:
         """End all, and the warden."""
@@ -105,7 +103,7 @@ class Processes:
 
     def _note(self, heard: Mapping[str, Any]) -> None:
         pid = heard["ended"]
-        self._ended.append(Ended(self._names.pop(pid, "a process"), pid, heard["status"]))
+        self._ended.append(Ended(self._names.pop(pid, STEP), pid, heard["status"]))
 
     def _say(self, what: Mapping[str, Any]) -> None:
         try:

@@ -197,7 +197,8 @@ class _Run:
             elif failure == due:
                 self._fail(self.failures.pop())
             elif book.last_s + self.options.idle_s <= due:
-                return  # what still waits does so for ever
+                book.note_reasons()  # what still waits does so for ever
+                return
 
     def _submit(self) -> None:
         batch = self.batches.pop()
@@ -230,7 +231,9 @@ class _Run:
         cluster, controller = self.cluster, failure.daemon == CONTROLLER
         name = CONTROLLER if controller else f"slurmd.{failure.daemon}"
         if failure.what in (DIES, RESTARTS) and cluster.running(name):
-            cluster.stop(name)
+            cluster.kill(name)
+            if not controller:
+                self.book.node_died(failure.daemon)
         if failure.what != DIES and not cluster.running(name):
             if controller:
                 cluster.start_controller(again=True)

@@ -89,6 +89,8 @@ SITE = (
 )
 KEPT = ("accountingstorageenforce", "accountingstoragetres")
 # What Slurm does when a job begins and ends counts, not what is done then.
+# Of these, what they decide is taken from the facts.
+TAKEN = ("clustername", "accountingstoragetype", "slurmdtimeout")
 PROGRAMS = ("epilog", "epilogslurmctld", "prolog", "prologslurmctld")
 IGNORED_PROGRAMS = ("prologflags", "prologepilogtimeout", "taskprolog", "taskepilog")
 NODE_KEYS = ("nodeaddr", "nodehostname", "bcastaddr", "port", "reason")
@@ -145,7 +147,7 @@ def slurm_conf(path: AnyPath, conf: Conf, place: Place, *, pings: bool) -> str:
                 elif not _is_of_site(key):
                     lines.append(_line([pair]))
                     given.add(key)
-                elif key not in ("clustername", "accountingstoragetype"):
+                elif key not in TAKEN:
                     dropped.setdefault(pair.key)
     if dropped:
         some = ", ".join(list(dropped)[:6]) + (", ..." if len(dropped) > 6 else "")

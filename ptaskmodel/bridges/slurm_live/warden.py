@@ -7,8 +7,9 @@ removes the directory of the run, and is gone. What Slurm detaches becomes its c
     python warden.py DIRECTORY SOCKET [TEXT]
 
 TEXT is what it says on stderr if it was not told to end. It hears {"start": [words], "env": {},
-"output": file} and answers {"pid": n} or {"fault": text}; it hears {"signal": n, "pid": n} and
-{"end": true}; it says {"ended": pid, "status": n}, as subprocess has it, for what it started.
+"output": file} and answers {"pid": n} or {"fault": text}; it hears {"kill": text}, of all whose
+environment has that text, with what is below them, and {"end": true}. It says {"ended": pid,
+"status": n}, as subprocess has it, of what it started, and of a step of a job that is killed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36
 MOST = 1 << 18
+STEP = b"slurmstepd"
 # How long processes in the kernel's hands are waited for, s.
 PATIENCE_S = 10.0
 
@@ -60,10 +62,8 @@ class Warden:
     def hear(self, said: dict) -> None:
         if "start" in said:
             self.start(said)
-        elif "signal" in said:
-            process = self.started.get(said["pid"])
-            if process is not None:
-                process.send_signal(said["signal"])
+        elif "kill" in said:
+            self.kill(said["kill"].encode())
         else:
             self.told_to_end = True
 
@@ -85,6 +85,14 @@ class Warden:
         self.started[process.pid] = process
         self.say({"pid": process.pid})
 
+    def kill(self, mark: bytes) -> None:
+        """Kill all whose environment has a text, with what is below them."""
+        for pid in descendants(os.getpid()):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    for each in (*descendants(pid), pid):
+                        os.kill(each, signal.SIGKILL)
+
     def say(self, what: dict) -> None:
         with contextlib.suppress(OSError):
             self.line.send(json.dumps(what).encode())
@@ -100,7 +108,10 @@ class Warden:
                 return
             process = self.started.pop(found.si_pid, None)
             if process is None:
+                name = name_of(found.si_pid)
                 os.waitpid(found.si_pid, 0)
+                if found.si_code != os.CLD_EXITED and name == STEP:
+                    self.say({"ended": found.si_pid, "status": -found.si_status})
             else:
                 self.say({"ended": found.si_pid, "status": process.wait()})
 
@@ -117,6 +128,13 @@ class Warden:
                 break
             time.sleep(0.002)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def name_of(pid: int) -> bytes:
+    """What a process is called, of its first 15 bytes; empty if it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+        return file.read().strip()
+    return b""
 
 
 def descendants(pid: int) -> list[int]:
