@@ -197,7 +197,8 @@ class Cluster:
         assert self.clock is not None
         name = f"{words[0]}.{next(self._counter)}"
         output = self.path("out", name)
-        pid = self.processes.start(name, words, self._environment, output)
+        environment = self._environment | {"PTASKMODEL_ALONE": "1"}
+        pid = self.processes.start(name, words, environment, output)
         self._clients.add(pid)
         self.clock.touched()
         while pid not in self._ended:

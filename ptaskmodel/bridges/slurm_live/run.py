@@ -208,7 +208,7 @@ class _Run:
         script = self.cluster.path("out", "job.sh")
         script.write_text(f"#!{self.cluster.path('bin', 'job')} {self.cluster.sleepers.name}\n")
         answer = self.cluster.client(
-            *("sbatch", "--parsable", "--export=NIL", "--output=/dev/null", "--chdir=/"),
+            *("sbatch", "--parsable", "--output=/dev/null", "--chdir=/"),
             *(*words, str(script)),
         )
         number = answer.text.strip().splitlines()[-1].split(";")[0] if answer.status == 0 else ""

@@ -98,6 +98,10 @@ __attribute__((constructor)) static void begin(void) {
   void *p = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
   if (p == MAP_FAILED) return;
+  if (getenv("PTASKMODEL_ALONE")) { /* a client, whose environment becomes that of a job */
+    const char *ours[] = {"LD_PRELOAD", "PTASKMODEL_CLOCK", "PTASKMODEL_ADDRESS", "PTASKMODEL_WARDEN", "PTASKMODEL_ALONE"};
+    for (int k = 0; k < 5; k++) unsetenv(ours[k]);
+  }
   pthread_key_create(&when_gone, give_back);
   pthread_atfork(NULL, NULL, forked);
   struct sigaction action = {.sa_handler = handle};
