@@ -56,8 +56,8 @@ class Lives:
     requested: whether a pass is asked for; at_once: whether one is due now. changed_s: the whole
     second of the last change of jobs or nodes, which backfill looks at. preempting: the jobs that
     wait for the nodes of victims, and since when. completing: nodes on which no job can start yet,
-    because processes of one that is over are there. cleaned: when the nodes of jobs were clean
-    that took long in a recorded run, by id.
+    because processes of one that is over are there. requeued: jobs that begin anew, until somebody
+    has seen them. cleaned: when the nodes of jobs were clean that took long in a recorded run.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class Lives:
         self.preempting: dict[JobRecord, int] = {}
         self.completing: Mask = 0
         self.cleaned: Mapping[str, float] = {}
+        self.requeued: list[JobRecord] = []
         self.requested = True
         self.at_once = False
         self.changed_s = second_of(phases, phases.boot_s)
@@ -109,6 +110,11 @@ class Lives:
     def busy(self) -> bool:
         """Whether some job holds nodes."""
         return bool(self._by_end or self._completing)
+
+    @property
+    def running(self) -> Sequence[tuple[float, int, JobRecord]]:
+        """Who runs or is suspended, by the end of its limit, as it is at any time."""
+        return self._by_end
 
     def ends(self) -> list[tuple[float, int, JobRecord]]:
         """Who runs or is suspended, by the end of its limit."""
@@ -266,6 +272,7 @@ class Lives:
         job.submit_s, job.begin_s, job.eligible_s = now, now + REQUEUED_S, None
         self.rules.waits(job, now)
         self.queue.add(job)
+        self.requeued.append(job)
         self.requested = True
         self._changed(date)
 

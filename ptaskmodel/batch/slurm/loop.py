@@ -71,6 +71,7 @@ class Loop:
         plain = compiled and costs == FREE and suits(controller.conf, controller.nodes)
         self._quick = QuickCycles(controller) if plain else None
         self._now = phases.boot_s
+        self._options = controller.conf.scheduler
         self._still_since: float | None = None
         self._arrivals = self._arrivals_of(requests)
         self._position = 0
@@ -167,22 +168,28 @@ class Loop:
 
     def _next(self) -> tuple[float, int, int]:
         """The date of the next event that is not an end, what it is, and which."""
-        events = [(self.controller.clean_date, CLEAN, 0)]
+        controller = self.controller
+        first = (controller.clean_date, CLEAN, 0)
         if self._position < len(self._arrivals):
-            events.append((self._arrivals[self._position][0], SUBMIT, 0))
+            first = min(first, (self._arrivals[self._position][0], SUBMIT, 0))
         if self._commands:
-            events.append((self._commands[0][0], COMMAND, 0))
+            first = min(first, (self._commands[0][0], COMMAND, 0))
         if self._recorded is None:
             turn = max(self._turn_date(), self._held_until)
-            events += [(turn, TURN, 0), (self._look_date(), CYCLE, 0)]
-            if self.controller.at_once:
-                events.append((self._held_until, RELEASED, 0))
-            if self.controller.gang is not None and self.controller.gang.stopped:
-                events.append((self._slice_date, SLICE, 0))
+            if turn <= first[0]:
+                first = min(first, (turn, TURN, 0))
+            look = self._look_date()
+            if look <= first[0]:
+                first = min(first, (look, CYCLE, 0))
+            if controller.at_once:
+                first = min(first, (self._held_until, RELEASED, 0))
+            if controller.gang is not None and controller.gang.stopped:
+                first = min(first, (self._slice_date, SLICE, 0))
         elif self._scripted < len(self._script):
-            events.append(self._script[self._scripted])
-        first = min(events)
-        return min(first, (self._refresh_date, REFRESH, 0)) if first[0] < inf else first
+            first = min(first, self._script[self._scripted])
+        if self._refresh_date <= first[0] < inf:
+            first = min(first, (self._refresh_date, REFRESH, 0))
+        return first
 
     def _do(self, what: int, which: int, date: float) -> None:
         controller = self.controller
@@ -216,11 +223,11 @@ class Loop:
 
     def _turn_date(self) -> float:
         """The next turn of the main loop that has something to do."""
-        controller, options = self.controller, self.controller.conf.scheduler
+        options = self._options
         due = min(self._last_check + LIMITS_S, self._last_purge + PURGE_S)
         if options.sched_interval_s > 0:
             due = min(due, self._last_full + options.sched_interval_s)
-            if controller.requested:
+            if self.controller.requested:
                 due = min(due, self._last_call + options.batch_sched_delay_s)
         date = max(due - self._phases.t0, self._now)
         turn = self._phases.turn_after(date)

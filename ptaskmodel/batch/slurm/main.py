@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.reasons import is_account_limit
 from ptaskmodel.batch.slurm.record import PENDING
 from ptaskmodel.batch.slurm.rules import LICENCES
@@ -41,7 +42,12 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
         withdrawn |= partitions[name]
     looked = started = 0
     by_partition: dict[str, int] = {}
-    for entry in list(entries):
+    every = list(entries)
+    for place, entry in enumerate(every):
+        if len(blocked) == len(partitions) and not options.partition_job_depth:
+            most = len(every) if full else options.default_queue_depth + 1 - looked
+            _all_wait(controller, every[place:], stopped, now, most)
+            break
         job, partition = entry.job, entry.job.partitions[entry.which]
         if job.state != PENDING:
             continue
@@ -101,3 +107,22 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
             continue
         blocked.add(partition.name)
         withdrawn |= controller.nodes.partitions[partition.name]
+
+
+def _all_wait(
+    controller: Controller, entries: list[Entry], stopped: set[str], now: int, most: int
+) -> None:
+    """What is left of a pass whose partitions are all blocked: so many entries at most."""
+    for entry in entries:
+        if most <= 0:
+            return
+        job = entry.job
+        if job.state != PENDING:
+            continue
+        array = job.request.array
+        if array is not None and array.job in stopped:
+            continue
+        most -= 1
+        if job.reason in ("None", "Resources"):
+            job.reason = "Priority"
+        controller.changed_s = now

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.hostset import Mask, members
+from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.compiled.cycle import (
     ENTRIES,
     MOST,
@@ -79,6 +80,56 @@ def is_plain(job: JobRecord) -> bool:
     )
 
 
+class Running:
+    """The jobs that run, each with a place in arrays: when it ends, and its nodes as words."""
+
+    def __init__(self, words: int) -> None:
+        self._places: dict[JobRecord, int] = {}
+        self._free: list[int] = []
+        self.ends = np.zeros(0, dtype=np.int64)
+        self.held = np.zeros((0, words), dtype=np.uint64)
+
+    def order(self, running: Sequence[tuple[float, int, JobRecord]]) -> NDArray:
+        """The places of those who run, by the end of their limits."""
+        known = self._places
+        if len(known) > 2 * len(running) + 1000:
+            self._forget({job for _, _, job in running})
+        for end, _, job in running:
+            if job not in known:
+                known[job] = self._take(job, end)
+        order = np.array([known[job] for _, _, job in running], dtype=np.int64)
+        self.ends[order] = [int(end) for end, _, _ in running]
+        return order
+
+    def _take(self, job: JobRecord, end: float) -> int:
+        if not self._free:
+            count = len(self.ends)
+            room = max(64, 2 * count)
+            self.ends = np.concatenate((self.ends, np.zeros(room, dtype=np.int64)))
+            more = np.zeros((room, self.held.shape[1]), dtype=np.uint64)
+            self.held = np.concatenate((self.held, more))
+            self._free = list(range(count + room - 1, count - 1, -1))
+        assert job.allocation is not None
+        place = self._free.pop()
+        self.held[place] = words_of(job.allocation.nodes, self.held.shape[1])
+        return place
+
+    def _forget(self, alive: set[JobRecord]) -> None:
+        for job in [job for job in self._places if job not in alive]:
+            self._free.append(self._places.pop(job))
+
+
+def words_of(nodes: Mask, words: int) -> NDArray:
+    """A set as words."""
+    return np.frombuffer(int(nodes).to_bytes(words * 8, "little"), dtype=np.uint64)
+
+
+# What is kept of each job, by its number: nodes, seconds, row of masks; whether the size that it
+# is found to have was told. Of one that is not known yet, or that is not plain:
+FACTS, TOLD = 3, 3
+UNKNOWN, NOT_PLAIN = -1, -2
+
+
 class QuickCycles:
     """Makes cycles for a controller, with arrays that are kept from one to the next."""
 
@@ -89,9 +140,8 @@ class QuickCycles:
         self._words = (len(nodes) + 63) // 64
         self._masks: dict[Mask, int] = {}
         self._rows: list[NDArray] = []
-        self._held: dict[JobRecord, NDArray] = {}
-        self._told: dict[JobRecord, int] = {}
-        self._plain: dict[JobRecord, tuple[int, int, int] | None] = {}
+        self._running = Running(self._words)
+        self._known = np.full((FACTS + 1, 0), UNKNOWN, dtype=np.int64)
         room = controller.conf.bf_node_space_size + 3
         self._slots = np.zeros((3, room), dtype=np.int64)
         self._free = np.zeros((room, self._words), dtype=np.uint64)
@@ -110,11 +160,11 @@ class QuickCycles:
         entries = controller.queue.build(now)
         if len(entries) < FEW or not controller.unreserved or controller.completing:
             return None
-        facts = [self._facts(entry.job) for entry in entries]
-        if None in facts:
-            return None
         jobs = [entry.job for entry in entries]
-        table = np.array(facts, dtype=np.int64)
+        places = np.array([job.number for job in jobs], dtype=np.int64)
+        table = self._facts(jobs, places)
+        if table is None:
+            return None
         numbers = np.zeros(NUMBERS, dtype=np.int64)
         step, window = options.bf_resolution_s, options.bf_window_min * 60
         numbers[[NOW, STEP, WINDOW, ENTRIES]] = now, step, window, len(jobs)
@@ -123,27 +173,25 @@ class QuickCycles:
         begins, ends, following = self._slots
         begins[0], ends[0] = now // step * step, (now + window) // step * step
         following[0] = -1
-        self._free[0] = self._row(controller.nodes.usable)
-        planned = np.full(len(jobs), -1, dtype=np.int64)
-        tested = np.zeros(len(jobs), dtype=np.int64)
+        self._free[0] = words_of(controller.nodes.usable, self._words)
         sets = np.zeros((4, self._words), dtype=np.uint64)
-        ends_s, first, held = self._running()
+        order = self._running.order(controller.running)
         state = CycleState(
             numbers=numbers,
-            wanted=table[:, 0].copy(),
-            lasts=table[:, 1].copy(),
-            partition=table[:, 2].copy(),
-            planned=planned,
-            tested=tested,
+            wanted=table[0],
+            lasts=table[1],
+            partition=table[2],
+            planned=np.full(len(jobs), -1, dtype=np.int64),
+            tested=np.zeros(len(jobs), dtype=np.int64),
             masks=np.array(self._rows),
-            ends=ends_s,
-            begins=first,
-            held=held,
+            order=order,
+            ends=self._running.ends,
+            held=self._running.held,
             slot_begin=begins,
             slot_end=ends,
             following=following,
             free=self._free,
-            idle=self._row(controller.select.idle),
+            idle=words_of(controller.select.idle, self._words).copy(),
             planned_nodes=sets[0],
             chosen=sets[1],
             left=sets[2],
@@ -151,7 +199,7 @@ class QuickCycles:
             runs=np.zeros(len(controller.nodes) + 2, dtype=np.int64),
         )
         self._go_through(state, jobs, date)
-        self._note_plans(state, jobs)
+        self._note_plans(state, jobs, places)
         return int(numbers[TESTED])
 
     def _go_through(self, state: CycleState, jobs: list[JobRecord], date: float) -> None:
@@ -159,24 +207,24 @@ class QuickCycles:
         controller = self._controller
         while cycle(state) == STARTS:
             place = int(state.numbers[POSITION])
-            octets = state.chosen.tobytes()
-            nodes = int.from_bytes(octets, "little")
+            nodes = int.from_bytes(state.chosen.tobytes(), "little")
             job = jobs[place]
             allocation = Allocation(nodes, nodes.bit_count())
             controller.rules.tested(job, allocation)
             controller.start(job, 0, allocation, date, BACKFILL)
-            state.idle[:] = self._row(controller.select.idle)
-            ends, begins, held = self._running()
-            state = state._replace(ends=ends, begins=begins, held=held)
+            state.idle[:] = words_of(controller.select.idle, self._words)
+            order = self._running.order(controller.running)
+            running = self._running
+            state = state._replace(order=order, ends=running.ends, held=running.held)
             state.numbers[POSITION] = place + 1
 
-    def _note_plans(self, state: CycleState, jobs: list[JobRecord]) -> None:
+    def _note_plans(self, state: CycleState, jobs: list[JobRecord], places: NDArray) -> None:
         controller = self._controller
-        for place in np.flatnonzero(state.tested).tolist():
+        told = self._known[TOLD]
+        for place in np.flatnonzero(state.tested & (told[places] == UNKNOWN)).tolist():
             job = jobs[place]
-            # Whoever waits again is told anew: its priority was made anew, too.
-            if job.state == PENDING and self._told.get(job) != job.restarts:
-                self._told[job] = job.restarts
+            if job.state == PENDING:
+                told[job.number] = 1
                 controller.rules.tested_cpus(job, job.needs[0].least * self._cpus)
         for job in controller.planned:
             job.planned_s = None
@@ -186,43 +234,35 @@ class QuickCycles:
                 jobs[place].planned_s = int(state.planned[place])
                 controller.planned.append(jobs[place])
         self.postponed = bool(state.numbers[POSTPONED])
-        idle = self._row(controller.select.idle)
+        idle = words_of(controller.select.idle, self._words)
         self.plans_idle_nodes = bool((state.planned_nodes & idle).any())
 
-    def _facts(self, job: JobRecord) -> tuple[int, int, int] | None:
-        """Nodes, seconds and row of masks of a job; None: it is not plain."""
-        if job not in self._plain:
-            found = None
-            if is_plain(job):
-                need: Need = job.needs[0]
-                if need.least * self._cpus >= need.cpus and need.least <= need.most:
-                    if need.nodes not in self._masks:
-                        self._masks[need.nodes] = len(self._rows)
-                        self._rows.append(self._row(need.nodes))
-                    found = (need.least, need.planned_s, self._masks[need.nodes])
-            self._plain[job] = found
-        return self._plain[job]
+    def _facts(self, jobs: Sequence[JobRecord], places: NDArray) -> NDArray | None:
+        """Nodes, seconds and row of masks of each job; None: some job is not plain."""
+        most = int(places.max())
+        if most >= self._known.shape[1]:
+            more = np.full((FACTS + 1, 2 * most + 1000), UNKNOWN, dtype=np.int64)
+            more[:, : self._known.shape[1]] = self._known
+            self._known = more
+        # Whoever waits again is told anew: its priority was made anew, too.
+        for job in self._controller.requeued:
+            self._known[TOLD, job.number] = UNKNOWN
+        self._controller.requeued.clear()
+        table = self._known[:FACTS].take(places, axis=1)
+        unknown = np.flatnonzero(table[0] == UNKNOWN)
+        if len(unknown):
+            for place in unknown.tolist():
+                self._known[:FACTS, jobs[place].number] = self._facts_of(jobs[place])
+            table = self._known[:FACTS].take(places, axis=1)
+        return None if (table[0] == NOT_PLAIN).any() else table
 
-    def _row(self, nodes: Mask) -> NDArray:
-        octets = int(nodes).to_bytes(self._words * 8, "little")
-        return np.frombuffer(octets, dtype=np.uint64).copy()
-
-    def _running(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Who runs, by the end of its limit: ends, where its nodes begin, and nodes."""
-        running = self._controller.ends()
-        held = []
-        for _, _, job in running:
-            known = self._held.get(job)
-            if known is None:
-                assert job.allocation is not None
-                known = np.array(members(job.allocation.nodes), dtype=np.int64)
-                self._held[job] = known
-            held.append(known)
-        if len(self._held) > 2 * len(running) + 1000:
-            alive = {job for _, _, job in running}
-            self._held = {job: nodes for job, nodes in self._held.items() if job in alive}
-        ends = np.array([int(end) for end, _, _ in running], dtype=np.int64)
-        begins = np.zeros(len(running) + 1, dtype=np.int64)
-        np.cumsum([len(nodes) for nodes in held], out=begins[1:])
-        every = np.concatenate(held) if held else np.zeros(0, dtype=np.int64)
-        return ends, begins, every
+    def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
+        if not is_plain(job):
+            return NOT_PLAIN, 0, 0
+        need: Need = job.needs[0]
+        if need.least * self._cpus < need.cpus or need.least > need.most:
+            return NOT_PLAIN, 0, 0
+        if need.nodes not in self._masks:
+            self._masks[need.nodes] = len(self._rows)
+            self._rows.append(words_of(need.nodes, self._words))
+        return need.least, need.planned_s, self._masks[need.nodes]

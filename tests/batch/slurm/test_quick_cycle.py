@@ -8,7 +8,9 @@ from batch.slurm.small_clusters import LINEAR, conf_of, job
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.quick_cycle import suits
+from ptaskmodel.batch.slurm.requests import ArrayTask, Command
 from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.watching import Watch
 
 TWO = """NodeName=n[1-70] CPUs=4
 PartitionName=p Nodes=n[1-50] Default=YES
@@ -20,7 +22,9 @@ PartitionName=q Nodes=n[30-70] PriorityTier=2
 def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
     draw = random.Random(seed)
     options = "SchedulerParameters=bf_max_job_test=30,bf_window=200,bf_node_space_size=25\n"
-    conf = conf_of(tmp_path, ("" if seed == 0 else options) + LINEAR + TWO)
+    size = "PriorityWeightJobSize=1000\n" if seed == 2 else ""
+    priority = LINEAR.replace("basic", "multifactor") + size if seed == 2 else LINEAR
+    conf = conf_of(tmp_path, ("" if seed == 0 else options) + priority + TWO)
     assert suits(conf, nodes_of(conf))
     jobs = []
     for k in range(110):
@@ -29,7 +33,8 @@ def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
         nodes = draw.choice([1, 1, 2, 3, 5, 8, 13, 21, 34])
         where = draw.choice([(), ("q",)])
         date = 20 * k * draw.random()
-        jobs.append(job(f"j{k}", date, run_s, limit, nodes=nodes, partitions=where))
+        again = (Command(date + 500, "requeue"),) if draw.random() < 0.1 else ()
+        jobs.append(job(f"j{k}", date, run_s, limit, nodes=nodes, partitions=where, commands=again))
     found = [
         simulate(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled)
         for compiled in (False, True)
@@ -41,3 +46,28 @@ def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
     assert slow == quick
     assert found[0].loop.statistics == found[1].loop.statistics
     assert found[0].loop.statistics.tested > 200
+
+
+def test_a_pass_whose_partitions_are_all_blocked_ends_as_one_that_looks_at_each_job(tmp_path):
+    draw = random.Random(5)
+    jobs = [
+        job(
+            f"j{k}",
+            3 * k * draw.random(),
+            draw.randint(1, 900),
+            20,
+            nodes=draw.randint(1, 40),
+            partitions=draw.choice([(), ("q",)]),
+            array=ArrayTask(f"a{k % 9}", k, None) if k % 3 == 0 else None,
+        )
+        for k in range(150)
+    ]
+    found = []
+    # A depth of partitions that no queue reaches has every job looked at.
+    for options in "default_queue_depth=20", "default_queue_depth=20,partition_job_depth=1000":
+        watch = Watch()
+        text = f"SchedulerParameters={options}\n" + LINEAR + TWO
+        run = simulate(conf_of(tmp_path, text), jobs, watch=watch)
+        found.append((watch.reasons, watch.events, [one.start_s for one in run.jobs]))
+    assert found[0] == found[1]
+    assert {reason for _, reason, _ in found[0][0]} >= {"Priority", "Resources"}

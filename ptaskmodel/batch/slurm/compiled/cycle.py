@@ -25,9 +25,9 @@ NOT_PLANNED = -1
 
 class CycleState(NamedTuple):
     """numbers: see above. Of each entry: nodes wanted, how long it is planned for, its partition's
-    row in masks; planned: its date, and whether it was tested. Of each job that runs, by end: that,
-    and where its nodes begin in held (one more at the end). Slots are linked by following; slot 0
-    is the first. idle, planned_nodes, chosen: sets; left, usable: scratch; runs: scratch.
+    row in masks; planned: its date, and whether it was tested. order: the places of the jobs that
+    run, by end; ends, held: by place, that and its nodes. Slots are linked by following; slot 0 is
+    the first. idle, planned_nodes, chosen: sets; left, usable: scratch; runs: scratch.
     """
 
     numbers: Ints
@@ -37,9 +37,9 @@ class CycleState(NamedTuple):
     planned: Ints
     tested: Ints
     masks: Words
+    order: Ints
     ends: Ints
-    begins: Ints
-    held: Ints
+    held: Words
     slot_begin: Ints
     slot_end: Ints
     following: Ints
@@ -73,16 +73,17 @@ def _test(s, k):
     """One entry: 0: on with the next; 1: it can start now, on chosen; 2: the map is full."""
     numbers = s.numbers
     now, wanted, lasts = numbers[NOW], s.wanted[k], s.lasts[k]
-    later = now
+    later, slot = now, np.int64(0)
     while True:
         start = later
-        later = _open(s, k, start, max(start, now) + lasts)
+        slot = _slot_at(s, slot, start)
+        later, enough = _open(s, k, slot, max(start, now) + lasts, wanted)
         date = np.int64(-1)
-        if _count(s.left) >= wanted:
+        if enough:
             if s.tested[k] == 0:
                 s.tested[k] = 1
                 numbers[TESTED] += 1
-            date = _predict(s, wanted)
+            date = _predict(s, wanted, later)
         if date < 0:
             if later > 0:
                 continue
@@ -91,11 +92,13 @@ def _test(s, k):
             date = start
             numbers[POSTPONED] = 1
         if date <= now:
+            _choose(s, wanted)
             return 1
         if later > 0 and date > later:
             continue
         if date > now + numbers[WINDOW]:
             return 0
+        _choose(s, wanted)
         step = numbers[STEP]
         begin, finish = date // step * step, (date + lasts) // step * step
         if _collides(s, begin, finish):
@@ -111,49 +114,59 @@ def _test(s, k):
 
 
 @jit
-def _open(s, k, start, end):
-    """left: the nodes of an entry reserved nowhere in [start, end]; when to look again, or 0."""
-    mask, left = s.masks[s.partition[k]], s.left
-    for w in range(len(left)):
-        left[w] = mask[w]
-    later, slot = np.int64(0), np.int64(0)
-    while slot >= 0:
-        after = s.following[slot]
-        if s.slot_end[slot] > start:
-            if later == 0 and after >= 0:
-                for w in range(len(left)):
-                    if mask[w] & s.free[after, w] & ~(left[w] & s.free[slot, w]):
-                        later = s.slot_end[slot]
-                        break
-            if s.slot_begin[slot] > end:
-                break
-            for w in range(len(left)):
-                left[w] &= s.free[slot, w]
-        slot = after
-    return later
+def _slot_at(s, slot, date):
+    """The first slot from one on that ends after a date; -1: none."""
+    while slot >= 0 and s.slot_end[slot] <= date:
+        slot = s.following[slot]
+    return slot
 
 
 @jit
-def _predict(s, wanted):
-    """The first date at which so many nodes of left are free, and chosen: which; -1: never."""
+def _open(s, k, slot, end, wanted):
+    """When to look again, or 0; and whether left has enough: the nodes of an entry that are
+    reserved nowhere from a slot on until end. Without enough, left holds some more.
+    """
+    mask, left = s.masks[s.partition[k]], s.left
+    for w in range(len(left)):
+        left[w] = mask[w]
+    later, enough = np.int64(0), _count(left) >= wanted
+    while slot >= 0:
+        after = s.following[slot]
+        if later == 0 and after >= 0:
+            for w in range(len(left)):
+                if mask[w] & s.free[after, w] & ~(left[w] & s.free[slot, w]):
+                    later = s.slot_end[slot]
+                    break
+        if s.slot_begin[slot] > end:
+            break
+        for w in range(len(left)):
+            left[w] &= s.free[slot, w]
+        enough = enough and _count(left) >= wanted
+        if later > 0 and not enough:
+            break
+        slot = after
+    return later, enough
+
+
+@jit
+def _predict(s, wanted, until):
+    """The first date at which so many nodes of left are free, and usable: which; -1: never, or
+    after ``until`` if that is not 0.
+    """
     now, usable, left = s.numbers[NOW], s.usable, s.left
     for w in range(len(usable)):
         usable[w] = s.idle[w] & left[w]
-    count = _count(usable)
-    if count >= wanted:
-        _choose(s, wanted)
+    if _count(usable) >= wanted:
         return now
-    for j in range(len(s.ends)):
-        before = count
-        for place in range(s.begins[j], s.begins[j + 1]):
-            node = s.held[place]
-            bit = np.uint64(1) << np.uint64(node & 63)
-            if left[node >> 6] & bit:
-                usable[node >> 6] |= bit
-                count += 1
-        if count > before and count >= wanted:
-            _choose(s, wanted)
-            return max(s.ends[j], now + 1)
+    for j in range(len(s.order)):
+        place = s.order[j]
+        date = max(s.ends[place], now + 1)
+        if until > 0 and date > until:
+            return np.int64(-1)
+        for w in range(len(usable)):
+            usable[w] |= s.held[place, w] & left[w]
+        if _count(usable) >= wanted:
+            return date
     return np.int64(-1)
 
 
@@ -194,6 +207,11 @@ def _runs(words, runs):
     number, length = 0, 0
     for w in range(len(words)):
         word = words[w]
+        if word == np.uint64(0xFFFFFFFFFFFFFFFF):
+            if length == 0:
+                runs[2 * number] = w * 64
+            length += 64
+            continue
         if word == np.uint64(0):
             if length > 0:
                 runs[2 * number + 1] = length
