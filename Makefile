@@ -1,10 +1,13 @@
 # make demo: install into .venv and run the first example. make test: the whole suite.
 # make docs: the documentation as a site. make reference: its pages that are made from the code.
+# make experiments [SIZE=full]: every table and figure of the experiments, into results.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: clean demo docs reference test
+SIZE ?= small
+
+.PHONY: clean demo docs experiments reference test
 
 demo: .venv/installed
 	$(BIN)/ptaskmodel simulate platforms/worked_example.xml \
@@ -26,6 +29,9 @@ docs: .venv/installed-for-tests
 
 reference: .venv/installed-for-tests
 	$(BIN)/python docs/reference_pages.py
+
+experiments: .venv/installed-for-tests
+	$(BIN)/python experiments/remake.py $(SIZE) -o results
 
 clean:
 	rm -rf .venv .venv-oldest demo-results site

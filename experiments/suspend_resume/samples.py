@@ -53,7 +53,7 @@ def made(parameters: Mapping[str, Any]) -> Workload:
         chosen = max(1.0, ratio * WORK_RATIOS[parameters["seed"]])
         return sampled(whole, chosen, method="work")
     found = shuffled(sampled(whole, ratio, method="work"), parameters["seed"])
-    return shrunk(found, parameters["factor"]) if parameters["factor"] else found
+    return shrunk(found, parameters["factor"]) if parameters["part"] == "shrunk" else found
 
 
 def with_huge(workload: Workload, share: float) -> Workload:

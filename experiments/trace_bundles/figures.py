@@ -77,7 +77,9 @@ def disturbed_figure(rows: Rows) -> Figure:
     """Slowdown by the number of flows, a panel a program and place; black: the replay."""
     programs, places = distinct(rows, "program"), distinct(rows, "where")
     figure = new_figure(15.0, 6.6)
-    for line, where in zip(figure.subplots(len(places), len(programs)), places, strict=True):
+    for line, where in zip(
+        figure.subplots(len(places), len(programs), squeeze=False), places, strict=True
+    ):
         for axes, name in zip(line, programs, strict=True):
             own = [row for row in rows if (row["program"], row["where"]) == (name, where)]
             _line(axes, own, "replay", "", color="black", linewidth=3.0, label="replay")

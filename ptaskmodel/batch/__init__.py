@@ -19,7 +19,6 @@ NAMES = {
         "WALLTIME",
         "Attempt",
     ),
-    "ptaskmodel.batch.campaign": ("run_campaign",),
     "ptaskmodel.batch.classes": ("ClassRow", "by_class"),
     "ptaskmodel.batch.checkpoints": ("Checkpointing",),
     "ptaskmodel.batch.decisions": (

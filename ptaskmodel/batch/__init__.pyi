@@ -11,7 +11,6 @@ from ptaskmodel.batch.attempt import SUSPENDED as SUSPENDED
 from ptaskmodel.batch.attempt import WAITING as WAITING
 from ptaskmodel.batch.attempt import WALLTIME as WALLTIME
 from ptaskmodel.batch.attempt import Attempt as Attempt
-from ptaskmodel.batch.campaign import run_campaign as run_campaign
 from ptaskmodel.batch.checkpoints import Checkpointing as Checkpointing
 from ptaskmodel.batch.classes import ClassRow as ClassRow
 from ptaskmodel.batch.classes import by_class as by_class

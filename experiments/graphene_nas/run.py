@@ -1,0 +1,236 @@
+"""Real jobs side by side on Graphene: what models predict of it, and what was measured.
+
+    python experiments/graphene_nas/run.py RUNS.csv.gz -o results/graphene_nas
+
+RUNS: 23,993 runs of NAS benchmarks, published with the evaluation of Batsim (its README says where
+they are), with the columns experiment, benchmark, class, processes, start_s, stop_s and
+graphene_nodes. Writes effects.csv, spread.csv and company.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas
+from figures import company_figure
+
+import ptaskmodel as pm
+from ptaskmodel.campaign import write_table
+from ptaskmodel.platform import load_platform
+from ptaskmodel.results.drawing import save
+from ptaskmodel.workload.transforms.trace_rule import trace_of_work
+from ptaskmodel.workload.works import HomogeneousWork, SequenceWork
+
+GRAPHENE = Path(__file__).resolve().parents[2] / "platforms" / "graphene.xml"
+CARD_BPS = 125e6
+SPEED = 16.673e9
+HOSTS = 32  # that each experiment had
+# Dates are whole seconds: shorter runs say little.
+LEAST_S = 60.0
+FEWEST = 50
+KIND = ["benchmark", "class", "processes"]
+# What all processes together hand to each other in an all-to-all, bytes, and how often.
+EXCHANGED = {
+    ("ft", "B"): (512 * 256 * 256 * 16, 20),
+    ("ft", "C"): (512**3 * 16, 20),
+    ("is", "B"): (2**25 * 4, 10),
+    ("is", "C"): (2**27 * 4, 10),
+}
+ROUNDS = 5  # of the simulated jobs: so many computations and exchanges in turn
+# Switches that the models are asked about: what all nodes together may exchange, Gbit/s.
+SWITCHES = (None, 16.0, 8.0, 4.0, 2.0)
+DRAWS = 1000
+GROUPS = {
+    "one node (control)": lambda runs: runs.processes == 1,
+    "lu, 2 nodes or more": lambda runs: (runs.processes > 1) & (runs.benchmark == "lu"),
+    "ft, 2 nodes or more": lambda runs: (runs.processes > 1) & (runs.benchmark == "ft"),
+}
+
+
+def read(path: Path) -> pandas.DataFrame:
+    """The runs, with their nodes, times, machine and day, and how much company each had."""
+    runs = pandas.read_csv(path)
+    runs["nodes"] = [tuple(map(int, str(text).split())) for text in runs["graphene_nodes"]]
+    runs["time_s"] = (runs["stop_s"] - runs["start_s"]).astype(float)
+    first = [nodes[0] <= 39 for nodes in runs["nodes"]]
+    runs["machine"] = np.where(first, "cabinet 1", "cabinet 4")
+    runs["day"] = runs["machine"] + (runs["start_s"] // 86400).astype(str)
+    runs["usual_s"] = runs.groupby(KIND)["time_s"].transform("median")
+    runs["company"] = company(runs)
+    return runs.reset_index(drop=True)
+
+
+def company(runs: pandas.DataFrame) -> np.ndarray:
+    """Of the other nodes, the part that ran parallel jobs meanwhile; a mean over the run."""
+    found = np.zeros(len(runs))
+    parallel = runs["processes"].where(runs["processes"] > 1, 0).to_numpy()
+    for _, own in runs.groupby("experiment").indices.items():
+        part = runs.iloc[own]
+        starts, stops = part["start_s"].to_numpy(float), part["stop_s"].to_numpy(float)
+        dates = np.concatenate([starts, stops])
+        steps = np.concatenate([parallel[own], -parallel[own]])
+        order = np.argsort(dates, kind="stable")
+        dates, busy = dates[order], np.cumsum(steps[order])
+        area = np.concatenate([[0.0], np.cumsum(busy[:-1] * np.diff(dates))])
+        between = np.interp(stops, dates, area) - np.interp(starts, dates, area)
+        others = between / np.maximum(stops - starts, 1.0) - parallel[own]
+        found[own] = others / (HOSTS - part["processes"].to_numpy()).clip(min=1)
+    return found
+
+
+def effect(runs: pandas.DataFrame, times_s: np.ndarray, seed: int = 0) -> dict[str, float]:
+    """How much longer runs take with all other nodes in parallel jobs than with none, %.
+
+    Least squares of the logarithm of the time: each kind of job on each machine has its own time,
+    each node its own factor (some are slower), and company has one. The interval holds 95 % of the
+    values when days of a machine are drawn anew.
+    """
+    kinds = pandas.get_dummies(runs[KIND].astype(str).agg(" ".join, axis=1) + runs["machine"])
+    every = sorted(set(itertools.chain.from_iterable(runs["nodes"])))
+    nodes = np.zeros((len(runs), len(every)))
+    for row, own in enumerate(runs["nodes"]):
+        nodes[row, [every.index(node) for node in own]] = 1.0 / len(own)
+    x = np.column_stack([runs["company"], kinds.to_numpy(float), nodes])
+    y = np.log(times_s)
+    days = [np.flatnonzero(runs["day"] == day) for day in sorted(set(runs["day"]))]
+    squares = np.array([x[own].T @ x[own] for own in days])
+    products = np.array([x[own].T @ y[own] for own in days])
+    ridge = 1e-6 * np.eye(x.shape[1])
+
+    def solved(weights: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(
+            np.tensordot(weights, squares, 1) + ridge, np.tensordot(weights, products, 1)
+        )
+
+    best = solved(np.ones(len(days)))
+    rng = np.random.default_rng(seed)
+    draws = [
+        solved(np.bincount(rng.integers(0, len(days), len(days)), minlength=len(days)))[0]
+        for _ in range(DRAWS)
+    ]
+    low, high = np.quantile(draws, [0.025, 0.975])
+    percent = 100 * np.expm1([best[0], low, high])
+    rest = y - x @ best
+    return {
+        "runs": len(runs),
+        "days": len(days),
+        "effect": percent[0],
+        "low": percent[1],
+        "high": percent[2],
+        "unexplained": 100 * float(rest.std()),
+    }
+
+
+def predicted_s(runs: pandas.DataFrame, switch_Gbps: float | None, place: Path) -> np.ndarray:
+    """The times of all runs as parallel tasks that start when and where the real ones did.
+
+    Each computes and exchanges in turn, alone as long as it really took; what it is slowed by the
+    others makes its time, from the usual one of its kind. A node's next job waits for the last one,
+    should that take longer than it did. switch_Gbps: what all
+    nodes together may exchange; None: Graphene as it is described.
+    """
+    path = GRAPHENE if switch_Gbps is None else place / f"switch_{switch_Gbps:g}.xml"
+    if switch_Gbps is not None:
+        path.write_text(
+            '<platform version="4.1"><cluster id="c" prefix="graphene-" suffix="" radical="1-144"'
+            ' speed="16.673Gf" bw="125MBps" lat="24us" sharing_policy="SPLITDUPLEX"'
+            f' bb_bw="{switch_Gbps / 8}GBps" bb_lat="0us"/></platform>'
+        )
+    found = np.zeros(len(runs))
+    for _, own in runs.groupby("experiment").indices.items():
+        sim = pm.Simulation(load_platform(path))
+        first = runs["start_s"].iloc[own].min()
+        tasks, last = [], {}
+        for row in own[np.argsort(runs["start_s"].iloc[own].to_numpy(), kind="stable")]:
+            run = runs.iloc[row]
+            hosts = tuple(f"graphene-{node}" for node in run["nodes"])
+            before = tuple({last[host] for host in hosts if host in last})
+            last |= dict.fromkeys(hosts, str(row))
+            tasks.append(
+                pm.Task(
+                    hosts, work_of(run), start_s=float(run["start_s"] - first), id=str(row),
+                    after=before,
+                )
+            )  # fmt: skip
+        refs = sim.add_all(tasks)
+        sim.run()
+        for ref in refs:
+            run = runs.iloc[int(ref.id)]
+            slowed = (ref.finish_time - ref.start_time) / run["time_s"]
+            found[int(ref.id)] = slowed * run["usual_s"]
+    return found
+
+
+def work_of(run: pandas.Series) -> SequenceWork:
+    """Computations and exchanges in turn, alone as long as the run took."""
+    volume, times = EXCHANGED.get((run["benchmark"], run["class"]), (0, 0))
+    count = run["processes"]
+    # Half of the time at most, where dates in whole seconds leave less than it takes.
+    pair = volume * times / count**2 / ROUNDS if count > 1 else 0.0
+    exchange_s = pair * (count - 1) / CARD_BPS
+    if exchange_s > run["time_s"] / ROUNDS / 2:
+        pair *= run["time_s"] / ROUNDS / 2 / exchange_s
+        exchange_s = run["time_s"] / ROUNDS / 2
+    compute_s = max(run["time_s"] / ROUNDS - exchange_s, 0.0)
+    stages = [HomogeneousWork(compute_s * SPEED, 0.0)]
+    if pair:
+        stages.append(HomogeneousWork(0.0, pair))
+    return SequenceWork(tuple(stages), ROUNDS)
+
+
+def replayed_slowdown() -> float:
+    """The largest slowdown of four FT-like MPI applications, replayed side by side on 32 nodes."""
+    platform = load_platform(GRAPHENE)
+    nodes = [f"graphene-{k}" for k in range(1, HOSTS + 1)]
+    volume, _ = EXCHANGED["ft", "C"]
+    stages = (HomogeneousWork(SPEED, 0.0), HomogeneousWork(0.0, volume / 64))
+    trace = trace_of_work(SequenceWork(stages, 2), 8, "ft")
+    ends = []
+    for count in (1, 4):
+        sim = pm.Simulation(platform)
+        refs = [sim.add_replay(trace, nodes[k::4]) for k in range(count)]
+        sim.run()
+        ends.append(max(ref.finish_time for ref in refs))
+    return ends[1] / ends[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("-o", "--output", type=Path, default=Path("results/graphene_nas"))
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    runs = read(given.runs)
+    known = runs.groupby(KIND)["time_s"].transform("size") >= FEWEST
+    told = known & (runs["usual_s"] >= LEAST_S)
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        sources = {"measured": runs["time_s"].to_numpy()}
+        for switch in SWITCHES:
+            label = "Graphene" if switch is None else f"switch of {switch:g} Gbit/s"
+            sources[label] = predicted_s(runs, switch, Path(name))
+    for source, times_s in sources.items():
+        for group, chosen in GROUPS.items():
+            part = (told & chosen(runs)).to_numpy()
+            rows.append({"source": source, "jobs": group} | effect(runs[part], times_s[part]))
+    effects = pandas.DataFrame(rows)
+    write_table(effects, given.output / "effects.csv")
+    spread = (
+        runs[told]
+        .assign(relative=runs["time_s"] / runs["usual_s"])
+        .groupby(KIND)["relative"]
+        .describe(percentiles=[0.05, 0.5, 0.95])
+        .reset_index()
+    )
+    write_table(spread, given.output / "spread.csv")
+    save(company_figure(runs[told], effects, GROUPS), given.output / "company.png")
+    print(f"replayed side by side: slowed by a factor of {replayed_slowdown():.9f}")
+    print(effects.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The table and pictures of the study of job profiles, of campaigns that were run.
+
+python experiments/job_profiles/tables.py RUNS... -o results/job_profiles
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from figures import draw_all
+
+from ptaskmodel.campaign import Campaign
+from ptaskmodel.files import whole_file
+
+
+def write_table(
+    path: Path, runs: Mapping[str, Mapping[str, Any]], results: Mapping[str, Any]
+) -> None:
+    """One line a combination, means over the seeds."""
+    groups: dict[tuple, list[Any]] = {}
+    for name, parameters in runs.items():
+        key = (parameters["jobs"], parameters["profiles"], parameters["allocation"])
+        groups.setdefault(key, []).append(results[name])
+    columns = ("execution_s", "waiting_s", "turnaround_s", "utilisation", "makespan_s")
+    with whole_file(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        header = ["jobs", "profiles", "allocation", *(f"mean_{c}" for c in columns)]
+        writer.writerow([*header, "mean_contention_slowdown", "simulation_s"])
+        for key, group in groups.items():
+            values = [np.mean([mean_of(r["metrics"], c) for r in group]) for c in columns]
+            values.append(np.mean([np.mean(r["contention"] or [1.0]) for r in group]))
+            values.append(np.median([r["simulation_s"] for r in group]))
+            writer.writerow([*key, *(f"{value:.6g}" for value in values)])
+
+
+def mean_of(metrics: Mapping[str, float], name: str) -> float:
+    return metrics.get(f"metrics.{name}.mean", metrics.get(f"metrics.{name}", 0.0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    wanted, results = {}, {}
+    for place in given.runs:
+        for run, record in Campaign.in_directory(place).records():
+            wanted[run.id] = run.parameters
+            numbers = record["metrics"]
+            results[run.id] = record["series"] | {
+                "metrics": numbers,
+                "simulation_s": numbers["simulation_s"],
+            }
+    write_table(given.output / "summary.csv", wanted, results)
+    for path in draw_all(given.output, wanted, results):
+        print(path)
+    print((given.output / "summary.csv").read_text(), end="")
+
+
+if __name__ == "__main__":
+    main()

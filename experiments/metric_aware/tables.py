@@ -1,0 +1,72 @@
+"""Tables, pictures and published relations of metric-aware scheduling, of campaigns that were run.
+
+python experiments/metric_aware/tables.py RUNS... -o results/metric_aware
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas
+from figures import draw
+from relations import relations, table
+
+from ptaskmodel.campaign import Campaign, write_table
+
+
+def name_of(parameters: Mapping[str, Any]) -> str:
+    stem = Path(parameters["log"]).name.split(".")[0]
+    kind = f"bf{parameters['balance']:g}_w{parameters['window']}_{parameters['adaptive']}"
+    where = "" if parameters["allocation"] == "none" else f"_{parameters['allocation']}"
+    return f"{stem}_{kind}{where}"
+
+
+def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+
+    return {
+        "log": Path(parameters["log"]).name.split(".")[0],
+        "balance": parameters["balance"],
+        "window": parameters["window"],
+        "adaptive": parameters["adaptive"],
+        "allocation": "" if parameters["allocation"] == "none" else parameters["allocation"],
+        "jobs": found["jobs.all"],
+        "killed": found["jobs.killed_at_walltime"],
+        "waiting_min": found["waiting_s"] / 60,
+        "bounded_slowdown": found["bounded_slowdown"],
+        "unfair_by_runtimes": found.get("unfair_jobs.runtimes"),
+        "unfair_by_estimates": found.get("unfair_jobs.estimates"),
+        "loss_of_capacity": 100 * found["loss_of_capacity"],
+        "utilisation": found["utilisation"],
+        "contention_slowdown": found.get("contention_slowdown"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    made = [
+        (run.parameters, record)
+        for place in given.runs
+        for run, record in Campaign.in_directory(place).records()
+    ]
+    rows = [row_of(parameters, record["metrics"]) for parameters, record in made]
+    series = {name_of(p): record["series"] for p, record in made if "series" in record}
+    write_table(pandas.DataFrame(rows), given.output / "runs.csv")
+    for path in draw(given.output, rows, series):
+        print(path)
+    for log in dict.fromkeys(row["log"] for row in rows):
+        own = [row for row in rows if row["log"] == log]
+        print(table(own))
+        print(relations(own))
+    (given.output / "series.json").write_text(json.dumps(series))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Tables, pictures and published relations of suspend/resume, of campaigns that were run.
+
+python experiments/suspend_resume/tables.py RUNS... -o results/suspend_resume
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas
+from figures import draw
+from relations import report, summary
+
+from ptaskmodel.campaign import Campaign, write_table
+
+KEPT = ("part", "policy", "seed", "factor")
+
+
+def stem_of(log: str) -> str:
+    return Path(log).name.split(".")[0]
+
+
+def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    log = {"log": stem_of(parameters["log"])}
+    return log | {name: parameters[name] for name in KEPT} | dict(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    made = [
+        (run.parameters, record)
+        for place in given.runs
+        for run, record in Campaign.in_directory(place).records()
+        if record["metrics"]["jobs"]
+    ]
+    rows = [row_of(parameters, record["metrics"]) for parameters, record in made]
+    write_table(pandas.DataFrame(rows), given.output / "runs.csv")
+    around = {
+        (stem_of(p["log"]), p["policy"], p["seed"]): record["series"]
+        for p, record in made
+        if p["part"] == "huge"
+    }
+    for path in draw(given.output, rows, around):
+        print(path)
+    claims = {}
+    for log in dict.fromkeys(row["log"] for row in rows):
+        own = {key[1:]: found for key, found in around.items() if key[0] == log}
+        text, claims[log] = report([row for row in rows if row["log"] == log], own)
+        print(text)
+    print(summary(claims))
+
+
+if __name__ == "__main__":
+    main()
