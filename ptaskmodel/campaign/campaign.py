@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.campaign.cluster import Cluster, ClusterPool
 from ptaskmodel.campaign.plan import Plan, Run, read_plan
@@ -155,6 +155,13 @@ class Campaign:
             if record is not None and record["status"] == FAILED:
                 found.append((run, str(record["error"])))
         return found
+
+    def records(self) -> Iterator[tuple[Run, Mapping[str, Any]]]:
+        """The runs that are made, each with what is kept of it: `metrics`, `series`, `wall_s`."""
+        for run in self.runs:
+            record = self.store.read(run.id)
+            if record is not None and record["status"] == DONE:
+                yield run, record
 
     def metrics(self) -> tuple[str, ...]:
         """What tables and pictures show: as the plan says, else what the kind is known for."""

@@ -33,8 +33,11 @@ from ptaskmodel.files import write_bytes
 
 LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 SCHEMES = ("tcp://", "tls://")
-# Runs under way for each thread of a worker: one is made, one is there, others are on their way.
+# Tasks under way for each thread of a worker: one is made, one is there, others are on their way.
 AHEAD = 4
+# Short runs are handed out several at once, for about so long, s.
+TOGETHER_S = 0.16
+MOST_TOGETHER = 32
 FEWEST = 8
 CONNECT_S = 20.0
 # How long the first worker may take to join, s.
@@ -127,7 +130,8 @@ class ClusterPool:
         self._shared = secrets.token_hex(16)
         self._inputs: dict[str, Input] = {}
         self._sent: dict[tuple[str, str], Any] = {}
-        self._flights: dict[str, _Flight] = {}
+        self._flights: dict[str, list[_Flight]] = {}
+        self._made, self._runs_s = 0, 0.0
         self._client: Any = None
         self._arriving: Any = None
 
@@ -167,52 +171,74 @@ class ClusterPool:
         """Hand out runs, many at once, where only few are under way."""
         if not waiting or len(self._flights) > self._width() // 2:
             return
-        count = min(len(waiting), self._width() - len(self._flights))
-        flights = [_Flight(waiting.popleft()) for _ in range(count)]
-        tasks = [self._task(flight.run) for flight in flights]
-        keys = [f"{flight.run.id}-1" for flight in flights]
-        self._fly(keys, flights, self._client.map(make_there, tasks, key=keys, pure=False))
+        size = self._size()
+        parts: list[list[_Flight]] = []
+        while waiting and len(self._flights) + len(parts) < self._width():
+            count = min(size, len(waiting))
+            parts.append([_Flight(waiting.popleft()) for _ in range(count)])
+        tasks = [[self._task(flight.run) for flight in part] for part in parts]
+        keys = [_key(part) for part in parts]
+        self._fly(keys, parts, self._client.map(make_there, tasks, key=keys, pure=False))
 
     def _width(self) -> int:
         return max(FEWEST, AHEAD * sum(self._client.nthreads().values()))
 
-    def _fly(self, keys: Iterable[str], flights: Iterable[_Flight], futures: list[Any]) -> None:
-        self._flights.update(zip(keys, flights, strict=True))
+    def _size(self) -> int:
+        """How many runs are handed out together: so many that Dask's share of the time is small."""
+        if not self._made:
+            return 1
+        return max(1, min(int(TOGETHER_S * self._made / max(self._runs_s, 1e-9)), MOST_TOGETHER))
+
+    def _fly(self, keys: list[str], parts: list[list[_Flight]], futures: list[Any]) -> None:
+        self._flights.update(zip(keys, parts, strict=True))
         self._arriving.update(futures)
 
     def _again(self, flight: _Flight, after: list[Any], *, where: set[str], only: bool) -> None:
         """Hand out a run once more, after futures, rather (or only) to some workers."""
-        key = f"{flight.run.id}-{flight.tries}-{flight.sent}"
+        key = _key([flight])
         future = self._client.submit(
-            make_there, self._task(flight.run), *after, key=key, pure=False,
+            make_there, [self._task(flight.run)], *after, key=key, pure=False,
             workers=sorted(where) or None, allow_other_workers=bool(where) and not only,
         )  # fmt: skip
-        self._fly([key], [flight], [future])
+        self._fly([key], [[flight]], [future])
 
     def _hear(self, future: Any, said: Any, tell: Tell) -> None:
-        """Take what became of a run under way."""
-        flight = self._flights.pop(future.key)
+        """Take what became of runs under way."""
+        part = self._flights.pop(future.key)
         if future.status == "cancelled" or future.status == "lost":
             raise CampaignError(self._gone())
         if future.status == "error":
-            self._error(flight, said, tell)
-        elif "lacks" in said:
-            self._send(flight, said)
-        elif "died" in said:
-            self._died(flight, said, tell)
-        else:
-            record = said["record"]
-            if not said["kept"]:
-                self._store.write(flight.run.id, record)
-            tell_of(tell, flight.run, record)
+            self._error(part, said, tell)
+            return
+        for flight, answer in zip(part, said, strict=True):
+            if "lacks" in answer:
+                self._send(flight, answer)
+            elif "died" in answer:
+                self._died(flight, answer, tell)
+            else:
+                self._keep(flight, answer, tell)
 
-    def _error(self, flight: _Flight, said: Any, tell: Tell) -> None:
+    def _keep(self, flight: _Flight, said: Said, tell: Tell) -> None:
+        record = said["record"]
+        self._made += 1
+        self._runs_s += record["wall_s"]
+        if not said["kept"]:
+            self._store.write(flight.run.id, record)
+        tell_of(tell, flight.run, record)
+
+    def _error(self, part: list[_Flight], said: Any, tell: Tell) -> None:
         """A task ended without an answer: its workers are gone, or something is wrong there."""
         from distributed.scheduler import KilledWorker
 
         error = said[1] if isinstance(said, tuple) else said
         if isinstance(error, KilledWorker):
-            self._fail(flight, f"its Dask workers died, {error.last_worker.address} last", "", tell)
+            for flight in part:
+                if len(part) > 1:  # it may be another's fault
+                    flight.tries += 1
+                    self._again(flight, [], where=set(), only=False)
+                else:
+                    said = f"its Dask workers died, {error.last_worker.address} last"
+                    self._fail(flight, said, "", tell)
         elif isinstance(error, PTaskModelError):
             raise error
         else:
@@ -278,6 +304,12 @@ class ClusterPool:
             f"{self._cluster.address}: the scheduler is gone; start it and its workers again, then "
             f"ptaskmodel campaign resume {self._store.directory} --on ADDRESS"
         )
+
+
+def _key(part: list[_Flight]) -> str:
+    """What a task is called: of one group, so that the scheduler keeps nothing of those over."""
+    flight = part[0]
+    return f"run-{flight.run.id}-{flight.tries}-{flight.sent}"
 
 
 def _content(path: Path) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,13 @@ class MakerDiedError(PTaskModelError):
 class Maker:
     """Started at once; `send` it a run, `answer` waits for the record.
 
-    log: the file that its words go to. connection: to wait for: there is an answer, or it is dead.
+    log: the file that its words go to. connection: to wait for: it said something, or is dead.
+    ready_at: since when it makes runs (`time.monotonic`), so that its start is no run's time.
     """
 
     def __init__(self, order: Order, log: Path) -> None:
         self.log = log
+        self.ready_at: float | None = None
         self.connection, theirs = multiprocessing.Pipe()
         path = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
         with log.open("wb") as words:
@@ -62,10 +65,13 @@ class Maker:
     def answer(self, timeout_s: float | None = None) -> dict[str, Any] | None:
         """The record of the run that was sent; None if it takes longer than it may.
 
-        Raises MakerDiedError.
+        timeout_s: from when it is ready; 0: only what is there already. Raises MakerDiedError.
         """
         try:
-            if not self.connection.poll(timeout_s):
+            if self.ready_at is None and self.connection.poll(0.0 if timeout_s == 0.0 else None):
+                self.connection.recv()
+                self.ready_at = time.monotonic()
+            if self.ready_at is None or not self.connection.poll(timeout_s):
                 return None
             record: dict[str, Any] = self.connection.recv()
         except (EOFError, OSError):

@@ -21,7 +21,8 @@ from ptaskmodel.campaign.factors import (
     points,
     read_factor,
 )
-from ptaskmodel.campaign.kinds import Kind, kind_of
+from ptaskmodel.campaign.kind import Kind
+from ptaskmodel.campaign.kinds import kind_of
 from ptaskmodel.errors import CampaignError, shown
 from ptaskmodel.files import digest, read_text
 

@@ -7,6 +7,7 @@ others go on. So does a run that takes longer than it may: its worker is killed.
 from __future__ import annotations
 
 import collections
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +37,12 @@ TRIES = 2
 class _Worker:
     maker: Maker
     run: Run | None = None
-    began: float = 0.0
+    sent_at: float = 0.0
+
+    def since(self) -> float:
+        """When it began with its run; infinity if it is not ready yet."""
+        ready_at = self.maker.ready_at
+        return math.inf if ready_at is None else max(self.sent_at, ready_at)
 
 
 class Pool:
@@ -68,7 +74,7 @@ class Pool:
             worker = idle.pop() if idle else self._new()
             run = waiting.popleft()
             tries[run.id] += 1
-            worker.run, worker.began = run, time.monotonic()
+            worker.run, worker.sent_at = run, time.monotonic()
             worker.maker.send(call_of(run))
 
     def _new(self) -> _Worker:
@@ -83,11 +89,11 @@ class Pool:
         busy = {w.maker.connection: w for w in self._workers if w.run is not None}
         left = None
         if limit is not None and busy:
-            first = min(worker.began for worker in busy.values())
-            left = max(0.0, first + limit - time.monotonic())
+            first = min(worker.since() for worker in busy.values())
+            left = max(0.0, first + limit - time.monotonic()) if first < math.inf else None
         found = [busy[end] for end in wait(list(busy), left)]  # type: ignore[index]
         if limit is not None:
-            late = [w for w in busy.values() if w.began + limit <= time.monotonic()]
+            late = [w for w in busy.values() if w.since() + limit <= time.monotonic()]
             found += [worker for worker in late if worker not in found]
         return found
 
@@ -99,7 +105,7 @@ class Pool:
         tell: Tell,
     ) -> None:
         """Take what a worker said, or see what became of it."""
-        run = worker.run
+        run, limit = worker.run, self._plan.timeout_s
         if run is None:
             return
         try:
@@ -117,14 +123,14 @@ class Pool:
         if record is not None:
             worker.run = None
             tell_of(tell, run, record)
-        elif self._plan.timeout_s is not None:
+        elif limit is not None and worker.since() + limit <= time.monotonic():
             self._workers.remove(worker)
             worker.maker.end()
-            error = too_long(self._plan.timeout_s)
+            error = too_long(limit)
             self._fail(run, worker, error, worker.maker.last_words(), tell)
 
     def _fail(self, run: Run, worker: _Worker, error: str, log: str, tell: Tell) -> None:
-        took_s = time.monotonic() - worker.began
+        took_s = time.monotonic() - worker.sent_at
         record = failed(self._plan.kind.name, call_of(run), error, took_s, log)
         self._store.write(run.id, record)
         tell_of(tell, run, record)

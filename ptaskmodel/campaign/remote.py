@@ -10,6 +10,7 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,8 +65,12 @@ def mark_of(path: Path) -> Mark:
     )
 
 
-def make_there(task: Task, *_: object) -> Said:
-    """Make a run on a Dask worker; the others are inputs that must be there before."""
+def make_there(tasks: Sequence[Task], *_: object) -> list[Said]:
+    """Make runs on a Dask worker; the others are inputs that must be there before."""
+    return [_said(task) for task in tasks]
+
+
+def _said(task: Task) -> Said:
     from distributed import get_worker
 
     worker = get_worker()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import queue
@@ -17,11 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.kinds import Kind, kind_of
+from ptaskmodel.campaign.kind import SERIES, Kind, numbers_of
+from ptaskmodel.campaign.kinds import kind_of
 from ptaskmodel.campaign.store import DONE, FAILED, Store
 from ptaskmodel.errors import PTaskModelError
 
 LAST_WORDS = 2000
+# Said once, when the kind of runs is loaded.
+READY = "ready"
 
 
 def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int) -> dict[str, Any]:
@@ -34,7 +38,11 @@ def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int
         "repetition": repetition,
     }
     try:
-        numbers = kind.run(parameters)
+        found = kind.run(parameters)
+        record |= {"metrics": numbers_of(found)}
+        if SERIES in found:
+            json.dumps(found[SERIES], allow_nan=False)  # what cannot be kept fails here
+            record |= {SERIES: found[SERIES]}
     except PTaskModelError as error:
         record |= {"status": FAILED, "error": str(error)}
     except MemoryError:
@@ -43,7 +51,7 @@ def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int
         last = traceback.format_exc()[-LAST_WORDS:]
         record |= {"status": FAILED, "error": f"{type(error).__name__}: {error}", "log": last}
     else:
-        record |= {"status": DONE, "metrics": numbers}
+        record |= {"status": DONE}
     return record | {
         "wall_s": time.perf_counter() - began,
         "cpu_s": time.process_time() - used,
@@ -75,7 +83,10 @@ class Call(NamedTuple):
 
 
 def serve(calls: Connection) -> None:
-    """Make the runs that are sent, after an order, until the other end is gone; answer records."""
+    """Make the runs that are sent, after an order, until the other end is gone.
+
+    Answers `READY` when the kind is loaded, then records.
+    """
     order: Order = calls.recv()
     sys.path[:] = dict.fromkeys((*order.path, *sys.path))
     if order.memory_MB is not None:
@@ -84,6 +95,7 @@ def serve(calls: Connection) -> None:
     store = None if order.directory is None else Store(order.directory)
     kind = kind_of(order.kind, (), Path(order.folder))
     waiting: queue.SimpleQueue[Call] = queue.SimpleQueue()
+    calls.send(READY)
     threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
     while True:
         call = waiting.get()

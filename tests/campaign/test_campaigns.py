@@ -37,7 +37,8 @@ def measure(parameters):
     if x == 5 and parameters["seed"] == 1:
         time.sleep(600)
     time.sleep(parameters.get("sleep_s", 0.0))
-    return {"y": x + parameters["seed"], "inner": {"z": 1.5}, "flag": True, "word": "w"}
+    return {"y": x + parameters["seed"], "inner": {"z": 1.5}, "flag": True, "word": "w",
+        "series": {"dates": [x, 2.5]}}
 """
 PLAN = """
 run = "study.py:measure"
@@ -170,6 +171,14 @@ def test_mistakes_of_the_command_line(tmp_path, capsys):
     ):
         assert main(["campaign", *arguments]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_series_are_kept_with_the_numbers(tmp_path):
+    campaign = Campaign.of(study(tmp_path, "6"), tmp_path / "runs")
+    campaign.make(1)
+    found = [record["series"] for _, record in campaign.records()]
+    assert found == [{"dates": [6, 2.5]}] * 2
+    assert "series" not in campaign.frame(every=True)
 
 
 def test_two_at_once_do_not_make_the_same(tmp_path):

@@ -67,7 +67,7 @@ def table(campaign, path):
 @pytest.fixture(scope="module")
 def dask():
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as found:
         yield Cluster(found.scheduler_address)
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ptaskmodel.campaign.kinds import KINDS, numbers_of
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.campaign.built_in import KINDS
+from ptaskmodel.campaign.kind import numbers_of
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.cli import main
-from ptaskmodel.errors import CampaignError
+from ptaskmodel.errors import CampaignError, SlurmError
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "platforms" / "small_cluster.xml"
+
+
+def numbers(kind, given):
+    return numbers_of(KINDS[kind].run(given))
 
 
 @pytest.fixture
@@ -27,7 +35,7 @@ def workload(tmp_path):
 def test_a_batch_gives_its_summary(workload, tmp_path, capsys):
     capsys.readouterr()
     given = {"platform": str(CLUSTER), "workload": str(workload), "leave_out_larger": True}
-    found = KINDS["batch"].run({**given, "policy": "metric-aware", "policy_options.window": 2})
+    found = numbers("batch", {**given, "policy": "metric-aware", "policy_options.window": 2})
     options = ["--leave-out-larger", "--policy", "metric-aware", "--policy-option", "window=2"]
     assert main(["batch", str(CLUSTER), str(workload), *options, "--json"]) == 0
     summary = numbers_of(json.loads(capsys.readouterr().out))
@@ -37,13 +45,61 @@ def test_a_batch_gives_its_summary(workload, tmp_path, capsys):
 
 def test_what_changes_a_workload(workload):
     given = {"platform": str(CLUSTER), "workload": str(workload), "leave_out_larger": True}
-    run = KINDS["batch"].run
+    run = partial(numbers, "batch")
     light, heavy = run({**given, "load": 0.1}), run({**given, "load": 20.0})
     assert heavy["waiting_s.mean"] > light["waiting_s.mean"]
     assert run({**given, "jobs": 5})["jobs.all"] == 5
     busy = {**given, "shuffle": True, "load": 20.0}
     shuffled = [run({**busy, "seed": seed})["waiting_s.mean"] for seed in (0, 0, 1)]
     assert shuffled[0] == shuffled[1] != shuffled[2]
+
+
+CONF = """SchedulerParameters=bf_interval=30,bf_continue
+SelectType=select/linear
+NodeName=n[1-4] CPUs=1
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
+"""
+JOBS = "id,submit,nodes,cores,limit,run\n" + "".join(
+    f"j{k},{k * 7},{k % 4 + 1},,{600 + 60 * (k % 3)},{90 + 37 * (k % 5)}\n" for k in range(40)
+)
+
+
+def test_slurm_runs_with_keys_of_its_configuration(tmp_path, capsys):
+    (tmp_path / "slurm.conf").write_text(CONF)
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    given = {"conf": str(tmp_path / "slurm.conf"), "workload": str(tmp_path / "jobs.csv")}
+    plain = numbers("slurm", given)
+    assert main(["slurm", *given.values(), "--json"]) == 0
+    assert plain["waiting_s.mean"] == json.loads(capsys.readouterr().out)["waiting_s"]["mean"]
+    same = numbers("slurm", {**given, "set.bf_interval": 30})
+    assert same["waiting_s.mean"] == plain["waiting_s.mean"]
+    first = numbers("slurm", {**given, "set.SchedulerType": "sched/builtin"})
+    assert first["waiting_s.mean"] > plain["waiting_s.mean"]
+    slow = numbers("slurm", {**given, "set.bf_interval": 600})
+    assert slow["backfill.cycles"] < plain["backfill.cycles"]
+    assert numbers("slurm", {**given, "jobs": 5})["jobs.submitted"] == 5
+
+
+def test_changes_of_a_configuration(tmp_path):
+    path = tmp_path / "slurm.conf"
+    path.write_text(CONF)
+    changes = {
+        "bf_interval": 60,
+        "bf_continue": False,
+        "bf_window": 10,
+        "priorityType": "priority/basic",
+    }
+    conf = read_conf(path, changes)
+    assert (conf.scheduler.bf_interval_s, conf.scheduler.bf_continue) == (60, False)
+    assert conf.nodes == read_conf(path).nodes
+    for name, value, said in (
+        ("bf_intervall", 1, "did you mean bf_interval"),
+        ("NodeName", "n[1-2]", "is no key of a whole slurm.conf"),
+        ("bf_continue", "x", "give true or false"),
+        ("SchedulerType", "sched/best", "slurm.conf, SchedulerType changed"),
+    ):
+        with pytest.raises(SlurmError, match=re.escape(said)):
+            read_conf(path, {name: value})
 
 
 def test_every_built_in_kind_knows_what_it_needs(tmp_path):

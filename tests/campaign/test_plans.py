@@ -54,6 +54,23 @@ def test_a_run_is_what_it_reads_and_what_it_is_told(folder):
     assert not set(before) & {run.id for run in plan_of(text, folder, "plan").runs()}
 
 
+def test_a_function_is_its_file_and_what_that_imports_beside_it(folder):
+    (folder / "study.py").write_text("from helping import y\n" + STUDY)
+    (folder / "helping.py").write_text("import deep\ny = 1\n")
+    (folder / "deep.py").write_text("")
+    (folder / "other.py").write_text("")
+    text = PLAN.replace("size = 4", "size = 5")
+
+    def ids():
+        return [run.id for run in plan_of(text, folder, "plan").runs()]
+
+    before = ids()
+    (folder / "other.py").write_text("changed = True\n")
+    assert ids() == before
+    (folder / "deep.py").write_text("changed = True\n")
+    assert not set(ids()) & set(before)
+
+
 @pytest.mark.parametrize(
     ("given", "levels"),
     [

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ptaskmodel.batch.slurm import values
+from ptaskmodel.batch.slurm.conf_changes import Changes, changed
 from ptaskmodel.batch.slurm.conf_keys import OPTIONS, PRIORITY, SCALARS, SWITCHES, Reader, Table
 from ptaskmodel.batch.slurm.conf_lines import Pair, read_lines
 from ptaskmodel.batch.slurm.conf_nodes import NODE, PARTITION, node_line, partition, switch
@@ -30,12 +31,15 @@ ALL = "ALL"
 TOPOLOGY = "topology.conf"
 
 
-def read_conf(path: AnyPath) -> Conf:
+def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
     """The facts of a slurm.conf, and of the topology.conf beside it if its plugin needs one.
 
+    changes: other values of its keys, or of options of its SchedulerParameters (``bf_interval``).
     Raises SlurmError, one line with file and line, for a value that makes no sense.
     """
-    return _Builder(shown_path(path)).built(read_lines(path), Path(path).parent)
+    origin = shown_path(path)
+    lines = changed(read_lines(path), changes, origin) if changes else read_lines(path)
+    return _Builder(origin).built(lines, Path(path).parent)
 
 
 class _Builder:

@@ -1,0 +1,232 @@
+"""The built-in kinds of runs: simulate, batch, replay and slurm, as the commands do.
+
+What a worker reads from files it keeps, so that the next run finds platform and workload in memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ptaskmodel import kernel_sets
+from ptaskmodel.campaign.kind import Kind, Parameters
+
+# How many platforms, workloads ... a worker keeps.
+KEPT = 8
+# Keys of a slurm.conf that runs change.
+CHANGES = "set"
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _platform(path: str) -> Any:
+    from ptaskmodel.platform import load_platform
+
+    return load_platform(path)
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _workload(path: str, processors_per_host: int) -> Any:
+    from ptaskmodel.workload.formats.table import Cleaning
+    from ptaskmodel.workload.reading import read_workload
+
+    return read_workload(path, Cleaning(processors_per_host))
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _tasks(path: str) -> Any:
+    from ptaskmodel.workload.formats.tasks_json import load_tasks
+
+    return load_tasks(path)
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _trace(path: str, ranks: int | None) -> Any:
+    from ptaskmodel.replay import read_trace
+
+    return read_trace(path, ranks)
+
+
+# Parameters of `batch` that change the workload, in the order in which they do.
+TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
+BATCH_FILES = ("platform", "workload", "failures", "maintenance")
+
+
+def _transformed(workload: Any, given: dict[str, Any], seed: int, hosts: int) -> Any:
+    """The workload as the parameters of `TRANSFORMS` ask for, which are taken out."""
+    from ptaskmodel.workload.transforms.sampling import sampled
+    from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
+    from ptaskmodel.workload.transforms.shuffling import shuffled
+
+    steps: dict[str, Callable[[Any, Any], Any]] = {
+        "jobs": lambda made, count: made.with_jobs(made.jobs[:count], f"the first {count} jobs"),
+        "shuffle": lambda made, asked: shuffled(made, seed, "kept") if asked else made,
+        "sample": lambda made, ratio: sampled(made, ratio),
+        "shrink": lambda made, factor: shrunk(made, factor),
+        "load": lambda made, load: loaded(made, load / offered_load(made, hosts)),
+        "load_factor": lambda made, factor: loaded(made, factor),
+    }
+    for name in TRANSFORMS:
+        if name in given:
+            workload = steps[name](workload, given.pop(name))
+    return workload
+
+
+def run_batch_of(parameters: Parameters) -> Mapping[str, Any]:
+    """`ptaskmodel batch`, its summary."""
+    from ptaskmodel.batch.plan import BatchOptions
+    from ptaskmodel.results.batches import BatchWriting, batch_into, without_larger
+
+    given = dict(parameters)
+    platform = _platform(given.pop("platform"))
+    workload = _workload(given.pop("workload"), given.pop("processors_per_host", 1))
+    writing = BatchWriting(given.pop("tau", 60.0))
+    larger = given.pop("leave_out_larger", False)
+    if larger:
+        workload = without_larger(workload, platform)
+    workload = _transformed(workload, given, given.get("seed", 0), len(platform.hosts))
+    run = batch_into(None, platform, workload, BatchOptions(**_nested(given)), writing)
+    return run.summary
+
+
+def run_simulation_of(parameters: Parameters) -> Mapping[str, Any]:
+    """`ptaskmodel simulate`, its summary."""
+    from ptaskmodel.calibration import apply, parse_labels
+    from ptaskmodel.results.runs import SimulationOptions, simulate_into
+
+    given = dict(parameters)
+    platform, tasks = _platform(given.pop("platform")), _tasks(given.pop("tasks"))
+    group = parse_labels(given.pop("group", ""))
+    if "calibration" in given:
+        platform, tasks = apply(given.pop("calibration"), platform, tasks, group)
+    return simulate_into(None, platform, tasks, SimulationOptions(**given)).summary
+
+
+def run_replay_of(parameters: Parameters) -> Mapping[str, Any]:
+    """`ptaskmodel replay`, its summary."""
+    from ptaskmodel.replay import hosts_named, hosts_of_ranks
+    from ptaskmodel.results.replays import replay_into
+
+    given = dict(parameters)
+    platform = _platform(given.pop("platform"))
+    trace = _trace(given.pop("traces"), given.pop("ranks", None))
+    names = given.pop("hosts", None)
+    named = None if names is None else hosts_named(names)
+    where = hosts_of_ranks(platform, trace.ranks, hosts=named, per_host=given.pop("per_host", 1))
+    model, solver = given.get("network_model"), given.get("solver")
+    run = replay_into(None, platform, trace, where, model=model, solver=solver)
+    return run.summary
+
+
+def _nested(given: Parameters) -> dict[str, Any]:
+    """``NAME.KEY`` as mappings."""
+    nested: dict[str, Any] = {}
+    for name, value in given.items():
+        head, dot, key = name.partition(".")
+        if dot:
+            nested.setdefault(head, {})[key] = value
+        else:
+            nested[name] = value
+    return nested
+
+
+_MAPPINGS = ("policy_options", "storages", "failure_law", "checkpoint", "licences")
+
+
+def _of_batch() -> frozenset[str]:
+    from ptaskmodel.batch.plan import BatchOptions
+
+    options = {field.name for field in dataclasses.fields(BatchOptions)}
+    more = ("platform", "workload", "tau", "processors_per_host", "leave_out_larger", *TRANSFORMS)
+    return frozenset(options - {*_MAPPINGS, "neighbours"} | set(more))
+
+
+def _kernels_of_batch(parameters: Parameters) -> tuple[str, ...]:
+    """Those of simulations, unless the jobs are delays: of a log, as it is."""
+    log = str(parameters["workload"]).endswith((".swf", ".swf.gz"))
+    delays = {"as-given": log, "delay": log}.get(parameters.get("profiles", "as-given"), False)
+    return ("batches",) if delays else kernel_sets.SIMULATION
+
+
+def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
+    """`ptaskmodel slurm`, its summary."""
+    from ptaskmodel.batch.slurm.phases import drawn
+    from ptaskmodel.batch.slurm.sacctmgr import read_accounts
+    from ptaskmodel.results.slurm import slurm_into
+
+    given = _nested(parameters)
+    changes = tuple(given.get(CHANGES, {}).items())
+    per_node = given.get("processors_per_node")
+    conf, submissions = _submissions(given["conf"], changes, given["workload"], per_node)
+    if "jobs" in given:
+        submissions = replace(submissions, jobs=submissions.jobs[: given["jobs"]])
+    run = slurm_into(
+        None,
+        conf,
+        submissions,
+        accounts=read_accounts(given["accounts"]) if "accounts" in given else None,
+        phases=drawn(given.get("seed", 0), submissions.t0 or 0),
+        platform=_platform(given["platform"]) if "platform" in given else None,
+    )
+    return run.summary
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _submissions(
+    conf_path: str, changes: tuple[tuple[str, Any], ...], path: str, per_node: int | None
+) -> Any:
+    from ptaskmodel.batch.slurm.conf import read_conf
+    from ptaskmodel.batch.slurm.submissions import read_submissions
+
+    conf = read_conf(conf_path, dict(changes))
+    return conf, read_submissions(path, conf, processors_per_node=per_node)
+
+
+_MODEL = {"platform", "solver", "network_model"}
+_SIMULATE = frozenset(_MODEL | {"tasks", "calibration", "group", "count", "until", "energy"})
+_SLURM = frozenset(
+    ("platform", "conf", "workload", "accounts", "processors_per_node", "seed", "jobs")
+)
+_REPLAY = frozenset(_MODEL | {"traces", "ranks", "hosts", "per_host"})
+KINDS = {
+    "batch": Kind(
+        "batch",
+        run_batch_of,
+        BATCH_FILES,
+        _kernels_of_batch,
+        ("platform", "workload"),
+        _of_batch,
+        _MAPPINGS,
+        ("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
+    ),
+    "simulate": Kind(
+        "simulate",
+        run_simulation_of,
+        ("platform", "tasks", "calibration"),
+        lambda _: kernel_sets.SIMULATION,
+        ("platform", "tasks"),
+        lambda: _SIMULATE,
+        metrics=("makespan",),
+    ),
+    "replay": Kind(
+        "replay",
+        run_replay_of,
+        ("platform", "traces"),
+        lambda _: kernel_sets.REPLAY,
+        ("platform", "traces"),
+        lambda: _REPLAY,
+        metrics=("makespan",),
+    ),
+    "slurm": Kind(
+        "slurm",
+        run_slurm_of,
+        ("conf", "workload", "platform", "accounts"),
+        lambda given: kernel_sets.SIMULATION if "platform" in given else (),
+        ("conf", "workload"),
+        lambda: _SLURM,
+        (CHANGES,),
+        ("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
+    ),
+}

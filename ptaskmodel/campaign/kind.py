@@ -1,0 +1,87 @@
+"""What a kind of run is: its parameters, which of them are files, and the numbers it gives."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ptaskmodel.errors import CampaignError, shown
+
+Parameters = Mapping[str, Any]
+Numbers = dict[str, float | int]
+
+# What is said of a run that is not a result of it.
+NOT_METRICS = ("format", "versions", "inputs", "notes", "files", "series")
+# What a run may give beside numbers: kept with it, for pictures.
+SERIES = "series"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of run.
+
+    run: gives what `numbers_of` takes, and under `SERIES` anything that JSON holds. files:
+    parameters that name files; kernels: the sets of them (see `kernel_sets`) that a run of
+    such parameters needs; needed: those that must be given; known: all, or None if any
+    may be; made: those given as ``NAME.KEY``. metrics: what tables show if nothing is said.
+    version: what identifies the code, beside the
+    version of the package.
+    """
+
+    name: str
+    run: Callable[[Parameters], Mapping[str, Any]]
+    files: tuple[str, ...]
+    kernels: Callable[[Parameters], tuple[str, ...]]
+    needed: tuple[str, ...] = ()
+    known: Callable[[], frozenset[str]] | None = None
+    made: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    version: str = ""
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raises CampaignError for a parameter that this kind does not know, or lacks."""
+        given = list(names)
+        if self.known is not None:
+            known = self.known()
+            for name in given:
+                head, dot, _ = name.partition(".")
+                if name not in known and not (dot and head in self.made):
+                    near = difflib.get_close_matches(name, known, 1)
+                    listed = f": use one of {', '.join(sorted(known))}"
+                    hint = f"; did you mean '{near[0]}'?" if near else listed
+                    raise CampaignError(f"{self.name} has no parameter '{name}'{hint}")
+        for name in self.needed:
+            if name not in given:
+                raise CampaignError(
+                    f"{self.name} needs '{name}'; give it in [parameters] or [factors]"
+                )
+
+
+def numbers_of(found: object) -> Numbers:
+    """The finite numbers in what a run gave, ``NAME.KEY`` for those inside others.
+
+    Raises CampaignError if it is no mapping of names, or holds no number.
+    """
+    numbers: Numbers = {}
+
+    def gather(prefix: str, value: object) -> None:
+        if isinstance(value, Mapping):
+            for key, inner in value.items():
+                if prefix or key not in NOT_METRICS:
+                    gather(f"{prefix}.{key}" if prefix else str(key), inner)
+        elif isinstance(value, bool):
+            numbers[prefix] = int(value)
+        elif isinstance(value, int | float) and math.isfinite(value):
+            numbers[prefix] = value
+        elif hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+            gather(prefix, value.item())
+
+    if not isinstance(found, Mapping):
+        raise CampaignError(f"a run gave {shown(found)}; give a mapping from names to numbers")
+    gather("", found)
+    if not numbers:
+        raise CampaignError("a run gave no finite number; give a mapping from names to numbers")
+    return numbers
