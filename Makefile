@@ -1,5 +1,6 @@
 # make demo: install into .venv and run the first example. make test: the whole suite.
-# make docs: the documentation as a site. make reference: its pages that are made from the code.
+# make docs: the documentation as a site. make reference, make gallery: its pages, and pictures, that
+# are made by running the code.
 # make experiments [SIZE=full]: every table and figure of the experiments, into results.
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ BIN := .venv/bin
 
 SIZE ?= small
 
-.PHONY: clean demo docs experiments reference test
+.PHONY: clean demo docs experiments gallery reference test
 
 demo: .venv/installed
 	$(BIN)/ptaskmodel simulate platforms/worked_example.xml \
@@ -32,6 +33,9 @@ reference: .venv/installed-for-tests
 
 experiments: .venv/installed-for-tests
 	$(BIN)/python experiments/remake.py $(SIZE) -o results
+
+gallery: .venv/installed-for-tests
+	$(BIN)/python docs/pictures/draw_gallery.py
 
 clean:
 	rm -rf .venv .venv-oldest demo-results site

@@ -20,6 +20,7 @@ from ptaskmodel.results.drawing import (
     YELLOW,
     heat,
     new_figure,
+    prefix_of,
     time_unit,
 )
 from ptaskmodel.results.replay_tables import (
@@ -198,21 +199,24 @@ def matrix(directory: Path) -> Figure:
         raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
     from matplotlib.colors import LogNorm, Normalize
 
-    low, high = max(float(np.nanmin(table)), 1.0), float(np.nanmax(table))
-    norm = LogNorm(low, high) if high > 10 * low else Normalize(0.0, max(high, 1.0))
+    whole, letter = prefix_of(float(np.nansum(table)))
+    title = f"Who sends to whom; {float(np.nansum(table)) / whole:.4g} {letter}B in all"
+    scale, prefix = prefix_of(float(np.nanmax(table)))
+    table /= scale
+    low, high = max(float(np.nanmin(table)), 1.0 / scale), float(np.nanmax(table))
+    norm = LogNorm(low, high) if high > 10 * low else Normalize(0.0, max(high, 1.0 / scale))
     figure = new_figure(7.5, 6.5)
     axes = figure.add_subplot()
     edge = cells * side - 0.5
     image = axes.imshow(
-        table, cmap=heat(), norm=norm, interpolation="nearest", extent=(-0.5, edge, edge, -0.5)
-    )
+        table, cmap=heat(), norm=norm, interpolation="nearest",
+        extent=(-0.5, edge, edge, -0.5),
+    )  # fmt: skip
     axes.set_xlim(-0.5, count - 0.5)
     axes.set_ylim(count - 0.5, -0.5)
-    figure.colorbar(image, ax=axes, label="bytes sent", pad=0.02)
+    figure.colorbar(image, ax=axes, label=f"sent ({prefix}B)", pad=0.02)
     axes.set_xlabel("to rank")
     axes.set_ylabel("from rank")
-    total = float(np.nansum(table))
-    title = f"Who sends to whom; {total:.4g} bytes in all"
     if side > 1:
         title += f"; a cell is {side} by {side} ranks"
     axes.set_title(title, fontsize=10, loc="left")
