@@ -57,6 +57,27 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert (tmp_path / "tutorial" / "index.html").exists()
 
 
+NEEDS = {
+    "plot": r"ptaskmodel plot|platform plot|campaign plot|--plots|--picture|draw_results",
+    "trace": r"parquet",
+    "simpy": r"import simpy",
+    "batsim": r"ptaskmodel serve|--redis",
+    "dask": r"--on (tcp|tls)",
+}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_a_page_names_the_extras_that_its_examples_need(path):
+    if path.name in ("api.md", "commands.md"):
+        return
+    text = path.read_text(encoding="utf-8")
+    shown = "\n".join(block.text for block in blocks(text))
+    shown += "\n".join(re.findall(r"^    .*$", text, re.MULTILINE))
+    named = {name for group in re.findall(r"'\.\[([a-z,]+)\]'", text) for name in group.split(",")}
+    for extra, needs in NEEDS.items():
+        assert not re.search(needs, shown) or named & {extra, "all"}, extra
+
+
 def test_the_pages_made_from_the_code_are_those_of_the_code():
     spec = importlib.util.spec_from_file_location("reference_pages", DOCS / "reference_pages.py")
     module = importlib.util.module_from_spec(spec)
