@@ -55,7 +55,7 @@ def add_boxes(
     for box, colour in zip(drawn.boxes, colours, strict=True):
         if box.kind == "host" and inside:
             axes.annotate(texts[box.name], (box.x, box.y), fontsize=inside, ha="center", zorder=5,
-                          va="center", color=_on(colour))  # fmt: skip
+                          va="center", color=text_colour(colour))  # fmt: skip
         size = _font(2.2 * box.width * unit, len(box.name))
         if box.kind not in ("host", JUNCTION) and size and box.name not in named:
             axes.annotate(box.name, (box.x, box.y + box.height / 2 + 0.07), fontsize=size,
@@ -89,7 +89,7 @@ def _font(inches: float, letters: int) -> float:
     return size if size >= SMALLEST else 0.0
 
 
-def _on(colour: Any) -> str:
+def text_colour(colour: Any) -> str:
     """Black or white, whichever can be read on a colour."""
     from matplotlib.colors import to_rgb
 

@@ -131,8 +131,10 @@ def colour_of(k: int) -> str:
 def host_ticks(axes: Any, names: list[str], most: int = 40) -> None:
     step = max(1, math.ceil(len(names) / most))
     axes.set_yticks(range(0, len(names), step))
-    axes.set_yticklabels([short_name(name) for name in names[::step]], fontsize=8)
+    axes.set_yticklabels([short_name(name, 48) for name in names[::step]], fontsize=8)
 
 
 def short_name(name: str, most: int = 24) -> str:
-    return name if len(name) <= most else f"{name[: most - 11]}...{name[-8:]}"
+    """A name, elided in the middle if it is longer than ``most`` characters."""
+    end = (most - 3) // 2
+    return name if len(name) <= most else f"{name[: most - 3 - end]}...{name[-end:]}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.platform.sketch_paint import text_colour
 from ptaskmodel.results.drawing import (
     colour_of,
     heat,
@@ -89,7 +90,7 @@ def _bars(
             if widest is None or high - low > widest[1]:
                 widest = (low, high - low, b - a)
         if widest is not None:
-            labels.append((start / unit, (start + end) / 2 / unit, widest, task.task_id))
+            labels.append(((start + end) / 2 / unit, widest, task.task_id, colours[-1]))
     edge = 0.4 if len(rows) <= 200 else 0.0
     axes.add_collection(
         PolyCollection(shapes, facecolors=colours, edgecolors="white", linewidths=edge)
@@ -99,11 +100,12 @@ def _bars(
     axes.set_xlim(left=0.0)
     if len(rows) <= MAX_LABELS:
         span = axes.get_xlim()[1]
-        for _, middle, (low, high, wide), name in labels:
+        for middle, (low, high, wide), name, (colour, opaque) in labels:
             if wide / span > 0.012 * len(name) and high > 0.12:
                 axes.text(
                     middle, low + high / 2, name, ha="center", va="center",
                     fontsize=min(8.0, 22.0 * high), clip_on=True,
+                    color=text_colour(colour) if opaque == 1.0 else "black",
                 )  # fmt: skip
 
 
