@@ -22,6 +22,8 @@ from ptaskmodel.errors import SimulationError
 
 FloatArray = NDArray[np.float64]
 PERCENTILES = (50, 90, 95, 99)
+# Of an execution time as the difference of two late dates, relative.
+ROUNDING = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,14 +183,19 @@ def _useful(
 
 
 def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:
-    """Execution time over the time alone on the same placement; nan for killed jobs and 0 s."""
+    """Execution time over the time alone on the same placement; nan for killed jobs and 0 s.
+
+    1 where they differ by the rounding of dates alone.
+    """
     alone = np.asarray(alone_s, dtype=np.float64)
-    return np.divide(
+    found = np.divide(
         job_times(schedule).execution_s,
         alone,
         out=np.full(len(alone), math.nan),
         where=~_was_cut(schedule) & (alone > 0),
     )
+    found[np.abs(found - 1.0) <= ROUNDING] = 1.0
+    return found
 
 
 def _was_cut(schedule: Schedule) -> NDArray[np.bool_]:

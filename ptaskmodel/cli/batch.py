@@ -74,6 +74,7 @@ from ptaskmodel.errors import SimulationError
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of the random allocation.")
 @click.option(
     "--estimates",
+    type=FileOrChoice(("exact", "walltime", "factor:F"), "factor:"),
     metavar="KIND",
     help="exact, walltime or factor:F  [default: walltime if every job has one, else exact]",
 )

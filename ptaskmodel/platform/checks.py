@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ def _check_links(platform: Platform) -> Iterator[Note]:
 def _check_routes(platform: Platform) -> Iterator[Note]:
     """Pairs without route, with an empty one, with a latency that holds them, by fault."""
     missing: list[str] = []
-    held: dict[int, list[str]] = {}
+    held: dict[int, tuple[int, float, list[str]]] = {}  # by line: a link, the least rate, pairs
     free: dict[int, list[str]] = {}
     window = tcp_window(platform)
     for source, destination in sample_pairs(platform, MAX_PAIRS, 1):
@@ -97,9 +98,12 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
         except RouteError:
             missing.append(pair)
             continue
-        slowest = _holding_link(platform, parts, window)
-        if slowest is not None:
-            held.setdefault(slowest, []).append(pair)
+        link, rate = _held(platform, parts, window)
+        if link is not None:
+            line = platform.link_line(link)
+            first, least, pairs = held.get(line, (link, rate, []))
+            pairs.append(pair)
+            held[line] = first, min(least, rate), pairs
         if not (parts.links or parts.instant or parts.extra_latency_s):
             free.setdefault(platform.leaf_zone(source), []).append(pair)
     if missing and not all(zone.kind == NONE for zone in platform.zones):
@@ -111,14 +115,15 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
         text = f"{where}{_some(pairs)} with an empty route: nothing can be sent; declare one"
         yield Note(zone.line, "empty route", text)
 
-    for link, pairs in held.items():
+    for line, (link, rate, pairs) in held.items():
         what = f"link {short(platform.links[link].name)}"
         latency = units.format_time(platform.links[link].latency_s)
         text = (
             f"{what}: with its latency of {latency}, the TCP window holds {_some(pairs)[:-1]} "
-            "below half of the bandwidth; set network/TCP-gamma"
+            f"below half of the bandwidth, a flow at {units.format_bandwidth(rate, 4)} or more; "
+            "set network/TCP-gamma"
         )
-        yield Note(platform.link_line(link), "window", text)
+        yield Note(line, "window", text)
 
 
 def tcp_window(platform: Platform) -> float:
@@ -126,15 +131,18 @@ def tcp_window(platform: Platform) -> float:
     return float(platform.config.get("network/TCP-gamma", DEFAULT_WINDOW))
 
 
-def _holding_link(platform: Platform, parts: RouteParts, window: float) -> int | None:
-    """The link of the largest latency, if the window holds a flow far below the bandwidth."""
+def _held(platform: Platform, parts: RouteParts, window: float) -> tuple[int | None, float]:
+    """The link of the largest latency, if the window holds a flow far below the bandwidth (else
+    None), and the rate at which it does, B/s.
+    """
     links = [platform.links[k] for k in parts.links]
     latency = sum(link.latency_s for link in links) + parts.extra_latency_s
     if not links or latency == 0 or window == 0:
-        return None
-    if window / (2 * latency) >= WINDOW_PART * min(link.bandwidth_Bps for link in links):
-        return None
-    return max(links, key=lambda link: link.latency_s).index
+        return None, math.inf
+    rate = window / (2 * latency)
+    if rate >= WINDOW_PART * min(link.bandwidth_Bps for link in links):
+        return None, math.inf
+    return max(links, key=lambda link: link.latency_s).index, rate
 
 
 def _some(pairs: list[str]) -> str:

@@ -14,6 +14,7 @@ from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
+from ptaskmodel.batch.slurm.overload import overload_notes
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
 from ptaskmodel.batch.slurm.profiles import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.record import JobRecord
@@ -103,6 +104,7 @@ def slurm_into(
             pattern=options.pattern,
         )
     parts, notes = parts_of(conf, submissions.jobs, options.controllers, options.seed)
+    overload = overload_notes(conf, submissions.jobs)
 
     def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
         began = time.perf_counter()
@@ -116,7 +118,7 @@ def slurm_into(
             "command": "slurm",
             **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
             **summary_of(found, alone),
-            "notes": [*conf.notes, *submissions.notes, *notes],
+            "notes": [*conf.notes, *submissions.notes, *notes, *overload],
             "seed": options.seed,
             "test_cost_s": options.costs.test_s,
             "settings": settings_of(conf),

@@ -136,7 +136,7 @@ PAIR = (
 def test_validate_finds_a_latency_that_holds_flows(capsys, tmp_path):
     out = validate_text(capsys, tmp_path, PAIR.format("10Gbps", "50ms"))
     assert ":4: window: link 'l': with its latency of 50ms" in out
-    assert "'a' -> 'b', 'b' -> 'a' below half of the bandwidth" in out
+    assert "'a' -> 'b', 'b' -> 'a' below half of the bandwidth, a flow at 41.94MBps or more" in out
     assert "no warnings" in validate_text(capsys, tmp_path, PAIR.format("10Gbps", "3ms"))
     no_window = '<config><prop id="network/TCP-gamma" value="0"/></config>'
     text = no_window + PAIR.format("10Gbps", "50ms")

@@ -5,7 +5,11 @@ import json
 
 import pytest
 
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.overload import offered_load, overload_notes
+from ptaskmodel.batch.slurm.requests import JobRequest
 from ptaskmodel.cli import main
+from ptaskmodel.workload.works import DelayWork
 
 CONF = """SelectType=select/linear
 PriorityType=priority/basic
@@ -84,3 +88,24 @@ def test_a_job_that_is_not_there_cannot_be_explained(files, capsys):
     arguments = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), "--explain", "z"]
     assert main(arguments) == 2
     assert "'z'" in capsys.readouterr().err
+
+
+def request(name, submit_s, run_s, **asked):
+    return JobRequest(name, submit_s, DelayWork(run_s), **asked)
+
+
+def test_the_offered_load_is_the_work_over_what_nodes_can_do(files):
+    conf = read_conf(files / "slurm.conf")
+    one = request("a", 0.0, 100.0, min_nodes=2)  # 16 of 32 CPUs
+    two = request("b", 200.0, 1000.0, tasks=4, limit_min=5)  # 4 CPUs, 300 s
+    assert offered_load(conf, [one, two]) == (100 * 16 + 300 * 4) / (200 * 32)
+    assert offered_load(conf, [one]) == 0.0
+
+
+def test_overload_is_said(files):
+    conf = read_conf(files / "slurm.conf")
+    jobs = [request(f"j{k}", float(k), 100.0, min_nodes=1) for k in range(1000)]
+    with pytest.warns(UserWarning, match=r"offered load is 25: the queue grows"):
+        assert len(overload_notes(conf, jobs)) == 1
+    assert overload_notes(conf, jobs[:999]) == []  # too few to tell a burst from a load
+    assert overload_notes(conf, [request(f"j{k}", 100.0 * k, 9.0) for k in range(1000)]) == []
