@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.replay.collectives import chosen, collective, sized
+from ptaskmodel.replay.collectives import Chosen, chosen, collective, sized
 from ptaskmodel.replay.steps import COMPUTE, DO_SEND, FINISHED, NO_MORE, POST_SEND, REQUEST_SEND
 from ptaskmodel.workload import ti_actions as ti
 
@@ -16,7 +16,7 @@ A_SEND, A_SENDRECV, A_SLEEP = ti.SEND, ti.SENDRECV, ti.SLEEP
 
 
 class Program(NamedTuple):
-    """A trace as the kernel reads it; see `state.Replays` for the last two."""
+    """A trace as the kernel reads it; see `state.Replays` for the last ones."""
 
     actions: np.ndarray
     start: np.ndarray
@@ -24,6 +24,7 @@ class Program(NamedTuple):
     own_bytes: float
     type_bytes: np.ndarray
     algorithms: np.ndarray
+    choices: np.ndarray
 
 
 class Sums(NamedTuple):
@@ -55,15 +56,14 @@ def send(sums, reached, to, size):
 @jit
 def add_collective(p, sums, reached, kind, r, n, first, last):
     """Count what rank r of n sends and computes in a collective; as `send`."""
-    algorithm = chosen(
-        p.values, first, last, n, kind, p.algorithms[kind], p.type_bytes, p.own_bytes
-    )
+    c = Chosen(p.algorithms, p.choices)
+    algorithm = chosen(p.values, first, last, n, kind, p.type_bytes, p.own_bytes, c)
     phase = 0
     k = 0
     while True:
         what, peer, size = collective(
             kind, phase, k, r, n, p.values, first, last, p.type_bytes, p.own_bytes, algorithm,
-            p.algorithms,
+            c,
         )  # fmt: skip
         if what == FINISHED:
             return reached

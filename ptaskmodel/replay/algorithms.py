@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import SimulationError, shown
-from ptaskmodel.replay import collectives as c
-from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER
+from ptaskmodel.replay import selectors as c
+from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES, NUMBER
 from ptaskmodel.workload.ti_traces import Trace
 
 DEFAULT, SELECTOR = "default", "smpi/coll-selector"
+# Sets of them, by implementations of MPI. Those of mpich that know of nodes (bcast, reduce and
+# allreduce) crash SimGrid 3.32, and are refused.
+SELECTORS = (DEFAULT, "ompi", "mpich")
 
 # By the collective's name in the configuration: the name of its action, and its algorithms.
 ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
@@ -23,7 +26,6 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
         "barrier",
         {
             "default": c.AUTOMATIC,
-            "ompi": c.OMPI,
             "mpich": c.BRUCK,
             "ompi_basic_linear": c.BASIC,
             "ompi_bruck": c.BRUCK,
@@ -31,6 +33,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "ompi_recursivedoubling": c.DOUBLING,
             "ompi_tree": c.TREE,
             "ompi_two_procs": c.PAIRWISE,
+            "ompi": c.TABLE_OF["barrier"],
         },
     ),
     "bcast": (
@@ -41,6 +44,11 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "flattree": c.BASIC,
             "scatter_LR_allgather": c.PIECES_RING,
             "scatter_rdb_allgather": c.PIECES_DOUBLING,
+            "NTSB": c.BINARY,
+            "NTSL": c.LINE,
+            "mvapich2_knomial_intra_node": c.K_NOMIAL,
+            "ompi": c.TABLE_OF["bcast"],
+            "ompi_pipeline": c.PIPELINE,
         },
     ),
     "reduce": (
@@ -51,6 +59,12 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "flat_tree": c.BY_TURNS,
             "ompi_basic_linear": c.BY_TURNS,
             "scatter_gather": c.HALVING,
+            "ompi": c.TABLE_OF["reduce"],
+            "ompi_binary": c.BINARY,
+            "ompi_binomial": c.BINOMIAL,
+            "ompi_chain": c.CHAIN,
+            "ompi_in_order_binary": c.IN_ORDER,
+            "ompi_pipeline": c.PIPELINE,
         },
     ),
     "allreduce": (
@@ -62,6 +76,8 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "rab_rdb": c.HALVING,
             "rdb": c.DOUBLING,
             "redbcast": c.COMPOSED,
+            "ompi": c.TABLE_OF["allreduce"],
+            "ompi_ring_segmented": c.SEGMENTS,
         },
     ),
     "reduce_scatter": (
@@ -72,13 +88,15 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "mpich_pair": c.PAIRWISE,
             "mpich_rdb": c.DOUBLING,
             "ompi_basic_recursivehalving": c.HALVING,
+            "ompi": c.TABLE_OF["reducescatter"],
+            "ompi_butterfly": c.BUTTERFLY,
+            "ompi_ring": c.SEGMENTS,
         },
     ),
     "alltoall": (
         "alltoall",
         {
-            "default": c.AUTOMATIC,
-            "ompi": c.AUTOMATIC,
+            "default": c.TABLE_OF["alltoall"],
             "mpich": c.MPICH,
             "basic_linear": c.BASIC,
             "bruck": c.BRUCK,
@@ -86,6 +104,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "pair": c.PAIRWISE,
             "rdb": c.DOUBLING,
             "ring": c.RING,
+            "ompi": c.TABLE_OF["alltoall"],
         },
     ),
     "alltoallv": (
@@ -97,6 +116,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "ompi_basic_linear": c.AUTOMATIC,
             "pair": c.RING,
             "ring": c.RING,
+            "ompi": c.TABLE_OF["alltoallv"],
         },
     ),
     "gather": (
@@ -106,6 +126,8 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "mpich": c.TREE,
             "ompi_basic_linear": c.BY_TURNS,
             "ompi_binomial": c.TREE,
+            "ompi": c.TABLE_OF["gather"],
+            "ompi_linear_sync": c.IN_TWO,
         },
     ),
     "allgather": (
@@ -122,6 +144,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "rhv": c.FAR_FIRST,
             "ring": c.RING,
             "spreading_simple": c.BASIC,
+            "ompi": c.TABLE_OF["allgather"],
         },
     ),
     "allgatherv": (
@@ -131,6 +154,12 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "ompi_bruck": c.BRUCK,
             "pair": c.PAIRWISE,
             "ring": c.RING,
+            "GB": c.COMPOSED,
+            "mpich": c.MPICH,
+            "mpich_rdb": c.DOUBLING,
+            "mpich_ring": c.CHUNKS,
+            "ompi": c.TABLE_OF["allgatherv"],
+            "ompi_neighborexchange": c.NEIGHBOURS,
         },
     ),
     "scatter": (
@@ -140,6 +169,8 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "mpich": c.TREE,
             "ompi_basic_linear": c.BY_TURNS,
             "ompi_binomial": c.TREE,
+            "ompi": c.TABLE_OF["scatter"],
+            "ompi_linear_nb": c.AUTOMATIC,
         },
     ),
 }
@@ -180,33 +211,60 @@ def algorithms_of(
     Raises SimulationError for an unknown name, or one that does not fit the number of ranks.
     """
     selector = config.get(SELECTOR, DEFAULT)
-    if selector != DEFAULT:
+    if selector not in SELECTORS:
         raise SimulationError(
-            f"<config>: {SELECTOR}: {shown(selector)} is not simulated; leave it out, or give an "
-            f"algorithm to each collective: {', '.join(ALGORITHMS)}"
+            f"<config>: {SELECTOR}: {shown(selector)} is not simulated; choose one of "
+            f"{', '.join(SELECTORS)}, or give an algorithm to each collective"
         )
     for collective in asked:
         if collective not in ALGORITHMS:
             raise SimulationError(
                 f"{shown(collective)} is no collective; choose one of {', '.join(ALGORITHMS)}"
             )
-    numbers = np.zeros(len(ACTIONS), dtype=np.int64)
+    algorithms = default_algorithms()
     there = np.bincount(trace.actions, minlength=len(ACTIONS)) > 0
     for collective, (action, known) in ALGORITHMS.items():
-        name = asked.get(collective, config.get(f"smpi/{collective}", DEFAULT))
-        if name not in known:
+        name = asked.get(collective, config.get(f"smpi/{collective}", selector))
+        if name in known:
+            algorithms[NUMBER[action]] = known[name]
+        elif there[NUMBER[action]] or name != selector:
             raise SimulationError(
                 f"{collective}: the algorithm {shown(name)} is not simulated; choose one of "
                 f"{', '.join(known)}"
             )
-        numbers[NUMBER[action]] = known[name]
         if there[NUMBER[action]] and not fits(collective, name, trace.ranks):
             needs = "2" if (collective, name) in TWO_RANKS else "a power of two"
             raise SimulationError(
                 f"{collective}: {name} needs a number of ranks that is {needs}, and there are "
                 f"{trace.ranks}: choose another algorithm"
             )
+    _refuse_halves(trace, algorithms)
+    return algorithms
+
+
+def default_algorithms() -> NDArray[np.int64]:
+    """The number of SMPI's default algorithm for each kind of action."""
+    numbers = np.full(len(ACTIONS), c.AUTOMATIC, dtype=np.int64)
+    for action, known in ALGORITHMS.values():
+        numbers[NUMBER[action]] = known[DEFAULT]
     return numbers
+
+
+def _refuse_halves(trace: Trace, algorithms: NDArray[np.int64]) -> None:
+    """Raise SimulationError for broadcasts that Open MPI sends in two halves."""
+    if algorithms[NUMBER["bcast"]] != c.TABLE_OF["bcast"] or not 256 <= trace.ranks < 1024:
+        return
+    rows = np.flatnonzero(trace.actions == NUMBER["bcast"])
+    first, last = trace.start[rows], trace.start[rows + 1]
+    kind = trace.values[np.minimum(first + 2, len(trace.values) - 1)].astype(np.int64)
+    unit = np.where(last - first > 2, DATATYPE_BYTES[np.maximum(kind, 0)], trace.type_bytes)
+    size = np.floor(trace.values[first]) * unit
+    if ((size >= 16384) & (size < 32768)).any():
+        raise SimulationError(
+            "bcast: ompi takes ompi_split_bintree for 16 to 32 KiB and 256 to 1,023 ranks, which "
+            "is not simulated; choose one of "
+            f"{', '.join(name for name in ALGORITHMS['bcast'][1] if name != 'ompi')}"
+        )
 
 
 def fits(collective: str, name: str, ranks: int) -> bool:

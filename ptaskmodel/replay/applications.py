@@ -13,7 +13,9 @@ from ptaskmodel.core.state import IDLE
 from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.replay.ahead import look_ahead, move_routes
+from ptaskmodel.replay.algorithms import default_algorithms
 from ptaskmodel.replay.messages import place_of, spread
+from ptaskmodel.replay.selectors import CHOICES
 from ptaskmodel.replay.smpi import Protocol
 from ptaskmodel.replay.state import (
     APP,
@@ -67,7 +69,8 @@ class Applications:
             actions=np.zeros(0, dtype=np.int8),
             start=np.zeros(0, dtype=np.int64),
             values=np.zeros(0),
-            algorithms=np.zeros(kinds, dtype=np.int64),
+            algorithms=default_algorithms(),
+            choices=CHOICES,
             type_bytes=DATATYPE_BYTES,
             spent=np.zeros((0, kinds)),
             spans=records(0, SPAN),

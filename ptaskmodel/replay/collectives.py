@@ -6,6 +6,8 @@ the others in `trees`, `exchanges`, `halving` and `barriers`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ptaskmodel.core.state import numbers
@@ -36,6 +38,12 @@ from ptaskmodel.replay.exchanges import (
     ring_of_pieces,
     to_the_right,
 )
+from ptaskmodel.replay.gathering import (
+    butterfly_scatter,
+    chunks_each,
+    doubling_each,
+    neighbours_each,
+)
 from ptaskmodel.replay.halving import (
     doubling_scatter,
     halve_far_first,
@@ -44,6 +52,48 @@ from ptaskmodel.replay.halving import (
     reduce_doubling,
     reduce_halving,
     reduce_halving_to,
+)
+from ptaskmodel.replay.reducing import reduce_upwards
+from ptaskmodel.replay.segments import (
+    broadcast_by_relay,
+    broadcast_in_line,
+    broadcast_k_nomial,
+    gather_in_two,
+    is_segmented,
+    reduce_segments,
+    rest_of_relay,
+    scatter_ring,
+)
+from ptaskmodel.replay.selectors import (
+    AUTOMATIC,
+    BASIC,
+    BINARY,
+    BINOMIAL,
+    BLOCKS,
+    BRUCK,
+    BUTTERFLY,
+    BY_TURNS,
+    CHAIN,
+    CHUNKS,
+    COMPOSED,
+    DOUBLING,
+    FAR_FIRST,
+    HALVING,
+    IN_ORDER,
+    IN_TWO,
+    K_NOMIAL,
+    LINE,
+    MPICH,
+    NEIGHBOURS,
+    PAIRWISE,
+    PIECES_DOUBLING,
+    PIECES_RING,
+    PIPELINE,
+    RING,
+    SEGMENTS,
+    TABLES,
+    TO_THE_RIGHT,
+    TREE,
 )
 from ptaskmodel.replay.steps import (
     COMPUTE,
@@ -81,11 +131,26 @@ from ptaskmodel.workload.ti_actions import (
     SCATTER,
 )
 
-# Algorithms. AUTOMATIC: SMPI's default; OMPI, MPICH: as those choose by ranks and size.
-(
-    AUTOMATIC, OMPI, MPICH, BASIC, PAIRWISE, BRUCK, DOUBLING, RING, NEIGHBOURS, TO_THE_RIGHT, TREE,
-    BY_TURNS, HALVING, FAR_FIRST, BLOCKS, COMPOSED, PIECES_RING, PIECES_DOUBLING,
-) = numbers(18)  # fmt: skip
+# How many phases there are at most, the empty ones included.
+BCAST_PHASES, ALLGATHER_PHASES, ALLREDUCE_PHASES = numbers(4, 7)
+
+
+class Chosen(NamedTuple):
+    """Algorithms by kind of action (see `selectors`), and the rows of the tables among them."""
+
+    of_kind: np.ndarray
+    choices: np.ndarray
+
+
+@jit
+def picked(choices, algorithm, n, size):
+    """The algorithm itself, where ``algorithm`` is a table: for n ranks and so many bytes."""
+    if algorithm < TABLES:
+        return algorithm
+    i = algorithm - TABLES
+    while n >= choices[i, 0] or size >= choices[i, 1]:
+        i += 1
+    return choices[i, 2]
 
 
 @jit
@@ -105,7 +170,7 @@ def barrier(r, n, k, algorithm):
 
 @jit
 def bcast(phase, r, n, root, size, k, algorithm):
-    """In two phases, the second of which may be empty."""
+    """In two phases, the second of which may be empty; without the rest of `broadcast_whole`."""
     if algorithm in (PIECES_RING, PIECES_DOUBLING):
         piece = np.floor((size + n - 1) / n)
         if phase == 0:
@@ -117,9 +182,28 @@ def bcast(phase, r, n, root, size, k, algorithm):
         return doubling(r, n, root, size, piece, k)
     if phase > 0:
         return NO_MORE, 0, 0.0
+    if algorithm in (LINE, BINARY):
+        return broadcast_by_relay(r, n, root, size, k, algorithm == BINARY)
+    if algorithm == PIPELINE:
+        return broadcast_in_line(r, n, root, size, k)
+    if algorithm == K_NOMIAL:
+        return broadcast_k_nomial(r, n, root, size, k)
     if algorithm == BASIC:
         return fan_out(r, n, root, size, k)
     return broadcast(r, n, root, size, k)
+
+
+@jit
+def broadcast_whole(phase, r, n, root, size, k, c):
+    """As the chosen algorithms have it; in BCAST_PHASES phases, the last of which may be empty."""
+    algorithm = picked(c.choices, c.of_kind[BCAST], n, size)
+    if phase < 2:
+        return bcast(phase, r, n, root, size, k, algorithm)
+    rest = rest_of_relay(size)
+    if algorithm not in (LINE, BINARY) or rest == 0.0 or n == 1:
+        return NO_MORE, 0, 0.0
+    algorithm = picked(c.choices, c.of_kind[BCAST], n, rest)
+    return bcast(phase - 2, r, n, root, rest, k, algorithm)
 
 
 @jit
@@ -130,6 +214,8 @@ def reduce(r, n, root, count, unit, k, algorithm):
         return fan_in(r, n, root, count * unit, k)
     if count == 0.0:
         return NO_MORE, 0, 0.0
+    if algorithm in (CHAIN, PIPELINE, BINARY, BINOMIAL, IN_ORDER):
+        return reduce_upwards(r, n, root, count, unit, k, algorithm)
     if algorithm == HALVING:
         return reduce_halving_to(r, n, root, count, unit, k)
     return reduce_tree(r, n, root, count * unit, k)
@@ -141,17 +227,26 @@ def gather(r, n, root, size, k, algorithm):
         return fan_in_by_turns(r, n, root, size, k, False)
     if algorithm == TREE:
         return gather_tree(r, n, root, size, k)
+    if algorithm == IN_TWO:
+        return gather_in_two(r, n, root, size, k)
     return fan_in(r, n, root, size, k)
 
 
 @jit
-def allreduce(phase, r, n, count, unit, k, algorithm, algorithms):
-    """In five phases, the last of which may be empty."""
+def allreduce(phase, r, n, count, unit, k, algorithm, c):
+    """In ALLREDUCE_PHASES phases, the last of which may be empty."""
     if algorithm == AUTOMATIC:
         if phase == 0:
             return fan_in(r, n, 0, count * unit, k)
         return broadcast(r, n, 0, count * unit, k) if phase == 1 else (NO_MORE, 0, 0.0)
     rest = count
+    if algorithm == SEGMENTS:
+        rounds = is_segmented(n, count, unit)
+        if rounds > 0 and n > 1:
+            if phase > 0:
+                return NO_MORE, 0, 0.0
+            return reduce_segments(r, n, count, unit, rounds, k)
+        algorithm = RING
     if algorithm == RING:  # what cannot be divided is reduced and broadcast
         rest = count % n
         if phase == 0:
@@ -166,8 +261,9 @@ def allreduce(phase, r, n, count, unit, k, algorithm, algorithms):
             return halve_far_first(r, n, count, unit, k)
         if n == 1:
             return NO_MORE, 0, 0.0
-        own = algorithms[ALLGATHER]
-        return allgather(phase - 1, r, n, count / n * unit, k, own, algorithms)
+        size = count / n * unit
+        own = picked(c.choices, c.of_kind[ALLGATHER], n, size)
+        return allgather(phase - 1, r, n, size, k, own, c)
     elif algorithm != COMPOSED:
         if phase > 0:
             return NO_MORE, 0, 0.0
@@ -175,17 +271,18 @@ def allreduce(phase, r, n, count, unit, k, algorithm, algorithms):
             return reduce_halving(r, n, count, unit, k)
         return reduce_doubling(r, n, count * unit, k)
     if phase == 0:
-        return reduce(r, n, 0, rest, unit, k, algorithms[REDUCE])
-    return bcast(phase - 1, r, n, 0, rest * unit, k, algorithms[BCAST])
+        own = picked(c.choices, c.of_kind[REDUCE], n, rest * unit)
+        return reduce(r, n, 0, rest, unit, k, own)
+    return broadcast_whole(phase - 1, r, n, 0, rest * unit, k, c)
 
 
 @jit
-def allgather(phase, r, n, size, k, algorithm, algorithms):
-    """In three phases, the last of which may be empty."""
+def allgather(phase, r, n, size, k, algorithm, c):
+    """In ALLGATHER_PHASES phases, the last of which may be empty."""
     if algorithm == COMPOSED:
         if phase == 0:
-            return gather(r, n, 0, size, k, algorithms[GATHER])
-        return bcast(phase - 1, r, n, 0, n * size, k, algorithms[BCAST])
+            return gather(r, n, 0, size, k, picked(c.choices, c.of_kind[GATHER], n, size))
+        return broadcast_whole(phase - 1, r, n, 0, n * size, k, c)
     if phase > 0:
         return NO_MORE, 0, 0.0
     if algorithm == MPICH:
@@ -214,15 +311,38 @@ def allgather(phase, r, n, size, k, algorithm, algorithms):
 
 
 @jit
-def allgatherv(values, at, r, n, unit, k, algorithm):
+def allgatherv(phase, values, at, r, n, unit, shifts, k, algorithm, c):
+    """In ALLGATHER_PHASES phases, the last of which may be empty; shifts: of fields, -1: none."""
+    size = np.floor(values[at + r]) * unit
+    if algorithm == COMPOSED:
+        if phase == 0:
+            return fan_in(r, n, 0, size, k)
+        return broadcast_whole(phase - 1, r, n, 0, longest(values, at, shifts, n) * unit, k, c)
+    if phase > 0:
+        return NO_MORE, 0, 0.0
     if algorithm == BRUCK:
         return all_gather_bruck_each(values, at, r, n, unit, k)
-    size = np.floor(values[at + r]) * unit
+    if algorithm == DOUBLING:
+        return doubling_each(values, at, r, n, unit, k)
+    if algorithm == CHUNKS:
+        return chunks_each(values, at, r, n, unit, k)
+    if algorithm == NEIGHBOURS:
+        return neighbours_each(values, at, r, n, unit, k)
     if algorithm == RING:
         return ring(r, n, size, k)
     if algorithm == PAIRWISE:
         return pairwise(r, n, size, k)
     return all_to_all_pairs(r, n, size, k)
+
+
+@jit
+def longest(values, at, shifts, n):
+    """Elements of a buffer that holds what the fields say, each shifted as others say."""
+    most = 0.0
+    for j in range(n):
+        shift = np.floor(values[shifts + j]) if shifts >= 0 else 0.0
+        most = max(most, shift + np.floor(values[at + j]))
+    return most
 
 
 @jit
@@ -243,58 +363,22 @@ def alltoall(r, n, size, k, algorithm):
 
 
 @jit
-def alltoall_chosen(n, size):
-    """SMPI's default all-to-all (that of Open MPI): by the ranks and the bytes for each."""
-    if n == 2:
-        if (
-            size < 2
-            or 4 <= size < 16
-            or 64 <= size < 256
-            or 4096 <= size < 32768
-            or size >= 1048576
-        ):
-            return PAIRWISE
-        return BASIC
-    if n < 8:
-        return PAIRWISE if 524288 <= size < 1048576 else BASIC
-    if n < 16:
-        return BASIC
-    if n < 32:
-        return BRUCK if 4 <= size < 512 else BASIC
-    if n < 64:
-        return BRUCK if size < 512 else BASIC
-    if n < 256:
-        if size < 1024:
-            return BRUCK
-        return PAIRWISE if size >= 262144 else BASIC
-    if n < 512:
-        if size < 1024:
-            return BRUCK
-        return PAIRWISE if size >= 32768 else BASIC
-    if n < 1024:
-        if size < 512:
-            return BRUCK
-        return PAIRWISE if size >= 262144 else BASIC
-    most = 512 if n < 2048 else (1024 if n < 4096 else 2048)
-    return BRUCK if size < most else BASIC
-
-
-@jit
-def chosen(values, at, last, n, kind, algorithm, types, own):
+def chosen(values, at, last, n, kind, types, own, c):
     """The algorithm of an action, where it depends on ranks and sizes."""
-    if kind == BARRIER and algorithm == OMPI:
-        if n < 4 or 8 <= n < 64:
-            return DOUBLING
-        if n < 8:
-            return BASIC
-        return TREE if 256 <= n < 512 or 1024 <= n < 4096 else BRUCK
-    if kind == ALLTOALL and algorithm in (AUTOMATIC, MPICH):
-        size = np.floor(values[at]) * sized(values, at, 2, last, types, own)
-        if algorithm == AUTOMATIC:
-            return alltoall_chosen(n, size)
+    algorithm = c.of_kind[kind]
+    if algorithm < TABLES and algorithm not in (AUTOMATIC, MPICH):
+        return algorithm
+    size = deciding(values, at, last, n, kind, types, own)
+    algorithm = picked(c.choices, algorithm, n, size)
+    if kind == ALLTOALL and algorithm == MPICH:
         if size < 256 and n >= 8:
             return BRUCK
         return BLOCKS if size < 32768 else RING
+    if kind == ALLGATHERV and algorithm == MPICH:
+        total = counted(values, at + 1, 0, n)
+        if n & (n - 1) == 0 and total < 524288:
+            return DOUBLING
+        return BRUCK if total <= 81920 else CHUNKS
     if kind == REDUCESCATTER and algorithm in (AUTOMATIC, MPICH):
         equal = algorithm == AUTOMATIC
         for j in range(n):
@@ -303,6 +387,23 @@ def chosen(values, at, last, n, kind, algorithm, types, own):
             return BASIC
         return PAIRWISE if counted(values, at, 0, n) > 524288 else DOUBLING
     return algorithm
+
+
+@jit
+def deciding(values, at, last, n, kind, types, own):
+    """The bytes by which an algorithm is chosen (see `selectors`)."""
+    if kind in (BARRIER, ALLTOALLV):
+        return 0.0
+    if kind == REDUCESCATTER:
+        return counted(values, at, 0, n) * sized(values, at, n + 1, last, types, own)
+    if kind == ALLGATHERV:
+        typed = not has_displacements_alone(n, last - at)
+        unit = sized(values, at, n + 1, last if typed else at, types, own)
+        return np.floor(counted(values, at + 1, 0, n) * unit / n)
+    field = 2
+    if kind in (REDUCE, GATHER, SCATTER):
+        field = 3
+    return np.floor(values[at]) * sized(values, at, field, last, types, own)
 
 
 @jit
@@ -327,30 +428,30 @@ def rooted(values, first, at, last):
 
 
 @jit
-def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, algorithms):
+def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c):
     """Step k of a phase of a collective action, as rank r of n; FINISHED after its last phase.
 
     values, at, last: its fields are ``values[at:last]``. own: bytes of an element without datatype.
-    algorithm: that of this action; algorithms: those of all kinds, for actions made of others.
+    algorithm: that of this action; c: `Chosen`, for actions made of others.
     """
     if kind == BARRIER:
         return barrier(r, n, k, algorithm) if phase == 0 else (FINISHED, 0, 0.0)
     size = np.floor(values[at])
     if kind == BCAST:
-        if phase > 1:
+        if phase >= BCAST_PHASES:
             return FINISHED, 0, 0.0
         size *= sized(values, at, 2, last, types, own)
-        return bcast(phase, r, n, rooted(values, at, 1, last), size, k, algorithm)
+        return broadcast_whole(phase, r, n, rooted(values, at, 1, last), size, k, c)
     if kind == REDUCE:
         if phase > 0:
             return computed(phase - 1, k, values[at + 1])
         unit = sized(values, at, 3, last, types, own)
         return reduce(r, n, rooted(values, at, 2, last), size, unit, k, algorithm)
     if kind == ALLREDUCE:
-        if phase > 4:
-            return computed(phase - 5, k, values[at + 1])
+        if phase >= ALLREDUCE_PHASES:
+            return computed(phase - ALLREDUCE_PHASES, k, values[at + 1])
         unit = sized(values, at, 2, last, types, own)
-        return allreduce(phase, r, n, size, unit, k, algorithm, algorithms)
+        return allreduce(phase, r, n, size, unit, k, algorithm, c)
     if kind in (SCAN, EXSCAN):
         if phase == 0:
             return prefix(r, n, size * sized(values, at, 2, last, types, own), k)
@@ -361,12 +462,27 @@ def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, al
         unit = sized(values, at, n + 1, last, types, own)
         return reduce_scatter(phase, r, n, values, at, size, unit, k, algorithm)
     if kind == ALLGATHER:
-        if phase > 2:
+        if phase >= ALLGATHER_PHASES:
             return FINISHED, 0, 0.0
         size *= sized(values, at, 2, last, types, own)
-        return allgather(phase, r, n, size, k, algorithm, algorithms)
+        return allgather(phase, r, n, size, k, algorithm, c)
+    if kind == ALLGATHERV:
+        if phase >= ALLGATHER_PHASES:
+            return FINISHED, 0, 0.0
+        typed = not has_displacements_alone(n, last - at)
+        unit = sized(values, at, n + 1, last if typed else at, types, own)
+        shifts = at + n + (3 if typed else 1)
+        shifts = shifts if shifts + n <= last else -1
+        return allgatherv(phase, values, at + 1, r, n, unit, shifts, k, algorithm, c)
     if phase > 0:
         return FINISHED, 0, 0.0
+    return of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm)
+
+
+@jit
+def of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm):
+    """As `collective`, for those that have one."""
+    size = np.floor(values[at])
     if kind == ALLTOALL:
         return alltoall(r, n, size * sized(values, at, 2, last, types, own), k, algorithm)
     if kind == ALLTOALLV:
@@ -380,12 +496,6 @@ def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, al
     if kind == GATHERV:
         size *= sized(values, at, n + 2, last, types, own)
         return fan_in(r, n, rooted(values, at, n + 1, last), size, k)
-    if kind == ALLGATHERV:
-        typed = not has_displacements_alone(n, last - at)
-        unit = sized(values, at, n + 1, last if typed else at, types, own)
-        if algorithm == AUTOMATIC:
-            return all_to_all_pairs(r, n, size * unit, k)
-        return allgatherv(values, at + 1, r, n, unit, k, algorithm)
     if kind == SCATTER:
         root = rooted(values, at, 2, last)
         size *= sized(values, at, 3, last, types, own)
@@ -408,6 +518,10 @@ def reduce_scatter(phase, r, n, values, at, count, unit, k, algorithm):
         return NO_MORE, 0, 0.0
     if algorithm == DOUBLING:
         return doubling_scatter(values, at, r, n, unit, k)
+    if algorithm == SEGMENTS:
+        return scatter_ring(values, at, r, n, unit, k)
+    if algorithm == BUTTERFLY:
+        return butterfly_scatter(values, at, r, n, unit, k)
     if k == 0 and counted(values, at, 0, n) == 0.0:  # the others do nothing then
         return NO_MORE, 0, 0.0
     if algorithm == PAIRWISE:

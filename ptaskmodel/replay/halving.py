@@ -13,10 +13,11 @@ import numpy as np
 from ptaskmodel.jit import jit
 from ptaskmodel.replay.exchanges import hands_on
 from ptaskmodel.replay.steps import (
+    AWAIT_RECEIVE,
     DO_RECEIVE,
     DO_SEND,
     NO_MORE,
-    POST_RECEIVE,
+    REQUEST_RECEIVE,
     counted,
     exchange,
     power_below,
@@ -255,11 +256,12 @@ def halving_scatter(values, at, r, n, unit, k):
         lower = counted_places(values, at, rest, low, low + mask)
         upper = counted_places(values, at, rest, low + mask, low + 2 * mask)
         if lower > 0.0 and upper > 0.0:
-            if k < 2:
+            if k < 3:
                 peer = rank_of(place ^ mask, rest, 1)
-                sent = lower if place & mask else upper
-                return (POST_RECEIVE if k == 0 else DO_SEND), peer, sent * unit
-            k -= 2
+                if k == 1:
+                    return DO_SEND, peer, (lower if place & mask else upper) * unit
+                return (REQUEST_RECEIVE if k == 0 else AWAIT_RECEIVE), peer, 0.0
+            k -= 3
         if place & mask:
             low += mask
         mask >>= 1

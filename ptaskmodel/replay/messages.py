@@ -280,6 +280,7 @@ def received(x, i):
         x.requests[m.receiver].over = IS_OVER
     else:
         x.ranks[m.target].owed += cost
+        x.ranks[m.target].owes += 1 if cost > 0.0 else 0
 
 
 @jit

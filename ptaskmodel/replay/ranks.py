@@ -12,7 +12,7 @@ from ptaskmodel.core.life import start, stop
 from ptaskmodel.core.queues import has_room_for_wake, push_wake
 from ptaskmodel.core.state import DONE, GROW_WAKES, LOST, OK, numbers
 from ptaskmodel.jit import jit
-from ptaskmodel.replay.collectives import chosen, collective, sized
+from ptaskmodel.replay.collectives import Chosen, chosen, collective, sized
 from ptaskmodel.replay.messages import (
     append_request,
     begins,
@@ -119,14 +119,14 @@ def next_operation(s, x, r):
         phase -= 1
     values = x.values
     if kind >= A_BARRIER:
+        c = Chosen(x.algorithms, x.choices)
         if phase == 0 and k == 0:
             rank.algorithm = chosen(
-                values, first, last, app.ranks, kind, x.algorithms[kind], x.type_bytes,
-                app.type_bytes,
-            )  # fmt: skip
+                values, first, last, app.ranks, kind, x.type_bytes, app.type_bytes, c
+            )
         what, peer, size = collective(
             kind, phase, k, r - app.first, app.ranks, values, first, last, x.type_bytes,
-            app.type_bytes, rank.algorithm, x.algorithms,
+            app.type_bytes, rank.algorithm, c,
         )  # fmt: skip
         return what, app.first + peer, size, -1 - kind
     if kind == A_COMPUTE:
@@ -247,7 +247,7 @@ def posts(s, x, o, r, what, peer, size, tag):
             x.requests[waiter].detached = 1 if sends else 0
     elif waiting:
         rank.undone += 1
-    if what in (DO_SEND, DO_RECEIVE):
+    if what == DO_RECEIVE or (what == DO_SEND and waiting):
         rank.posted = POSTED
     else:
         rank.step += 1
@@ -258,11 +258,12 @@ def posts(s, x, o, r, what, peer, size, tag):
 def waits_for_action(s, x, r):
     """Wait for all messages of the present action, and sleep what receiving them costs."""
     rank = x.ranks[r]
-    if rank.owed > 0.0:
+    if rank.owed > 0.0:  # one after the other, on the average of those that have come
         if not has_room_for_wake(s):
             return GROW_WAKES
-        cost = rank.owed
-        rank.owed = 0.0
+        cost = rank.owed / rank.owes
+        rank.owes -= 1
+        rank.owed = rank.owed - cost if rank.owes > 0 else 0.0
         return sleep_now(s, x, r, cost)
     if rank.undone > 0:
         rank.state = IN_ALL
@@ -356,24 +357,20 @@ def asks_for_request(s, x, r, what, i):
 
 @jit
 def waits_for_requests(s, x, r):
-    """Wait for all requests of the rank, and sleep what receiving them costs."""
+    """Wait for all requests of the rank, and sleep what receiving each costs."""
     rank = x.ranks[r]
-    cost = 0.0
     i = rank.first_request
     while i >= 0:
-        if x.requests[i].over != UNDER_WAY:
-            cost += x.requests[i].owed
-        i = x.requests[i].next
-    if cost > 0.0 and not has_room_for_wake(s):
-        return GROW_WAKES
-    i = rank.first_request
-    while i >= 0:
-        after = x.requests[i].next
-        if x.requests[i].over != UNDER_WAY:
+        q = x.requests[i]
+        after = q.next
+        if q.over != UNDER_WAY:
+            cost = q.owed
+            if cost > 0.0 and not has_room_for_wake(s):
+                return GROW_WAKES
             drop_request(x, r, i)
+            if cost > 0.0:
+                return sleep_now(s, x, r, cost)
         i = after
-    if cost > 0.0:
-        return sleep_now(s, x, r, cost)
     if rank.open > 0:
         rank.state = IN_WAITALL
         return WAITS
@@ -411,14 +408,14 @@ def is_over(x, a):
 
 
 @jit
-def ends_turn(what, done):
+def ends_turn(what):
     """Whether others act before a rank goes on, if they do so by turns.
 
     A call to SimGrid's kernel is such an end: to post a message, to wait for it, to look for it.
     """
-    if what in (POST_SEND, POST_RECEIVE, REQUEST_SEND, REQUEST_RECEIVE, DO_RECEIVE, TURN):
+    if what in (POST_SEND, POST_RECEIVE, REQUEST_SEND, REQUEST_RECEIVE):
         return True
-    return (what == DO_SEND and not done) or what == ALL
+    return what in (DO_SEND, DO_RECEIVE, TURN, ALL)
 
 
 @jit
@@ -442,10 +439,9 @@ def go(s, x, o, r):
             rank.step = 0
             continue
         if what != FINISHED:
-            step = rank.step
             status = operate(s, x, o, r, what, peer, size, tag)
             if status == GOES_ON:
-                if x.counts[0].by_turns == 1 and ends_turn(what, rank.step > step):
+                if x.counts[0].by_turns == 1 and ends_turn(what):
                     return GOES_ON
                 continue
             if status != WAITS:

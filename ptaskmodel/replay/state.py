@@ -67,7 +67,8 @@ RANK = np.dtype(
         ("first_request", INT),  # its requests, oldest first
         ("last_request", INT),
         ("open", INT),  # requests that are under way
-        ("owed", REAL),  # s to sleep for what was received
+        ("owed", REAL),  # s to sleep for what was received,
+        ("owes", INT),  # for so many messages
         ("slot", INT),  # of what it computes, -1: nothing
         ("wake", INT),  # end of its sleep, -1: none
         ("held", INT),  # the state in which it does not go on, READY: it does
@@ -225,7 +226,8 @@ class Replays(NamedTuple):
     actions: np.ndarray
     start: np.ndarray
     values: np.ndarray
-    algorithms: np.ndarray  # of each kind of action, see `collectives`
+    algorithms: np.ndarray  # of each kind of action, and the rows of the tables among them:
+    choices: np.ndarray  # see `selectors`
     type_bytes: np.ndarray  # of each datatype
     spent: np.ndarray  # s, shape (ranks, kinds of actions)
     spans: np.ndarray

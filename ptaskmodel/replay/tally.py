@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.replay.adding import Program, Sums, add_up
-from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES
+from ptaskmodel.replay.algorithms import default_algorithms
+from ptaskmodel.replay.selectors import CHOICES
+from ptaskmodel.workload.ti_actions import DATATYPE_BYTES
 from ptaskmodel.workload.ti_traces import Trace
 
 FIRST_ROOM = 1 << 12
@@ -33,16 +35,17 @@ class Amounts(NamedTuple):
 class Tally:
     """Adds up actions of a trace, any part of it."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, algorithms: np.ndarray | None = None) -> None:
+        """algorithms: those of `algorithms.algorithms_of`, None: SMPI's."""
         self._ranks = trace.ranks
-        algorithms = np.zeros(len(ACTIONS), dtype=np.int64)
         self._program = Program(
             trace.actions,
             trace.start,
             trace.values,
             trace.type_bytes,
             DATATYPE_BYTES,
-            algorithms,
+            default_algorithms() if algorithms is None else algorithms,
+            CHOICES,
         )
         n = trace.ranks
         self._sent, self._reached = np.zeros(n), np.zeros(n, dtype=np.int64)
