@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.replay.collectives import Chosen, chosen, collective, sized
+from ptaskmodel.replay.choosing import Chosen, chosen, sized
+from ptaskmodel.replay.collectives import collective
 from ptaskmodel.replay.steps import COMPUTE, DO_SEND, FINISHED, NO_MORE, POST_SEND, REQUEST_SEND
 from ptaskmodel.workload import ti_actions as ti
 

@@ -12,7 +12,8 @@ from ptaskmodel.core.life import start, stop
 from ptaskmodel.core.queues import has_room_for_wake, push_wake
 from ptaskmodel.core.state import DONE, GROW_WAKES, LOST, OK, numbers
 from ptaskmodel.jit import jit
-from ptaskmodel.replay.collectives import Chosen, chosen, collective, sized
+from ptaskmodel.replay.choosing import Chosen, chosen, sized
+from ptaskmodel.replay.collectives import collective
 from ptaskmodel.replay.messages import (
     append_request,
     begins,
