@@ -27,6 +27,7 @@ SETS = {
     "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
     "batches": "ptaskmodel.batch.compiled_loop:load_kernel",
     "batches of tasks": "ptaskmodel.batch.compiled_ptasks:prepare_kernels",
+    "slurm": "ptaskmodel.batch.slurm.quick_cycle:prepare_kernels",
     "energy": "ptaskmodel.energy.meter:prepare_kernels",
     "replay": "ptaskmodel.replay.warming:prepare_kernels",
     "reading": "ptaskmodel.simulation.warming:prepare_reading",
@@ -35,6 +36,7 @@ SETS = {
 SIMULATION = ("tasks", "laying")
 ENERGY = ("energy",)
 REPLAY = ("replay",)
+SLURM = ("slurm",)
 POLL_S = 0.05
 
 _log = logging.getLogger(__name__)

@@ -266,3 +266,12 @@ class QuickCycles:
             self._masks[need.nodes] = len(self._rows)
             self._rows.append(words_of(need.nodes, self._words))
         return need.least, need.planned_s, self._masks[need.nodes]
+
+
+def prepare_kernels() -> None:
+    """Have the kernel compiled (see `kernel_sets`)."""
+    numbers, sets = np.zeros(NUMBERS, dtype=np.int64), np.zeros((1, 1), dtype=np.uint64)
+    many, one = ("masks", "held", "free"), ("idle", "planned_nodes", "chosen", "left", "usable")
+    fields = dict.fromkeys(CycleState._fields, numbers)
+    fields |= {**dict.fromkeys(many, sets), **dict.fromkeys(one, sets[0])}
+    cycle(CycleState(**fields))

@@ -1,0 +1,114 @@
+"""What a simulated Slurm costs: a month of a large cluster, its priorities and backfill cycles.
+
+    python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
+
+Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
+30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
+scaled to the load, limits 1.1 to 5 times as long, submissions uniform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.quick_cycle import prepare_kernels
+from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.run import SlurmRun, simulate
+from ptaskmodel.batch.slurm.sacctmgr import read_accounts
+from ptaskmodel.workload.works import DelayWork
+
+DAY_S = 86_400
+CONF = """SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=30,bf_max_job_test=500,bf_window=4320,bf_continue
+SelectType=select/linear
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityWeightFairshare=10000
+PriorityWeightJobSize=1000
+PriorityWeightQOS=2000
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageEnforce=associations
+NodeName=n[1-{nodes}] CPUs=32 Sockets=2 CoresPerSocket=16
+PartitionName=main Nodes=ALL Default=YES MaxTime=3-0
+"""
+USERS, ACCOUNTS = 100, 10
+
+
+def workload(count: int, days: float, nodes: int, load: float) -> list[JobRequest]:
+    """Jobs that ask for so much of the nodes' time."""
+    draw = random.Random(1)
+    span_s = days * DAY_S
+    sizes = [min(nodes // 2, int(2 ** draw.uniform(0, 8))) for _ in range(count)]
+    runs_s = [min(max(draw.lognormvariate(7.5, 1.5), 30.0), 2.0 * DAY_S) for _ in range(count)]
+    asked = sum(size * run_s for size, run_s in zip(sizes, runs_s, strict=True))
+    factor = load * nodes * span_s / asked
+    dates = sorted(draw.uniform(0, span_s) for _ in range(count))
+    jobs = []
+    for k in range(count):
+        run_s = min(max(runs_s[k] * factor, 10.0), 2.9 * DAY_S)
+        limit = min(3 * 1440, int(run_s / 60 * draw.choice([1.1, 1.5, 3, 5])) + 1)
+        jobs.append(
+            JobRequest(
+                f"j{k}",
+                dates[k],
+                DelayWork(run_s),
+                user=f"u{draw.randrange(USERS)}",
+                min_nodes=sizes[k],
+                max_nodes=sizes[k],
+                limit_min=limit,
+                exclusive=WHOLE_NODES,
+            )
+        )
+    return jobs
+
+
+def simulated(jobs: list[JobRequest], nodes: int) -> tuple[SlurmRun, float]:
+    """A run, and its seconds on a processor."""
+    with tempfile.TemporaryDirectory() as place:
+        conf_file, accounts_file = Path(place, "slurm.conf"), Path(place, "accounts.txt")
+        conf_file.write_text(CONF.format(nodes=nodes))
+        lines = [f"add account a{k}" for k in range(ACCOUNTS)]
+        lines += [f"add user u{k} account=a{k % ACCOUNTS}" for k in range(USERS)]
+        accounts_file.write_text("\n".join(lines) + "\n")
+        conf, accounts = read_conf(conf_file), read_accounts(accounts_file)
+    began = time.process_time()
+    run = simulate(conf, jobs, accounts=accounts, compiled=True)
+    return run, time.process_time() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--days", type=float, default=30.0)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--load", type=float, default=0.9)
+    given = parser.parse_args()
+    prepare_kernels()
+    run, seconds = simulated(workload(given.jobs, given.days, given.nodes, given.load), given.nodes)
+    waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
+    counts = run.loop.statistics
+    starts = repr([(job.id, job.start_s, job.by) for job in run.jobs]).encode()
+    facts = {
+        "processor_s": round(seconds, 1),
+        "simulated_days_an_hour": round(given.days * 3600 / seconds),
+        "jobs_a_second": round(given.jobs / seconds),
+        "cycles": counts.cycles,
+        "tested_a_cycle": round(counts.tested / counts.cycles, 1),
+        "most_tested": counts.most_tested,
+        "mean_wait_s": round(sum(waits_s) / len(waits_s)),
+        "memory_MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "starts": hashlib.sha256(starts).hexdigest()[:12],
+    }
+    print(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()
