@@ -191,6 +191,8 @@ class QuickCycles:
             slot_end=ends,
             following=following,
             free=self._free,
+            counts=np.zeros((len(self._free), len(self._rows)), dtype=np.int64),
+            later_free=np.zeros((len(order) + 1, self._words), dtype=np.uint64),
             idle=words_of(controller.select.idle, self._words).copy(),
             planned_nodes=sets[0],
             chosen=sets[1],
@@ -215,7 +217,10 @@ class QuickCycles:
             state.idle[:] = words_of(controller.select.idle, self._words)
             order = self._running.order(controller.running)
             running = self._running
-            state = state._replace(order=order, ends=running.ends, held=running.held)
+            later_free = np.zeros((len(order) + 1, self._words), dtype=np.uint64)
+            state = state._replace(
+                order=order, ends=running.ends, held=running.held, later_free=later_free
+            )
             state.numbers[POSITION] = place + 1
 
     def _note_plans(self, state: CycleState, jobs: list[JobRecord], places: NDArray) -> None:
@@ -271,7 +276,9 @@ class QuickCycles:
 def prepare_kernels() -> None:
     """Have the kernel compiled (see `kernel_sets`)."""
     numbers, sets = np.zeros(NUMBERS, dtype=np.int64), np.zeros((1, 1), dtype=np.uint64)
-    many, one = ("masks", "held", "free"), ("idle", "planned_nodes", "chosen", "left", "usable")
+    many = ("masks", "held", "free", "later_free")
+    one = ("idle", "planned_nodes", "chosen", "left", "usable")
     fields = dict.fromkeys(CycleState._fields, numbers)
     fields |= {**dict.fromkeys(many, sets), **dict.fromkeys(one, sets[0])}
+    fields |= {"order": numbers[:0], "counts": numbers.reshape(1, -1)}
     cycle(CycleState(**fields))

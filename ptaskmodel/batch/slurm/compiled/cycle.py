@@ -27,7 +27,8 @@ class CycleState(NamedTuple):
     """numbers: see above. Of each entry: nodes wanted, how long it is planned for, its partition's
     row in masks; planned: its date, and whether it was tested. order: the places of the jobs that
     run, by end; ends, held: by place, that and its nodes. Slots are linked by following; slot 0 is
-    the first. idle, planned_nodes, chosen: sets; left, usable: scratch; runs: scratch.
+    the first; counts: of each slot and row of masks, how many nodes are free. idle, planned_nodes,
+    chosen: sets. later_free (a row more than jobs that run), left, usable, runs: scratch.
     """
 
     numbers: Ints
@@ -44,6 +45,8 @@ class CycleState(NamedTuple):
     slot_end: Ints
     following: Ints
     free: Words
+    counts: Ints
+    later_free: Words
     idle: Words
     planned_nodes: Words
     chosen: Words
@@ -56,6 +59,9 @@ class CycleState(NamedTuple):
 def cycle(s):
     """Test entries from POSITION on: DONE, or STARTS where the entry there can start now."""
     numbers = s.numbers
+    _look_ahead(s)
+    if numbers[POSITION] == 0:
+        _count_free(s, 0)
     while numbers[POSITION] < numbers[ENTRIES]:
         if numbers[TESTED] >= numbers[MOST]:
             return 0
@@ -83,7 +89,7 @@ def _test(s, k):
             if s.tested[k] == 0:
                 s.tested[k] = 1
                 numbers[TESTED] += 1
-            date = _predict(s, wanted, later)
+            date = _predict(s, wanted)
         if date < 0:
             if later > 0:
                 continue
@@ -126,7 +132,8 @@ def _open(s, k, slot, end, wanted):
     """When to look again, or 0; and whether left has enough: the nodes of an entry that are
     reserved nowhere from a slot on until end. Without enough, left holds some more.
     """
-    mask, left = s.masks[s.partition[k]], s.left
+    row, left = s.partition[k], s.left
+    mask = s.masks[row]
     for w in range(len(left)):
         left[w] = mask[w]
     later, enough = np.int64(0), _count(left) >= wanted
@@ -139,6 +146,9 @@ def _open(s, k, slot, end, wanted):
                     break
         if s.slot_begin[slot] > end:
             break
+        enough = enough and s.counts[slot, row] >= wanted
+        if later > 0 and not enough:
+            break
         for w in range(len(left)):
             left[w] &= s.free[slot, w]
         enough = enough and _count(left) >= wanted
@@ -149,25 +159,53 @@ def _open(s, k, slot, end, wanted):
 
 
 @jit
-def _predict(s, wanted, until):
-    """The first date at which so many nodes of left are free, and usable: which; -1: never, or
-    after ``until`` if that is not 0.
+def _predict(s, wanted):
+    """The first date at which so many nodes of left are free, and usable: which; -1: never.
+
+    Jobs only give nodes back, so the first end that suffices is found by bisection.
     """
-    now, usable, left = s.numbers[NOW], s.usable, s.left
-    for w in range(len(usable)):
-        usable[w] = s.idle[w] & left[w]
-    if _count(usable) >= wanted:
+    now = s.numbers[NOW]
+    if _common(s, 0) >= wanted:
         return now
+    low, high = np.int64(0), np.int64(len(s.order))
+    if _common(s, high) < wanted:
+        return np.int64(-1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _common(s, middle) >= wanted:
+            high = middle
+        else:
+            low = middle
+    _common(s, high)
+    return max(s.ends[s.order[high - 1]], now + 1)
+
+
+@jit
+def _common(s, ended):
+    """usable: the nodes of left that are free when so many jobs have ended; how many."""
+    for w in range(len(s.usable)):
+        s.usable[w] = s.left[w] & s.later_free[ended, w]
+    return _count(s.usable)
+
+
+@jit
+def _look_ahead(s):
+    """later_free: the nodes that are free when so many of those that run have ended."""
+    for w in range(len(s.idle)):
+        s.later_free[0, w] = s.idle[w]
     for j in range(len(s.order)):
         place = s.order[j]
-        date = max(s.ends[place], now + 1)
-        if until > 0 and date > until:
-            return np.int64(-1)
-        for w in range(len(usable)):
-            usable[w] |= s.held[place, w] & left[w]
-        if _count(usable) >= wanted:
-            return date
-    return np.int64(-1)
+        for w in range(len(s.idle)):
+            s.later_free[j + 1, w] = s.later_free[j, w] | s.held[place, w]
+
+
+@jit
+def _count_free(s, slot):
+    """counts: how many nodes of each mask are free in a slot."""
+    for row in range(len(s.masks)):
+        for w in range(len(s.usable)):
+            s.usable[w] = s.masks[row, w] & s.free[slot, w]
+        s.counts[slot, row] = _count(s.usable)
 
 
 @jit
@@ -261,6 +299,7 @@ def _reserve(s, begin, end):
                 _split(s, slot, end)
             for w in range(len(s.chosen)):
                 s.free[slot, w] &= ~s.chosen[w]
+            _count_free(s, slot)
             if end == s.slot_end[slot]:
                 after = s.following[slot]
                 break
@@ -292,6 +331,8 @@ def _split(s, slot, date):
     s.slot_end[slot], s.following[slot] = date, new
     for w in range(len(s.chosen)):
         s.free[new, w] = s.free[slot, w]
+    for row in range(len(s.masks)):
+        s.counts[new, row] = s.counts[slot, row]
 
 
 @jit
