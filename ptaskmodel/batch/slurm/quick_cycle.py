@@ -278,7 +278,7 @@ def prepare_kernels() -> None:
     numbers, sets = np.zeros(NUMBERS, dtype=np.int64), np.zeros((1, 1), dtype=np.uint64)
     many = ("masks", "held", "free", "later_free")
     one = ("idle", "planned_nodes", "chosen", "left", "usable")
-    fields = dict.fromkeys(CycleState._fields, numbers)
+    fields: dict[str, NDArray] = dict.fromkeys(CycleState._fields, numbers)
     fields |= {**dict.fromkeys(many, sets), **dict.fromkeys(one, sets[0])}
     fields |= {"order": numbers[:0], "counts": numbers.reshape(1, -1)}
     cycle(CycleState(**fields))
