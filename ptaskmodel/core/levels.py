@@ -17,7 +17,7 @@ everything anew and `adopt` starts from that answer; `certified` checks all now 
 
 from __future__ import annotations
 
-from ptaskmodel.core.state import RUNNING
+from ptaskmodel.core.state import CHANGED, RUNNING
 from ptaskmodel.core.sub_system import rebuild_kept, sub_system
 from ptaskmodel.jit import jit
 from ptaskmodel.sharing.arrays import Settings
@@ -149,6 +149,18 @@ def admit(s, slot, mark, n):
 
 
 @jit
+def keeps_limit(s, slot):
+    """Whether an activity, just taken in, has the rate that is right if no level changes."""
+    t = s.activities[slot]
+    if t.limit == t.ceiling_by:
+        return t.rate == t.ceiling
+    for k in range(t.nodes, t.nodes + t.n_active):  # noqa: SIM110
+        if s.kept[k].resource == t.limit:
+            return True
+    return False
+
+
+@jit
 def begin(s, mark):
     """Take in what changed: (activities, resources of the component, suspects so far)."""
     clock = s.clock[0]
@@ -156,10 +168,12 @@ def begin(s, mark):
     m = 0
     for i in range(clock.n_todo):
         slot = s.activities[i].slot_todo
+        changed = s.activities[slot].todo == CHANGED
         s.activities[slot].todo = 0
         if s.activities[slot].state == RUNNING:
             take_in(s, slot)
-            n = admit(s, slot, mark, n)
+            if changed or not keeps_limit(s, slot):
+                n = admit(s, slot, mark, n)
     n_suspect = 0
     clock.mark += 1
     summed = clock.mark
