@@ -29,7 +29,9 @@ def write_case(place: Path, hosts: Sequence[str], files: Sequence[str]) -> Path:
     return place / "traces.txt"
 
 
-def ends_by_smpirun(place: Path, platform: Path, hosts: Sequence[str], *options: str) -> list:
+def ends_by_smpirun(
+    place: Path, platform: Path, hosts: Sequence[str], *options: str, timeout_s: float = 60
+) -> list:
     """The date at which each rank of a case ended, to 15 digits."""
     paje = place / "smpi.paje"
     command = [
@@ -37,7 +39,7 @@ def ends_by_smpirun(place: Path, platform: Path, hosts: Sequence[str], *options:
         *("-trace", "-trace-file", str(paje), "--cfg=tracing/precision:15", WHOLE),
         *("--log=root.thres:critical", *options, "-replay", "traces.txt"),
     ]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=timeout_s)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     ranks, ends = {}, {}
     for line in paje.read_text().splitlines():
