@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
 
@@ -65,16 +66,26 @@ class Book:
         self._cpus: dict[str, int] = {}
         self._scripts: set[int] = set()
         self._done: dict[int, int] = {}
+        self._ends: deque[tuple[int, int]] = deque()  # of scripts, to be told of
         self._placements = None if conf.select_type == LINEAR else Placements(nodes)
         self._over, self._log = (Tail(cluster.path("log", name)) for name in (ENDED, LOG))
-        cluster.watch(self._log.path, self.hear)
+        cluster.watch(self._log.path, self.hear, self.go_on)
+
+    def running(self) -> bool:
+        """Whether Slurm runs some job: that will end, by itself or at its limit."""
+        return any(self.records[job].state == RUNNING for job in self.waiting)
 
     # --- time -------------------------------------------------------------------------------
 
     def go_on(self, until: float) -> bool:
         """Let time pass until a date, or until something has happened; whether it is that date."""
         due = self._execution.next_date()
-        if not self._cluster.go_on(min(until, due)):
+        if self._ends:  # one at a time, so that the order in which Slurm hears of them is ours
+            self._cluster.end_job(*self._ends.popleft())
+            self._cluster.settle()
+            return False
+        soonest = min(until, due)
+        if not self._cluster.go_on(soonest):
             return False
         if due > until:
             return True
@@ -89,7 +100,7 @@ class Book:
     def _tell_end(self, number: int) -> None:
         """Let the script of a job end, once its work is done and it has begun."""
         if number in self._scripts and number in self._done:
-            self._cluster.end_job(number, self._done.pop(number))
+            self._ends.append((number, self._done.pop(number)))
 
     # --- submissions ------------------------------------------------------------------------
 

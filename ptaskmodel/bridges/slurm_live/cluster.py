@@ -10,6 +10,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,6 +69,7 @@ class Cluster:
         self.nodes = nodes
         self.t0 = t0
         self._happened: Callable[[], None] = lambda: None
+        self._let_pass: Callable[[float], bool] = self.go_on
         self._watched: tuple[int, Path] | None = None
         self.directory = Path(tempfile.mkdtemp(prefix="ptaskmodel-slurm-"))
         self.directory.chmod(0o755)
@@ -77,6 +79,11 @@ class Cluster:
         self._ended: dict[int, int] = {}  # status of clients, and of what was killed, by pid
         self._clients: set[int] = set()
         self._pids: dict[str, int] = {}  # of daemons
+        # One processor for all: the driver and who it wakes take turns anyway, and so do those who
+        # race elsewhere.
+        self._processors = os.sched_getaffinity(0)
+        mine = sorted(self._processors)[os.getpid() % len(self._processors)]
+        os.sched_setaffinity(0, {mine})
         self.processes = Processes(self.directory, farewell)
         self.sleepers = Sleepers()
         self._epoll = select.epoll()
@@ -100,6 +107,7 @@ class Cluster:
                 "LD_PRELOAD": str(self.path("bin", "clock.so")),
                 "PTASKMODEL_CLOCK": self.clock.place,
                 "PTASKMODEL_ADDRESS": self.place.address,
+                "PTASKMODEL_USERS": str(self.path("users")),
             }
         except BaseException:
             self.close()
@@ -118,12 +126,18 @@ class Cluster:
             shutil.copy(part, self.path("bin", part.name))
             self.path("bin", part.name).chmod(0o755)
 
-    def watch(self, path: Path, happened: Callable[[], None]) -> None:
-        """Call something, all being quiet, when a file has grown or jobs have something to say."""
+    def watch(
+        self, path: Path, happened: Callable[[], None], go_on: Callable[[float], bool]
+    ) -> None:
+        """Call something, all being quiet, when a file has grown or jobs have something to say.
+
+        go_on: lets time pass while a client runs.
+        """
         assert self.clock is not None
         path.touch()
         self._watched = (os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
         self._happened = happened
+        self._let_pass = go_on
         self.clock.watch_file(self._watched[0])
 
     # --- jobs -------------------------------------------------------------------------------
@@ -151,13 +165,21 @@ class Cluster:
     def _date(self, seconds: float) -> int:
         return self.t0 * clocks.NS + ns_of(seconds)
 
-    def go_on(self, until: float | None) -> bool:
+    def settle(self) -> None:
+        """Let all come to rest; no time passes."""
+        assert self.clock is not None
+        self._run(self.clock.now)
+
+    def go_on(self, until: float) -> bool:
         """Let time pass until a date, or until something has happened; whether it is that date.
 
         Raises LiveFault if a daemon has ended or something does not come to rest.
         """
+        return self._run(None if until == inf else self._date(until))
+
+    def _run(self, date: int | None) -> bool:
         assert self.clock is not None
-        what = self.clock.run(None if until is None else self._date(until))
+        what = self.clock.run(date)
         for ended in self.processes.ended():
             self._note(ended)
         if what == clocks.HAPPENED:
@@ -202,7 +224,7 @@ class Cluster:
         self._clients.add(pid)
         self.clock.touched()
         while pid not in self._ended:
-            self.go_on(None)
+            self._let_pass(inf)
         text = output.read_text(encoding="utf-8", errors="replace")
         output.unlink()
         return Answer(self._ended.pop(pid), text)
@@ -256,7 +278,7 @@ class Cluster:
         self.processes.kill(f"{MARK}={name}")
         self.clock.touched()
         while pid not in self._ended:
-            self.go_on(self.now)
+            self.settle()
         self._killed = ""
 
     def running(self, name: str) -> bool:
@@ -266,6 +288,7 @@ class Cluster:
     def close(self) -> None:
         """End all processes and remove all files."""
         with contextlib.ExitStack() as stack:
+            stack.callback(os.sched_setaffinity, 0, self._processors)
             stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
             if self.clock is not None:
                 stack.callback(self.clock.close)

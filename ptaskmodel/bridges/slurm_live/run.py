@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from ptaskmodel.bridges.slurm_live.installed import installed
 from ptaskmodel.bridges.slurm_live.reading import LOADED, Event
 from ptaskmodel.bridges.slurm_live.settings import slurm_conf
 from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
+from ptaskmodel.bridges.slurm_live.users import passwd, users_of
 from ptaskmodel.files import AnyPath
 
 if TYPE_CHECKING:
@@ -127,6 +129,15 @@ def run_live(
         book = Book(conf, nodes, cluster, execution, on_end)
         pings = bool(options.failures)
         cluster.configure(slurm_conf(conf_path, conf, cluster.place, pings=pings))
+        users = users_of(requests, accounts if conf.database else None)
+        if users and os.getuid() != 0:
+            if conf.database:
+                raise LiveFault(
+                    "users with accounts need root: run it as root, or without slurmdbd"
+                )
+            what = f"all jobs are those of {getpass.getuser()}: only root runs those of others"
+            cluster.place.notes.append(what)
+        cluster.path("users").write_text(passwd(users), encoding="utf-8")
         if conf.database:
             start_accounting(cluster, accounts)
         cluster.boot()
@@ -186,7 +197,7 @@ class _Run:
             due = min(submit, command, failure)
             if due == inf and not book.still_there():
                 return
-            if due == inf:
+            if due == inf and not book.running():
                 due = book.last_s + self.options.idle_s
             if not book.go_on(due):
                 continue

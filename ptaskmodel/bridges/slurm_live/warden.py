@@ -87,11 +87,16 @@ class Warden:
 
     def kill(self, mark: bytes) -> None:
         """Kill all whose environment has a text, with what is below them."""
+        found: list[int] = []
         for pid in descendants(os.getpid()):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
-                    for each in (*descendants(pid), pid):
-                        os.kill(each, signal.SIGKILL)
+                    found += [pid, *descendants(pid)]
+        # Nobody is to see the others die, and tell.
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in found:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
 
     def say(self, what: dict) -> None:
         with contextlib.suppress(OSError):

@@ -23,9 +23,7 @@
 #include <unistd.h>
 
 enum { REACHED, HAPPENED, PAUSED, NOBODY };
-/* How long a thread that was woken may take to lie down again before tasks are looked at: looks at its
- * slot, then ns. */
-#define SPIN 4000
+/* How long a thread that was woken may take to lie down again before tasks are looked at, ns. */
 #define LISTEN 300000
 #define REAP_EVERY 4096
 #define MOST_TASKS 65536
@@ -302,10 +300,6 @@ static int earliest(struct driver *d) {
 /* Wait until a thread lies down again, but not for long. */
 static void await(struct driver *d, struct slot *s, uint64_t order) {
   struct timespec rest = {0, LISTEN};
-  for (int turn = 0; turn < SPIN; turn++) {
-    if (s->order != order && s->state == ASLEEP) return;
-    __asm__ volatile("" ::: "memory");
-  }
   uint32_t bell = d->page->bell;
   atomic_store(&d->page->listens, 1);
   if (s->order == order || s->state != ASLEEP)

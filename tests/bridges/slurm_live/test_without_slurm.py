@@ -1,0 +1,162 @@
+"""A real Slurm where there is none: settings, options of sbatch, logs, what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.nodes import nodes_of
+from ptaskmodel.batch.slurm.recorded import read_jobs
+from ptaskmodel.bridges.slurm_live import building, installed
+from ptaskmodel.bridges.slurm_live.failures import read_failures
+from ptaskmodel.bridges.slurm_live.faults import LiveFault
+from ptaskmodel.bridges.slurm_live.placements import Placements
+from ptaskmodel.bridges.slurm_live.reading import Event, event_of, over_of
+from ptaskmodel.bridges.slurm_live.settings import Place, slurm_conf
+from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
+from ptaskmodel.errors import SlurmError
+
+CONF = """ClusterName=big
+SlurmctldHost=head(10.0.0.1)
+SchedulerParameters=bf_interval=60
+Epilog=/opt/clean.sh
+PluginDir=/opt/slurm
+SelectType=select/cons_tres
+NodeName=n[1-3] CPUs=8 Sockets=2 CoresPerSocket=4 NodeAddr=10.0.1.[1-3] Gres=gpu:2
+NodeName=fat CPUs=8
+PartitionName=main Nodes=ALL Default=YES
+"""
+
+
+@pytest.fixture
+def conf_file(tmp_path: Path) -> Path:
+    file = tmp_path / "slurm.conf"
+    file.write_text(CONF)
+    return file
+
+
+def test_what_decides_is_kept_and_what_is_of_the_site_is_not(conf_file, tmp_path):
+    place = Place(tmp_path, "127.9.8.7", 17000)
+    text = slurm_conf(conf_file, read_conf(conf_file), place, pings=False).splitlines()
+    assert "SchedulerParameters=bf_interval=60" in text
+    assert "Epilog=/bin/true" in text
+    assert "GresTypes=gpu" in text
+    assert "SlurmctldHost=localhost(127.9.8.7)" in text
+    nodes = [line for line in text if line.startswith("NodeName")]
+    assert nodes[0].endswith("NodeHostname=localhost NodeAddr=127.9.8.7 Port=[17002-17004]")
+    assert nodes[1].endswith("Port=17005")
+    assert not any("10.0" in line or "/opt" in line for line in text)
+    assert place.notes == ["2 keys of the site are set aside: SlurmctldHost, PluginDir"]
+
+
+def test_requests_are_what_sbatch_was_told(tmp_path):
+    file = tmp_path / "jobs.csv"
+    file.write_text(
+        "id,submit,nodes,cores,limit,run,user,nice,mem,depend,extra\n"
+        "a,0,2-3,,90,5,ann,7,,,--array=1-5:2%2 -C big --gres=gpu:2\n"
+        'b,3,,4,60,5,,,2G,"afterok:a,after:gone",-c 2 --contiguous\n'
+    )
+    first, second = batches_of(read_jobs(file).jobs)
+    assert [request.id for request in first] == ["a_1", "a_3", "a_5"]
+    words = sbatch_words(first, str, {})
+    assert {"--nodes=2-3", "--time=2", "--nice=7", "--exclusive", "--array=1,3,5%2"} <= set(words)
+    assert {"--constraint=big", "--gres=gpu:2"} <= set(words)
+    words = sbatch_words(second, str, {"a": 12})
+    assert {"--ntasks=4", "--cpus-per-task=2", "--mem=2048M", "--contiguous"} <= set(words)
+    assert "--dependency=afterok:12" in words
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        (
+            "sched: Allocate JobId=5_2(11) NodeList=n[1-2] #CPUs=8 Partition=main",
+            ("main", "start", 11, (5, 2), "n[1-2]"),
+        ),
+        (
+            "sched/backfill: _start_job: Started JobId=3 in main on n4",
+            ("backfill", "start", 3, None, "n4"),
+        ),
+        ("debug:  gang: suspending JobId=7", ("gang", "suspend", 7, None, "")),
+        ("_job_complete: JobId=7 done", ("job", "end", 7, None, "")),
+        (
+            "debug:  sched: Running job scheduler for full queue.",
+            ("main", "full queue", 0, None, ""),
+        ),
+    ],
+)
+def test_the_log_of_the_controller_is_understood(line, event):
+    assert event_of(f"[1970-01-01T00:00:01.500] {line}") == Event(1.5, *event)
+    assert event_of(line) is None
+
+
+def test_what_is_over_is_understood():
+    over = over_of(
+        "JobId=9 UserId=a(1) JobState=TIMEOUT Partition=p TimeLimit=5 "
+        "StartTime=1970-01-01T00:00:10 EndTime=1970-01-01T00:05:20 "
+        "NodeList=n1 ProcCnt=8 SubmitTime=1970-01-01T00:00:00 "
+        "EligibleTime=Unknown ArrayJobId=4 ArrayTaskId=3"
+    )
+    assert over is not None
+    assert (over.number, over.task, over.state, over.cpus, over.limit_min) == (
+        *(9, (4, 3), "TIMEOUT", 8),
+        5,
+    )
+    assert (over.start_s, over.end_s, over.eligible_s) == (10, 320, None)
+    assert over_of("JobId=x") is None
+
+
+def test_cores_are_those_that_slurm_tells(conf_file):
+    placements = Placements(nodes_of(read_conf(conf_file)))
+    for line in (
+        "JobId=4 nhosts:2 ncpus:3 node_req:0 nodes=n[1-2]",
+        "Node[0]:",
+        "  Mem(MB):100:0  Sockets:2  Cores:4  CPUs:2:0",
+        "  Socket[0] Core[1] is allocated",
+        "  Socket[1] Core[0] is allocated",
+        "Node[1]:",
+        "  Mem(MB):50:0  Sockets:2  Cores:4  CPUs:1:0",
+        "  Socket[1] Core[3] is allocated",
+    ):
+        placements.take(f"[1970-01-01T00:00:01.500] {line}")
+    held = placements.allocation(4, None, "n[1-2]")
+    assert held.cores == (0b0001_0010, 0b1000_0000)
+    assert held.cpus == (2, 1)
+    assert held.memory_MiB == (100, 50)
+    assert placements.allocation(4, None, "n[1-2]").cores == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("x,n1,dies", "time is 'x': give seconds, 0 or more"),
+        ("1,n9,dies", "daemon is 'n9': give a node or slurmctld"),
+        ("1,n1,sleeps", "what is 'sleeps': give dies, starts or restarts"),
+    ],
+)
+def test_failures_are_read_with_care(tmp_path, conf_file, line, said):
+    file = tmp_path / "failures.csv"
+    file.write_text(f"time,daemon,what\n{line}\n")
+    with pytest.raises(SlurmError, match=f"failures.csv:2: {said}"):
+        read_failures(file, read_conf(conf_file))
+
+
+def test_one_line_says_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(installed, "PLACES", str(tmp_path))
+    with pytest.raises(LiveFault, match=r"slurmctld, .* not found: install Slurm .*slurm-client"):
+        installed.installed()
+    for name in ("slurmctld", "slurmd", "slurmstepd", "sbatch", "scancel", "scontrol"):
+        (tmp_path / name).write_text("#!/bin/sh\necho slurm 99.11.3\n")
+    for name in ("squeue", "sinfo"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+    for file in tmp_path.iterdir():
+        file.chmod(0o755)
+    with pytest.raises(LiveFault, match=r"is Slurm 99\.11\.3, and its clock can be led in 22\.05"):
+        installed.installed()
+    monkeypatch.setenv("CC", str(tmp_path / "none"))
+    monkeypatch.setattr(building, "cache_directory", lambda: tmp_path)
+    with pytest.raises(LiveFault, match=r"needs a C compiler here, and .* cannot be run"):
+        building.built()
+    assert not list(tmp_path.glob("*slurm-live*"))
