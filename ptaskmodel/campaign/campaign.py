@@ -123,19 +123,21 @@ class Campaign:
         made = counts[DONE], counts[FAILED]
         return Status(*made, len(self.runs) - sum(made))
 
-    def estimate(self, tried: int, processes: int | None = None) -> Estimate:
-        """Make some runs, spread over the campaign, and say what all will take.
+    def estimate(self, tried: int) -> Estimate:
+        """Make some runs, spread over the campaign, one after the other; say what all will take.
 
-        They are kept as any others. Raises CampaignError if all of them fail.
+        They are kept as any others. The first of a process, which loads what others find, does not
+        count if there are more. Raises CampaignError if all of them fail.
         """
         step = max(1, len(self.runs) // tried)
         some = Campaign(self.plan, self.store, self.runs[step // 2 :: step][:tried])
-        some.make(processes)
+        some.make(1)
         records = [record for run in some.runs if (record := self.store.read(run.id))]
         good = [record for record in records if record["status"] == DONE]
         if not good:
             raise CampaignError(f"{self.plan.name}: a run fails: {records[0]['error']}")
-        seconds = math.fsum(record["wall_s"] for record in good) / len(good)
+        warm = [record for record in good if record.get("warm", True)] or good
+        seconds = math.fsum(record["wall_s"] for record in warm) / len(warm)
         size = sum(self.store.path(record["id"]).stat().st_size for record in good) / len(good)
         count = len(self.runs)
         return Estimate(count, len(good), seconds * count, size * count)

@@ -177,7 +177,7 @@ class ClusterPool:
             count = min(size, len(waiting))
             parts.append([_Flight(waiting.popleft()) for _ in range(count)])
         tasks = [[self._task(flight.run) for flight in part] for part in parts]
-        keys = [_key(part) for part in parts]
+        keys = [_key(part, self._shared) for part in parts]
         self._fly(keys, parts, self._client.map(make_there, tasks, key=keys, pure=False))
 
     def _width(self) -> int:
@@ -195,7 +195,7 @@ class ClusterPool:
 
     def _again(self, flight: _Flight, after: list[Any], *, where: set[str], only: bool) -> None:
         """Hand out a run once more, after futures, rather (or only) to some workers."""
-        key = _key([flight])
+        key = _key([flight], self._shared)
         future = self._client.submit(
             make_there, [self._task(flight.run)], *after, key=key, pure=False,
             workers=sorted(where) or None, allow_other_workers=bool(where) and not only,
@@ -306,10 +306,13 @@ class ClusterPool:
         )
 
 
-def _key(part: list[_Flight]) -> str:
-    """What a task is called: of one group, so that the scheduler keeps nothing of those over."""
+def _key(part: list[_Flight], who: str) -> str:
+    """What a task is called: of one group, so that the scheduler keeps nothing of those over.
+
+    who: of this connection alone: tasks that a killed one left are let go, not taken up again.
+    """
     flight = part[0]
-    return f"run-{flight.run.id}-{flight.tries}-{flight.sent}"
+    return f"run-{who[:12]}-{flight.run.id}-{flight.tries}-{flight.sent}"
 
 
 def _content(path: Path) -> dict[str, bytes]:

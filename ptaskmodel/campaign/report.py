@@ -22,6 +22,7 @@ from ptaskmodel.campaign.pictures import (
 )
 from ptaskmodel.campaign.statistics import effects, means, paired
 from ptaskmodel.campaign.store import DONE, FAILED
+from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import whole_file
 
@@ -71,8 +72,11 @@ def metrics_of(campaign: Campaign, frame: pandas.DataFrame) -> Sequence[str]:
     return [name for name in frame.columns if name not in known]
 
 
-def write_campaign_report(campaign: Campaign, path: str | Path) -> None:
-    """Write the page. Raises CampaignError if no run is made, or it cannot be written."""
+def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
+    """Write the page; return what it found in short.
+
+    Raises CampaignError if no run is made, or it cannot be written.
+    """
     whole = campaign.frame()
     frame = done(campaign, whole)
     plan, metrics = campaign.plan, list(metrics_of(campaign, whole))
@@ -82,6 +86,10 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> None:
         f"<p class=soft>{count[DONE]} of {len(whole)} runs made, {count[FAILED]} failed; "
         f"ptaskmodel {html.escape(__version__)}. Everything is in this page.</p>"
     ]
+    short = in_short(frame, factors, metrics, plan.baseline, plan.better)
+    if short:
+        said = "".join(f"<li>{html.escape(one)}</li>" for one in short)
+        parts.append(f"<h2>In short</h2><ul>{said}</ul>")
     pictures = figures(campaign, frame)
     titles = {
         "differences": "Against the baseline, run by run",
@@ -134,6 +142,7 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> None:
         )
         stream.write("\n".join(parts))
         stream.write("\n</main></body></html>\n")
+    return short
 
 
 def _inputs(campaign: Campaign) -> str:

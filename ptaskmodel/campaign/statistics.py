@@ -64,8 +64,8 @@ def paired(
 
     Runs are paired that are alike in all else, repetition included. Columns: the levels, metric,
     pairs, difference (mean), relative (to the baseline's mean), half_interval of the difference,
-    lower_in (part of the pairs in which it is lower), p_value (Wilcoxon's signed-rank test; nan of
-    fewer than 6 pairs that differ).
+    lower_in and higher_in (parts of the pairs in which it is lower, higher), p_value (Wilcoxon's
+    signed-rank test; nan of fewer than 6 pairs that differ).
     """
     import pandas
 
@@ -81,14 +81,14 @@ def paired(
             both = pandas.concat([base[metric], theirs[metric]], axis=1, join="inner").dropna()
             if len(both):
                 rows.append((*levels, metric, *_difference(*both.to_numpy(float).T)))
-    head = ["pairs", "difference", "relative", "half_interval", "lower_in", "p_value"]
+    head = ["pairs", "difference", "relative", "half_interval", "lower_in", "higher_in", "p_value"]
     return pandas.DataFrame(rows, columns=[*named, "metric", *head])
 
 
 def _difference(
     base: np.ndarray, other: np.ndarray
-) -> tuple[int, float, float, float, float, float]:
-    """Pairs, mean difference, relative, half of its interval, how often lower, p value."""
+) -> tuple[int, float, float, float, float, float, float]:
+    """Pairs, mean difference, relative, half of its interval, how often lower, higher, p value."""
     apart = other - base
     mean, _, half = _mean(apart)
     scale = float(np.abs(base).mean())
@@ -98,7 +98,8 @@ def _difference(
 
         p_value = float(stats.wilcoxon(apart).pvalue)
     relative = mean / scale if scale > 0 else math.nan
-    return len(apart), mean, relative, half, float((apart < 0).mean()), p_value
+    lower, higher = float((apart < 0).mean()), float((apart > 0).mean())
+    return len(apart), mean, relative, half, lower, higher, p_value
 
 
 def effects(

@@ -97,9 +97,11 @@ def serve(calls: Connection) -> None:
     waiting: queue.SimpleQueue[Call] = queue.SimpleQueue()
     calls.send(READY)
     threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
+    warm = False
     while True:
         call = waiting.get()
-        record = make(kind, call.id, call.parameters, call.repetition)
+        record = make(kind, call.id, call.parameters, call.repetition) | {"warm": warm}
+        warm = True
         if store is not None:
             store.write(call.id, record)
         try:

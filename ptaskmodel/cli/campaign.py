@@ -107,7 +107,7 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
     found = Campaign.in_file(file, directory_of(file, output), (1, 1))
     click.echo(f"{len(found.runs):,} runs: {_shape(found)}")
     ready_kernels(found.kernels())
-    estimate = found.estimate(tried, processes)
+    estimate = found.estimate(tried)
 
     count = processes or processors()
     click.echo(
@@ -292,7 +292,8 @@ def report(directory: Path, output: Path | None) -> None:
     from ptaskmodel.campaign import Campaign, write_campaign_report
 
     path = output or directory / "report.html"
-    write_campaign_report(Campaign.in_directory(directory), path)
+    for line in write_campaign_report(Campaign.in_directory(directory), path):
+        click.echo(line)
     click.echo(f"written {path}")
 
 

@@ -150,7 +150,10 @@ def test_what_a_user_sees(tmp_path, capsys):
     assert line.split()[:4] == ["6", "y", "2", "5.0"]
     assert main(["campaign", "plot", place]) == 0
     assert (tmp_path / "runs/pictures/effects.png").stat().st_size > 5000
+    capsys.readouterr()
     assert main(["campaign", "report", place]) == 0
+    said = "y: 6 has 333 % more than 1, in 100% of 2 pairs"
+    assert capsys.readouterr().out.splitlines()[0].startswith(said)
     page = (tmp_path / "runs/report.html").read_text()
     assert "against" not in plan.name
     assert page.count("<img ") == 2

@@ -211,7 +211,7 @@ def machines(tmp_path):
 
 
 def wait_for(count, runs):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(list(runs.glob("*/*.json"))) < count:
         assert time.monotonic() < deadline
         time.sleep(0.01)

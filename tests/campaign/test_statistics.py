@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 from ptaskmodel.campaign.statistics import effects, means, paired, pareto
+from ptaskmodel.campaign.words import in_short
 
 
 def table(formula, levels=(1, 2, 3), modes=("a", "b"), repetitions=8):
@@ -65,3 +66,23 @@ def test_a_front_holds_what_nothing_beats():
     found = pandas.DataFrame({"cost": [1, 2, 3, 2], "gain": [1, 3, 3, 2]})
     assert pareto(found, {"cost": -1, "gain": 1}).index.tolist() == [0, 1]
     assert pareto(found, {"cost": -1, "gain": -1}).index.tolist() == [0]
+
+
+def test_what_was_found_is_said_in_short():
+    frame = pandas.DataFrame(
+        [
+            (where, load, seed, 10.0 + 5.0 * (where == "far") * load + seed + (0.3 * seed * load))
+            for where in ("near", "far", "next")
+            for load in (0.0, 1.0)
+            for seed in range(8)
+        ],
+        columns=["where", "load", "repetition", "slowdown"],
+    )
+    given = (frame, ["where", "load"], ["slowdown"], {"where": "near"})
+    (said,) = in_short(*given, {"slowdown": -1})
+    assert said == (
+        "slowdown: far has 18 % more than near (worse), in 50% of 16 pairs; next not told apart "
+        "from near; what where does depends on load (11.9% of the variation)."
+    )
+    assert "(better)" in in_short(*given, {"slowdown": 1})[0]
+    assert in_short(frame, ["where"], ["slowdown"], {}, {}) == []
