@@ -53,6 +53,10 @@ class Group(click.Group):
     command_class = Command
     group_class = type
 
+    def __init__(self, *arguments: Any, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self.params += talking_options()
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -44,16 +44,16 @@ class Progress:
         self._say(self.text(now_s, ended, waiting, clock - self._began))
 
     def text(self, now_s: float, ended: int, waiting: int | None, passed_s: float) -> str:
-        """The line: date, how many of all are over, the queue, their rate, time to go."""
-        parts = [f"at {format_date(now_s)}", f"{ended:,} of {self._total:,} {self._what} over"]
+        """The line: date, how many of all are over, the queue, time to go, how many a second."""
+        parts = [f"{ended:,} of {self._total:,} {self._what}"]
         if waiting is not None:
             parts.append(f"{waiting:,} wait")
         if ended and passed_s > 0.0:
-            parts.append(f"{ended / passed_s:,.0f} per s")
             if ended >= KNOWN_PART * self._total:
                 left_s = passed_s * (self._total - ended) / ended
-                parts.append(f"about {format_duration(left_s)} to go")
-        return ", ".join(parts)
+                parts.append(f"{format_duration(left_s)} to go")
+            parts.append(f"{ended / passed_s:,.0f}/s")
+        return f"{format_date(now_s)}: {', '.join(parts)}"
 
 
 @contextlib.contextmanager

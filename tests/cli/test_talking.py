@@ -68,15 +68,20 @@ def test_progress_is_told_once_a_second_with_the_time_to_go():
     progress(3700.0, 51, 7)
     progress(200000.0, 100, 12345)
     assert told == [
-        "at 01:00:00, 50 of 200 jobs over, 7 wait, 45 per s, about 3 s to go",
-        "at 2 d 07:33:20, 100 of 200 jobs over, 12,345 wait, 25 per s, about 4 s to go",
+        "01:00:00: 50 of 200 jobs, 7 wait, 3 s to go, 45/s",
+        "2 d 07:33:20: 100 of 200 jobs, 12,345 wait, 4 s to go, 25/s",
     ]
 
 
 def test_time_to_go_is_not_guessed_at_the_beginning():
     progress = Progress(100_000, "tasks", every_s=1.0, say=print)
-    assert progress.text(0.25, 0, None, 1.0) == "at 0.25 s, 0 of 100,000 tasks over"
-    assert progress.text(1.0, 9, None, 3.0) == "at 1 s, 9 of 100,000 tasks over, 3 per s"
+    assert progress.text(0.25, 0, None, 1.0) == "0.25 s: 0 of 100,000 tasks"
+    assert progress.text(1.0, 9, None, 3.0) == "1 s: 9 of 100,000 tasks, 3/s"
+
+
+def test_a_line_of_a_large_run_fits_a_terminal():
+    progress = Progress(999_999, "jobs", every_s=1.0, say=print)
+    assert len(progress.text(1e8, 800_000, 100_000, 5000.0)) <= 79
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,7 @@ def test_a_terminal_is_told_and_its_line_wiped(tmp_path):
     os.close(follower)
     os.close(leader)
     assert done.stdout == "asked\n"
-    assert "at 00:01:40, 2 of 4 jobs over, 1 wait" in said
+    assert "00:01:40: 2 of 4 jobs, 1 wait" in said
     assert said.endswith("\r\033[K")
 
 
@@ -143,6 +148,14 @@ def test_a_pipe_is_told_nothing(tmp_path):
 def test_the_nearest_command_is_offered(capsys, arguments, near):
     assert main(arguments.split()) == 2
     assert f"did you mean '{near}'?" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_level_may_be_said_before_the_command(case, capsys):
+    assert main(["-q", "platform", "info", "p.xml"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["-v", "platform", "info", "p.xml"]) == 0
+    assert "ptaskmodel: read p.xml" in capsys.readouterr().err
 
 
 def test_every_command_can_be_told_to_say_more_or_less(capsys):
