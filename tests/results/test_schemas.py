@@ -133,6 +133,11 @@ def test_what_is_printed_as_json_is_as_the_schemas_say(place, capsys):
     jsonschema.validate(json.loads((place / "w.json").read_text()), schema_of("workload"))
 
 
+def test_the_phases_of_a_real_slurm_are_as_the_schema_says():
+    meta = {"slurm": "24.11", "clock": "virtual", "t0": 1700000000, "loaded": -4.5, "phase": 0.5}
+    jsonschema.validate({**meta, "jobs": 3, "nodes": 4}, schema_of("meta.json"))
+
+
 def test_a_calibration_is_as_its_schema_says(tmp_path, capsys):
     rows = ["mean_runtime_s,interference_on_s,interference_off_s,stddev_s,runs"]
     rows += ["100,0,0,1,5", "200,inf,0,1,5", "151,15,15,1,5"]

@@ -20,6 +20,11 @@ DOCUMENTS = {
     "calibration": (__name__, "calibration.schema.json", "what `calibrate --output` writes"),
     "summary.json": (__name__, "summary.schema.json", "in every directory of results"),
     "schedule.json": (__name__, "schedule.schema.json", "in results of batches: Batsim's figures"),
+    "meta.json": (
+        __name__,
+        "meta.schema.json",
+        "in results of `slurm-live`: its phases",
+    ),
     "simulate": (__name__, "simulate.schema.json", "what `simulate --json` prints"),
     "platform-info": (__name__, "platform-info.schema.json", "what `platform info --json` prints"),
     "workload-info": (__name__, "workload-info.schema.json", "what `workload info --json` prints"),
