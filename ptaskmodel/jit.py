@@ -3,7 +3,8 @@
 An ``entry`` is a kernel for Python to call: it becomes machine code of its own, kept in a file. A
 ``jit`` kernel is a part of those that call it: numba types and lowers it once, but leaves its
 optimisation and machine code to them, which halves the time of a first compilation. ``views`` are
-parts that return views of their arguments.
+parts that return views of their arguments. ``late`` kernels are called by others by their address:
+they are machine code of their own, too, made only if somebody wants them.
 
 Numba is imported when something must be compiled; kernels that are kept are linked and called
 without it. That, and parts, reach into numba and Python's objects (`kernel_parts`), which is tried
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import time
 from collections.abc import Callable
@@ -32,6 +34,7 @@ _AS_IT_IS = contextlib.nullcontext()
 asked_for: dict[str, Kernel] = {}
 # Wall time that this process has waited for kernels.
 _spent_s = 0.0
+_only_compiles = False
 
 
 def as_compiled() -> AbstractContextManager[None]:
@@ -77,6 +80,28 @@ def entry(function: Callable, *, allocates: bool = False) -> Any:
 def jit(function: Callable, *, allocates: bool = False) -> Any:
     """Compile a kernel as a part of those that call it; called from Python, it is an entry."""
     return entry(function, allocates=allocates)
+
+
+def late(example: str) -> Callable[[Callable], Any]:
+    """A kernel that others call by its address: compiled on its own, once for all of them.
+
+    So one that is large delays nobody who does not `want` it, and is compiled beside the others.
+    It returns an integer; to those who call it though nobody wanted it, ``NOT_THERE``. example:
+    ``module:function`` that makes arguments like those that it takes.
+    """
+    return lambda function: function if INTERPRETED else Late(function, example)
+
+
+def want(kernel: Any) -> None:
+    """Have a `late` kernel at hand for all who call it in this process."""
+    if isinstance(kernel, Late) and not _only_compiles:
+        kernel.want()
+
+
+def only_compile() -> None:
+    """From now on nothing is wanted: others compile late kernels meanwhile."""
+    global _only_compiles
+    _only_compiles = True
 
 
 def views(function: Callable) -> Any:
@@ -176,18 +201,91 @@ class Kernel:
         facts = (identity or "", repr(self.allocates), kind, kernel_code.processor())
         file = kernel_cache.file_of(self.name, *facts)
         content = None if identity is None else kernel_cache.kept(file)
-        address = None if content is None else kernel_code.link(content)
-        if address is None:
+        linked = None if content is None else kernel_code.link(content)
+        if linked is None:
             parts = _parts()
             if parts is None:
                 raise kernel_code.UnknownArgument("numba as it is")
-            content = parts.compiled(self.py_func, self.allocates, arguments)
-            address = kernel_code.link(content)
+            content = self._compiled(parts, arguments)
+            linked = kernel_code.link(content)
             if identity is not None:
                 kernel_cache.keep(file, content)
-        if address is None:
+        if linked is None:
             raise kernel_code.UnknownArgument("a kernel that calls what nobody has")
-        return address
+        for name, place in linked.places.items():
+            _late_kernel(name).fill(place)
+        return linked.address
+
+    def _compiled(self, parts: Any, arguments: tuple) -> bytes:
+        code: bytes = parts.compiled(self.py_func, self.allocates, arguments)
+        return code
+
+
+class Late(Kernel):
+    """A kernel that is called by others by its address (see `late`)."""
+
+    def __init__(self, function: Callable, example: str) -> None:
+        super().__init__(function, False)
+        self._example = example
+        self._places: list[int] = []  # for its address, in the code of those who call it
+        self._wanted = False
+        self._found: int | None = None
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        parts = _parts()
+        return self.public if parts is None else parts.caller(self.name, self._arguments())
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+    def want(self) -> None:
+        """Have it at hand for all who call it."""
+        if self._wanted:
+            return
+        self._wanted = True
+        for place in self._places:
+            self.fill(place)
+
+    def fill(self, place: int) -> None:
+        """Write its address in a place for it, now or once it is wanted."""
+        from ptaskmodel import kernel_code
+
+        if place not in self._places:
+            self._places.append(place)
+        if self._wanted:
+            kernel_code.set_place(place, self.ready())
+
+    def ready(self) -> int:
+        """Have it compiled, now if need be; its address."""
+        from ptaskmodel import kernel_code
+
+        began = time.perf_counter()
+        asked_for[self.name] = self
+        if self._found is None:
+            arguments = self._arguments()
+            kind = ", ".join(map(kernel_code.layout, arguments))
+            self._found = self._address(f"late, {kind}", arguments)
+        waited(time.perf_counter() - began)
+        return self._found
+
+    def _arguments(self) -> tuple:
+        module, _, name = self._example.partition(":")
+        made: tuple = getattr(importlib.import_module(module), name)()
+        return made
+
+    def _compiled(self, parts: Any, arguments: tuple) -> bytes:
+        code: bytes = parts.compiled_late(self.py_func, arguments)
+        return code
+
+
+def _late_kernel(name: str) -> Late:
+    """The kernel of a place for an address."""
+    from ptaskmodel.kernel_code import LATE
+
+    module, _, function = name.removeprefix(LATE).rpartition(".")
+    found: Late = getattr(importlib.import_module(module), function)
+    return found
 
 
 class _Views(Kernel):

@@ -40,6 +40,10 @@ REFUSED, NONE, FALSE, TRUE, FALSE_, TRUE_, INT, INT_, FLOAT, FLOAT_, ARRAY, ERRO
 
 METH_FASTCALL = 0x80
 _CHECKSUM = 4
+# Begins the names of the places in code for the address of a kernel that is compiled on its own.
+LATE = "late:"
+# What calling such a kernel returns where there is no address.
+NOT_THERE = -(2**62)
 # Kept for ever: machine code may be called as long as the process lives.
 _ALIVE: list[Any] = []
 
@@ -51,7 +55,8 @@ class UnknownArgument(TypeError):
 class Code(NamedTuple):
     """The machine code of an entry.
 
-    name: of its function. needs: names of the functions that it calls and does not have.
+    name: of its function. needs: names of the functions that it calls and does not have; those of
+    the places for addresses of others begin with LATE.
     """
 
     name: str
@@ -163,14 +168,25 @@ def _expected(argument: Any) -> list[Any]:
     return []
 
 
-def link(content: bytes) -> int | None:
-    """The address of the function of packed code; None if it is damaged or lacks something."""
+class Linked(NamedTuple):
+    """Code in memory: the address of its function, and of its places for those of others, by name.
+
+    As long as such a place holds 0, there is no such function.
+    """
+
+    address: int
+    places: dict[str, int]
+
+
+def link(content: bytes) -> Linked | None:
+    """Packed code, linked; None if it is damaged or lacks something."""
     try:
         code = Code.unpacked(content)
     except (ValueError, struct.error):
         return None
     _prepare()
-    if not all(_find(name) for name in code.needs):
+    late = [name for name in code.needs if name.startswith(LATE)]
+    if not all(_find(name) for name in code.needs if name not in late):
         return None
     target = llvm.Target.from_default_triple()
     machine = target.create_target_machine(opt=3, jit=True)
@@ -178,7 +194,14 @@ def link(content: bytes) -> int | None:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code.content))
     engine.finalize_object()
     _ALIVE.append(engine)
-    return engine.get_function_address(code.name) or None
+    address = engine.get_function_address(code.name)
+    places = {name: engine.get_global_value_address(name) for name in late}
+    return Linked(address, places) if address else None
+
+
+def set_place(place: int, address: int) -> None:
+    """Write an address in a place for one."""
+    ctypes.c_size_t.from_address(place).value = address
 
 
 def bind(name: str, address: int, arguments: tuple) -> Any:

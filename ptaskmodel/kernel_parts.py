@@ -13,15 +13,34 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils as numba_cgutils
 from numba.core import codegen
+from numba.core import types as numba_types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+from numba.extending import intrinsic
 
-from ptaskmodel.kernel_calls import add_entry
-from ptaskmodel.kernel_code import Code, UnknownArgument, bind, layout_is_known, link
+from ptaskmodel.kernel_calls import WORD, add_entry
+from ptaskmodel.kernel_code import (
+    LATE,
+    NOT_THERE,
+    Code,
+    UnknownArgument,
+    bind,
+    layout_is_known,
+    link,
+    set_place,
+)
+
+# Typed in part only.
+cgutils: Any = numba_cgutils
+types: Any = numba_types
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+# Called whenever a kernel has been lowered, for whoever watches.
+told: list[Callable[[], None]] = []
 NAME = "ptaskmodel_entry"
 
 
@@ -66,6 +85,7 @@ class _EntryLibrary(codegen.JITCodeLibrary):
         module = self._final_module
         needs = [each.name for each in module.functions if each.is_declaration]
         needs = [name for name in needs if not name.startswith("llvm.")]
+        needs += [each.name for each in module.global_variables if each.name.startswith(LATE)]
         return Code(NAME, tuple(needs), self.codegen._tm.emit_object(module))
 
 
@@ -93,6 +113,8 @@ class _Lowering(NativeLowering):
         super().run_pass(state)
         # What numba keys the calls of other kernels by, instead of a compiled function.
         state["cr"] = state["cr"]._replace(cfunc=object())
+        for tell in told:
+            tell()
         return True
 
 
@@ -124,6 +146,41 @@ class _EntryLowering(_Lowering):
         return True
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LateLowering(_Lowering):
+    """Lowers a kernel into an `_EntryLibrary`, with a function for other kernels to call."""
+
+    _name: Any = "late_lowering"
+    library = _EntryLibrary
+
+    def run_pass(self, state: Any) -> bool:
+        super().run_pass(state)
+        kernel = state["cr"].fndesc
+        if types.unliteral(kernel.restype) != types.int64:
+            raise TypeError(f"{kernel.qualname} returns {kernel.restype}, not an integer")
+        _add_late(state.targetctx, state.library, kernel)
+        state.library.finalize()
+        return True
+
+
+def _add_late(context: Any, library: Any, kernel: Any) -> None:
+    """Add to a library the function by which other kernels call its kernel."""
+    module = context.create_module("late")
+    conventions = context.call_conv
+    inner = ir.Function(
+        module,
+        conventions.get_function_type(kernel.restype, kernel.argtypes),
+        kernel.llvm_func_name,
+    )
+    packer = context.get_arg_packer(kernel.argtypes)
+    function = ir.Function(module, ir.FunctionType(WORD, packer.argument_types), NAME)
+    builder = ir.IRBuilder(function.append_basic_block())
+    values = packer.from_arguments(builder, function.args)
+    _, result = conventions.call_function(builder, inner, kernel.restype, kernel.argtypes, values)
+    builder.ret(result)
+    library.add_ir_module(module)
+
+
 class _Compiler(CompilerBase):
     """Numba's own passes, with a lowering of ours."""
 
@@ -148,6 +205,10 @@ class _EntryCompiler(_Compiler):
     lowering = _EntryLowering
 
 
+class _LateCompiler(_Compiler):
+    lowering = _LateLowering
+
+
 def _dispatcher(function: Callable, allocates: bool, compiler: Any) -> Any:
     """What numba knows a kernel by; it has no machine code for it to find."""
     # Callers hold arrays: each count of references to them would be an atomic operation.
@@ -162,13 +223,55 @@ def part(function: Callable, allocates: bool) -> Any:
     return _dispatcher(function, allocates, _PartCompiler)
 
 
+def caller(name: str, arguments: tuple) -> Any:
+    """What numba is to know a kernel by that others call by its address, with arguments like these.
+
+    It looks for the address in a place of that name, and returns `NOT_THERE` if there is none.
+    """
+    expected = tuple(map(numba.typeof, arguments))
+
+    def typed(given: tuple) -> tuple:
+        if tuple(map(types.unliteral, given)) != expected:
+            raise TypeError(f"{name} is for other arguments than {given}")
+
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            packer = context.get_arg_packer(signature.args)
+            kind = ir.FunctionType(WORD, packer.argument_types)
+            place = ir.GlobalVariable(builder.module, WORD, name=LATE + name)
+            place.initializer, place.linkage = WORD(0), "weak"  # it may be met several times
+            address = builder.load(place)
+            found = cgutils.alloca_once_value(builder, WORD(NOT_THERE))
+            with builder.if_then(builder.icmp_unsigned("!=", address, WORD(0))):
+                function = builder.inttoptr(address, kind.as_pointer())
+                given = packer.as_arguments(builder, values)
+                builder.store(builder.call(function, given), found)
+            return builder.load(found)
+
+        return types.int64(*expected), code
+
+    names = ", ".join(f"a{k}" for k in range(len(arguments)))
+    scope: dict[str, Any] = {"typed": typed}
+    exec(f"def call(context, {names}): return typed(({names},))", scope)
+    scope["call"] = intrinsic(scope["call"])
+    exec(f"def stub({names}): return call({names})", scope)
+    return part(scope["stub"], False)
+
+
+def compiled_late(function: Callable, arguments: tuple) -> bytes:
+    """The machine code of a kernel for others to call by its address."""
+    return _compiled(_dispatcher(function, False, _LateCompiler), arguments)
+
+
 def compiled(function: Callable, allocates: bool, arguments: tuple) -> bytes:
     """The machine code of a kernel for arguments like these.
 
     Raises UnknownArgument where there is no way from Python's objects to its arguments and back,
     or where the code is of use in this process alone.
     """
-    kernel = _dispatcher(function, allocates, _EntryCompiler)
+    return _compiled(_dispatcher(function, allocates, _EntryCompiler), arguments)
+
+
+def _compiled(kernel: Any, arguments: tuple) -> bytes:
     kernel.compile(tuple(numba.typeof(argument) for argument in arguments))
     (result,) = kernel.overloads.values()
     if result.library._dynamic_globals:
@@ -177,7 +280,7 @@ def compiled(function: Callable, allocates: bool, arguments: tuple) -> bytes:
 
 
 def works() -> bool:
-    """Whether an entry with parts, compiled now, does what it should."""
+    """Whether an entry with parts and a late kernel, compiled now, does what it should."""
     if not layout_is_known():
         return False
 
@@ -190,19 +293,29 @@ def works() -> bool:
             best = max(best, x)
         return best
 
+    def size_and(values: Any, more: Any) -> Any:
+        return values.size + more
+
+    values = np.array([3.0, 4.0, 5.0, 9.0])
+    size_and_late = caller("size_and", (values, 1))
     halves, largest = part(halves, False), part(largest, False)
 
     def both(values: Any, more: Any) -> Any:
         first, second = halves(values)
-        return largest(first), largest(second) / (values[0] - values[0]), more[0] + 1
+        last = largest(second) / (values[0] - values[0])
+        return largest(first), last, more[0] + 1, size_and_late(values, 3)
 
-    values = np.array([3.0, 4.0, 5.0, 9.0])
     arguments = values, (2, True)
     before = sys.getrefcount(values)
-    address = link(compiled(both, False, arguments))
-    if address is None:
+    linked, late = (
+        link(compiled(both, False, arguments)),
+        link(compiled_late(size_and, (values, 1))),
+    )
+    if linked is None or late is None:
         return False
-    kernel = bind("both", address, arguments)
-    right = all(kernel(*arguments) == (4.0, np.inf, 3) for _ in range(3))
+    kernel = bind("both", linked.address, arguments)
+    right = kernel(*arguments) == (4.0, np.inf, 3, NOT_THERE)
+    set_place(linked.places[LATE + "size_and"], late.address)
+    right = right and all(kernel(*arguments) == (4.0, np.inf, 3, 7) for _ in range(3))
     refused = kernel(values[::2], (2, True)) is kernel(values, (2.0, True)) is NotImplemented
     return right and refused and sys.getrefcount(values) == before

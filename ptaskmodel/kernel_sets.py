@@ -6,6 +6,7 @@ process of its own, and lets somebody watch.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import logging
@@ -22,18 +23,25 @@ from ptaskmodel import jit, kernel_cache
 SETS = {
     "tasks": "ptaskmodel.simulation.warming:prepare_loop",
     "ranks": "ptaskmodel.simulation.warming:prepare_ranks",
+    "levels": "ptaskmodel.simulation.warming:prepare_levels",
+    "bmf": "ptaskmodel.simulation.warming:prepare_bmf",
     "laying": "ptaskmodel.simulation.warming:prepare_laying",
     "changes": "ptaskmodel.simulation.warming:prepare_changes",
     "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
     "batches": "ptaskmodel.batch.compiled_loop:load_kernel",
     "batches of tasks": "ptaskmodel.batch.compiled_ptasks:prepare_kernels",
     "slurm": "ptaskmodel.batch.slurm.quick_cycle:prepare_kernels",
+    "other rules": "ptaskmodel.simulation.warming:prepare_other_rules",
+    "routes": "ptaskmodel.simulation.warming:prepare_routes",
     "energy": "ptaskmodel.energy.meter:prepare_kernels",
     "replay": "ptaskmodel.replay.warming:prepare_kernels",
     "reading": "ptaskmodel.simulation.warming:prepare_reading",
     "sharing": "ptaskmodel.simulation.warming:prepare_sharing",
 }
-SIMULATION = ("tasks", "laying")
+# Of any simulation by bmf on one cluster; what others use besides.
+SIMULATION = ("tasks", "levels", "bmf", "laying")
+ROUTES = ("routes",)
+OTHER_RULES = ("other rules",)
 ENERGY = ("energy",)
 REPLAY = ("replay",)
 SLURM = ("slurm",)
@@ -43,12 +51,16 @@ _log = logging.getLogger(__name__)
 
 
 class Stand(NamedTuple):
-    """How far the compilation of sets is: those in progress, those done, and the wall time, s."""
+    """How far the compilation of sets is: those in progress, those done, and the wall time, s.
+
+    kernels: how many functions have been compiled so far.
+    """
 
     running: tuple[str, ...]
     done: tuple[str, ...]
     total: int
     elapsed_s: float
+    kernels: int = 0
 
 
 Told = Callable[[Stand], None]
@@ -81,6 +93,7 @@ def _identity(kernel: str) -> str | None:
 
 def prepare(name: str) -> None:
     """Compile a set in this process, if need be, and note that it is kept."""
+    jit.only_compile()
     module, _, function = SETS[name].partition(":")
     getattr(importlib.import_module(module), function)()
     noted = {
@@ -88,6 +101,15 @@ def prepare(name: str) -> None:
         for kernel in jit.asked_for.values()
     }
     kernel_cache.keep(_mark(name), json.dumps(noted).encode())
+
+
+def prepare_watched(name: str) -> None:
+    """The same; a character on standard output tells of each kernel."""
+    with contextlib.suppress(ImportError, AttributeError):  # a numba that has changed inside
+        from ptaskmodel import kernel_parts
+
+        kernel_parts.told.append(lambda: print(end=".", flush=True))
+    prepare(name)
 
 
 def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
@@ -103,6 +125,7 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
     _log.info("compiling sets of kernels: %s", ", ".join(waiting))
     running: dict[str, subprocess.Popen] = {}
     done: list[str] = []
+    kernels = 0
     try:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
@@ -110,12 +133,13 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
                 running[name] = _process(name)
             time.sleep(POLL_S)
             over = [name for name, process in running.items() if process.poll() is not None]
+            kernels += sum(map(_told_since, running.values()))
             for name in over:
                 del running[name]
             done += over
             if told is not None:
                 elapsed = time.perf_counter() - began
-                told(Stand(tuple(running), tuple(done), total, elapsed))
+                told(Stand(tuple(running), tuple(done), total, elapsed, kernels))
     finally:
         for process in running.values():
             process.kill()
@@ -125,15 +149,24 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
 
 def _process(name: str) -> subprocess.Popen:
     """A process that compiles a set; what goes wrong in it comes up again where it is called."""
-    code = f"from ptaskmodel import kernel_sets; kernel_sets.prepare({name!r})"
+    code = f"from ptaskmodel import kernel_sets; kernel_sets.prepare_watched({name!r})"
     places = [str(kernel_cache.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-P", "-c", code],  # nothing from where the user happens to be
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    return process
+
+
+def _told_since(process: subprocess.Popen) -> int:
+    """How many kernels a process has compiled since this was last asked."""
+    assert process.stdout is not None
+    return len(process.stdout.read() or b"")
 
 
 def _mark(name: str) -> str:

@@ -127,7 +127,7 @@ def batsim(**given: Any) -> None:
         host_order=given["host_order"],
         most_hosts=_most_hosts(given, book.sizes),
     )
-    ready_kernels(kernels_for(book.workload, chosen, driven=True))
+    ready_kernels(kernels_for(platform, book.workload, chosen, driven=True))
     with served(
         platform,
         book,

@@ -45,5 +45,6 @@ def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> No
 def _show(stand: Stand) -> None:
     """One line, written over itself."""
     what = f": {', '.join(stand.running)}" if stand.running else ""
-    text = f"{len(stand.done)} of {stand.total} compiled, {stand.elapsed_s:.0f} s{what}"
+    sets = f"{len(stand.done)} of {stand.total} sets"
+    text = f"{stand.kernels} kernels compiled, {sets}, {stand.elapsed_s:.0f} s{what}"
     click.echo(f"{CLEAR_LINE}{text}", err=True, nl=False)

@@ -165,7 +165,7 @@ def serve(
     )
     platform = load_platform(platform_file)
     book = Book(workload_files, Cleaning(processors_per_host))
-    ready_kernels(kernels_for(book.workload, chosen, driven=True))
+    ready_kernels(kernels_for(platform, book.workload, chosen, driven=True))
     with (
         served(
             platform,

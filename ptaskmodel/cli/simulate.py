@@ -19,7 +19,6 @@ from ptaskmodel.cli.parameters import (
     recording_options,
 )
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.kernel_sets import ENERGY, SIMULATION
 
 
 @click.command(cls=Command)
@@ -74,12 +73,12 @@ def simulate(
         files = [*files, calibration]
     elif group is not None:
         raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
-    ready_kernels((*SIMULATION, *ENERGY) if options["energy"] else SIMULATION)
 
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
-    from ptaskmodel.results.runs import SimulationOptions, simulate_into
+    from ptaskmodel.results.runs import SimulationOptions, kernels_for, simulate_into
 
+    ready_kernels(kernels_for(platform, SimulationOptions(**options)))
     with told_progress(len(tasks), "tasks") as progress:
         run = simulate_into(
             output,

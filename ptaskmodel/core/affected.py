@@ -17,14 +17,14 @@ is met, whole components are solved.
 from __future__ import annotations
 
 from ptaskmodel.core.rates import is_alone, solve, solve_alone
-from ptaskmodel.core.state import CHANGED, RUNNING
+from ptaskmodel.core.state import CHANGED, RUNNING, State, bare_state
 from ptaskmodel.core.sub_system import (
     lay_sub_system,
     rebuild_kept,
     sub_system,
     whole_components,
 )
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import jit, late
 
 INFINITY = float("inf")
 # Relative differences up to which a resource is full, and levels are equal.
@@ -175,7 +175,12 @@ def admit_dissatisfied(s, v, m, mark, n):
     return n
 
 
-@jit
+def example() -> tuple[State, int]:
+    """Arguments like those of `follow_rates`."""
+    return bare_state(), 0
+
+
+@late("ptaskmodel.core.affected:example")
 def follow_rates(s, solver):
     """Rates of what changed, or may have: of how many activities.
 

@@ -34,6 +34,7 @@ from ptaskmodel.core.patterns.table import Patterns
 from ptaskmodel.core.queues import push_wake
 from ptaskmodel.core.rates import code
 from ptaskmodel.core.rescue import solve_hard
+from ptaskmodel.core.solving import late_kernels
 from ptaskmodel.core.state import (
     CAPACITY,
     DOOMED,
@@ -71,7 +72,7 @@ from ptaskmodel.core.store import (
     with_scratch,
 )
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.jit import as_compiled
+from ptaskmodel.jit import as_compiled, want
 from ptaskmodel.platform import Platform
 from ptaskmodel.sharing.rules import RULES, SOLVERS
 
@@ -126,6 +127,7 @@ class Core:
         self.state.clock[0]["keeps_rates"] = optimise and RULES[rule].keeps_rates
         self.state.clock[0]["lists_users"] = RULES[rule].lists_users
         repeats = RULES[rule].counts_repeats
+        self._want_kernels()
         self.router = Router(platform, model, count, repeats, self.state.resources)
         n_hosts = len(platform.hosts)
         self.state.resources["group"][n_hosts:] = self.router.clusters.owner
@@ -144,6 +146,10 @@ class Core:
             until=INFINITY,
             pause_at=np.iinfo(np.int64).max,
         )
+
+    def _want_kernels(self) -> None:
+        for each in late_kernels(self.rule):
+            want(each)
 
     # --- time -------------------------------------------------------------------------------
 
@@ -472,6 +478,7 @@ class Core:
         self.state = with_scratch(
             State(reals=NO_REALS, integers=NO_INTEGERS, events=records(EVENTS, EVENT), **arrays)
         )
+        self._want_kernels()
         self.router = Router(self.platform, self.model, count, repeats, self.state.resources)
         self._forget_listeners()
 

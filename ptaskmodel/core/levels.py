@@ -17,9 +17,9 @@ everything anew and `adopt` starts from that answer; `certified` checks all now 
 
 from __future__ import annotations
 
-from ptaskmodel.core.state import CHANGED, RUNNING
+from ptaskmodel.core.state import CHANGED, RUNNING, State, bare_state
 from ptaskmodel.core.sub_system import rebuild_kept, sub_system
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import jit, late
 from ptaskmodel.sharing.arrays import Settings
 from ptaskmodel.sharing.bmf_levels import FILL_LATER, carve_seats, climb
 from ptaskmodel.sharing.bmf_presolve import carve_core, list_users
@@ -330,7 +330,12 @@ def count_active(s, n):
     return z
 
 
-@jit
+def example() -> tuple[State]:
+    """Arguments like those of `follow_levels`."""
+    return (bare_state(),)
+
+
+@late("ptaskmodel.core.levels:example")
 def follow_levels(s):
     """Rates of what changed, found from the levels in force: how many activities, or GAVE_UP.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptaskmodel.core.state import numbers
+from ptaskmodel.core.state import bare_state, numbers
 from ptaskmodel.core.sub_system import sub_system
-from ptaskmodel.jit import jit
+from ptaskmodel.jit import INTERPRETED, jit, late
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.limits import LIMIT_BOUND
-from ptaskmodel.sharing.rules import RULES
+from ptaskmodel.sharing.rules import RULES, Rule
 from ptaskmodel.sharing.solvers import kernel
 
 
@@ -23,28 +23,64 @@ TOLERANCES = Settings()
 AIM, ACCEPT, NOTHING_LEFT = TOLERANCES.aim, TOLERANCES.accept, TOLERANCES.nothing_left
 
 
+def example() -> tuple[Any, ...]:
+    """Arguments like those of the solvers here."""
+    return bare_state(), 0, 0, False
+
+
+def _solver_of(rule: Rule) -> Any:
+    """What solves the sub-system laid out by the kernel of a rule; late, as each is large."""
+    solve_by = kernel(rule)
+
+    def solver(s, n, m, variant):
+        v = sub_system(s)
+        z = v.start[n]
+        system = System(
+            v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m],
+            s.flags[:m], v.bound[:n], v.weight[:n], v.penalty[:n], v.first_user[: m + 1], v.user,
+            v.user_usage,
+        )  # fmt: skip
+        settings = Settings(variant, m > 0, AIM, ACCEPT, NOTHING_LEFT)
+        answer = Answer(v.rate[:n], v.limit[:n], v.level[:m])
+        return solve_by(system, settings, answer, v.reals, v.integers)
+
+    solver.__qualname__ = solver.__name__ = f"laid_{rule.kernel.rpartition('.')[2]}"
+    return late(f"{__name__}:example")(solver)
+
+
+# By the name of the kernel of a rule, what solves by it; they are looked up here by name.
+SOLVERS = {rule.kernel: _solver_of(rule) for rule in RULES.values()}
+globals().update({solver.__name__: solver for solver in SOLVERS.values()})
+
+
+def prepare_solvers(*rules: str) -> None:
+    """Have what solves by some rules compiled."""
+    if not INTERPRETED:
+        for each in dict.fromkeys(SOLVERS[RULES[rule].kernel] for rule in rules):
+            each.ready()
+
+
 def _kernel_of(rule: str, otherwise: Any) -> Any:
-    """Calls the kernel of a rule if its code is asked for, else the function given."""
-    number, solve_by, variant = code(rule), kernel(RULES[rule]), RULES[rule].variant
+    """Calls the solver of a rule if its code is asked for, else the function given."""
+    number, solve_by, variant = code(rule), SOLVERS[RULES[rule].kernel], RULES[rule].variant
 
     @jit
-    def choose(solver, system, warm, answer, reals, integers):
+    def choose(solver, s, n, m):
         if solver == number:
-            settings = Settings(variant, warm, AIM, ACCEPT, NOTHING_LEFT)
-            return solve_by(system, settings, answer, reals, integers)
-        return otherwise(solver, system, warm, answer, reals, integers)
+            return solve_by(s, n, m, variant)
+        return otherwise(solver, s, n, m)
 
     return choose
 
 
 @jit
-def no_kernel(solver, system, warm, answer, reals, integers):
+def no_solver(solver, s, n, m):
     """There is no such rule."""
     return 1
 
 
-# (solver, system, warm, answer, scratch) -> status, by the kernel of that rule.
-solve_by_rule = no_kernel
+# (solver, state, n, m) -> 0 or the solver's complaint, by that rule.
+solve_by_rule = no_solver
 for _rule in reversed(RULES):
     solve_by_rule = _kernel_of(_rule, solve_by_rule)
 
@@ -52,14 +88,7 @@ for _rule in reversed(RULES):
 @jit
 def solve(s, n, m, solver):
     """Rates of the sub-system laid out, by the rule asked for; 0 or the solver's complaint."""
-    v = sub_system(s)
-    z = v.start[n]
-    system = System(
-        v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m], s.flags[:m],
-        v.bound[:n], v.weight[:n], v.penalty[:n], v.first_user[: m + 1], v.user, v.user_usage,
-    )  # fmt: skip
-    answer = Answer(v.rate[:n], v.limit[:n], v.level[:m])
-    return solve_by_rule(solver, system, m > 0, answer, v.reals, v.integers)
+    return solve_by_rule(solver, s, n, m)
 
 
 @jit

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ptaskmodel.core.affected import follow_rates
 from ptaskmodel.core.levels import GAVE_UP, adopt, certified, follow_levels, take_in_changes
 from ptaskmodel.core.queues import set_end
-from ptaskmodel.core.rates import BMF, is_alone, solve, solve_alone
+from ptaskmodel.core.rates import BMF, SOLVERS, is_alone, solve, solve_alone
 from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, UNSOLVED
 from ptaskmodel.core.stream import has_room_for_events, tell_rate
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, list_enabled, sub_system
 from ptaskmodel.jit import jit
+from ptaskmodel.sharing.rules import RULES
 
 INFINITY = float("inf")
 # Times that rates are found from the levels in force before all are checked.
 CERTIFIED_EVERY = 64
+
+
+def late_kernels(rule: str) -> list[Any]:
+    """The kernels that a core wants which shares by a rule."""
+    wanted = [SOLVERS[RULES[rule].kernel]]
+    if rule == "bmf":
+        wanted.append(follow_levels)
+    elif RULES[rule].keeps_rates:
+        wanted.append(follow_rates)
+    return wanted
 
 
 @jit
@@ -76,9 +89,9 @@ def reshare(s, o):
                 return OK
             n = GAVE_UP
             if clock.keeps_levels == 1 and clock.anew == 0:
-                n = follow_levels(s)
+                n = max(follow_levels(s), GAVE_UP)
             elif clock.keeps_rates == 1:
-                n = follow_rates(s, o.solver)
+                n = max(follow_rates(s, o.solver), GAVE_UP)
             clock.n_sub = n
             clock.unsolved = FOLLOWED
             if n == GAVE_UP:

@@ -325,6 +325,17 @@ class State(NamedTuple):
     events: np.ndarray
 
 
+def bare_state() -> State:
+    """A state of the right types, with nothing in it."""
+    records = {
+        "clock": CLOCK, "activities": ACTIVITY, "heap": END, "resources": RESOURCE, "nodes": NODE,
+        "kept": ELEMENT, "patterns": PATTERN, "elements": ELEMENT, "queue": DATE,
+        "wakes": WAKE_UP, "traces": TRACE_RECORD, "trace_events": TRACE_EVENT, "events": EVENT,
+        "reals": np.float64, "integers": np.int64, "flags": np.bool_,
+    }  # fmt: skip
+    return State(**{name: np.zeros(0, kind) for name, kind in records.items()})
+
+
 class Options(NamedTuple):
     """What a loop is asked for, fixed for one call."""
 

@@ -144,6 +144,12 @@ class Platform:
         """Number (position in ``zones``) of the zone that directly holds a host."""
         return self.points.zone[self._host_points[host]]
 
+    @property
+    def is_one_cluster(self) -> bool:
+        """Whether all hosts are in one zone whose routes are computed."""
+        zones = {self.leaf_zone(host.index) for host in self.hosts}
+        return len(zones) == 1 and self.walk_table(zones.pop()) is not None
+
     def host_line(self, index: int) -> int:
         """Line of the file that declares a host."""
         return self.facts.host_line(index)

@@ -25,12 +25,13 @@ from ptaskmodel.batch.study_output import (
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
-from ptaskmodel.kernel_sets import ENERGY, SIMULATION, compile_sets
+from ptaskmodel.kernel_sets import ENERGY, compile_sets
 from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import choices, provenance
-from ptaskmodel.results.runs import check_nothing_to_write
+from ptaskmodel.results.runs import SimulationOptions, check_nothing_to_write
+from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.metering import BatchEnergy
@@ -112,7 +113,7 @@ def batch_into(
         )
     inputs = tuple(inputs)
     watch = jit.Stopwatch()
-    compile_sets(kernels_for(workload, options, driver is not None))
+    compile_sets(kernels_for(platform, workload, options, driver is not None))
     if directory is None:
         power = PowerFile(None)
         result = run_batch(platform, workload, options, progress, power=power, driver=driver)
@@ -139,7 +140,9 @@ def batch_into(
     return BatchRun(summary, result, Path(directory), files)
 
 
-def kernels_for(workload: Workload, options: BatchOptions, driven: bool = False) -> tuple[str, ...]:
+def kernels_for(
+    platform: Platform, workload: Workload, options: BatchOptions, driven: bool = False
+) -> tuple[str, ...]:
     """The sets of kernels that such a batch is likely to use (see `kernel_sets`).
 
     driven: from outside, so that policies of ours decide nothing.
@@ -150,8 +153,11 @@ def kernels_for(workload: Workload, options: BatchOptions, driven: bool = False)
         options, len(workload.jobs)
     )
     if simulates:
+        chosen = SimulationOptions(
+            solver=options.solver, network_model=options.network_model, energy=options.energy
+        )
         loop = ("batches of tasks",) if compiled else ()
-        return (*SIMULATION, "changes", *loop, *energy)
+        return (*kernels_of_simulation(platform, chosen), "changes", *loop)
     return ("batches",) if compiled else energy
 
 

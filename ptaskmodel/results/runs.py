@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import jit, kernel_sets
+from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.kernel_sets import ENERGY, SIMULATION
+from ptaskmodel.kernel_sets import ENERGY, OTHER_RULES, ROUTES, SIMULATION
 from ptaskmodel.recording.alone import times_alone
 from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
@@ -71,6 +72,18 @@ class SimulationRun:
         return records_frame(self.records)
 
 
+def kernels_for(platform: Platform, options: SimulationOptions) -> tuple[str, ...]:
+    """The sets of kernels that such a simulation is likely to use (see `kernel_sets`)."""
+    parallel = find_model(options.network_model, platform.config).parallel
+    by_bmf = parallel and options.solver in (None, "bmf")
+    return (
+        *SIMULATION,
+        *(() if by_bmf else OTHER_RULES),
+        *(() if parallel and platform.is_one_cluster else ROUTES),
+        *(ENERGY if options.energy else ()),
+    )
+
+
 def simulate_into(
     directory: str | Path | None,
     platform: Platform,
@@ -99,7 +112,7 @@ def simulate_into(
     inputs = list(inputs)
     checkpoints = Checkpoints(directory, options, inputs)
     watch = jit.Stopwatch()
-    kernel_sets.compile_sets((*SIMULATION, *ENERGY) if options.energy else SIMULATION)
+    kernel_sets.compile_sets(kernels_for(platform, options))
     made = checkpoints.found()
     if made is None:
         made = Simulation(

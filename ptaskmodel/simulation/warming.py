@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.core.affected import follow_rates
 from ptaskmodel.core.changes import STOP, change, refresh_routed, start_now
+from ptaskmodel.core.levels import follow_levels
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.placement import Placement
+from ptaskmodel.core.rates import prepare_solvers
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
+from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
 from ptaskmodel.platform.topologies.topology import Topology
 from ptaskmodel.replay.applications import Applications
@@ -33,6 +37,22 @@ def prepare_loop() -> None:
     run.prepare(simulation.core.state, simulation._intake.arrays, simulation.core.options)
 
 
+def prepare_levels() -> None:
+    """What follows the levels of bmf from event to event."""
+    if not INTERPRETED:
+        follow_levels.ready()
+
+
+def prepare_bmf() -> None:
+    """What solves whole systems by bmf."""
+    prepare_solvers("bmf")
+
+
+def prepare_other_rules() -> None:
+    """What solves systems by the other rules."""
+    prepare_solvers(*RULES)
+
+
 def prepare_ranks() -> None:
     """The loop of tasks some of which replay traces."""
     core = (simulation := Simulation(_platform())).core
@@ -41,15 +61,20 @@ def prepare_ranks() -> None:
 
 
 def prepare_laying() -> None:
-    """What lays out tasks, for each kind of work."""
-    platform = _platform()
-    router = Simulation(platform).core.router
-    flow = ParallelTask(["c0", "c1"], 1.0, flows=[(0, 1, 1.0)]).work
-    assert isinstance(flow, ParallelWork)
+    """What lays out tasks inside a cluster."""
+    router = Simulation(_platform()).core.router
     patterns, elements = records(1, PATTERN), records(64, ELEMENT)
     placement = Placement.of([(0, 1)], router.clusters)
     shape = router.shape(EXCHANGE, (0, 1), None)[0]
     router.route_together(placement, [shape], patterns, [0], elements, 0)
+
+
+def prepare_routes() -> None:
+    """What lays out other tasks, for each kind of work, and flows."""
+    platform = _platform()
+    router = Simulation(platform).core.router
+    flow = ParallelTask(["c0", "c1"], 1.0, flows=[(0, 1, 1.0)]).work
+    assert isinstance(flow, ParallelWork)
     other = platform.host("m0").index
     for work, hosts in (
         (EXCHANGE, [0, 1]),
