@@ -103,6 +103,13 @@ def prepare(name: str) -> None:
     kernel_cache.keep(_mark(name), json.dumps(noted).encode())
 
 
+def _cores() -> int:
+    """How many processes can compute at a time."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def prepare_watched(name: str) -> None:
     """The same; a character on standard output tells of each kernel."""
     with contextlib.suppress(ImportError, AttributeError):  # a numba that has changed inside
@@ -128,14 +135,14 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
     kernels = 0
     try:
         while waiting or running:
-            while waiting and len(running) < (os.cpu_count() or 1):
+            while waiting and len(running) < _cores():
                 name = waiting.pop(0)
                 running[name] = _process(name)
             time.sleep(POLL_S)
             over = [name for name, process in running.items() if process.poll() is not None]
             kernels += sum(map(_told_since, running.values()))
             for name in over:
-                del running[name]
+                _close(running.pop(name))
             done += over
             if told is not None:
                 elapsed = time.perf_counter() - began
@@ -144,6 +151,7 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
         for process in running.values():
             process.kill()
             process.wait()
+            _close(process)
         jit.waited(time.perf_counter() - began)
 
 
@@ -161,6 +169,11 @@ def _process(name: str) -> subprocess.Popen:
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
     return process
+
+
+def _close(process: subprocess.Popen) -> None:
+    assert process.stdout is not None
+    process.stdout.close()
 
 
 def _told_since(process: subprocess.Popen) -> int:

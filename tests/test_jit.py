@@ -14,7 +14,7 @@ import pytest
 
 from ptaskmodel import jit as jit_module
 from ptaskmodel import kernel_cache, kernel_code
-from ptaskmodel.jit import INTERPRETED, entry, jit, views
+from ptaskmodel.jit import INTERPRETED, entry, jit, late, views, want
 
 compiled = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 
@@ -76,6 +76,68 @@ def test_fields_of_records_can_be_read_without_the_jit():
     names = {name for kind in records for name in kind.names or ()}
     assert names
     assert not {name for name in names if hasattr(np.void, name)}
+
+
+# Kernels that others call by their addresses.
+
+
+def late_arguments():
+    return Pair(VALUES, 2.0), 1
+
+
+@late(f"{__name__}:late_arguments")
+def scaled_size(pair, more):
+    return int(pair.values.size * pair.factor) + more
+
+
+@late(f"{__name__}:late_arguments")
+def in_vain(pair, more):
+    return 0
+
+
+@entry
+def one_caller(pair):
+    return scaled_size(pair, 1)
+
+
+@entry
+def another_caller(pair):
+    return scaled_size(pair, 2) + scaled_size(pair, 3)
+
+
+@entry
+def caller_in_vain(pair):
+    return in_vain(pair, 1)
+
+
+def test_late_kernels_are_there_for_all_who_call_them_once_they_are_wanted():
+    pair = Pair(VALUES, 2.0)
+    if not INTERPRETED and jit_module._parts() is not None:
+        assert one_caller(pair) == kernel_code.NOT_THERE
+    want(scaled_size)
+    assert one_caller(pair) == 13
+    assert another_caller(pair) == 29
+    assert scaled_size(pair, 1) == 13
+
+
+@compiled
+def test_late_kernels_that_nobody_wants_are_not_compiled():
+    if jit_module._parts() is not None:
+        assert caller_in_vain(Pair(VALUES, 2.0)) == kernel_code.NOT_THERE
+        assert in_vain._found is None
+
+
+@compiled
+def test_late_kernels_take_what_their_example_says():
+    if jit_module._parts() is None:
+        pytest.skip("late kernels are numba's")
+
+    @entry
+    def wrong(pair):
+        return scaled_size(pair, 1.5)
+
+    with pytest.raises(Exception, match="is for other arguments"):
+        wrong(Pair(VALUES, 2.0))
 
 
 # How Python's objects become arguments of machine code, and back.

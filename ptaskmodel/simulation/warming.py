@@ -50,7 +50,7 @@ def prepare_bmf() -> None:
 
 def prepare_other_rules() -> None:
     """What solves systems by the other rules."""
-    prepare_solvers(*RULES)
+    prepare_solvers(*(rule for rule in RULES if rule != "bmf"))
 
 
 def prepare_ranks() -> None:
