@@ -51,6 +51,8 @@ def prepare_bmf() -> None:
 def prepare_other_rules() -> None:
     """What solves systems by the other rules."""
     prepare_solvers(*(rule for rule in RULES if rule != "bmf"))
+    if not INTERPRETED:
+        follow_rates.ready()
 
 
 def prepare_ranks() -> None:
