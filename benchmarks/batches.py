@@ -26,9 +26,13 @@ PEER_POLICIES = {"fcfs": "fifo", "easy": "easy"}
 TEXT = """`ptaskmodel batch` with the jobs of logs of the Parallel Workloads Archive as delays,
 first fit, a host a processor. *simulation*: wall time of the simulation alone; *whole command*:
 seconds on a processor from the start of the process to the last byte of its results."""
-PEER_TEXT = """The same log by AccaSim 1.1.3 (whole process on a processor; it writes what ran where
-and when, as ours does). Its FIFO starts jobs when our `fcfs` does ({equal}); its EASY reserves
-named nodes, so dates differ."""
+PTASKS = ("CEA-Curie-2011-2.1-cln", 18)
+PTASK_TEXT = """All jobs of {log} as parallel tasks (`--profiles ptask`, 16 processors a host,
+EASY, walltimes not enforced) on a fat tree of {hosts:,} hosts, times alone included: by default,
+and by the open loop (`--loop open`), whose results are the same to the bit."""
+PEER_TEXT = """KTH-SP2-1996-2.1-cln by AccaSim 1.1.3 (whole process on a processor; it writes
+what ran where and when, as ours does). Its FIFO starts jobs when our `fcfs` does ({equal}); its
+EASY reserves named nodes, so dates differ."""
 
 
 def write_cluster(hosts: int, path: Path) -> None:
@@ -42,15 +46,50 @@ def write_cluster(hosts: int, path: Path) -> None:
     )
 
 
+def write_fat_tree(ports: int, path: Path) -> None:
+    """A fat tree of three levels of full switches."""
+    k = ports
+    path.write_text(
+        "<?xml version='1.0'?>\n"
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
+        '<platform version="4.1"><zone id="world" routing="Full">'
+        f'<cluster id="ft" prefix="h" suffix="" radical="0-{k**3 - 1}" speed="1Gf" bw="125MBps" '
+        f'lat="10us" topology="FAT_TREE" topo_parameters="3;{k},{k},{k};1,{k},{k};1,1,1"/>'
+        "</zone></platform>\n"
+    )
+
+
 def run_ours(log: Path, hosts: int, policy: str, place: Path) -> tuple[dict, float]:
     """One run of the command: its summary, and its seconds on a processor."""
-    platform, results = place / f"cluster-{hosts}.xml", place / "results"
+    platform = place / f"cluster-{hosts}.xml"
     if not platform.exists():
         write_cluster(hosts, platform)
+    return run_command(platform, log, place, "--policy", policy)
+
+
+def run_command(platform: Path, log: Path, place: Path, *options: str) -> tuple[dict, float]:
+    """The same on a platform, with options."""
+    results = place / "results"
     command = [sys.executable, "-m", "ptaskmodel", "batch", str(platform), str(log)]
-    options = ["--policy", policy, "--walltimes", "ignore", "-o", str(results)]
-    _, seconds = run_process([*command, *options], {"PYTHONWARNINGS": "ignore"})
+    given = [*options, "--walltimes", "ignore", "-o", str(results)]
+    _, seconds = run_process([*command, *given], {"PYTHONWARNINGS": "ignore"})
     return json.loads((results / "summary.json").read_text()), seconds
+
+
+def as_ptasks(logs: Path, place: Path) -> str:
+    """The table of a log whose jobs are parallel tasks, each way once."""
+    log, ports = PTASKS
+    platform = place / "fat_tree.xml"
+    write_fat_tree(ports, platform)
+    rows = []
+    for loop in ("auto", "open"):
+        options = ("--profiles", "ptask", "--processors-per-host", "16", "--loop", loop)
+        summary, seconds = run_command(platform, logs / f"{log}.swf.gz", place, *options)
+        jobs, took = summary["jobs"]["all"], summary["simulation_wall_time_s"]
+        rows.append([summary["loop"], f"{took:.0f}", f"{1e6 * took / jobs:.0f}", f"{seconds:.0f}"])
+        print("parallel tasks", rows[-1], flush=True)
+    head = ("loop", "simulation, s", "µs a job", "whole command, s")
+    return f"{PTASK_TEXT.format(log=log, hosts=ports**3)}\n\n{table(head, rows)}"
 
 
 def our_starts(place: Path) -> dict[str, float]:
@@ -110,7 +149,7 @@ def section(repetitions: int, place: Path, logs: Path, accasim: str | None) -> s
             )
             print(rows[-1], flush=True)
     head = ("log", "jobs", "hosts", "policy", "simulation, s", "whole command, s")
-    parts = [TEXT, table(head, rows)]
+    parts = [TEXT, table(head, rows), as_ptasks(logs, place)]
     if accasim is not None:
         parts.append(against_accasim(accasim, logs / f"{PEER_LOG}.swf.gz", repetitions, place))
     return "\n\n".join(parts)
