@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ptaskmodel import kernel_sets
 from ptaskmodel.campaign.kind import Kind, Parameters
+from ptaskmodel.errors import CampaignError, SlurmError
 
 # How many platforms, workloads ... a worker keeps.
 KEPT = 8
@@ -184,6 +185,16 @@ def _submissions(
     return conf, read_submissions(path, conf, processors_per_node=per_node)
 
 
+def _check_changes(names: Iterable[str]) -> None:
+    """Raises CampaignError for a key that no slurm.conf has."""
+    from ptaskmodel.batch.slurm.conf_changes import check_names
+
+    try:
+        check_names(name.removeprefix(f"{CHANGES}.") for name in names if "." in name)
+    except SlurmError as error:
+        raise CampaignError(f"{CHANGES}: {error}") from None
+
+
 _MODEL = {"platform", "solver", "network_model"}
 _SIMULATE = frozenset(_MODEL | {"tasks", "calibration", "group", "count", "until", "energy"})
 _SLURM = frozenset(
@@ -228,5 +239,6 @@ KINDS = {
         lambda: _SLURM,
         (CHANGES,),
         ("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
+        check=_check_changes,
     ),
 }

@@ -40,6 +40,7 @@ class Kind:
     made: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     version: str = ""
+    check: Callable[[Iterable[str]], None] | None = None
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raises CampaignError for a parameter that this kind does not know, or lacks."""
@@ -53,6 +54,8 @@ class Kind:
                     listed = f": use one of {', '.join(sorted(known))}"
                     hint = f"; did you mean '{near[0]}'?" if near else listed
                     raise CampaignError(f"{self.name} has no parameter '{name}'{hint}")
+        if self.check is not None:
+            self.check(given)
         for name in self.needed:
             if name not in given:
                 raise CampaignError(

@@ -158,6 +158,9 @@ MISTAKES = [
     ('run = "batch"\n[factors]\nalocation = ["a"]', "did you mean 'allocation'"),
     ('run = "simulate"\nrepetitions = 2\n[parameters]\nplatform = "p"\ntasks = "t"', "has no seed"),
     ('run = "simulate"\n[parameters]\nplatform = "p"\ntasks = "t"', "'platform': "),
+    ('run = "slurm"\n[factors.set]\nbf_intervall = [30]', "did you mean bf_interval"),
+    ('run = "slurm"\n[factors.set]\nNodeName = ["n1"]', "set: 'NodeName' is no key of a whole"),
+    ('run = "slurm"\n[factors]\nconf = ["slurm.conf"]', "slurm needs 'workload'"),
 ]
 
 

@@ -14,23 +14,29 @@ Value = bool | int | float | str
 Changes = Mapping[str, Value]
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Raises SlurmError for what is neither a key of a whole file nor an option."""
+    known = (*SCALARS, *PRIORITY, SCHEDULER.lower())
+    options = (*OPTIONS, *SWITCHES)
+    for name in names:
+        if name.lower() not in known and name not in options:
+            near = difflib.get_close_matches(name.lower(), (*known, *options), 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise SlurmError(
+                f"{shown(name)} is no key of a whole slurm.conf that is known, and no option of "
+                f"{SCHEDULER}{hint}"
+            )
+
+
 def changed(lines: Iterable[list[Pair]], changes: Changes, origin: str) -> Iterator[list[Pair]]:
     """The lines with other values.
 
     changes: by key (of the whole file, not of nodes or partitions), or by the name of an option of
     SchedulerParameters; of a switch there, true or false. Raises SlurmError for any other name.
     """
+    check_names(changes)
     options = {name: value for name, value in changes.items() if name in {*OPTIONS, *SWITCHES}}
     keys = {name.lower(): (name, value) for name, value in changes.items() if name not in options}
-    known = {*SCALARS, *PRIORITY, SCHEDULER.lower()}
-    for key, (name, _) in keys.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, (*known, *OPTIONS, *SWITCHES), 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise SlurmError(
-                f"{shown(name)} is no key of a whole slurm.conf that is known, and no option of "
-                f"{SCHEDULER}{hint}"
-            )
     text = ""
     for line in lines:
         kept = []
