@@ -8,6 +8,7 @@ from math import ceil
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts, runs
 from ptaskmodel.batch.slurm.choice import Offer, Picking, choose
+from ptaskmodel.batch.slurm.facts import FORCE
 from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
@@ -74,7 +75,7 @@ class Linear:
         self.jobs[job] = None
         self.running.add(allocation.nodes)
         self.present.add(allocation.nodes)
-        if job.request.exclusive is not None:
+        if _alone(job):
             self.exclusive |= allocation.nodes
         self._count_memory(allocation, 1)
 
@@ -85,7 +86,7 @@ class Linear:
         if running:
             self.running.remove(allocation.nodes)
         self.present.remove(allocation.nodes)
-        if job.request.exclusive is not None:
+        if _alone(job):
             self.exclusive &= ~allocation.nodes
         self._count_memory(allocation, -1)
 
@@ -273,6 +274,12 @@ def _in_turn(
         count = min(best[1], nodes)
         nodes -= count
         cpus -= count * each
+
+
+def _alone(job: JobRecord) -> bool:
+    """Whether nobody may join a job: where sharing is forced, not even --exclusive helps."""
+    shared = job.partition.over_subscribe == FORCE and job.partition.max_share > 1
+    return job.request.exclusive is not None and not shared
 
 
 def _held(job: JobRecord) -> Allocation:

@@ -179,14 +179,15 @@ class Loop:
             if turn <= first[0]:
                 first = min(first, (turn, TURN, 0))
             look = self._look_date()
-            if look <= first[0]:
-                first = min(first, (look, CYCLE, 0))
+            cycle = (look, CYCLE, 0)
+            if cycle < first or (look == first[0] == turn and self._phases.backfill_first):
+                first = cycle
             if controller.at_once:
                 first = min(first, (self._held_until, RELEASED, 0))
-            if controller.gang is not None and controller.gang.stopped:
-                first = min(first, (self._slice_date, SLICE, 0))
         elif self._scripted < len(self._script):
             first = min(first, self._script[self._scripted])
+        if controller.gang is not None and controller.gang.stopped:
+            first = min(first, (self._slice_date, SLICE, 0))
         if self._refresh_date <= first[0] < inf:
             first = min(first, (self._refresh_date, REFRESH, 0))
         return first

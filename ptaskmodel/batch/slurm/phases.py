@@ -44,7 +44,8 @@ class Phases:
     thread the main loop comes up.
     backfill_s: what backfill's sleeps take longer; test_s: and each job that a cycle tests.
     submit_s: from a submission's date to its arrival. end_s: by how much each job runs longer.
-    clean_s: from the end of a job until its nodes are free.
+    clean_s: from the end of a job until its nodes are free. backfill_first: whether a cycle comes
+    before a turn of the main loop at the same date.
     """
 
     t0: int = 0
@@ -57,6 +58,7 @@ class Phases:
     submit_s: float = 0.0
     end_s: float = 0.0
     clean_s: float = 0.0
+    backfill_first: bool = False
 
     @property
     def main_boot_s(self) -> float:
@@ -89,7 +91,8 @@ class _Meta(msgspec.Struct):
 def read_phases(path: AnyPath, conf: Conf) -> Phases:
     """The phases of a run that was recorded under a configuration (runK.meta.json).
 
-    Under a virtual clock code takes no time, and all threads begin at once.
+    Under a virtual clock code takes no time, and all threads begin at once. Of those that wake at
+    one date who has slept for longest comes first, and jobs come and end behind them.
 
     Raises SlurmError for anything else.
     """
@@ -98,7 +101,10 @@ def read_phases(path: AnyPath, conf: Conf) -> Phases:
     except msgspec.DecodeError as fault:
         raise SlurmError(f"{shown_path(path)}: {fault}: give the meta.json of a run") from None
     if meta.clock == VIRTUAL:
-        return Phases(int(meta.t0), meta.loaded, submit_s=meta.phase - PHASE_S)
+        late_s = meta.phase - PHASE_S + BEHIND_S
+        return Phases(
+            int(meta.t0), meta.loaded, submit_s=late_s, end_s=BEHIND_S, backfill_first=True
+        )
     speed = meta.speed
     busy = min(max(meta.jobs - FEW_JOBS, 0) / (MANY_JOBS - FEW_JOBS), 1.0)
     lost_s = (LOST_S + LOST_BUSY_S * busy) * speed**2
@@ -117,7 +123,7 @@ def read_phases(path: AnyPath, conf: Conf) -> Phases:
     )
 
 
-VIRTUAL = "virtual"
+VIRTUAL, BEHIND_S = "virtual", 1e-4
 # What a controller loses, as recorded under a scaled clock of some speed. It loses more with many
 # jobs (BUSY) than with few. With each message, s of the clock by the square of the speed:
 FEW_JOBS, MANY_JOBS = 10, 40

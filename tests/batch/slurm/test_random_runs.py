@@ -1,0 +1,60 @@
+"""Random configurations and jobs as a real Slurm ran them, to the second (see reference/)."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from batch.slurm.recorded_runs import meta, rows
+
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
+from ptaskmodel.batch.slurm.record import REFUSED
+from ptaskmodel.batch.slurm.requests import Command
+from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.submissions import read_submissions
+from ptaskmodel.batch.slurm.watching import hostlist
+
+RANDOM = Path(__file__).parent / "reference" / "random"
+
+
+def cancelled(path):
+    """When jobs were cancelled, by id."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = [re.match(r"(\S+) scancel \{(\w+)\}", line) for line in lines]
+    return {one[2]: (Command(float(one[1]), "cancel"),) for one in found if one}
+
+
+@pytest.mark.parametrize("fed", [True, False], ids=["fed", "free"])
+@pytest.mark.parametrize("name", sorted(path.name for path in RANDOM.iterdir()))
+def test_every_decision_is_that_of_slurm(name, fed):
+    place = RANDOM / name
+    conf = read_conf(place / "slurm.conf")
+    commands = cancelled(place / "at.txt")
+    run = simulate(
+        conf,
+        [
+            replace(job, commands=commands.get(job.array_id, ()))
+            for job in read_submissions(place / "jobs.csv", conf).jobs
+        ],
+        phases=read_phases(place / "run1.meta.json", conf),
+        recorded=read_cycles(place / "run1.events.csv") if fed else None,
+    )
+    refused = {job.request.array_id for job in run.jobs if job.state == REFUSED}
+    assert sorted(refused) == meta(place / "run1.meta.json")["refused"]
+    ours = {
+        job.id: (
+            job.start_s - run.phases.t0,
+            hostlist(run.nodes.names_of(job.allocation.nodes)),
+            job.by,
+            job.state,
+        )
+        for job in run.jobs
+        if job.attempt is not None
+    }
+    real = {
+        row["id"]: (int(row["start"]), row["nodelist"], row["by"], row["state"])
+        for row in rows(place / "run1.csv")
+        if row["by"]
+    }
+    assert ours == real
