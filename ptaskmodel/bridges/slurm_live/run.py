@@ -30,6 +30,7 @@ from ptaskmodel.bridges.slurm_live.reading import LOADED, Event
 from ptaskmodel.bridges.slurm_live.settings import slurm_conf
 from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
 from ptaskmodel.bridges.slurm_live.users import passwd, users_of
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import AnyPath
 
 if TYPE_CHECKING:
@@ -127,29 +128,11 @@ def run_live(
     )
     try:
         book = Book(conf, nodes, cluster, execution, on_end)
-        pings = bool(options.failures)
-        cluster.configure(slurm_conf(conf_path, conf, cluster.place, pings=pings))
-        users = users_of(requests, accounts if conf.database else None)
-        if users and os.getuid() != 0:
-            if conf.database:
-                raise LiveFault(
-                    "users with accounts need root: run it as root, or without slurmdbd"
-                )
-            what = f"all jobs are those of {getpass.getuser()}: only root runs those of others"
-            cluster.place.notes.append(what)
-        cluster.path("users").write_text(passwd(users), encoding="utf-8")
+        _configure(cluster, conf_path, requests, accounts, options)
         if conf.database:
             start_accounting(cluster, accounts)
         cluster.boot()
-        run = _Run(cluster, book, requests, options)
-        stopped = None
-        try:
-            run.go()
-        except LiveFault as fault:
-            at = f"at {cluster.now:.3f} s"
-            stopped = LiveFault(
-                f"{at}: {fault}; {book.over} of {len(requests)} jobs are over, and kept"
-            )
+        stopped = _driven(_Run(cluster, book, requests, options))
         loaded = (e.date_s for e in book.events if e.who == LOADED)
         assert cluster.clock is not None
         return LiveRun(
@@ -168,6 +151,35 @@ def run_live(
         )
     finally:
         cluster.close()
+
+
+def _configure(
+    cluster: Cluster,
+    conf_path: AnyPath,
+    requests: Sequence[JobRequest],
+    accounts: AnyPath | None,
+    options: LiveOptions,
+) -> None:
+    """Lay down a configuration and the users that it needs."""
+    conf, place = cluster.conf, cluster.place
+    cluster.configure(slurm_conf(conf_path, conf, place, pings=bool(options.failures)))
+    users = users_of(requests, accounts if conf.database else None)
+    if users and os.getuid() != 0:
+        if conf.database:
+            raise LiveFault("users with accounts need root: run it as root, or without slurmdbd")
+        me = getpass.getuser()
+        place.notes.append(f"all jobs are those of {me}: only root runs those of others")
+    cluster.path("users").write_text(passwd(users), encoding="utf-8")
+
+
+def _driven(run: _Run) -> LiveFault | None:
+    """Run to the end; what stopped it before, if anything did."""
+    try:
+        run.go()
+    except PTaskModelError as fault:
+        over = f"{run.book.over} of {len(run.requests)} jobs are over, and kept"
+        return LiveFault(f"at {run.cluster.now:.3f} s: {fault}; {over}")
+    return None
 
 
 class _Run:
