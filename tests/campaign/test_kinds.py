@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ptaskmodel import kernel_sets
 from ptaskmodel.batch.slurm.conf import read_conf
 from ptaskmodel.campaign.built_in import KINDS
 from ptaskmodel.campaign.kind import numbers_of
@@ -119,6 +120,6 @@ def test_what_is_no_number_is_left_out():
 def test_kernels_are_those_of_what_runs(workload, tmp_path):
     text = f'run = "batch"\n[parameters]\nplatform = "{CLUSTER}"\nworkload = "{workload}"\n'
     run = plan_of(text, tmp_path, "plan").runs()[0]
-    assert KINDS["batch"].kernels(run.parameters) == ("tasks", "laying")
+    assert KINDS["batch"].kernels(run.parameters) == kernel_sets.SIMULATION
     delays = {**run.parameters, "workload": "log.swf.gz"}
     assert KINDS["batch"].kernels(delays) == ("batches",)
