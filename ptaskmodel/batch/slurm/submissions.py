@@ -38,6 +38,11 @@ def read_submissions(
         return _known(recorded.read_jobs(path, phase_s), conf)
     if sacct.looks_like(start):
         return _known(sacct.read_sacct(path, phase_s), conf)
+    if start.lower().split()[:1] == [b"jobid"]:
+        raise SlurmError(
+            f"{shown_path(path)}:1: a table of sacct whose columns are not parted by |, or without "
+            "Submit: print it with -P (or --parsable2), and JobID and Submit among others"
+        )
     if format_of(path) != "swf":
         return submissions_of(read_workload(path, cleaning), conf, NODES, t0)
     counts = CPUS if processors_per_node is None else NODES

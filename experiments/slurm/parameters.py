@@ -1,0 +1,41 @@
+"""What Jokanovic et al. varied: bf_interval, depth, and the number of nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from common import Row, configuration, evenly, measures
+
+from ptaskmodel.batch.slurm.from_workload import NODES, submissions_of
+from ptaskmodel.batch.slurm.run import simulate
+
+INTERVALS_s = (7, 15, 30, 60, 90)
+DEPTHS = (20, 50, 100)
+CHANGES = (-0.25, -0.125, 0.0, 0.125, 0.25)
+
+
+def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
+    """A row a setting: means, and how far they are from those of 30 s, 100 jobs, all nodes."""
+    workload = evenly(log, count, load, nodes)
+    settings = [("bf_interval", s, f"bf_interval={s}", 0.0) for s in INTERVALS_s]
+    settings += [("bf_max_job_test", n, f"bf_interval=30,bf_max_job_test={n}", 0.0) for n in DEPTHS]
+    settings += [("nodes", round(nodes * (1 + c)), "bf_interval=30", c) for c in CHANGES]
+    rows = []
+    for name, value, options, change in settings:
+        size = round(nodes * (1 + change))
+        conf = configuration(
+            "SelectType=select/linear",
+            f"SchedulerParameters={options},bf_window=4320",
+            f"NodeName=n[1-{size}] CPUs=1",
+            "PartitionName=p Nodes=ALL Default=YES",
+        )
+        fitting = workload.with_jobs(tuple(j for j in workload.jobs if j.num_hosts <= 0.75 * nodes))
+        run = simulate(conf, submissions_of(fitting, conf, NODES).jobs, compiled=True)
+        rows.append({"setting": name, "value": value, **measures([run])})
+    for name, value in (("bf_interval", 30), ("bf_max_job_test", 100), ("nodes", nodes)):
+        mine = [row for row in rows if row["setting"] == name]
+        usual = next(row for row in mine if row["value"] == value)
+        for row in mine:
+            for key in ("waiting_s", "response_s", "slowdown"):
+                row[f"{key}_off_%"] = 100 * (row[key] / usual[key] - 1)
+    return rows

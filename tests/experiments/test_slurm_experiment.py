@@ -1,0 +1,75 @@
+"""The study of simulated Slurm runs, made small, and its example log is what its script makes."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDY = Path(__file__).resolve().parents[2] / "experiments" / "slurm"
+MODULES = (
+    *("accuracy", "common", "figures", "make_log", "parameters", "run", "separate", "sharing"),
+    *("speed", "suspension"),
+)
+
+
+@pytest.fixture
+def study(monkeypatch):
+    monkeypatch.syspath_prepend(str(STUDY))
+    monkeypatch.syspath_prepend(str(STUDY / "example"))
+    for name in MODULES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield importlib.import_module
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
+    run = study("run")
+    monkeypatch.setattr(study("parameters"), "INTERVALS_s", (30,))
+    monkeypatch.setattr(study("parameters"), "DEPTHS", (100,))
+    monkeypatch.setattr(study("sharing"), "MEMORY", (0.6,))
+    monkeypatch.setattr(study("suspension"), "FACTORS", (0.5,))
+    sizes = ["--jobs", "12", "--orders", "1", "--speed-jobs", "50"]
+    monkeypatch.setattr(sys, "argv", ["run.py", "-o", str(tmp_path), *sizes])
+    run.main()
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"speed.csv", "parameters.csv", "separate.png", "sharing.png"} <= written
+    assert {"suspension.png", "suspension_orders.csv", "shrunk.csv"} <= written
+    free = [row for row in rows(tmp_path / "separate.csv") if float(row["test_s"]) == 0]
+    by_kind = {}
+    for row in free:
+        by_kind.setdefault(row["kind"], []).append(float(row["waiting_h"]))
+    # Without costs two kinds of nodes fare alike under one controller and two.
+    assert all(abs(a - b) < 0.02 for a, b in by_kind.values())
+    assert [float(row["start_s"]) for row in rows(tmp_path / "filled.csv")] == [
+        60.0 * k for k in range(10)
+    ]
+
+
+def test_nodes_and_dates_of_recorded_runs_are_compared(study):
+    accuracy = study("accuracy")
+    life = accuracy.Life
+    found = accuracy.means({"a": life(0, 10, 30, "n1"), "b": life(5, 5, 15, "n2")})
+    assert found == {"waiting": 5.0, "response": 20.0, "slowdown": 1.25}
+
+
+def test_the_example_log_has_the_jobs_of_its_script(study):
+    """Dates of starts and ends are a simulation's, which takes some seconds more."""
+    text = (STUDY / "example" / "march.txt").read_text(encoding="utf-8").splitlines()
+    jobs = study("make_log").requests()
+    assert len(text) == len(jobs) + 1
+    for line, job in zip(text[1:], jobs, strict=True):
+        cells = dict(zip(text[0].split("|"), line.split("|"), strict=True))
+        hours, minutes, _ = map(int, cells["Timelimit"].split(":"))
+        assert cells["JobID"] == job.id
+        assert (int(cells["ReqCPUS"]), int(cells["ReqNodes"])) == (job.tasks, job.min_nodes)
+        assert 60 * hours + minutes == job.limit_min
