@@ -49,7 +49,8 @@ def _bars(axes: Any, groups: Sequence[str], series: dict[str, list[float]]) -> N
         axes.bar_label(bars, [f"{value:.3g}" for value in values], fontsize=7)
     axes.set_xticks(range(len(groups)))
     axes.set_xticklabels(groups, fontsize=8)
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylim(0.0, 1.2 * max(max(values) for values in series.values()) or 1.0)
+    axes.legend(frameon=False, fontsize=8, loc="upper center", ncols=len(series))
     axes.grid(alpha=0.3, axis="y")
 
 
