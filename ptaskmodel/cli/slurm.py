@@ -31,6 +31,12 @@ from ptaskmodel.cli.parameters import (
     help="SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.",
 )
 @profile_options("as-given", "ptask", "smpi")
+@click.option(
+    "--reservations",
+    metavar="FILE",
+    type=PATH,
+    help="Advance reservations: lines of `create reservation` as scontrol takes them.",
+)
 @click.option("--accounts", metavar="FILE", type=PATH, help="Accounts, users and QOSs: sacctmgr's.")
 @click.option(
     "--processors-per-node",
@@ -73,6 +79,7 @@ def slurm(
     conf_file: Path,
     workload_file: Path,
     platform_file: Path | None,
+    reservations: Path | None,
     accounts: Path | None,
     processors_per_node: int | None,
     seed: int,
@@ -91,6 +98,7 @@ def slurm(
     from ptaskmodel.batch.slurm.conf import read_conf
     from ptaskmodel.batch.slurm.costs import Costs
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
+    from ptaskmodel.batch.slurm.reservation_lines import read_reservations
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.submissions import read_submissions
     from ptaskmodel.cli.progress import told_progress
@@ -101,7 +109,7 @@ def slurm(
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
     phases = drawn(seed, submissions.t0 or 0) if meta is None else read_phases(meta, conf)
-    given = (conf_file, workload_file, platform_file, accounts, meta, cycles)
+    given = (conf_file, workload_file, platform_file, accounts, meta, cycles, reservations)
     with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
         found = slurm_into(
             output,
@@ -111,6 +119,9 @@ def slurm(
             accounts=None if accounts is None else read_accounts(accounts),
             phases=phases,
             recorded=None if cycles is None else read_cycles(cycles),
+            reserved=None
+            if reservations is None
+            else read_reservations(reservations, conf, phases.t0),
             platform=None if platform_file is None else load_platform(platform_file),
             inputs=[path for path in given if path is not None],
             progress=progress,

@@ -19,6 +19,7 @@ from ptaskmodel.batch.slurm.phases import Phases, Recorded
 from ptaskmodel.batch.slurm.profiles import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests import Submissions
+from ptaskmodel.batch.slurm.reservations import Reserved
 from ptaskmodel.batch.slurm.run import SlurmRun, simulate
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
@@ -80,6 +81,7 @@ def slurm_into(
     phases: Phases | None = None,
     recorded: Recorded | None = None,
     platform: Platform | None = None,
+    reserved: Reserved | None = None,
     inputs: Iterable[str | Path] = (),
     progress: Progress | None = None,
 ) -> SlurmResults:
@@ -103,13 +105,15 @@ def slurm_into(
             ratio=options.ratio,
             pattern=options.pattern,
         )
+    if reserved is not None and options.controllers > 1:
+        raise SlurmError("--reservations: of one controller only; leave out --controllers")
     parts, notes = parts_of(conf, submissions.jobs, options.controllers, options.seed)
     overload = overload_notes(conf, submissions.jobs)
 
     def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
         began = time.perf_counter()
         found = [
-            _simulated(part, options, accounts, phases, recorded, execution, progress)
+            _simulated(part, options, accounts, phases, recorded, reserved, execution, progress)
             for part in parts
         ]
         took_s = time.perf_counter() - began
@@ -164,6 +168,7 @@ def _simulated(
     accounts: Accounts | None,
     phases: Phases | None,
     recorded: Recorded | None,
+    reserved: Reserved | None,
     execution: PtaskExecution | None,
     progress: Progress | None,
 ) -> Simulated:
@@ -177,6 +182,7 @@ def _simulated(
         accounts=accounts,
         phases=phases,
         recorded=recorded,
+        reserved=reserved,
         execution=execution,
         watch=watch,
         compiled=len(part.jobs) >= MANY_JOBS,
