@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +26,7 @@ def disturbed(
     *,
     model: str | None = None,
     solver: str | None = None,
+    collectives: Mapping[str, str] | None = None,
 ) -> Replay:
     """The replay of an application beside endless flows, one from the first host of each pair to
     the second; it is over when the application is.
@@ -35,7 +36,7 @@ def disturbed(
 
     Raises as `replay`; who waits for ever must be found without flows, since these go on for ever.
     """
-    made = Replay(platform, trace, hosts, model=model, solver=solver)
+    made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
     m = 2 * len(pairs)
     if m == 0:
         return made

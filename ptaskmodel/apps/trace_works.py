@@ -8,8 +8,9 @@ cut in time, by the dates of a replay.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ptaskmodel.apps.names import PHASES
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
+from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.replay.state import COMPUTING
 from ptaskmodel.replay.tally import Amounts, Tally
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
@@ -35,22 +37,25 @@ from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
 
 
-def bundle(trace: Trace) -> Work:
+def bundle(trace: Trace, algorithms: IntArray | None = None) -> Work:
     """All that a trace does as one parallel work; collectives count as the messages they send.
 
     Bytes are those of the messages' content; what a rank sends to itself is left out. Where ranks
-    sleep, a delay of the longest sleeper comes first.
+    sleep, a delay of the longest sleeper comes first. algorithms: of the collectives (see
+    `replay.algorithms.algorithms_of`); None: SMPI's.
     """
-    return _in_turn(stages_of(Tally(trace).amounts(trace.first[:-1], trace.first[1:])), trace)
+    return _in_turn(
+        stages_of(Tally(trace, algorithms).amounts(trace.first[:-1], trace.first[1:])), trace
+    )
 
 
-def phases_at_collectives(trace: Trace) -> Work:
+def phases_at_collectives(trace: Trace, algorithms: IntArray | None = None) -> Work:
     """Each collective as a parallel work, and in between whatever ranks do between two of them.
 
-    Phases that are alike share their work. Raises WorkloadError if ranks do not take part in the
-    same collectives in the same order.
+    Phases that are alike share their work. algorithms: as of `bundle`. Raises WorkloadError if
+    ranks do not take part in the same collectives in the same order.
     """
-    tally = Tally(trace)
+    tally = Tally(trace, algorithms)
     cuts = collective_cuts(trace)
     stages: list[Work] = []
     for first, last in itertools.pairwise(cuts):
@@ -213,15 +218,19 @@ def windows(
     *,
     model: str | None = None,
     solver: str | None = None,
+    collectives: Mapping[str, str] | None = None,
 ) -> Windows:
     """What an application does in ``count`` equal windows of time, replayed alone on its hosts.
 
-    model, solver: as of `replay`, which is done twice: for its makespan, and for what happens when.
-    Raises as `replay`, and WorkloadError if nothing takes time or ``count`` is not positive.
+    model, solver, collectives: as of `replay`, which is done twice: for its makespan, and for what
+    happens when. Raises as `replay`, and WorkloadError if nothing takes time or ``count`` is not
+    positive.
     """
-    alone = Replay(platform, trace, hosts, model=model, solver=solver).run()
-    sums = WindowSums(trace, alone.makespan_s, count)
-    Replay(platform, trace, hosts, model=model, solver=solver).run(sums)
+    again = partial(
+        Replay, platform, trace, hosts, model=model, solver=solver, collectives=collectives
+    )
+    sums = WindowSums(trace, again().run().makespan_s, count)
+    again().run(sums)
     return sums.windows()
 
 
@@ -233,20 +242,25 @@ def task_of_trace(
     platform: Platform | None = None,
     count: int = 10,
     model: str | None = None,
+    collectives: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Task:
     """The task of a trace, rank k on ``hosts[k]``, with phases by their name in `names.PHASES`.
 
-    platform, count, model: for phases in time, see `windows`. name: its id.
+    platform, count, model: for phases in time, see `windows`. collectives: as of `replay`; what it
+    leaves out is as the platform's <config> says, if there is one. name: its id.
 
-    Raises WorkloadError as the functions above do.
+    Raises WorkloadError as the functions above do, SimulationError for an unknown algorithm.
     """
     if phases not in PHASES:
         raise WorkloadError(f"unknown phases {shown(phases)}: use one of {', '.join(PHASES)}")
     if phases == "time":
         if platform is None:
             raise WorkloadError("phases in time need a platform to replay on: give one")
-        found = windows(trace, platform, hosts, count, model=model)
+        found = windows(trace, platform, hosts, count, model=model, collectives=collectives)
         return Task(tuple(hosts), found.work, name, rate_bound=1.0 / found.window_s)
-    work = bundle(trace) if phases == "none" else phases_at_collectives(trace)
+    config = {} if platform is None else platform.config
+    algorithms = algorithms_of(collectives or {}, config, trace)
+    cut = bundle if phases == "none" else phases_at_collectives
+    work = cut(trace, algorithms)
     return Task(tuple(hosts), work, name)

@@ -1,4 +1,4 @@
-"""The options that say on which hosts the ranks of a trace run."""
+"""The options of commands on traces: on which hosts ranks run, how collectives are done."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ def rank_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+COLLECTIVE_OPTION = click.option(
+    "--collective",
+    "collectives",
+    metavar="NAME=ALGORITHM",
+    multiple=True,
+    help="How a collective is done, by SimGrid's names, such as alltoall=ring (may be given "
+    "several times)  [default: as the platform says, else SMPI's]",
+)
 
 
 def check_rank_options(ranks_on: Path | None, hosts: str | None) -> None:

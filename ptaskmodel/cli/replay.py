@@ -16,7 +16,12 @@ from ptaskmodel.cli.parameters import (
     directory_option,
     platform_argument,
 )
-from ptaskmodel.cli.rank_hosts import check_rank_options, hosts_asked_for, rank_options
+from ptaskmodel.cli.rank_hosts import (
+    COLLECTIVE_OPTION,
+    check_rank_options,
+    hosts_asked_for,
+    rank_options,
+)
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.replay.names import MODELS
 from ptaskmodel.results.names import TIMELINE_FORMATS, TRACE_FORMATS
@@ -42,14 +47,7 @@ OPTION_NAMES = {"timelines": "timeline-as", "use_traces": "trace"}
     type=Choice(SOLVERS),
     help="Who gets how much  [default: maxmin; with L07 fairbottleneck]",
 )
-@click.option(
-    "--collective",
-    "collectives",
-    metavar="NAME=ALGORITHM",
-    multiple=True,
-    help="How a collective is done, by SimGrid's names, such as alltoall=ring (may be given "
-    "several times)  [default: as the platform says, else SMPI's]",
-)
+@COLLECTIVE_OPTION
 @directory_option("Write summary.json, ranks.csv and actions.csv there.")
 @click.option(
     "--timeline",

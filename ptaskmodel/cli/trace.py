@@ -21,7 +21,12 @@ from ptaskmodel.cli.parameters import (
     output_option,
     platform_argument,
 )
-from ptaskmodel.cli.rank_hosts import check_rank_options, hosts_asked_for, rank_options
+from ptaskmodel.cli.rank_hosts import (
+    COLLECTIVE_OPTION,
+    check_rank_options,
+    hosts_asked_for,
+    rank_options,
+)
 from ptaskmodel.core.patterns.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.replay.names import MODELS
@@ -151,8 +156,9 @@ def make(
 @click.option(
     "--network-model",
     type=Choice(MODELS),
-    help="Of the replay for --phases time  [default: as the platform says, else SMPI]",
+    help="Of the replay for --phases time  [default: SMPI, or L07 if the platform says so]",
 )
+@COLLECTIVE_OPTION
 @click.option("--id", "name", metavar="NAME", default="application", help="Of the task.")
 def to_ptask(
     traces: Path,
@@ -165,6 +171,7 @@ def to_ptask(
     phases: str,
     windows: int,
     network_model: str | None,
+    collectives: tuple[str, ...],
     name: str,
 ) -> None:
     """Make one parallel task of TRACES, an MPI application: flops a rank, bytes a pair of ranks.
@@ -181,7 +188,7 @@ def to_ptask(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import read_trace
+    from ptaskmodel.replay import algorithms_named, read_trace
     from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
 
     found = read_trace(traces, ranks)
@@ -190,7 +197,14 @@ def to_ptask(
     if phases == "time":
         ready_kernels(REPLAY)
     made = task_of_trace(
-        found, chosen, phases, platform=platform, count=windows, model=network_model, name=name
+        found,
+        chosen,
+        phases,
+        platform=platform,
+        count=windows,
+        model=network_model,
+        collectives=algorithms_named(collectives),
+        name=name,
     )
     write_tasks([made], output, description=f"of the trace {traces.name}, phases: {phases}")
     stages = sum(1 for _ in made.work.parts())
@@ -225,8 +239,9 @@ def to_ptask(
 @click.option(
     "--network-model",
     type=Choice(MODELS),
-    help="Of the replay; tasks have L07  [default: as the platform says, else SMPI]",
+    help="Of the replay; tasks have L07  [default: SMPI, or L07 if the platform says so]",
 )
+@COLLECTIVE_OPTION
 @click.option("--solver", type=Choice(SOLVERS), help="Of the tasks  [default: bmf]")
 @click.option(
     "--count",
@@ -247,6 +262,7 @@ def compare(
     flows: str,
     windows: str,
     network_model: str | None,
+    collectives: tuple[str, ...],
     solver: str | None,
     count: str,
     output: Path | None,
@@ -264,7 +280,7 @@ def compare(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.kernel_sets import REPLAY, SIMULATION
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import hosts_named, read_trace
+    from ptaskmodel.replay import algorithms_named, hosts_named, read_trace
     from ptaskmodel.results.trace_comparison import ModelOptions, compare_into
 
     found = read_trace(traces, ranks)
@@ -285,7 +301,9 @@ def compare(
         pairs=pairs,
         flows=numbers,
         windows=counts,
-        options=ModelOptions(network_model, None, solver, count),
+        options=ModelOptions(
+            network_model, None, solver, count, collectives=algorithms_named(collectives)
+        ),
         inputs=[platform_file, traces],
     )
     click.echo(comparison_text(made))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from ptaskmodel.files import write_json
 from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
 from ptaskmodel.kernel_sets import SIMULATION, compile_sets
 from ptaskmodel.replay import Replay
+from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.results.drawing import save
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
@@ -44,14 +45,16 @@ SHORT_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """How to simulate: the replay by ``network_model`` and ``replay_solver``, as `replay` has
-    them; tasks (and the flows beside them) by L07 with ``solver`` and ``count``, as `Simulation`.
+    """How to simulate: the replay by ``network_model``, ``replay_solver`` and ``collectives``, as
+    `replay` has them; tasks (and the flows beside them) by L07 with ``solver`` and ``count``, as
+    `Simulation`.
     """
 
     network_model: str | None = None
     replay_solver: str | None = None
     solver: str | None = None
     count: str = "task"
+    collectives: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,11 @@ def compare_trace(
     """
     options = options or ModelOptions()
     compile_sets((*SIMULATION, *REPLAY_KERNELS))  # so that nothing is timed with that
-    replayed = {"model": options.network_model, "solver": options.replay_solver}
+    replayed: dict[str, Any] = {
+        "model": options.network_model,
+        "solver": options.replay_solver,
+        "collectives": options.collectives,
+    }
     made = TraceComparison()
 
     def replay_beside(disturbers: list[tuple[str, str]]) -> tuple[float, int]:
@@ -161,11 +168,12 @@ def _tasks(
     hosts: Sequence[str],
     alone_s: float,
     windows: Sequence[int],
-    replayed: dict[str, str | None],
+    replayed: dict[str, Any],
 ) -> dict[str, Task]:
     """The parallel tasks of a trace, by the names of their models."""
-    works: dict[str, tuple[Work, float | None]] = {BUNDLE: (bundle(trace), None)}
-    phases = phases_at_collectives(trace)
+    algorithms = algorithms_of(replayed["collectives"], platform.config, trace)
+    works: dict[str, tuple[Work, float | None]] = {BUNDLE: (bundle(trace, algorithms), None)}
+    phases = phases_at_collectives(trace, algorithms)
     if isinstance(phases, SequenceWork):
         works[COLLECTIVES] = phases, None
     sums = [WindowSums(trace, alone_s, count) for count in windows]
@@ -175,9 +183,7 @@ def _tasks(
             one(spans, flights)
 
     if sums:
-        Replay(platform, trace, hosts, model=replayed["model"], solver=replayed["solver"]).run(
-            listen
-        )
+        Replay(platform, trace, hosts, **replayed).run(listen)
     for count, one in zip(windows, sums, strict=True):
         found = one.windows()
         works[f"{count} window{'s' * (count != 1)}"] = found.work, 1.0 / found.window_s

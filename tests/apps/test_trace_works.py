@@ -13,6 +13,7 @@ from ptaskmodel.apps.trace_works import (
     bundle,
     collective_cuts,
     phases_at_collectives,
+    task_of_trace,
     windows,
 )
 from ptaskmodel.errors import WorkloadError
@@ -167,3 +168,15 @@ def test_windows_follow_the_dates_of_a_replay():
         windows(trace, platform(1), ["n0"], 0)
     with pytest.raises(WorkloadError, match="that takes time"):
         windows(trace_of_actions([[("init",)]]), platform(1), ["n0"], 3)
+
+
+def test_collectives_are_done_as_asked_for_or_as_the_platform_says():
+    trace = trace_of_actions([[("bcast", 1e6)]] * 4)
+    asked = task_of_trace(trace, ["n0", "n1", "n2", "n3"], collectives={"bcast": "flattree"})
+    assert asked.work.flow_from.tolist() == [0, 0, 0]
+    tree = task_of_trace(trace, ["n0", "n1", "n2", "n3"])
+    assert tree.work.flow_from.tolist() == [0, 0, 2]
+    says = Platform.build("p", config={"smpi/bcast": "flattree"})
+    says.cluster("c", 4, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
+    by_config = task_of_trace(trace, ["n0", "n1", "n2", "n3"], platform=says.finish())
+    assert by_config.work.flow_from.tolist() == [0, 0, 0]
