@@ -23,7 +23,7 @@ test: .venv/installed-for-tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 docs: .venv/installed-for-tests
 	$(BIN)/mkdocs build --strict --site-dir site
