@@ -8,6 +8,7 @@ from math import inf, nan
 import numpy as np
 
 from ptaskmodel.batch.attempt import FAILED, Attempt
+from ptaskmodel.batch.execution import run_s
 from ptaskmodel.batch.hostset import Placement, first_hosts, flat_runs, members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.ptasks import NeverEnds, PtaskExecution
@@ -43,12 +44,15 @@ class AloneTimes:
         self._runs = 0
 
     def of_attempts(self, attempts: Sequence[Attempt]) -> list[float]:
-        """Seconds that each attempt would have taken alone from its start on, on its placement."""
+        """Seconds that each attempt would have taken alone from its start on, on its placement.
+
+        What lasts until somebody ends it, and uses nothing, would have lasted as long as it did.
+        """
         if not self._changes:
             for first in range(0, len(attempts), TOGETHER):
                 some = attempts[first : first + TOGETHER]
                 self._look_up([_placed(attempt) for attempt in some])
-            return [self._on(*_placed(attempt)) for attempt in attempts]
+            return [_lasted(each, self._on(*_placed(each))) for each in attempts]
         times: dict[int, float] = {}
         empty = self._make()
         for attempt in sorted(attempts, key=lambda a: (a.start_s or 0.0, a.number)):
@@ -56,7 +60,7 @@ class AloneTimes:
             if delay is None:
                 empty.advance_to(attempt.start_s or 0.0)
                 delay = self._measured_in(empty.fork(), *_placed(attempt))
-            times[attempt.number] = delay
+            times[attempt.number] = _lasted(attempt, delay)
         return [times[attempt.number] for attempt in attempts]
 
     def on_first_hosts(self, job: Job) -> float:
@@ -149,6 +153,11 @@ class AloneTimes:
         execution.start(attempt, began)
         date, ended = execution.advance(inf)
         return nan if ended[0][1] == FAILED else date - began
+
+
+def _lasted(attempt: Attempt, time_s: float) -> float:
+    """A time alone; of an attempt that was ended by somebody, how long it ran."""
+    return time_s if time_s != inf or attempt.end_s is None else run_s(attempt, attempt.end_s)
 
 
 def _placed(attempt: Attempt) -> Placed:
