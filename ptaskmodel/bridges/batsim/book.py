@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.bridges.batsim.job_messages import (
+    MESSAGE_READERS,
+    Conversation,
+    check_messages,
+    talks,
+)
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of
-from ptaskmodel.workload.formats.batsim_profiles import Reader
 from ptaskmodel.workload.formats.batsim_works import Profiles
 from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.table import Cleaning
@@ -26,14 +32,19 @@ class Entry:
 
     id: with the name of its workload. fields: its object there. state: one of the names above, and
     None until it is submitted. killed: whether the scheduler killed it; reported: whether it was
-    told that the job ended; by_hand: whether the scheduler simulates it itself.
+    told that the job ended; by_hand: whether the scheduler simulates it itself. inbox: messages for
+    it that it has not taken; conversation: if it exchanges messages, while it runs; code: its
+    return code.
     """
 
     __slots__ = (
         "attempt",
         "by_hand",
+        "code",
+        "conversation",
         "fields",
         "id",
+        "inbox",
         "is_static",
         "job",
         "killed",
@@ -57,6 +68,9 @@ class Entry:
         self.reported = False
         self.by_hand = False
         self.metadata: str | None = None
+        self.inbox: deque[str] = deque()
+        self.conversation: Conversation | None = None
+        self.code = job.return_code
 
     @property
     def profile_fields(self) -> Mapping[str, Any]:
@@ -74,18 +88,10 @@ class Book:
 
     workload: all jobs of the files, in order of submission; with one file, jobs have the ids that
     they have there, else those of the protocol (``w1!3``). paths: of the files, by workload; sizes:
-    of the machines that they were made for.
-
-    more: readers of further types of profiles. Raises WorkloadError.
+    of the machines that they were made for. Raises WorkloadError.
     """
 
-    def __init__(
-        self,
-        files: Sequence[Path],
-        cleaning: Cleaning | None = None,
-        more: Mapping[str, Reader] | None = None,
-    ) -> None:
-        self._more = more
+    def __init__(self, files: Sequence[Path], cleaning: Cleaning | None = None) -> None:
         self._one = len(files) == 1
         self.shelves: dict[str, Profiles] = {}
         self.paths: dict[str, str] = {}
@@ -113,7 +119,9 @@ class Book:
             document = read_json(path, writable=True)
         else:
             document = batsim_document(read_workload(path, cleaning), 4)
-        workload, shelf = workload_of(document, path, self._more)
+        workload, shelf = workload_of(document, path, MESSAGE_READERS)
+        if any(talks(work) for work in shelf.works.values()):
+            check_messages(shelf, f"{path}: ")
         fields = {str(job["id"]): job for job in document["jobs"]}
         jobs = []
         for job in workload.jobs:
@@ -145,12 +153,14 @@ class Book:
         """Take note of a profile; its workload is made if it is new. Raises WorkloadError."""
         if MARK in workload:
             raise WorkloadError(f"/data/workload_name: must not contain '{MARK}'")
-        shelf = self.shelves.get(workload) or Profiles(Path(), self._more)
+        shelf = self.shelves.get(workload) or Profiles(Path(), MESSAGE_READERS)
         if name in shelf.works:
             raise WorkloadError(
                 f"/data/profile_name: {shown(name)} is there already: give it a new name"
             )
         shelf.add(name, fields, "/data/profile")
+        if talks(shelf.works[name]):
+            check_messages(shelf, "/data/profile: ")
         self.shelves[workload] = shelf
 
     def register_job(self, full: str, given: Mapping[str, Any], now: float) -> Entry:

@@ -11,6 +11,7 @@ from ptaskmodel.batch.hostset import HostSet, Mask, members, text
 from ptaskmodel.batch.view import View
 from ptaskmodel.bridges.batsim import messages as said
 from ptaskmodel.bridges.batsim.book import ENDED, REJECTED, RUNNING, SUBMITTED, Book, Entry
+from ptaskmodel.bridges.batsim.job_messages import talks
 from ptaskmodel.bridges.batsim.placing import together, work_on
 from ptaskmodel.bridges.batsim.telling import (
     KILLED_NEXT,
@@ -106,8 +107,11 @@ class Orders:
         )
         if data.additional_io_job is not None:
             work = self._beside(entry, work, places, data.additional_io_job)
-        yield Start(entry.job, HostSet(hosts), work=work)
+        converses = talks(entry.job.work)
+        yield Start(entry.job, HostSet(hosts), work=EndlessWork() if converses else work)
         entry.state, entry.attempt = RUNNING, view.attempt(entry.job)
+        if converses:
+            yield from self._scheduler.converse(entry)
 
     def _check_usable(self, hosts: Mask, view: View) -> None:
         pstates = view.pstates
@@ -165,7 +169,7 @@ class Orders:
             field = f"/data/job_ids/{k}"
             entry = self._job(name, field)
             if entry.state == RUNNING and entry.attempt is not None and not entry.by_hand:
-                far = self._scheduler.progress(entry.attempt)
+                far = self._scheduler.progress(entry)
                 progress[name] = progress_of(entry, far, self._options.protocol)
                 yield Kill(entry.job)
                 entry.killed = True
@@ -213,8 +217,10 @@ class Orders:
 
     def _to_job(self, event: said.ToJobMessage, view: View) -> Carried:
         entry = self._job(event.data.job_id)
-        self._scheduler.deliver(entry, event.data.msg)
-        return iter(())
+        entry.inbox.append(event.data.msg)
+        if entry.conversation is not None:
+            entry.conversation.notice(view.now)
+            yield from self._scheduler.go_on(entry.conversation)
 
     # --- dates, hosts, questions ------------------------------------------------------------
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from math import inf
 from typing import Any
 
 from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.decisions import Decision, Drain
+from ptaskmodel.batch.decisions import Decision, Drain, Kill
 from ptaskmodel.batch.events import HOST_DOWN, HOST_UP, MESSAGE, SWITCHED
 from ptaskmodel.batch.execution import Execution, Progress
 from ptaskmodel.batch.hostset import HostSet, mask_of, text
@@ -19,9 +20,10 @@ from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.metering import MeteredExecution
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.batch.view import View
-from ptaskmodel.bridges.batsim.book import ENDED, SUBMITTED, Book, Entry
+from ptaskmodel.bridges.batsim.book import ENDED, RUNNING, SUBMITTED, Book, Entry
 from ptaskmodel.bridges.batsim.external_events import AVAILABLE, UNAVAILABLE, ExternalEvent
 from ptaskmodel.bridges.batsim.faults import SchedulerFault
+from ptaskmodel.bridges.batsim.job_messages import Conversation
 from ptaskmodel.bridges.batsim.messages import RegisterJob, RegisterProfile, Said, kind_of
 from ptaskmodel.bridges.batsim.orders import Orders, Refused
 from ptaskmodel.bridges.batsim.redis_store import RedisStore
@@ -29,6 +31,7 @@ from ptaskmodel.bridges.batsim.talk import Talk
 from ptaskmodel.bridges.batsim.telling import (
     COMPLETED_FIRST,
     THEN_CALLS,
+    THEN_MESSAGES,
     THEN_NOTIFY,
     THEN_SUBMITTED,
     SessionOptions,
@@ -101,11 +104,13 @@ class ExternalScheduler:
         """Say that the simulation ends; nothing will happen any more. Raises SchedulerFault."""
         if self._left_to_submit or any(self._book.waiting()) or self._orders.registering:
             raise SchedulerFault(self._stuck(), now=self._now)
-        by_hand = next((e for e in self._book.entries.values() if e.state == "RUNNING"), None)
-        if by_hand is not None:
+        running = next((e for e in self._book.entries.values() if e.state == RUNNING), None)
+        if running is not None:
+            what = "which it simulates itself, runs: end it by CHANGE_JOB_STATE"
+            if running.conversation is not None:
+                what = "which runs, waits for a message: send it by TO_JOB_MSG, or kill it"
             raise SchedulerFault(
-                f"nothing will happen any more, and job {shown(by_hand.id)}, which it simulates "
-                "itself, runs: end it by CHANGE_JOB_STATE",
+                f"nothing will happen any more, and job {shown(running.id)}, {what}",
                 now=self._now,
             )
         self._now = max(self._now, self._busy_until)
@@ -221,6 +226,8 @@ class ExternalScheduler:
             self.tell(THEN_CALLS, "REQUESTED_CALL", {})
         elif message is NO_MORE_JOBS:
             self._tell_no_more_jobs()
+        elif isinstance(message, Conversation):
+            yield from self.go_on(message)
         elif isinstance(message, ExternalEvent):
             yield from self._happen(message)
 
@@ -249,7 +256,7 @@ class ExternalScheduler:
 
     def tell_end(self, entry: Entry, attempt: Attempt) -> None:
         """A job has ended."""
-        entry.state, entry.attempt = ENDED, attempt
+        entry.state, entry.attempt, entry.conversation = ENDED, attempt, None
         self._unreported.append(entry)
         data = job_completed(entry, attempt, self._options)
         self.tell(COMPLETED_FIRST, "JOB_COMPLETED", data, attempt.number)
@@ -262,8 +269,12 @@ class ExternalScheduler:
         self._coming.add(entry)
         self._simulation.submit(entry.job)
 
-    def progress(self, attempt: Attempt) -> Progress:
-        return self._execution.progress(attempt, self._now)
+    def progress(self, entry: Entry) -> Progress:
+        """How far a job that runs is now."""
+        if entry.conversation is not None:
+            return entry.conversation.progress(self._now)
+        assert entry.attempt is not None
+        return self._execution.progress(entry.attempt, self._now)
 
     def consumed_J(self) -> float:
         """What the hosts have consumed; 0 where nobody says what they draw."""
@@ -277,8 +288,27 @@ class ExternalScheduler:
             raise Refused("is missing", f"/data/{kind}")
         return self._redis.get(kind, name)
 
-    def deliver(self, entry: Entry, message: str) -> None:
-        """A message for a job."""
+    def converse(self, entry: Entry) -> Iterator[Decision]:
+        """A job that exchanges messages has started."""
+        entry.conversation = Conversation(entry, self._now)
+        return self.go_on(entry.conversation)
+
+    def go_on(self, conversation: Conversation) -> Iterator[Decision]:
+        """What is due of a job that exchanges messages, if it runs still, and when the rest is."""
+        entry = conversation.entry
+        if entry.conversation is not conversation:
+            return
+        for message in conversation.go_on(self._now):
+            self.tell(THEN_MESSAGES, "FROM_JOB_MSG", {"job_id": entry.id, "msg": message})
+        date = min(conversation.due, conversation.limit)
+        if conversation.state is not None:
+            assert entry.attempt is not None
+            entry.code = conversation.code
+            yield Kill(entry.job, state=conversation.state)
+            self.tell_end(entry, entry.attempt)
+        elif date != conversation.wake and date < inf:
+            conversation.wake = date
+            self._simulation.send(conversation, date)
 
     def close(self) -> None:
         self._talk.close()

@@ -172,18 +172,18 @@ def job_completed(entry: Entry, attempt: Attempt, options: SessionOptions) -> di
     told: dict[str, Any] = {
         "job_id": entry.id,
         "job_state": attempt.state,
-        "return_code": _return_code(attempt),
+        "return_code": _return_code(entry, attempt),
     }
     if options.protocol == 2:
         told["kill_reason"] = attempt.reason
     return told | {"alloc": attempt.hosts_text}
 
 
-def _return_code(attempt: Attempt) -> int:
+def _return_code(entry: Entry, attempt: Attempt) -> int:
     if attempt.state == SUCCESS:
         return 0
     if attempt.state == FAILED:
-        return attempt.job.return_code or 1
+        return entry.code or 1
     delay = attempt.work.duration_s is not None
     return -2 if attempt.state == KILLED and not delay else -1
 

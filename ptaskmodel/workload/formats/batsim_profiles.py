@@ -204,7 +204,8 @@ def _read_smpi(fields: Fields, spot: str, directory: Path) -> Work:
 
 def _read_message(fields: Fields, spot: str, directory: Path) -> Work:
     raise WorkloadError(
-        f"{spot}: messages to the scheduler ('{fields['type']}') have no meaning here: remove them"
+        f"{spot}: messages ('{fields['type']}') need a scheduler that takes them: use "
+        "`ptaskmodel serve`"
     )
 
 

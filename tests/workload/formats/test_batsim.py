@@ -254,7 +254,7 @@ BAD = {
     ),
     "smpi": ({"profiles": {"p": {"type": "smpi", "trace": "t"}}}, "cannot read the trace"),
     "no trace": ({"profiles": {"p": {"type": "usage_trace", "trace": "t"}}}, "cannot read the"),
-    "message": ({"profiles": {"p": {"type": "send", "msg": {}}}}, "no meaning here"),
+    "message": ({"profiles": {"p": {"type": "send", "msg": {}}}}, "`ptaskmodel serve`"),
     "strategy": (
         {"profiles": {"p": {"type": "ptask_homogeneous", "generation_strategy": "best"}}},
         "'best' is unknown",
