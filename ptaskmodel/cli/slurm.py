@@ -101,14 +101,21 @@ def slurm(
     from ptaskmodel.batch.slurm.reservation_lines import read_reservations
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.submissions import read_submissions
+    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show_slurm import slurm_text
+    from ptaskmodel.kernel_sets import SLURM
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.slurm import SlurmOptions, slurm_into
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
     phases = drawn(seed, submissions.t0 or 0) if meta is None else read_phases(meta, conf)
+    known = None if accounts is None else read_accounts(accounts)
+    dates = None if cycles is None else read_cycles(cycles)
+    reserved = None if reservations is None else read_reservations(reservations, conf, phases.t0)
+    platform = None if platform_file is None else load_platform(platform_file)
+    ready_kernels(SLURM)
     given = (conf_file, workload_file, platform_file, accounts, meta, cycles, reservations)
     with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
         found = slurm_into(
@@ -116,13 +123,11 @@ def slurm(
             conf,
             submissions,
             SlurmOptions(seed=seed, costs=Costs(test_cost), **options),
-            accounts=None if accounts is None else read_accounts(accounts),
+            accounts=known,
             phases=phases,
-            recorded=None if cycles is None else read_cycles(cycles),
-            reserved=None
-            if reservations is None
-            else read_reservations(reservations, conf, phases.t0),
-            platform=None if platform_file is None else load_platform(platform_file),
+            recorded=dates,
+            reserved=reserved,
+            platform=platform,
             inputs=[path for path in given if path is not None],
             progress=progress,
         )

@@ -84,6 +84,17 @@ def test_a_mistake_is_one_line(files, capsys, name, text, says):
     assert "Traceback" not in error
 
 
+def test_kernels_are_made_ready_once_all_files_make_sense(files, monkeypatch):
+    asked = []
+    monkeypatch.setattr("ptaskmodel.cli.kernels.ready_kernels", asked.append)
+    arguments = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv")]
+    (files / "accounts.txt").write_text("no account\n")
+    assert main([*arguments, "--accounts", str(files / "accounts.txt")]) == 2
+    assert asked == []
+    assert main(arguments) == 0
+    assert asked == [("slurm",)]
+
+
 def test_a_job_that_is_not_there_cannot_be_explained(files, capsys):
     arguments = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), "--explain", "z"]
     assert main(arguments) == 2
