@@ -118,6 +118,7 @@ class AloneTimes:
         where, work = steps[0][0]
         if work.rounds != 1 or len(work.one_round()) != 1 or work.duration_s is not None:
             return None
+        (work,) = work.one_round()  # that of a sequence of one stage
         if isinstance(work, TraceWork):
             return None
         indices = tuple(machine.platform.host(name).index for name in where)

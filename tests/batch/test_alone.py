@@ -61,6 +61,8 @@ def test_times_alone_are_those_of_a_simulation_alone(tmp_path, cluster, solver):
         work = random_work(draw, count)
         if number % 10 == 9:
             work = SequenceWork([work, work], 2)
+        elif number % 10 == 4:
+            work = SequenceWork([work])
         attempts.append(Attempt(Job(f"j{number}", 0.0, count, "p", work), hosts, 0.0, 1e99, number))
     alone = AloneTimes(machine, lambda: Simulation(machine.platform, solver=solver))
     for attempt, time_s in zip(attempts, alone.of_attempts(attempts), strict=True):

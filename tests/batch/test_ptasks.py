@@ -276,10 +276,8 @@ def test_switches_come_from_the_platform(graphene):
 def test_the_workloads_of_batsim_run(shared_data):
     platform = load_platform(shared_data / "platforms" / "batsim_cluster512_pfs.xml")
     for path in sorted((shared_data / "workloads").glob("*.json")):
-        if "smpi" in path.name:
-            continue
         source = read_workload(path)
-        result = run_batch(platform, source, BatchOptions(contention=False))
+        result = run_batch(platform, source, BatchOptions())
         check_schedule(result.schedule, source.jobs)
         assert len(result.schedule.final) == len(source.jobs)
 
