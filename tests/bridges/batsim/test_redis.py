@@ -30,7 +30,8 @@ def server(tmp_path):
     try:
         for _ in range(200):
             try:
-                redis.Redis(port=port).ping()
+                with redis.Redis(port=port) as client:
+                    client.ping()
                 break
             except redis.ConnectionError:
                 time.sleep(0.05)
@@ -78,6 +79,7 @@ def test_jobs_and_profiles_are_found_there_and_put_there(server, tmp_path):
         redis=("127.0.0.1", server, "mine"),
         dynamic_jobs=True,
     )
+    store.close()
     assert session.fault is None
     assert found == {"w0!0": job(0) | {"id": "w0!0"}, "d10": profile}
     assert [attempt.end_s for attempt in result.schedule.final] == [10.0, 2.0]
