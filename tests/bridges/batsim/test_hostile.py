@@ -407,7 +407,7 @@ def over_socket(tmp_path, behave, timeout_s=5.0):
     finally:
         wire.close()
         context.destroy(0)
-        thread.join(5)
+        thread.join(60)
         assert not thread.is_alive()
 
 
