@@ -20,7 +20,7 @@ import functools
 import importlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -34,6 +34,7 @@ _AS_IT_IS = contextlib.nullcontext()
 asked_for: dict[str, Kernel] = {}
 # Wall time that this process has waited for kernels.
 _spent_s = 0.0
+_waits = 0
 _only_compiles = False
 
 
@@ -50,6 +51,20 @@ def waited(seconds: float) -> None:
     """Count the wall time of a wait for kernels."""
     global _spent_s
     _spent_s += seconds
+
+
+@contextlib.contextmanager
+def _counted() -> Iterator[None]:
+    """Counts the wall time of a wait for kernels; of waits within waits only the outermost."""
+    global _waits
+    began = time.perf_counter()
+    _waits += 1
+    try:
+        yield
+    finally:
+        _waits -= 1
+        if not _waits:
+            waited(time.perf_counter() - began)
 
 
 class Stopwatch:
@@ -160,10 +175,9 @@ class Kernel:
         """Have it compiled, now if need be, for arguments like these; returns what to call."""
         from ptaskmodel import kernel_cache
 
-        began = time.perf_counter()
-        asked_for[self.name] = self
-        call = None if kernel_cache.plain() else self._bound(arguments)
-        waited(time.perf_counter() - began)
+        with _counted():
+            asked_for[self.name] = self
+            call = None if kernel_cache.plain() else self._bound(arguments)
         if call is not None:
             self._calls = [call, *self._calls[: AT_HAND - 1]]
             return call
@@ -260,13 +274,12 @@ class Late(Kernel):
         """Have it compiled, now if need be; its address."""
         from ptaskmodel import kernel_code
 
-        began = time.perf_counter()
-        asked_for[self.name] = self
-        if self._found is None:
-            arguments = self._arguments()
-            kind = ", ".join(map(kernel_code.layout, arguments))
-            self._found = self._address(f"late, {kind}", arguments)
-        waited(time.perf_counter() - began)
+        with _counted():
+            asked_for[self.name] = self
+            if self._found is None:
+                arguments = self._arguments()
+                kind = ", ".join(map(kernel_code.layout, arguments))
+                self._found = self._address(f"late, {kind}", arguments)
         return self._found
 
     def _arguments(self) -> tuple:

@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -490,3 +491,11 @@ def test_the_worked_examples_pass_without_the_jit():
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_a_wait_for_kernels_within_another_counts_once():
+    watch = jit.Stopwatch()
+    with jit._counted(), jit._counted():
+        time.sleep(0.01)
+    assert watch.kernels_s >= 0.01
+    assert watch.rest_s >= 0.0
