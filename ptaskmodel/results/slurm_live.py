@@ -96,6 +96,8 @@ def live_into(
     if directory is not None:
         check_output_directory(directory)
     journal = None if directory is None else Path(f"{directory}.over.csv")
+    if journal is not None:
+        journal.parent.mkdir(parents=True, exist_ok=True)
     with _journal(journal, options.t0) as on_end:
         run = run_live(
             conf_file,
