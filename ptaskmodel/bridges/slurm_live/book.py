@@ -80,8 +80,10 @@ class Book:
     def go_on(self, until: float) -> bool:
         """Let time pass until a date, or until something has happened; whether it is that date."""
         due = self._execution.next_date()
-        if self._ends:  # one at a time, so that the order in which Slurm hears of them is ours
-            self._cluster.end_job(*self._ends.popleft())
+        if self._ends:  # one at a time, by number: the order in which Slurm hears of them is ours
+            end = min(self._ends)
+            self._ends.remove(end)
+            self._cluster.end_job(*end)
             self._cluster.settle()
             return False
         soonest = min(until, due)
