@@ -193,6 +193,35 @@ def job_results_options(command: Any) -> Any:
     return command
 
 
+def slurm_options(command: Any) -> Any:
+    """What a Slurm, simulated or real, is given: its configuration, workload, machine, accounts."""
+    for option in (
+        click.option(
+            "--processors-per-node",
+            type=COUNT,
+            help="Of an SWF log: jobs ask for whole nodes of so many  [default: for processors]",
+        ),
+        click.option(
+            "--accounts",
+            metavar="FILE",
+            type=PATH,
+            help="Accounts, users and QOSs: what sacctmgr is told, a line each, or a dump of it.",
+        ),
+        profile_options("as-given", "ptask", "smpi"),
+        click.option(
+            "--platform",
+            "platform_file",
+            metavar="FILE",
+            type=PATH,
+            help="SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.",
+        ),
+        click.argument("workload_file", metavar="WORKLOAD", type=PATH),
+        click.argument("conf_file", metavar="CONF", type=PATH),
+    ):
+        command = option(command)
+    return command
+
+
 def recording_options(what: str) -> Any:
     """The options that say what to record of a run of tasks or jobs."""
 

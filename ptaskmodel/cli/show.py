@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ptaskmodel.results.batches import BatchRun
     from ptaskmodel.results.comparison import Comparison
     from ptaskmodel.results.runs import SimulationRun
+    from ptaskmodel.results.slurm_comparison import SlurmComparison
     from ptaskmodel.results.standings import Standings
     from ptaskmodel.simulation.refs import TaskRecord
 
@@ -161,22 +162,7 @@ def comparison_text(found: Comparison) -> str:
     parts = []
     if choices := found.choices():
         parts.append(text_table(("differs", "a", "b"), choices))
-    totals = [
-        (
-            name,
-            number_text(x),
-            number_text(y),
-            number_text(y - x) if x is not None and y is not None else "",
-        )
-        for name, x, y in found.totals()
-    ]
-    parts.append(text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)))
-    counts = ", ".join(f"{n} {name}" for name, n in found.counts().items() if n)
-    parts.append(f"{len(found.pairs)} {what}s in both: {counts}")
-    for name, ids in (("a", found.only_a), ("b", found.only_b)):
-        if ids:
-            shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
-            parts.append(f"only in {name}: {len(ids)} ({shown})")
+    parts += in_both(found, f"{len(found.pairs)} {what}s")
     if changed := found.most_changed(SHOWN_CHANGES):
         rows = [
             (
@@ -194,6 +180,29 @@ def comparison_text(found: Comparison) -> str:
         table = text_table(header, rows, right=(1, 2, 3, 4))
         parts.append(f"The {len(rows)} {what}s whose time changed most\n{table}")
     return "\n\n".join(parts)
+
+
+def in_both(found: Comparison | SlurmComparison, how_many: str) -> list[str]:
+    """The totals of two runs, what became of what is in both, and what only one has."""
+    totals = [
+        (
+            name,
+            number_text(x),
+            number_text(y),
+            number_text(y - x) if x is not None and y is not None else "",
+        )
+        for name, x, y in found.totals()
+    ]
+    counts = ", ".join(f"{n} {name}" for name, n in found.counts().items() if n)
+    parts = [
+        text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)),
+        f"{how_many} in both: {counts}",
+    ]
+    for name, ids in (("a", found.only_a), ("b", found.only_b)):
+        if ids:
+            shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
+            parts.append(f"only in {name}: {len(ids)} ({shown})")
+    return parts
 
 
 def standings_text(found: Standings) -> str:

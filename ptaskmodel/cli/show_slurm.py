@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.cli.show import number_text, written
+from ptaskmodel.cli.show import in_both, number_text, written
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.results.slurm_comparison import BY
 
@@ -73,22 +73,7 @@ def slurm_comparison_text(found: SlurmComparison) -> str:
     parts = []
     if settings := found.settings():
         parts.append(text_table(("setting", "a", "b"), settings))
-    totals = [
-        (
-            name,
-            number_text(x),
-            number_text(y),
-            number_text(y - x) if x is not None and y is not None else "",
-        )
-        for name, x, y in found.totals()
-    ]
-    parts.append(text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)))
-    counts = ", ".join(f"{count} {name}" for name, count in found.counts().items() if count)
-    parts.append(f"{len(found.jobs_a)} jobs in both: {counts}")
-    for name, ids in (("a", found.only_a), ("b", found.only_b)):
-        if ids:
-            shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
-            parts.append(f"only in {name}: {len(ids)} ({shown})")
+    parts += in_both(found, f"{len(found.jobs_a)} jobs")
     for by in BY:
         groups = found.groups(by)
         if len(groups) < 2 and by not in ("size", "length"):

@@ -16,32 +16,17 @@ from ptaskmodel.cli.parameters import (
     POSITIVE,
     SEED,
     directory_option,
-    profile_options,
+    slurm_options,
 )
 
 
 @click.command(cls=Command)
-@click.argument("conf_file", metavar="CONF", type=PATH)
-@click.argument("workload_file", metavar="WORKLOAD", type=PATH)
-@click.option(
-    "--platform",
-    "platform_file",
-    metavar="FILE",
-    type=PATH,
-    help="SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.",
-)
-@profile_options("as-given", "ptask", "smpi")
+@slurm_options
 @click.option(
     "--reservations",
     metavar="FILE",
     type=PATH,
     help="Advance reservations: lines of `create reservation` as scontrol takes them.",
-)
-@click.option("--accounts", metavar="FILE", type=PATH, help="Accounts, users and QOSs: sacctmgr's.")
-@click.option(
-    "--processors-per-node",
-    type=COUNT,
-    help="Of an SWF log: jobs ask for whole nodes of so many  [default: for processors]",
 )
 @click.option(
     "--seed",

@@ -10,11 +10,10 @@ import click
 
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
-    COUNT,
     NOT_NEGATIVE,
     PATH,
     directory_option,
-    profile_options,
+    slurm_options,
 )
 
 if TYPE_CHECKING:
@@ -25,27 +24,7 @@ SHOWN = 8
 
 
 @click.command(name="slurm-live", cls=Command)
-@click.argument("conf_file", metavar="CONF", type=PATH)
-@click.argument("workload_file", metavar="WORKLOAD", type=PATH)
-@click.option(
-    "--platform",
-    "platform_file",
-    metavar="FILE",
-    type=PATH,
-    help="SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.",
-)
-@profile_options("as-given", "ptask", "smpi")
-@click.option(
-    "--accounts",
-    metavar="FILE",
-    type=PATH,
-    help="Accounts, users and QOSs: what sacctmgr is told, a line each, or a dump of it.",
-)
-@click.option(
-    "--processors-per-node",
-    type=COUNT,
-    help="Of an SWF log: jobs ask for whole nodes of so many  [default: for processors]",
-)
+@slurm_options
 @click.option(
     "--failures",
     metavar="FILE",
