@@ -5,7 +5,6 @@ python experiments/job_profiles/tables.py RUNS... -o results/job_profiles
 
 from __future__ import annotations
 
-import argparse
 import csv
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from figures import draw_all
 
-from ptaskmodel.campaign import Campaign
+from ptaskmodel.campaign import told_campaigns
 from ptaskmodel.files import whole_file
 
 
@@ -43,24 +42,20 @@ def mean_of(metrics: Mapping[str, float], name: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
+    campaigns, output = told_campaigns(__doc__)
     wanted, results = {}, {}
-    for place in given.runs:
-        for run, record in Campaign.in_directory(place).records():
+    for campaign in campaigns:
+        for run, record in campaign.records():
             wanted[run.id] = run.parameters
             numbers = record["metrics"]
             results[run.id] = record["series"] | {
                 "metrics": numbers,
                 "simulation_s": numbers["simulation_s"],
             }
-    write_table(given.output / "summary.csv", wanted, results)
-    for path in draw_all(given.output, wanted, results):
+    write_table(output / "summary.csv", wanted, results)
+    for path in draw_all(output, wanted, results):
         print(path)
-    print((given.output / "summary.csv").read_text(), end="")
+    print((output / "summary.csv").read_text(), end="")
 
 
 if __name__ == "__main__":

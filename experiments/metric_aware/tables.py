@@ -5,7 +5,6 @@ python experiments/metric_aware/tables.py RUNS... -o results/metric_aware
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ import pandas
 from figures import draw
 from relations import relations, table
 
-from ptaskmodel.campaign import Campaign, write_table
+from ptaskmodel.campaign import told_campaigns, write_table
 
 
 def name_of(parameters: Mapping[str, Any]) -> str:
@@ -46,26 +45,20 @@ def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
+    campaigns, output = told_campaigns(__doc__)
     made = [
-        (run.parameters, record)
-        for place in given.runs
-        for run, record in Campaign.in_directory(place).records()
+        (run.parameters, record) for campaign in campaigns for run, record in campaign.records()
     ]
     rows = [row_of(parameters, record["metrics"]) for parameters, record in made]
     series = {name_of(p): record["series"] for p, record in made if "series" in record}
-    write_table(pandas.DataFrame(rows), given.output / "runs.csv")
-    for path in draw(given.output, rows, series):
+    write_table(pandas.DataFrame(rows), output / "runs.csv")
+    for path in draw(output, rows, series):
         print(path)
     for log in dict.fromkeys(row["log"] for row in rows):
         own = [row for row in rows if row["log"] == log]
         print(table(own))
         print(relations(own))
-    (given.output / "series.json").write_text(json.dumps(series))
+    (output / "series.json").write_text(json.dumps(series))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ python experiments/redirection/tables.py RUNS... -o results/redirection
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pandas
 from figures import draw
 
-from ptaskmodel.campaign import Campaign, write_table
+from ptaskmodel.campaign import Campaign, told_campaigns, write_table
 
 MEASURES = ("bounded_slowdown", "waiting_s")
 
@@ -66,14 +65,10 @@ def best(name: str, rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
-    rows = ratios(map(Campaign.in_directory, given.runs))
-    write_table(pandas.DataFrame(rows), given.output / "runs.csv")
-    for path in draw(given.output, rows):
+    campaigns, output = told_campaigns(__doc__)
+    rows = ratios(campaigns)
+    write_table(pandas.DataFrame(rows), output / "runs.csv")
+    for path in draw(output, rows):
         print(path)
     for alpha in sorted({row["alpha"] for row in rows}):
         chosen = [row for row in rows if row["alpha"] == alpha]

@@ -5,15 +5,13 @@ python experiments/robustness/tables.py RUNS... -o results/robustness
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
 from scipy import stats
 
-from ptaskmodel.campaign import Campaign, write_table
+from ptaskmodel.campaign import told_campaigns, write_table
 from ptaskmodel.results.drawing import BLUE, GREY, RED, new_figure, save
 
 WORLD = ["solver", "estimates_up_to", "host_order"]
@@ -93,15 +91,11 @@ def conclusions_figure(found: pandas.DataFrame) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
-    frame = pandas.concat([Campaign.in_directory(place).frame() for place in given.runs])
+    campaigns, output = told_campaigns(__doc__)
+    frame = pandas.concat([campaign.frame() for campaign in campaigns])
     found = conclusions(frame[frame["status"] == "done"])
-    write_table(found, given.output / "conclusions.csv")
-    save(conclusions_figure(found), given.output / "conclusions.png")
+    write_table(found, output / "conclusions.csv")
+    save(conclusions_figure(found), output / "conclusions.png")
     print(f"| conclusion | {' | '.join(dict.fromkeys(found['world']))} |")
     print("|---" * (found["world"].nunique() + 1) + "|")
     for said, rows in found.groupby("conclusion", sort=False):

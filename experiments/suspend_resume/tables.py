@@ -5,7 +5,6 @@ python experiments/suspend_resume/tables.py RUNS... -o results/suspend_resume
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pandas
 from figures import draw
 from relations import report, summary
 
-from ptaskmodel.campaign import Campaign, write_table
+from ptaskmodel.campaign import told_campaigns, write_table
 
 KEPT = ("part", "policy", "seed", "factor")
 
@@ -29,25 +28,21 @@ def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
+    campaigns, output = told_campaigns(__doc__)
     made = [
         (run.parameters, record)
-        for place in given.runs
-        for run, record in Campaign.in_directory(place).records()
+        for campaign in campaigns
+        for run, record in campaign.records()
         if record["metrics"]["jobs"]
     ]
     rows = [row_of(parameters, record["metrics"]) for parameters, record in made]
-    write_table(pandas.DataFrame(rows), given.output / "runs.csv")
+    write_table(pandas.DataFrame(rows), output / "runs.csv")
     around = {
         (stem_of(p["log"]), p["policy"], p["seed"]): record["series"]
         for p, record in made
         if p["part"] == "huge"
     }
-    for path in draw(given.output, rows, around):
+    for path in draw(output, rows, around):
         print(path)
     claims = {}
     for log in dict.fromkeys(row["log"] for row in rows):

@@ -9,6 +9,7 @@ NAMES = {
     "ptaskmodel.campaign.cluster": ("Cluster",),
     "ptaskmodel.campaign.plan": ("Plan", "Run", "plan_of", "read_plan"),
     "ptaskmodel.campaign.report": ("write_campaign_report",),
+    "ptaskmodel.campaign.scripts": ("told_campaigns",),
     "ptaskmodel.campaign.statistics": ("effects", "means", "paired", "pareto"),
     "ptaskmodel.campaign.tables": ("write_table",),
 }
