@@ -242,7 +242,8 @@ class Cycle:
     ) -> tuple[float, Allocation] | None:
         """The first date at which a job fits among some nodes, and which it takes then."""
         controller, need = self._controller, job.needs[which]
-        found = controller.select.place(need, among)
+        refuses = controller.refuses(job, need, self._now)
+        found = controller.select.place(need, among, refuses=refuses)
         if found is not None:
             controller.rules.tested(job, found)
             return self._now, found

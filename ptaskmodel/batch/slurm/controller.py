@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
+from ptaskmodel.batch.slurm.consumable import Refuses
 from ptaskmodel.batch.slurm.facts import REQUEUE, SUSPEND, Conf
 from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
@@ -79,7 +80,8 @@ class Controller(Lives):
         ends: Sequence[tuple[float, int, JobRecord]],
     ) -> tuple[float, Allocation] | None:
         """When and where a job fits if the others end at their limits."""
-        found = predict(self.select, self.conf, need, within, now, ends)
+        refuses = self.refuses(job, need, now)
+        found = predict(self.select, self.conf, need, within, now, ends, refuses)
         if found is not None:
             self.rules.tested(job, found[1])
         return found
@@ -87,13 +89,11 @@ class Controller(Lives):
     def find(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
         """Where a job can start now; victims are preempted if that is needed and allowed."""
         need = job.needs[which]
-        found = self.select.start(need, within)
+        found = self.select.start(need, within, refuses=self.refuses(job, need, now))
         if found is not None:
             self.rules.tested(job, found)
         if found is None and self.preemption.active:
             found = self._preempt(job, need, within, now)
-        if found is not None and self._too_scattered(job, need, found, now):
-            return None
         return found
 
     def find_over(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
@@ -107,11 +107,12 @@ class Controller(Lives):
         """Whether victims of a job have been killed and it waits for their nodes."""
         return job in self.preempting
 
-    def _too_scattered(self, job: JobRecord, need: Need, found: Allocation, now: int) -> bool:
-        tree = self.select.tree
-        if need.switches is None or tree is None or now - job.submit_s >= need.switch_wait_s:
-            return False
-        return tree.leaves_of(found.nodes) > need.switches
+    def refuses(self, job: JobRecord, need: Need, now: int) -> Refuses | None:
+        """Which nodes a job does not take yet, as they are below too many switches."""
+        tree, most = self.select.tree, need.switches
+        if most is None or tree is None or now - job.submit_s >= need.switch_wait_s:
+            return None
+        return lambda nodes: tree.leaves_of(nodes) > most
 
     def _victims(
         self, job: JobRecord, need: Need, within: Mask, now: int

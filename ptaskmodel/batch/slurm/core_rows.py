@@ -4,42 +4,131 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.batch.hostset import Mask, members
+from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 
 # Used cores of each node, as masks.
 Used = Sequence[int]
 
 
-class Rows:
-    """The jobs of a partition: those of a row do not overlap; its used cores by node."""
+class Row:
+    """Jobs that do not overlap, and what they use."""
+
+    __slots__ = ("cores", "jobs", "used")
 
     def __init__(self, nodes: int) -> None:
-        self.used: list[list[int]] = []
-        self.jobs: list[dict[JobRecord, None]] = []
-        self._nodes = nodes
+        self.used = [0] * nodes
+        self.jobs: dict[JobRecord, None] = {}
+        self.cores = 0
 
-    def copy(self) -> Rows:
-        other = Rows(self._nodes)
-        other.used = [used[:] for used in self.used]
-        other.jobs = [jobs.copy() for jobs in self.jobs]
+    def copy(self) -> Row:
+        other = Row(0)
+        other.used, other.jobs, other.cores = self.used[:], self.jobs.copy(), self.cores
         return other
 
+    def takes(self, held: Allocation) -> bool:
+        """Whether nobody uses these cores."""
+        pairs = zip(members(held.nodes), held.cores, strict=True)
+        return not self.jobs or not any(self.used[node] & cores for node, cores in pairs)
+
     def add(self, job: JobRecord) -> None:
-        allocation = job.allocation
-        assert allocation is not None
-        while len(self.used) <= allocation.row:
-            self.used.append([0] * self._nodes)
-            self.jobs.append({})
-        used = self.used[allocation.row]
-        for node, held in zip(members(allocation.nodes), allocation.cores, strict=True):
-            used[node] |= held
-        self.jobs[allocation.row][job] = None
+        held = _held(job)
+        for node, cores in zip(members(held.nodes), held.cores, strict=True):
+            self.used[node] |= cores
+            self.cores += cores.bit_count()
+        self.jobs[job] = None
 
     def remove(self, job: JobRecord) -> None:
-        allocation = job.allocation
-        assert allocation is not None
-        used = self.used[allocation.row]
-        for node, held in zip(members(allocation.nodes), allocation.cores, strict=True):
-            used[node] &= ~held
-        del self.jobs[allocation.row][job]
+        held = _held(job)
+        for node, cores in zip(members(held.nodes), held.cores, strict=True):
+            self.used[node] &= ~cores
+            self.cores -= cores.bit_count()
+        del self.jobs[job]
+
+
+class Rows:
+    """The rows of a partition: as many as may run on one core.
+
+    touched: the nodes on which it has ever had a job.
+    """
+
+    def __init__(self, nodes: int, count: int) -> None:
+        self.rows = [Row(nodes)]
+        self.touched: Mask = 0
+        self._nodes = nodes
+        self._count = count
+
+    def copy(self) -> Rows:
+        other = Rows(0, self._count)
+        other.rows = [row.copy() for row in self.rows]
+        other.touched, other._nodes = self.touched, self._nodes
+        return other
+
+    @property
+    def may_share(self) -> bool:
+        """Whether cores may have several jobs."""
+        return self._count > 1
+
+    @property
+    def free_row(self) -> bool:
+        """Whether another row may be begun."""
+        return len(self.rows) < self._count
+
+    def add(self, job: JobRecord) -> None:
+        """A job takes its place in the first row with room; without one it is not counted."""
+        held = _held(job)
+        self.touched |= held.nodes
+        self._put(self.rows, job)
+
+    def _put(self, rows: list[Row], job: JobRecord) -> bool:
+        held = _held(job)
+        for row in rows:
+            if row.takes(held):
+                row.add(job)
+                return True
+        if len(rows) >= self._count:
+            return False
+        rows.append(Row(self._nodes))
+        rows[-1].add(job)
+        return True
+
+    def remove(self, job: JobRecord) -> None:
+        """A job is gone; the others are put in order anew, if all find room."""
+        row = next((row for row in self.rows if job in row.jobs), None)
+        if row is None:
+            return
+        row.remove(job)
+        if self._count == 1:
+            return
+        rest = sorted((each for row in self.rows for each in row.jobs), key=_first_core)
+        rows = [Row(self._nodes)]
+        for each in rest:
+            if not self._put(rows, each):
+                return
+            fullest_first(rows)
+        self.rows = rows
+
+    def sort(self) -> None:
+        """The fullest row first."""
+        fullest_first(self.rows)
+
+
+def fullest_first(rows: list[Row]) -> None:
+    """Put rows in order of the cores that they use, as exchanges of pairs do it."""
+    for k in range(len(rows)):
+        for other in range(k + 1, len(rows)):
+            if rows[other].cores > rows[k].cores:
+                rows[k], rows[other] = rows[other], rows[k]
+
+
+def _first_core(job: JobRecord) -> tuple[int, int, int]:
+    """The first core of a job, then how many CPUs it has."""
+    held = _held(job)
+    node = (held.nodes & -held.nodes).bit_length()
+    cores = held.cores[0]
+    return node, (cores & -cores).bit_length(), sum(held.cpus)
+
+
+def _held(job: JobRecord) -> Allocation:
+    assert job.allocation is not None
+    return job.allocation

@@ -60,28 +60,20 @@ def block(sockets: list[Mask], count: int, boards: int = 1) -> Mask:
     return found
 
 
-def packed(sockets: list[Mask], tasks: int, cores_per_task: int) -> Mask:
-    """The cores of tasks that do not straddle sockets, those of the first socket first.
+def packed(sockets: list[Mask], cpus: int, cpus_per_task: int, cpus_per_core: int) -> Mask:
+    """The cores for so many CPUs of tasks that do not straddle sockets, the first socket first.
 
-    A task that is wider than any socket takes what is there from the lowest core on.
+    What whole tasks on a socket do not cover is taken from the sockets in turn.
     """
     found = 0
     for free in sockets:
-        fits = min(tasks, free.bit_count() // cores_per_task)
-        found |= lowest(free, fits * cores_per_task)
-        tasks -= fits
-    if tasks > 0:
-        rest = sum(sockets) & ~found
-        found |= lowest(rest, min(rest.bit_count(), tasks * cores_per_task))
-    return found
-
-
-def tasks_that_fit(sockets: list[Mask], cores_per_task: int) -> int:
-    """How many tasks of so many cores find room, without straddling sockets unless they must."""
-    counts = [free.bit_count() for free in sockets]
-    if cores_per_task > max(counts, default=0):
-        return sum(counts) // cores_per_task
-    return sum(count // cores_per_task for count in counts)
+        fits = free.bit_count() * cpus_per_core
+        fits -= fits % cpus_per_task
+        count = min(cores_for(fits, cpus_per_core), cores_for(max(cpus, 0), cpus_per_core))
+        found |= lowest(free, count)
+        cpus -= count * cpus_per_core
+    rest = [free & ~found for free in sockets]
+    return found | cyclic(rest, cores_for(max(cpus, 0), cpus_per_core))
 
 
 def cores_for(cpus: int, threads: int) -> int:

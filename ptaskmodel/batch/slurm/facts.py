@@ -22,6 +22,7 @@ OFF, CANCEL, REQUEUE, SUSPEND, GANG, WITHIN = (
     "GANG",
     "WITHIN",
 )
+NEVER, BY_TIER, BY_QOS = "preempt/none", "preempt/partition_prio", "preempt/qos"
 LINEAR, CONS_RES, CONS_TRES = "select/linear", "select/cons_res", "select/cons_tres"
 BACKFILL, BUILTIN = "sched/backfill", "sched/builtin"
 BASIC, MULTIFACTOR = "priority/basic", "priority/multifactor"

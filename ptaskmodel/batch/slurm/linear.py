@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import ceil
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts, runs
@@ -15,6 +15,7 @@ from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.tree import Tree
 
 UNLIMITED = 1 << 30
+Refuses = Callable[[Mask], bool]
 
 
 class Counts:
@@ -122,8 +123,19 @@ class Linear:
             )
         return found
 
-    def place(self, need: Need, within: Mask, *, over: bool = False) -> Allocation | None:
+    def place(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        over: bool = False,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
         """Where a job can run now, within some nodes: with the least sharing that does."""
+        found = self._place(need, within, over)
+        return None if found is None or (refuses and refuses(found.nodes)) else found
+
+    def _place(self, need: Need, within: Mask, over: bool) -> Allocation | None:
         seen = -1
         for most in range(need.share):
             usable = self.usable(need, within, most, over)
@@ -140,11 +152,18 @@ class Linear:
                 return self._allocation(need, chosen)
         return None
 
-    def start(self, need: Need, within: Mask, *, over: bool = False) -> Allocation | None:
+    def start(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        over: bool = False,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
         """The same, among sets of nodes of growing weight, as a start looks at them."""
         sets = self.nodes.sets
         if len(sets) == 1 or over:
-            return self.place(need, within, over=over)
+            return self.place(need, within, over=over, refuses=refuses)
         union = need.required
         for k, (weight, nodes) in enumerate(sets):
             union |= nodes
@@ -157,7 +176,7 @@ class Linear:
                 free &= ~self.present.levels[0]
             last = k + 1 == len(sets)
             if free.bit_count() >= (need.least if last else max(need.least, need.wanted)):
-                found = self.place(need, among)
+                found = self.place(need, among, refuses=refuses)
                 if found is not None:
                     return found
         return None

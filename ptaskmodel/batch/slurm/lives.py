@@ -186,6 +186,9 @@ class Lives:
         """The script of a job has ended by itself."""
         job = self._running.job_of(attempt)
         state = record.FAILED if job.request.fails else record.COMPLETED
+        late_s = over_time_s(self.conf, job.partition)
+        if not job.request.fails and job.end_s + late_s < self.second(date):
+            state = record.TIMEOUT
         self._leave(job, date, state, by_itself=True)
 
     def kill(self, job: JobRecord, date: float, state: str, *, requeued: bool = False) -> None:

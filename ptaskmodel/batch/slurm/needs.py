@@ -15,6 +15,9 @@ from ptaskmodel.batch.slurm.requests import UNBOUNDED, WHOLE_NODES, JobRequest
 
 # Memory that is asked for: of each node, for each CPU, or all that a node has.
 PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
+# How a job goes with others on its nodes, under cons_tres: nobody else; jobs on other cores; jobs
+# on the same cores.
+EXCLUSIVELY, BESIDE_OTHERS, OVER_OTHERS = "exclusively", "beside others", "over others"
 YEAR_S = 365 * 86_400
 
 
@@ -24,6 +27,8 @@ class Need:
 
     cpus: the least in all. whole: whether it takes all CPUs of its nodes. share: how many jobs may
     run where it does (1: none beside it). force: whether they share whatever they asked for.
+    sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
+    a job that asked for one node. cpus_per_node: the least on each.
     memory: (kind, MiB), None where it is not counted.
     limit_s: None: unlimited.
     """
@@ -37,10 +42,14 @@ class Need:
     cpus: int
     cpus_per_task: int
     tasks: int
+    tasks_asked: int
+    tasks_on_one: int
     tasks_per_node: int | None
+    cpus_per_node: int
     whole: bool
     share: int
     force: bool
+    sharing: str
     memory: tuple[str, int] | None
     gres: tuple[Gres, ...]
     one_thread: bool
@@ -75,6 +84,8 @@ def need_of(
     tasks = request.tasks
     least, most = request.nodes_asked(min_nodes)
     ranged = request.min_nodes is not None and most > least
+    if request.spread and request.max_nodes is None and tasks:
+        most, ranged = max(least, min(len(nodes), tasks)), True
     if request.tasks_per_node and tasks is not None:
         least = max(least, ceil(tasks / request.tasks_per_node))
     possible = least <= most
@@ -85,7 +96,9 @@ def need_of(
     if required:
         least = max(least, required.bit_count())
         most = max(most, least)
+    asked = tasks or 0
     if tasks is None:
+        asked = least * request.tasks_per_node if request.tasks_per_node else 0
         tasks = max(request.least_nodes, least) * (request.tasks_per_node or 1)
     if partition.max_nodes is not None:
         most = min(most, partition.max_nodes)
@@ -100,10 +113,14 @@ def need_of(
         tasks * request.cpus_per_task,
         request.cpus_per_task,
         tasks,
+        asked,
+        asked if request.max_nodes == 1 else 0,
         request.tasks_per_node,
+        request.cpus_per_task * ((request.tasks_per_node or 1) if asked > 1 else 1),
         whole,
         _share(request, partition),
         partition.over_subscribe == FORCE,
+        _sharing(request, partition),
         _memory(request, partition, conf),
         request.gres,
         request.one_thread or ("CR_ONE_TASK_PER_CORE" in words and request.cpus_per_task == 1),
@@ -126,6 +143,17 @@ def _share(request: JobRequest, partition: Partition) -> int:
     if partition.over_subscribe == YES and request.oversubscribe:
         return partition.max_share
     return 1
+
+
+def _sharing(request: JobRequest, partition: Partition) -> str:
+    """How a job goes with others on its nodes."""
+    if partition.over_subscribe == EXCLUSIVE:
+        return EXCLUSIVELY
+    return (
+        OVER_OTHERS
+        if partition.over_subscribe == FORCE or _share(request, partition) > 1
+        else BESIDE_OTHERS
+    )
 
 
 def _block(request: JobRequest, conf: Conf) -> bool:

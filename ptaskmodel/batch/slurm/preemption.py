@@ -6,12 +6,10 @@ from collections.abc import Iterable
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.accounts import Accounts, Qos
-from ptaskmodel.batch.slurm.facts import CANCEL, OFF, REQUEUE, SUSPEND, Conf
+from ptaskmodel.batch.slurm.facts import BY_QOS, BY_TIER, CANCEL, NEVER, OFF, REQUEUE, SUSPEND, Conf
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.record import RUNNING, SUSPENDED, Allocation, JobRecord
 from ptaskmodel.batch.slurm.select import Select
-
-NEVER, BY_TIER, BY_QOS = "preempt/none", "preempt/partition_prio", "preempt/qos"
 
 
 class Preemption:

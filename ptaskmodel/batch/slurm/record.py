@@ -21,7 +21,7 @@ class Allocation(NamedTuple):
 
     nodes: a mask; size: how many. cores: of each node, ascending, its cores as a mask, counted from
     0 within the node; none under select/linear. cpus, memory_MiB: of each node likewise; no memory
-    where it is not counted. row: where it stands among jobs that share CPUs.
+    where it is not counted.
     """
 
     nodes: Mask
@@ -29,7 +29,6 @@ class Allocation(NamedTuple):
     cores: tuple[int, ...] = ()
     cpus: tuple[int, ...] = ()
     memory_MiB: tuple[int, ...] = ()
-    row: int = 0
 
 
 class JobRecord:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ptaskmodel.batch.hostset import Mask
-from ptaskmodel.batch.slurm.consumable import Consumable
+from ptaskmodel.batch.slurm.consumable import Consumable, Refuses
 from ptaskmodel.batch.slurm.facts import LINEAR, TREE, Conf
 from ptaskmodel.batch.slurm.linear import Linear
 from ptaskmodel.batch.slurm.needs import Need
@@ -46,11 +46,28 @@ class Select(Protocol):
         """The nodes without any job."""
         ...
 
-    def place(self, need: Need, within: Mask, *, over: bool = False) -> Allocation | None:
-        """Where a job can run now, within some nodes; over: where suspended jobs are, too."""
+    def place(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        over: bool = False,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
+        """Where a job can run now, within some nodes.
+
+        over: where suspended jobs are, too. refuses: nodes that fit, but are not to be taken.
+        """
         ...
 
-    def start(self, need: Need, within: Mask, *, over: bool = False) -> Allocation | None:
+    def start(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        over: bool = False,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
         """The same, as a start looks for nodes."""
         ...
 
@@ -64,11 +81,24 @@ def select_of(conf: Conf, nodes: Nodes) -> Select:
 
 
 def predict(
-    select: Select, conf: Conf, need: Need, within: Mask, now: int, ends: Ends
+    select: Select,
+    conf: Conf,
+    need: Need,
+    within: Mask,
+    now: int,
+    ends: Ends,
+    refuses: Refuses | None = None,
 ) -> tuple[float, Allocation] | None:
-    """When a job fits within some nodes if those that run end as planned, and where then."""
+    """When a job fits within some nodes if those that run end as planned, and where then.
+
+    refuses: nodes that fit, but are not to be taken.
+    """
     if isinstance(select, Consumable):
         late_s = conf.kill_wait_s + over_time_s(conf, need.partition)
-        return select.predict(need, within, now, ends, conf.scheduler.bf_window_linear_s, late_s)
+        grows_s = conf.scheduler.bf_window_linear_s
+        return select.predict(
+            need, within, now, ends, grows_s=grows_s, overdue_s=late_s, refuses=refuses
+        )
     assert isinstance(select, Linear)
-    return select.predict(need, within, now, ends)
+    found = select.predict(need, within, now, ends)
+    return None if found is None or (refuses and refuses(found[1].nodes)) else found

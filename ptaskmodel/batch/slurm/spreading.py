@@ -4,35 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptaskmodel.batch.slurm.choice import Chosen, Offer, Picking, Wanted
 from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need
 
 
-def dealt(need: Need, chosen: Chosen) -> list[int]:
-    """CPUs on each node, in order of index: a task on each, then round after round."""
-    step = need.cpus_per_task
-    limits = dict(chosen)
-    order = sorted(limits)
-    left = need.cpus
-    counts = dict.fromkeys(order, 0)
+def dealt(need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[int]:
+    """CPUs on each node, in order of index: a task on each, then round after round.
+
+    offered: the CPUs that a job may use of each node. threads: CPUs of a core of each; a round
+    gives the tasks of a core. After `dist_tasks_compute_c_b` of Slurm 22.05.
+    """
+    step, per_node = need.cpus_per_task, need.tasks_per_node
+    count = len(offered)
+    cpus = max(count * (per_node or 1), need.cpus, count * need.cpus_per_node)
+    tasks = cpus
+    if step > 1:
+        tasks = per_node * count if per_node else cpus // step
+    left = max(tasks, 1)
+    given = [0] * count
+    held = [0] * count
+
+    def give(node: int) -> None:
+        nonlocal left
+        left -= 1
+        held[node] += 1
+        given[node] = min(given[node] + step, offered[node])
+
+    def has_room(node: int) -> bool:
+        return offered[node] - given[node] >= step and not (per_node and held[node] >= per_node)
+
+    room = False
+    for node in range(count):
+        if left and offered[node]:
+            give(node)
+            room |= given[node] < offered[node]
+    for node in range(count):
+        for _ in range(given[node] % threads[node] // step):
+            if left and has_room(node):
+                give(node)
+    crowded = not room
     while left > 0:
-        before = left
-        for node in order:
-            if left > 0 and counts[node] + step <= limits[node]:
-                counts[node] += step
-                left -= step
-        if left == before:
-            break
-    return [max(counts[node], step if limits[node] >= step else 1) for node in order]
-
-
-def spread(offers: Sequence[Offer], wanted: Wanted) -> Chosen | None:
-    """As many nodes as may be, each with a piece at least."""
-    nodes = min(wanted.most, len(offers), max(1, wanted.cpus // wanted.core))
-    picking = Picking(wanted._replace(least=max(wanted.least, nodes), nodes=nodes))
-    for offer in offers[:nodes]:
-        picking.share(offer)
-    return picking.chosen if picking.done else None
+        room = False
+        for node in range(count):
+            for _ in range(max(threads[node] // step, 1)):
+                if not left or not (crowded or has_room(node)):
+                    break
+                give(node)
+                room |= offered[node] - given[node] >= step
+        crowded |= not room
+    return given
 
 
 def memory_of(need: Need, real: int, cpus: int) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.hostset import Mask, members
-from ptaskmodel.batch.slurm.choice import Chosen, Offer, Picking
+from ptaskmodel.batch.slurm.choice import Offer, Picking
 from ptaskmodel.batch.slurm.facts import Switch
 from ptaskmodel.batch.slurm.nodes import Nodes
 
 if TYPE_CHECKING:
+    from ptaskmodel.batch.slurm.fitting import Taking
     from ptaskmodel.batch.slurm.needs import Need
+    from ptaskmodel.batch.slurm.rooms import Room
 
 
 class Tree:
@@ -90,95 +92,110 @@ class Tree:
 
     # --- select/cons_tres -------------------------------------------------------------------
 
-    def choose_consumable(
-        self,
-        need: Need,
-        offers: Sequence[Offer],
-        picking: Picking,
-        take: Callable[[Picking, Offer], None],
-    ) -> Chosen | None:
-        """Light nodes first; among equal weights leaf after leaf, the nearest to those chosen."""
-        top = self._top(need, offers)
-        if top is None:
-            return None
-        reach = self.below[top]
-        left = {offer.node: offer for offer in offers if reach >> offer.node & 1}
-        for node in [node for node, offer in left.items() if offer.required]:
-            take(picking, left.pop(node))
-        used = self._leaves_with([node for node, _ in picking.chosen])
-        groups = sorted({offer.weight for offer in left.values()})
-        for k, weight in enumerate(groups):
-            group = {node: offer for node, offer in left.items() if offer.weight == weight}
-            if k + 1 < len(groups) and not _would_do(picking, group):
-                for offer in group.values():
-                    if not (picking.done or picking.full):
-                        take(picking, offer)
-                used = self._leaves_with([node for node, _ in picking.chosen])
-                continue
-            self._fill(picking, group, used, take)
-            if picking.done or picking.full:
-                break
-        return picking.chosen if picking.done or picking.enough else None
+    def choose_consumable(self, taking: Taking, rooms: Sequence[Room]) -> bool:
+        """Light nodes first; among equal weights leaf after leaf, the nearest to those chosen.
 
-    def _top(self, need: Need, offers: Sequence[Offer]) -> int | None:
+        After `_eval_nodes_topo` of Slurm 22.05. Returns whether the nodes taken suffice.
+        """
+        required = [room for room in rooms if room.required]
+        if len(required) > taking.room:
+            return False
+        for room in required:
+            if not taking.offers(room):
+                return False
+            taking.take(room)
+        top = self._top(taking, rooms)
+        if top is None or any(not self.below[top] >> node & 1 for node in taking.chosen):
+            return False
+        if required and taking.done:
+            return True
+        if taking.room <= 0:
+            return False
+        reached = {
+            room.node: room
+            for room in rooms
+            if self.below[top] >> room.node & 1 and not room.required and taking.offers(room)
+        }
+        light, left = _light_enough(taking, reached)
+        if left is None:
+            return False
+        touched = taking.need.required
+        for node in light:
+            if taking.room > 0:
+                taking.take(left[node])
+            touched |= 1 << node
+        if light and (taking.done or taking.room <= 0):
+            return taking.done
+        return self._leaf_by_leaf(taking, left, touched, top)
+
+    def _top(self, taking: Taking, rooms: Sequence[Room]) -> int | None:
         """The highest switch that reaches what is required, or enough nodes, the lightest."""
         best, lightest = None, 0
+        required = taking.need.required
         for k, below in enumerate(self.below):
-            inside = [offer.weight for offer in offers if below >> offer.node & 1]
-            if need.required:
-                reaches = not need.required & ~below
-                if reaches and (best is None or self.level[k] > self.level[best]):
+            if required:
+                if required & below and (best is None or self.level[k] > self.level[best]):
                     best = k
-            elif inside and len(inside) >= need.least:
+                continue
+            inside = [room.weight for room in rooms if below >> room.node & 1]
+            if inside and taking.enough(len(inside)):
                 weight = min(inside)
                 if best is None or (self.level[k] >= self.level[best] and weight <= lightest):
                     best, lightest = k, weight
         return best
 
-    def _fill(
-        self,
-        picking: Picking,
-        group: dict[int, Offer],
-        used: list[int],
-        take: Callable[[Picking, Offer], None],
-    ) -> None:
-        """Take nodes of a group: those of leaves already used, then leaf after leaf."""
+    def _leaf_by_leaf(self, taking: Taking, left: dict[int, Room], touched: Mask, top: int) -> bool:
+        """The rest of the leaves already used, then leaf after leaf."""
+        among = sum(1 << node for node in left) | touched
+        inside = [below & among & self.below[top] for below in self.below]
+        inside[top] = self.below[top] & among
+        counts = [nodes.bit_count() for nodes in inside]
+        used = [k for k, below in enumerate(self.below) if below & self.below[top] & touched]
         for leaf in used:
-            self._take_leaf(picking, group, leaf, take)
-        whole = sum(1 << node for node in group)
-        counts = [(below & whole).bit_count() for below in self.below]
-        while group and not (picking.done or picking.full):
-            free = sum(1 << node for node in group)
-            leaves = [leaf for leaf in self.leaves if self.below[leaf] & free]
-            if not leaves:
-                return
-            leaf = self._nearest(leaves, used, counts, picking.nodes)
-            self._take_leaf(picking, group, leaf, take)
-            counts[leaf] = 0
-            used.append(leaf)
+            if leaf in self.leaves:
+                for node in members(inside[leaf]):
+                    if node in left and node not in taking.chosen:
+                        taking.take(left[node])
+                        if taking.done:
+                            return True
+        distances = [sum(self.distance(k, other) for other in used) for k in range(len(counts))]
+        free = [leaf for leaf in self.leaves if leaf not in used]
+        before = taking.nodes + 1
+        while before != taking.nodes:
+            before = taking.nodes
+            nearest = self._nearest(free, distances, counts, taking.nodes)
+            if nearest is None:
+                break
+            for k in range(len(distances)):
+                distances[k] += self.distance(k, nearest)
+            for node in members(inside[nearest]):
+                if taking.room <= 0:
+                    break
+                if node in left and node not in taking.chosen:
+                    taking.take(left[node])
+                    if taking.done:
+                        return True
+            counts[nearest] = 0
+        return taking.least <= 0 and taking.cpus <= 0
 
-    def _take_leaf(
-        self,
-        picking: Picking,
-        group: dict[int, Offer],
-        leaf: int,
-        take: Callable[[Picking, Offer], None],
-    ) -> None:
-        for node in members(self.below[leaf] & sum(1 << node for node in group)):
-            if picking.done or picking.full:
-                return
-            take(picking, group.pop(node))
-
-    def _nearest(self, leaves: list[int], used: list[int], counts: list[int], nodes: int) -> int:
+    def _nearest(
+        self, leaves: list[int], distances: list[int], counts: list[int], nodes: int
+    ) -> int | None:
         """The leaf to take next: the one that fits best; a nearer one if it fits as well.
 
         counts: nodes below each switch. nodes: how many are still wanted.
         """
-        best = leaves[0]
-        far = {leaf: sum(self.distance(leaf, other) for other in used) for leaf in leaves}
-        for leaf in leaves[1:]:
+        best: int | None = None
+        far = len(self.parent) ** 2
+        for leaf in leaves:
+            if not counts[leaf] or distances[leaf] >= far:
+                continue
+            if best is None:
+                best = leaf
+                continue
             better = self._compare(leaf, best, nodes, counts)
-            if (far[leaf] < far[best] and better >= 0) or (far[leaf] == far[best] and better > 0):
+            nearer = distances[best] - distances[leaf]
+            if (nearer > 0 and better >= 0) or (nearer == 0 and better > 0):
                 best = leaf
         return best
 
@@ -190,23 +207,31 @@ class Tree:
         """
         while True:
             fits, other_fits = counts[one] >= nodes, counts[other] >= nodes
-            if fits and other_fits:
+            if fits and other_fits and counts[one] != counts[other]:
                 return counts[other] - counts[one]
-            if fits or other_fits:
+            if fits != other_fits:
                 return 1 if fits else -1
             above, other_above = self._above(one), self._above(other)
-            if above == other_above or (above == one and other_above == other):
-                return counts[one] - counts[other]
+            same = above == other_above or (above == one and other_above == other)
+            if fits or same:
+                return counts[one] - counts[other] or self.level[other] - self.level[one]
             one, other = above, other_above
 
     def _above(self, switch: int) -> int:
         return switch if self.parent[switch] < 0 else self.parent[switch]
 
-    def _leaves_with(self, nodes: list[int]) -> list[int]:
-        return [leaf for leaf in self.leaves if any(self.below[leaf] >> node & 1 for node in nodes)]
 
-
-def _would_do(picking: Picking, group: dict[int, Offer]) -> bool:
-    """Whether a group of nodes has all that is still missing."""
-    cpus = sum(offer.cpus for offer in group.values())
-    return len(group) >= picking.nodes and cpus >= picking.cpus
+def _light_enough(
+    taking: Taking, rooms: dict[int, Room]
+) -> tuple[list[int], dict[int, Room] | None]:
+    """Of the nodes in groups of growing weight: those of all groups but the last that is needed,
+    and all of them; None: they do not suffice."""
+    among: dict[int, Room] = {}
+    light: list[int] = []
+    for weight in sorted({room.weight for room in rooms.values()}):
+        light = sorted(among)
+        among |= {node: room for node, room in rooms.items() if room.weight == weight}
+        cpus = sum(room.cpus for room in among.values())
+        if cpus >= taking.cpus and taking.enough(len(among)):
+            return light, among
+    return light, None
