@@ -89,9 +89,8 @@ def slurm(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show_slurm import slurm_text
-    from ptaskmodel.kernel_sets import SLURM
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.slurm import SlurmOptions, slurm_into
+    from ptaskmodel.results.slurm import SlurmOptions, kernels_for, slurm_into
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
@@ -100,14 +99,15 @@ def slurm(
     dates = None if cycles is None else read_cycles(cycles)
     reserved = None if reservations is None else read_reservations(reservations, conf, phases.t0)
     platform = None if platform_file is None else load_platform(platform_file)
-    ready_kernels(SLURM)
+    chosen = SlurmOptions(seed=seed, costs=Costs(test_cost), **options)
+    ready_kernels(kernels_for(conf, submissions, chosen, platform))
     given = (conf_file, workload_file, platform_file, accounts, meta, cycles, reservations)
     with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
         found = slurm_into(
             output,
             conf,
             submissions,
-            SlurmOptions(seed=seed, costs=Costs(test_cost), **options),
+            chosen,
             accounts=known,
             phases=phases,
             recorded=dates,

@@ -13,10 +13,12 @@ from ptaskmodel.batch.slurm.controllers import Part, parts_of
 from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.loop import Progress
+from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
 from ptaskmodel.batch.slurm.overload import overload_notes
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
-from ptaskmodel.batch.slurm.profiles import AS_GIVEN, with_profiles
+from ptaskmodel.batch.slurm.profiles import AS_GIVEN, PTASK, SMPI, with_profiles
+from ptaskmodel.batch.slurm.quick_cycle import suits
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests import Submissions
 from ptaskmodel.batch.slurm.reservations import Reserved
@@ -24,11 +26,15 @@ from ptaskmodel.batch.slurm.run import SlurmRun, simulate
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
+from ptaskmodel.kernel_sets import SLURM
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
+from ptaskmodel.results.runs import SimulationOptions
+from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 from ptaskmodel.results.slurm_settings import settings_of
 from ptaskmodel.results.slurm_summary import summary_of
 from ptaskmodel.results.slurm_tables import Simulated, is_over, write_tables
+from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.ptasks import PtaskExecution
@@ -36,6 +42,22 @@ if TYPE_CHECKING:
 
 # With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
 MANY_JOBS = 2000
+RANKS = "ranks"
+
+
+def kernels_for(
+    conf: Conf, submissions: Submissions, options: SlurmOptions, platform: Platform | None
+) -> tuple[str, ...]:
+    """The sets of kernels that such a simulation is likely to use (see `kernel_sets`)."""
+    jobs = submissions.jobs
+    many = len(jobs) // options.controllers >= MANY_JOBS
+    cycles = SLURM if many and options.costs == FREE and suits(conf, nodes_of(conf)) else ()
+    profiled = options.profiles in (PTASK, SMPI)
+    if platform is None or not (profiled or any(job.run_s is None for job in jobs)):
+        return cycles
+    traces = any(isinstance(job.work, TraceWork) for job in jobs)
+    ranks = (RANKS,) if traces or options.profiles == SMPI else ()
+    return (*kernels_of_simulation(platform, SimulationOptions()), "changes", *ranks, *cycles)
 
 
 @dataclass(frozen=True, slots=True)

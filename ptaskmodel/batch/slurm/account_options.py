@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +12,8 @@ from ptaskmodel.batch.slurm.accounts import PARENT, Association, Limits, Qos
 
 Reader = Callable[[str], Any]
 NONE = ("", "-1", "UNLIMITED", "INFINITE", "NONE")
+# The fields that are lists of names, to which names may be added.
+LISTS = ("qos", "preempt")
 
 
 def _count(text: str) -> int | None:
@@ -152,8 +154,8 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
     if key in own:
         field, read = own[key]
         value = read(text)
-        if field == "qos" and isinstance(of, Association):
-            value = _changed(of.qos, value)
+        if field in LISTS:
+            value = type(value)(_changed(getattr(of, field), values.names(text)))
         return replace(of, **{field: value})
     if key in _OF_ONE:
         field, resource = _OF_ONE[key]
@@ -170,11 +172,14 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
     return replace(of, limits=replace(of.limits, **{field: value}))
 
 
-def _changed(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
-    """A list of QOSs after ``a,b``, or after ``+a,-b``, which change it."""
-    if not all(name[0] in "+-" for name in new):
+def _changed(old: Iterable[str], new: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of names after ``a,b``, or after ``+a,-b``, which change it."""
+    signs = [name[0] in "+-" for name in new]
+    if not any(signs):
         return new
-    found = dict.fromkeys(old)
+    if not all(signs) or any(len(name) == 1 for name in new):
+        raise ValueError("give a list such as a,b, or changes such as +a,-b")
+    found = dict.fromkeys(sorted(old) if isinstance(old, frozenset) else old)
     for name in new:
         if name[0] == "+":
             found[name[1:]] = None

@@ -51,7 +51,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Qos:
-    """A QOS. preempt: the QOSs whose jobs its jobs may preempt. flags: in upper case."""
+    """A QOS. preempt: the QOSs whose jobs its jobs may preempt. flags: in upper case.
+
+    where: file and line of what was said of it last.
+    """
 
     name: str
     priority: int = 0
@@ -61,6 +64,7 @@ class Qos:
     usage_factor: float = 1.0
     flags: frozenset[str] = frozenset()
     limits: Limits = Limits()
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Association:
 
     shares: PARENT (None) for Fairshare=parent. qos: those allowed; none: those of its parent.
     usage_s: its own raw usage (billing seconds) at date 0, without that of its children.
+    where: file and line of what was said of it last.
     """
 
     account: str
@@ -82,6 +87,7 @@ class Association:
     default: bool = False
     usage_s: float = 0.0
     limits: Limits = Limits()
+    where: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

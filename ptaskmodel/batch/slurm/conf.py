@@ -10,9 +10,17 @@ from typing import Any
 
 from ptaskmodel.batch.slurm import values
 from ptaskmodel.batch.slurm.conf_changes import Changes, changed
-from ptaskmodel.batch.slurm.conf_keys import OPTIONS, PRIORITY, SCALARS, SWITCHES, Reader, Table
-from ptaskmodel.batch.slurm.conf_lines import Pair, read_lines
-from ptaskmodel.batch.slurm.conf_nodes import NODE, PARTITION, node_line, partition, switch
+from ptaskmodel.batch.slurm.conf_keys import (
+    OPTIONS,
+    PRIORITY,
+    SCALARS,
+    SWITCHES,
+    WORDS,
+    Reader,
+    Table,
+)
+from ptaskmodel.batch.slurm.conf_lines import Pair, read_lines, value_of
+from ptaskmodel.batch.slurm.conf_nodes import NODE, PARTITION, node_line, node_state, partition
 from ptaskmodel.batch.slurm.facts import (
     TREE,
     Conf,
@@ -23,12 +31,12 @@ from ptaskmodel.batch.slurm.facts import (
     Switch,
     Unread,
 )
+from ptaskmodel.batch.slurm.topology_conf import TOPOLOGY, read_topology
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
 
 DEFAULT = "DEFAULT"
 ALL = "ALL"
-TOPOLOGY = "topology.conf"
 
 
 def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
@@ -54,8 +62,9 @@ class _Builder:
         self.groups: list[
             tuple[str, dict[str, Any], Pair]
         ] = []  # partitions, until nodes are known
-        self.sets: dict[str, dict[str, str]] = {}
-        self.down: dict[str, str] = {}
+        self.sets: dict[str, dict[str, Pair]] = {}
+        self.down: dict[str, tuple[str, str]] = {}  # the state, and where it is said
+        self.last = f"{origin}:1"
         self.others: list[Unread] = []
         self.notes: list[str] = []
         self.seen: dict[str, str] = {}
@@ -70,6 +79,7 @@ class _Builder:
             "downnodes": self._down,
         }
         for pairs in lines:
+            self.last = pairs[0].where
             first = pairs[0].key.lower()
             if first in known:
                 known[first](pairs)
@@ -77,23 +87,29 @@ class _Builder:
                 for pair in pairs:
                     self._scalar(pair)
         if not self.lines:
-            raise SlurmError(f"{self.origin}: has no NodeName line; give the nodes")
+            raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
         home = {name: None for line in self.lines for name in line.names}
         if not self.groups:
-            raise SlurmError(f"{self.origin}: has no PartitionName line; give a partition")
-        stray = next((name for name in self.down if name not in home), None)
-        if stray is not None:
-            raise SlurmError(f"{self.origin}: DownNodes={stray}: there is no such node; correct it")
+            raise SlurmError(f"{self.last}: ends without a PartitionName line; give a partition")
+        for name, (_, where) in self.down.items():
+            if name not in home:
+                raise SlurmError(
+                    f"{where}: DownNodes={shown(name)}: there is no such node; correct it"
+                )
         switches: tuple[Switch, ...] = ()
         if self.scalars.get("topology_plugin") == TREE:
             switches = read_topology(folder / TOPOLOGY, home)
+            apart = set(home).difference(*(one.nodes for one in switches))
+            if apart:
+                what = f"no switch reaches {len(apart)} nodes, such as {min(apart)}"
+                self.notes.append(f"{folder / TOPOLOGY}: {what}")
         return Conf(
             tuple(self.lines),
             tuple(self._made(*group, home) for group in self.groups),
             switches,
             scheduler=self.scheduler,
             priority=PriorityParameters(**self.priority),
-            down_nodes=MappingProxyType(self.down),
+            down_nodes=MappingProxyType({name: state for name, (state, _) in self.down.items()}),
             others=tuple(self.others),
             notes=tuple(self.notes),
             origin=self.origin,
@@ -110,6 +126,8 @@ class _Builder:
             self._set_once(self.priority, PRIORITY[key], pair)
         else:
             self.others.append(Unread(*pair))
+        for word in sorted(values.words(pair.value) - WORDS[key]) if key in WORDS else ():
+            self.others.append(Unread(f"{pair.key} {word}", word, pair.where))
 
     def _set_once(self, fields: dict[str, Any], entry: tuple[str, Reader], pair: Pair) -> None:
         name, read = entry
@@ -140,13 +158,16 @@ class _Builder:
 
     def _table(self, table: Table, pairs: list[Pair], defaults: Mapping[str, Any]) -> dict:
         """The fields that pairs after the first give, over the defaults."""
-        fields = dict(defaults)
+        fields, given = dict(defaults), set()
         for pair in pairs[1:]:
             entry = table.get(pair.key.lower())
             if entry is None:
                 self.others.append(Unread(*pair))
-            else:
-                fields[entry[0]] = value_of(pair, entry[1])
+                continue
+            if entry[0] in given:
+                self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
+            given.add(entry[0])
+            fields[entry[0]] = value_of(pair, entry[1])
         return fields
 
     def _nodes(self, pairs: list[Pair]) -> None:
@@ -185,7 +206,7 @@ class _Builder:
             if item.upper() == ALL:
                 found |= home
             elif item in self.sets:
-                found |= dict.fromkeys(self._of_set(item, head))
+                found |= dict.fromkeys(self._of_set(item))
             else:
                 found |= dict.fromkeys(value_of(Pair("Nodes", item, head.where), values.hosts))
         stray = next((node for node in found if node not in home), None)
@@ -197,76 +218,31 @@ class _Builder:
         return partition(name, fields, tuple(found), head.where)
 
     def _set(self, pairs: list[Pair]) -> None:
-        self.sets[pairs[0].value] = {pair.key.lower(): pair.value for pair in pairs[1:]}
+        head, given = pairs[0], {pair.key.lower(): pair for pair in pairs[1:]}
+        if not {"nodes", "feature"} & set(given):
+            raise SlurmError(f"{head.where}: NodeSet={shown(head.value)}: give Nodes or Feature")
+        self._once("NodeSet", head.value, head.where)
+        self.sets[head.value] = given
 
-    def _of_set(self, name: str, head: Pair) -> list[str]:
+    def _of_set(self, name: str) -> list[str]:
         """The nodes of a NodeSet: those named and those with one of its features."""
         given = self.sets[name]
-        nodes = value_of(Pair("Nodes", given.get("nodes", ""), head.where), _hosts_or_none)
-        wanted = set(values.names(given.get("feature", "")))
+        nodes = value_of(given["nodes"], values.hosts) if "nodes" in given else ()
+        wanted = set(values.names(given["feature"].value if "feature" in given else ""))
         return [
             *nodes,
             *(node for line in self.lines if wanted & set(line.features) for node in line.names),
         ]
 
     def _down(self, pairs: list[Pair]) -> None:
-        given = {pair.key.lower(): pair.value for pair in pairs}
+        given = {pair.key.lower(): pair for pair in pairs}
+        state = value_of(given["state"], node_state) if "state" in given else "DOWN"
         for name in value_of(pairs[0], values.hosts):
-            self.down[name] = given.get("state", "DOWN").upper()
+            self.down[name] = state, pairs[0].where
 
     def _once(self, kind: str, name: str, where: str) -> None:
         if (before := self.seen.setdefault(f"{kind}={name}", where)) is not where:
             raise SlurmError(f"{where}: {kind}={name} is there already ({before}); take one out")
-
-
-def read_topology(path: AnyPath, nodes: Mapping[str, None]) -> tuple[Switch, ...]:
-    """The switches of a topology.conf over some nodes. Raises SlurmError with file and line."""
-    found: dict[str, Switch] = {}
-    for pairs in read_lines(path):
-        given = {pair.key.lower(): pair.value for pair in pairs}
-        head = pairs[0]
-        if head.key.lower() != "switchname":
-            raise SlurmError(f"{head.where}: {shown(head.key)}: begin the line with SwitchName=")
-        if head.value in found:
-            raise SlurmError(f"{head.where}: SwitchName={head.value} is there already")
-        try:
-            found[head.value] = switch(head.value, given)
-        except ValueError as fault:
-            raise SlurmError(f"{head.where}: SwitchName={shown(head.value)}: {fault}") from None
-        stray = next((name for name in found[head.value].nodes if name not in nodes), None)
-        if stray is not None:
-            raise SlurmError(f"{head.where}: slurm.conf has no node {shown(stray)}; correct it")
-    _check_tree(found, shown_path(path))
-    return tuple(found.values())
-
-
-def _check_tree(switches: Mapping[str, Switch], where: str) -> None:
-    """SlurmError unless every switch is below at most one other, and none below itself."""
-    above: dict[str, str] = {}
-    for one in switches.values():
-        for name in one.switches:
-            if name not in switches:
-                raise SlurmError(f"{where}: SwitchName={one.name}: there is no switch {name}")
-            if above.setdefault(name, one.name) != one.name:
-                raise SlurmError(f"{where}: {name} is below {above[name]} and {one.name}")
-    for name in switches:
-        place, steps = name, 0
-        while place in above and steps <= len(above):
-            place, steps = above[place], steps + 1
-        if steps > len(above):
-            raise SlurmError(f"{where}: the switch {name} is below itself; correct the Switches")
-
-
-def _hosts_or_none(text: str) -> tuple[str, ...]:
-    return values.hosts(text) if text else ()
-
-
-def value_of(pair: Pair, read: Reader) -> Any:
-    """What a value means. Raises SlurmError with its place and the remedy."""
-    try:
-        return read(pair.value)
-    except ValueError as fault:
-        raise SlurmError(f"{pair.where}: {pair.key}={shown(pair.value)}: {fault}") from None
 
 
 def with_options(conf: Conf, **changes: Any) -> Conf:

@@ -75,6 +75,13 @@ _PLUGIN = {
 }
 
 
+def _flags(text: str) -> frozenset[str]:
+    """PriorityFlags, with what NO_NORMAL_ALL stands for."""
+    found = values.words(text)
+    every = {f"NO_NORMAL_{what}" for what in ("ASSOC", "PART", "QOS", "TRES")}
+    return found | every if "NO_NORMAL_ALL" in found else found
+
+
 def _plugin(key: str) -> Reader:
     read = values.one_of(*_PLUGIN[key])
     kind = _PLUGIN[key][0].split("/")[0]
@@ -150,9 +157,24 @@ PRIORITY: Table = {
         values.one_of("NONE", "NOW", "DAILY", "WEEKLY", "MONTHLY", "QUARTERLY", "YEARLY"),
     ),
     "priorityfavorsmall": ("favor_small", values.yes_no),
-    "priorityflags": ("flags", values.words),
+    "priorityflags": ("flags", _flags),
     "fairsharedampeningfactor": ("fair_share_dampening_factor", _at_least(1, 65535)),
     "prioritysitefactorparameters": ("site_parameters", str),
+}
+
+
+# The words that mean something here, of keys that are lists of words.
+WORDS = {
+    "selecttypeparameters": {
+        *("CR_CPU", "CR_CORE", "CR_SOCKET", "CR_MEMORY", "CR_CPU_MEMORY", "CR_CORE_MEMORY"),
+        *("CR_SOCKET_MEMORY", "CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK"),
+        *("CR_PACK_NODES", "CR_LLN", "NONE"),
+    },
+    "priorityflags": {
+        *("ACCRUE_ALWAYS", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "NO_FAIR_TREE", "FAIR_TREE"),
+        *("INCR_ONLY", "MAX_TRES", "NO_NORMAL_ALL", "NO_NORMAL_ASSOC", "NO_NORMAL_PART"),
+        *("NO_NORMAL_QOS", "NO_NORMAL_TRES", "SMALL_RELATIVE_TO_TIME", "NONE"),
+    },
 }
 
 

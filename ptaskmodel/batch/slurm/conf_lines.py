@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
@@ -25,6 +25,14 @@ class Pair(NamedTuple):
     key: str
     value: str
     where: str
+
+
+def value_of(pair: Pair, read: Callable[[str], Any]) -> Any:
+    """What a value means. Raises SlurmError with its place and the remedy."""
+    try:
+        return read(pair.value)
+    except ValueError as fault:
+        raise SlurmError(f"{pair.where}: {pair.key}={shown(pair.value)}: {fault}") from None
 
 
 class _Reading(NamedTuple):

@@ -11,6 +11,7 @@ from ptaskmodel.batch.slurm.facts import EXCLUSIVE, FORCE, NO, YES, NodeLine, Pa
 
 DEFAULT_SHARE = 4
 TIER_MOST = 65533
+STATES = ("UNKNOWN", "DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "CLOUD", "IDLE", "UP")
 
 Given = Mapping[str, Any]  # values by the names of fields, those of DEFAULT lines included
 
@@ -23,7 +24,10 @@ def _count(text: str) -> int:
     return values.whole(text, 1, 65535)
 
 
-def _state(text: str) -> str:
+def node_state(text: str) -> str:
+    """The state of a node, in upper case: a word, or several with + between."""
+    if not set(text.upper().split("+")) <= set(STATES):
+        raise ValueError(f"give {', '.join(STATES[:-1])} or {STATES[-1]}")
     return text.upper()
 
 
@@ -60,7 +64,7 @@ NODE: Table = {
     "weight": ("weight", lambda text: values.whole(text, 0, 2**32 - 2)),
     "feature": ("features", values.names),
     "features": ("features", values.names),
-    "state": ("state", _state),
+    "state": ("state", node_state),
 }
 
 PARTITION: Table = {
@@ -136,10 +140,10 @@ def partition(name: str, given: Given, nodes: tuple[str, ...], where: str) -> Pa
     return Partition(name, nodes=nodes, where=where, **fields)
 
 
-def switch(name: str, given: Mapping[str, str]) -> Switch:
+def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
     """A switch of a SwitchName line. Raises ValueError with the remedy."""
     if ("nodes" in given) == ("switches" in given):
         raise ValueError("give either Nodes or Switches")
     nodes = values.hosts(given["nodes"]) if "nodes" in given else ()
     below = values.hosts(given["switches"]) if "switches" in given else ()
-    return Switch(name, nodes, below)
+    return Switch(name, nodes, below, where)

@@ -99,6 +99,7 @@ class Switch:
     name: str
     nodes: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class ShareTree:
             return -1
         found = self._index.get((name, None, None))
         if found is None:
-            raise SlurmError(f"{origin}: there is no account {shown(name)}; add it")
+            raise SlurmError(f"{one.where or origin}: there is no account {shown(name)}; add it")
         return found
 
     def _path(self, k: int) -> tuple[int, ...]:
@@ -220,10 +220,10 @@ class ShareTree:
         while (place := self.above[path[-1]]) >= 0:
             path.append(place)
             if len(path) > DEEPEST:
-                name = shown(self.associations[k].account)
+                one = self.associations[k]
                 raise SlurmError(
-                    f"the account {name} is below itself, or more than {DEEPEST} deep: correct "
-                    "its parent"
+                    f"{one.where}: the account {shown(one.account)} is below itself, or more than "
+                    f"{DEEPEST} deep: correct its parent"
                 )
         return tuple(path)
 
@@ -248,7 +248,9 @@ def _indexed(accounts: Accounts) -> Mapping[Key, int]:
         key = (one.account, one.user, one.partition)
         if found.setdefault(key, k) != k:
             name = one.account if one.user is None else f"{one.user} in {one.account}"
-            raise SlurmError(f"{accounts.origin}: '{name}' is there twice; take one out")
+            raise SlurmError(
+                f"{one.where or accounts.origin}: '{name}' is there twice; take one out"
+            )
     return found
 
 

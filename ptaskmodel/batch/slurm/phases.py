@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import csv
+import io
 import random
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, floor
-from typing import NamedTuple
+from math import ceil, floor, inf
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from ptaskmodel.batch.slurm import values
 from ptaskmodel.batch.slurm.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.recorded import PHASE_S
-from ptaskmodel.errors import SlurmError
+from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.workload.formats.json_document import read_json
 
 FULL, DEFAULT_DEPTH, BACKFILL = "full", "default", "backfill"
 
@@ -80,12 +84,12 @@ def drawn(seed: int, t0: int = 0) -> Phases:
 
 
 class _Meta(msgspec.Struct):
-    t0: int | float
-    loaded: float
-    speed: float = 1.0
-    phase: float = 0.0
-    jobs: int = 0
-    clock: str = "scaled"
+    t0: Annotated[float, msgspec.Meta(ge=0, le=2**33)]
+    loaded: Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
+    speed: Annotated[float, msgspec.Meta(gt=0, le=200)] = 1.0
+    phase: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
+    jobs: Annotated[int, msgspec.Meta(ge=0)] = 0
+    clock: Literal["scaled", "virtual"] = "scaled"
 
 
 def read_phases(path: AnyPath, conf: Conf) -> Phases:
@@ -94,11 +98,11 @@ def read_phases(path: AnyPath, conf: Conf) -> Phases:
     Under a virtual clock code takes no time, and all threads begin at once. Of those that wake at
     one date who has slept for longest comes first, and jobs come and end behind them.
 
-    Raises SlurmError for anything else.
+    Raises WorkloadError or SlurmError for anything else, with the line or the JSON pointer.
     """
     try:
-        meta = msgspec.json.decode(read_text(path), type=_Meta)
-    except msgspec.DecodeError as fault:
+        meta = msgspec.convert(read_json(Path(path)), _Meta)
+    except msgspec.ValidationError as fault:
         raise SlurmError(f"{shown_path(path)}: {fault}: give the meta.json of a run") from None
     if meta.clock == VIRTUAL:
         late_s = meta.phase - PHASE_S + BEHIND_S
@@ -153,16 +157,10 @@ def read_cycles(path: AnyPath) -> Recorded:
     cycles: list[tuple[float, str]] = []
     submitted: dict[str, float] = {}
     ended: dict[str, float] = {}
-    rows = csv.reader(read_text(path).splitlines())
-    if next(rows, None) != ["time", "who", "what", "id"]:
-        raise SlurmError(f"{shown_path(path)}:1: columns are not time,who,what,id")
-    for number, row in enumerate(rows, 2):
-        try:
-            date, who, what, job = float(row[0]), row[1], row[2], row[3]
-        except (ValueError, IndexError):
-            raise SlurmError(
-                f"{shown_path(path)}:{number}: give a date, who, what and a job"
-            ) from None
+    for where, row in _rows(path):
+        if len(row) < len(_COLUMNS):
+            raise SlurmError(f"{where}: give a date, who, what and a job, separated by commas")
+        date, (who, what, job) = _date(row[0], where), row[1:4]
         if who == "main" and what in _PASSES:
             cycles.append((date, _PASSES[what]))
         elif who == "backfill" and what == "begin":
@@ -171,7 +169,35 @@ def read_cycles(path: AnyPath) -> Recorded:
             submitted[job] = date
         elif who == "job" and what == "end":
             ended[job] = date
+    if not cycles:
+        raise SlurmError(f"{shown_path(path)}:1: no line tells of a pass or a cycle; give the "
+                         "events.csv of a whole run")  # fmt: skip
     return Recorded(tuple(sorted(cycles)), submitted, ended)
+
+
+def _rows(path: AnyPath) -> Iterator[tuple[str, list[str]]]:
+    """("FILE:LINE", fields) of the lines of a table of events."""
+    where = shown_path(path)
+    text = io.StringIO(read_text(path, mark=True, error=SlurmError), newline="")
+    rows = csv.reader(text, strict=True)
+    try:
+        if next(rows, None) != _COLUMNS:
+            raise SlurmError(f"{where}:1: columns are not {','.join(_COLUMNS)}; give them")
+        for row in rows:
+            if row:
+                yield f"{where}:{rows.line_num}", row
+    except csv.Error as fault:
+        raise SlurmError(f"{where}:{rows.line_num}: {fault}; write plain CSV") from None
+
+
+def _date(text: str, where: str) -> float:
+    try:
+        date = float(text)
+    except ValueError:
+        date = inf
+    if not abs(date) <= values.LONGEST_S:
+        raise SlurmError(f"{where}: time is {shown(text)}: give seconds from date 0")
+    return date
 
 
 def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:
@@ -192,6 +218,7 @@ def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:
 
 # Turns of a loop that is late.
 PATIENCE_S = 2.5
+_COLUMNS = ["time", "who", "what", "id"]
 _PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
 
 

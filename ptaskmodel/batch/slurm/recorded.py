@@ -15,15 +15,15 @@ from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.workload.works import DelayWork
 
 PHASE_S = 0.5
+MOST_JOBS = 1_000_000
 NEEDED = ("id", "submit", "limit", "run")
-LARGEST = 1e12
 
 Row = Mapping[str, str]
 
 
 def looks_like(start: bytes) -> bool:
     """Whether a file that begins so may be one."""
-    names = start.split(b"\n")[0].decode("utf-8", "replace").strip().split(",")
+    names = start.split(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r").split(",")
     return set(NEEDED) <= set(names)
 
 
@@ -52,8 +52,10 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
             if (before := seen.setdefault(fields["id"], place)) is not place:
                 raise SlurmError(f"{place}: job {shown(fields['id'])} is there twice ({before})")
             found += _jobs(fields, place, phase_s)
+            if len(found) > MOST_JOBS:
+                raise SlurmError(f"{place}: there are more than {MOST_JOBS:,} jobs; give fewer")
     except csv.Error as fault:
-        raise SlurmError(f"{where}:{rows.line_num}: {fault}; write plain CSV") from None
+        raise SlurmError(f"{where}:{rows.reader.line_num}: {fault}; write plain CSV") from None
     return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)))
 
 
@@ -94,9 +96,9 @@ def _value(row: Row, column: str, where: str, read: Callable[[str], Any]) -> Any
 
 
 def _seconds(text: str) -> float:
-    value = float(text) if text.replace(".", "").isdigit() else -1.0
-    if not 0 <= value <= LARGEST:
-        raise ValueError("give seconds, 0 or more")
+    value = values.number(text)
+    if value > values.LONGEST_S:
+        raise ValueError("give seconds, less than 20 years")
     return value
 
 

@@ -28,14 +28,14 @@ def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
     """
     nodes = nodes_of(conf)
     found: dict[str, Reservation] = {}
-    for number, line in enumerate(read_text(path, error=SlurmError).splitlines(), 1):
+    for number, line in enumerate(read_text(path, error=SlurmError).split("\n"), 1):
         text = line.split("#")[0].strip()
         if not text:
             continue
         where = f"{shown_path(path)}:{number}"
         try:
             fields = _fields(text)
-            name = fields.get("reservationname") or fields.get("reservation") or f"resv_{number}"
+            name = fields.get(NAMES[0]) or f"resv_{number}"
             if name in found:
                 raise ValueError(f"{shown(name)} is there already; name it once")
             start_s = _date(fields.get("starttime", "now"), t0)
@@ -69,10 +69,13 @@ def _fields(text: str) -> Mapping[str, str]:
         raise ValueError(f"{shown(text)}: write create reservation Key=Value ...")
     fields = {}
     for word in words[2:]:
-        key, sign, value = word.partition("=")
-        if not sign or key.lower() not in KNOWN:
+        given, sign, value = word.partition("=")
+        if not sign or given.lower() not in KNOWN:
             raise ValueError(f"{shown(word)}: give {', '.join(sorted(KNOWN))}, each with =")
-        fields[key.lower()] = value
+        key = NAMES[0] if given.lower() in NAMES else given.lower()
+        if key in fields:
+            raise ValueError(f"{shown(word)}: {given} is there already; give it once")
+        fields[key] = value
     unknown = values.words(fields.get("flags", "")) - PLAIN_FLAGS - {""}
     if unknown:
         raise ValueError(f"flag {min(unknown)} is not simulated; leave it out")
@@ -88,16 +91,15 @@ def _needed(fields: Mapping[str, str], key: str) -> str:
 def _date(text: str, t0: int) -> int:
     """A date: ``now``, ``now+N`` and a unit, or as in ISO 8601; Unix seconds."""
     plus = re.fullmatch(r"now(?:\+(\d{1,9})([a-z]*))?", text.lower())
-    if plus is not None:
+    try:
+        if plus is None:
+            return values.date(text)
         unit = (plus[2] or "second").removesuffix("s")
         if unit not in UNITS_S:
-            raise ValueError(f"{shown(text)}: the unit is one of {', '.join(UNITS_S)}")
-        return t0 + int(plus[1] or 0) * UNITS_S[unit]
-    try:
-        date = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"{shown(text)} is no date; write 2024-01-31T12:00:00") from None
-    return int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp())
+            raise ValueError(f"the unit is one of {', '.join(UNITS_S)}")
+        return values.unix(t0 + int(plus[1] or 0) * UNITS_S[unit])
+    except ValueError as fault:
+        raise ValueError(f"{shown(text)}: {fault}") from None
 
 
 def _end(fields: Mapping[str, str], start_s: int, t0: int) -> int:
@@ -108,4 +110,7 @@ def _end(fields: Mapping[str, str], start_s: int, t0: int) -> int:
         end_s = start_s + (FOR_EVER_S if lasts is None else lasts * 60)
     if end_s <= start_s:
         raise ValueError("it ends before it starts; give a later end")
+    if end_s > t0 + values.LONGEST_S:
+        zero = datetime.fromtimestamp(t0, UTC).isoformat(" ")
+        raise ValueError(f"it ends more than 20 years after date 0, which is {zero}; correct it")
     return end_s

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from ptaskmodel.batch.slurm import values
@@ -23,13 +22,14 @@ ALIGNED_s = 60
 # How long jobs would have run that were killed at their limits, beyond these.
 BEYOND_s = 86_400.0
 NEVER = ("", "Unknown", "None", "N/A", "NONE")
+NEEDED = ("jobid", "submit")
 LEFT = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REVOKED")
 FAILS = ("FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "CANCELLED", "DEADLINE", "PREEMPTED")
 
 _ELAPSED = re.compile(
-    r"(?:(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):)?(?P<m>\d{1,9}):(?P<s>\d{1,9})(?:\.\d+)?"
+    r"(?:(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):)?(?P<m>\d{1,9}):(?P<s>\d{1,9})(?:\.\d+)?", re.ASCII
 )
-_JOB = re.compile(r"(\d+)(?:\+\d+)?(?:_(\d+))?")
+_JOB = re.compile(r"(\d{1,10})(?:\+\d{1,10})?(?:_(\d{1,10}))?", re.ASCII)
 _MEMORY = re.compile(r"(.*?)([nc]?)")
 
 Row = Mapping[str, str]
@@ -37,8 +37,8 @@ Row = Mapping[str, str]
 
 def looks_like(start: bytes) -> bool:
     """Whether a file that begins so may be one."""
-    names = start.split(b"\n")[0].decode("utf-8", "replace").lower().rstrip("|\r").split("|")
-    return {"jobid", "submit"} <= set(names)
+    names = start.split(b"\n")[0].decode("utf-8-sig", "replace").lower().rstrip("|\r").split("|")
+    return set(NEEDED) <= set(names)
 
 
 def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
@@ -57,17 +57,21 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     Raises SlurmError with file and line.
     """
     where = shown_path(path)
-    lines = read_text(path, mark=True, error=SlurmError).splitlines()
-    if not lines or not looks_like(lines[0].encode()):
+    lines = read_text(path, mark=True, error=SlurmError).split("\n")
+    if not looks_like(lines[0].encode()):
         raise SlurmError(
             f"{where}:1: print a table with sacct -P and JobID and Submit among others"
         )
-    header = [name.strip().lower() for name in lines[0].rstrip("|").split("|")]
+    header = [name.strip().lower() for name in lines[0].rstrip("\r").removesuffix("|").split("|")]
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise SlurmError(f"{where}:1: the column {shown(twice)} is there twice; take one out")
     if not {"elapsed", "elapsedraw", "end"} & set(header):
         raise SlurmError(f"{where}:1: print Elapsed too")
     notes: Counter[str] = Counter()
     found: dict[str, JobRequest] = {}
-    for number, line in enumerate(lines[1:], start=2):
+    for number, raw in enumerate(lines[1:], start=2):
+        line = raw.rstrip("\r")
         if not line:
             continue
         place = f"{where}:{number}"
@@ -219,13 +223,7 @@ def _date(text: str) -> float | None:
     """Unix seconds; None: never."""
     if text in NEVER:
         return None
-    if text.isdigit():
-        return float(values.whole(text))
-    try:
-        date = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("give a date such as 2024-01-31T12:00:00, or Unix seconds") from None
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    return float(values.unix(values.whole(text)) if text.isdigit() else values.date(text))
 
 
 def _seconds(text: str) -> int:

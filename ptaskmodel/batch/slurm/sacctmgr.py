@@ -13,8 +13,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ptaskmodel.batch.slurm import values
-from ptaskmodel.batch.slurm.account_options import key_of, with_option
+from ptaskmodel.batch.slurm.account_options import LISTS, key_of, with_option
 from ptaskmodel.batch.slurm.accounts import ROOT, Accounts, Association, Qos, plain_accounts
+from ptaskmodel.batch.slurm.fair_share import ShareTree
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
 
@@ -69,7 +70,10 @@ class _Reading:
         for name, qos in self.qos.items():
             stray = sorted(other for other in qos.preempt if other not in self.qos)
             if stray:
-                raise SlurmError(f"{self.origin}: QOS {name} preempts {shown(stray[0])}: not there")
+                raise SlurmError(
+                    f"{qos.where}: QOS {name} preempts {shown(stray[0])}: there is no such QOS; "
+                    "add it, or take it out"
+                )
         associations = [
             replace(one, default=self.users.get(one.user or "") == one.account)
             for one in self.found.values()
@@ -77,7 +81,9 @@ class _Reading:
         for one in associations:
             for qos_name in (*one.qos, *filter(None, [one.default_qos])):
                 self.qos.setdefault(qos_name, Qos(qos_name))
-        return Accounts(MappingProxyType(self.qos), tuple(associations), self.origin)
+        found = Accounts(MappingProxyType(self.qos), tuple(associations), self.origin)
+        ShareTree(found)  # whose accounts are a tree
+        return found
 
     # Setting
 
@@ -92,6 +98,7 @@ class _Reading:
             if changed is None:
                 raise SlurmError(f"{where}: {shown(name)} is no option that is known; take it out")
             of = changed
+        of = replace(of, where=where)
         if isinstance(of, Qos):
             self.qos[of.name] = of
         else:
@@ -208,6 +215,16 @@ class _Reading:
         self._set(known, options, where)
 
 
+def _changing(key: str, text: str) -> tuple[str, str]:
+    """``qos+=a,b`` as qos and what it says then: ``+a,+b``."""
+    sign = key[-1:]
+    if sign not in ("+", "-"):
+        return key, text
+    if key_of(key[:-1]) not in (*LISTS, "qoslevel"):
+        raise ValueError(f"{shown(key)}=: only {' and '.join(LISTS)} have {sign}=; write =")
+    return key[:-1], ",".join(sign + name for name in values.names(text))
+
+
 def _split(words: list[str]) -> tuple[list[str], Options, Options]:
     """Names, options, and the conditions after ``where``, of the words of a command."""
     names: list[str] = []
@@ -219,7 +236,7 @@ def _split(words: list[str]) -> tuple[list[str], Options, Options]:
         if word.lower() in ("set", "where"):
             into = options if word.lower() == "set" else conditions
         elif mark:
-            into.append((key.rstrip("+-"), text))
+            into.append(_changing(key, text))
         else:
             names += values.names(word)
     return names, options, conditions

@@ -12,7 +12,8 @@ from ptaskmodel.batch.slurm.requests import OF_USER, WHOLE_NODES
 Fields = dict[str, Any]
 _Reader = Callable[[str], Fields]
 
-MOST_TASKS = 4_000_000
+# The largest index that Slurm's MaxArraySize can allow.
+MOST_INDEX = 4_000_000
 
 
 def options(text: str) -> Fields:
@@ -74,7 +75,7 @@ def array(text: str) -> Fields:
         first, dash, last = span.partition("-")
         begin, by = values.whole(first), values.whole(step, 1) if step else 1
         end = values.whole(last) if dash else begin
-        if end < begin or (end - begin) // by >= MOST_TASKS:
+        if end < begin or end > MOST_INDEX:
             raise ValueError("give indices such as 0-15:2%4")
         indices |= dict.fromkeys(range(begin, end + 1, by))
     if not indices:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 
 from ptaskmodel.batch.slurm.facts import Gres
@@ -14,16 +15,20 @@ from ptaskmodel.workload.formats.host_names import MAX_NAMES, expand
 
 MOST = 2**53
 UNLIMITED = ("INFINITE", "UNLIMITED", "-1")
+# Of simulations: longer than any log, and short enough to get to the end of it.
+LONGEST_S = 20 * 366 * 86_400
+_LATEST_S = 2**33  # the year 2242
 
 _TIME = re.compile(
     r"(?:(?P<d>\d{1,9})-(?P<h>\d{1,9})(?::(?P<m>\d{1,9})(?::(?P<s>\d{1,9}))?)?"
     r"|(?P<hours>\d{1,9}):(?P<minutes>\d{1,9}):(?P<seconds>\d{1,9})"
-    r"|(?P<mm>\d{1,12})(?::(?P<ss>\d{1,9}))?)"
+    r"|(?P<mm>\d{1,12})(?::(?P<ss>\d{1,9}))?)",
+    re.ASCII,
 )
-_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)([KMGTP]?)B?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)([KMGTP]?)B?", re.IGNORECASE | re.ASCII)
 _UNITS = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
-_NUMBER = re.compile(r"\d{1,15}(\.\d{0,15})?|\.\d{1,15}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{0,15})?|\.[0-9]{1,15}")
 _COUNTED = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
@@ -106,6 +111,23 @@ def counted(text: str) -> int:
     return whole(text[:-1] if text[-1:].isalpha() else text) * factor
 
 
+def date(text: str) -> int:
+    """A date as in ISO 8601, without a zone one of UTC; Unix seconds."""
+    try:
+        found = datetime.fromisoformat(text)
+        exact = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise ValueError("give a date such as 2024-01-31T12:00:00") from None
+    return unix(int(exact))
+
+
+def unix(seconds_: int) -> int:
+    """Unix seconds that a clock may show."""
+    if not 0 <= seconds_ <= _LATEST_S:
+        raise ValueError("give a date from 1970 to 2242")
+    return seconds_
+
+
 def words(text: str) -> frozenset[str]:
     """Words between commas, in upper case."""
     return frozenset(word.strip().upper() for word in text.split(",") if word.strip())
@@ -185,9 +207,9 @@ def weights(text: str) -> Mapping[str, float]:
     """Weights of TRES, ``CPU=1.0,Mem=0.25G,GRES/gpu=2``; that of memory as of one MiB."""
     found = {}
     for item in names(text):
-        name, _, value = item.partition("=")
+        name, mark, value = item.partition("=")
         unit = value[-1:].upper() if value[-1:].isalpha() else ""
-        if not name or unit not in _UNITS:
+        if not (name and mark) or unit not in _UNITS:
             raise ValueError("give weights such as CPU=1.0,Mem=0.25G")
         exact = number(value.removesuffix(value[-1:]) if unit else value)
         found[tres_name(name)] = exact / _UNITS[unit]

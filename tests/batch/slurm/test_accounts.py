@@ -149,3 +149,20 @@ def test_whatever_is_in_a_file_is_read_or_refused(tmp_path_factory, text):
     path.write_text(text, encoding="utf-8")
     with contextlib.suppress(SlurmError):
         read_accounts(path)
+
+
+def test_names_are_added_and_taken_away(tmp_path):
+    found = accounts_of(
+        tmp_path,
+        """add qos fast preempt=normal
+        modify qos fast set preempt+=slow,slower
+        modify qos fast set preempt-=normal
+        add qos slow
+        add qos slower
+        add account a qos=normal
+        add user ann account=a qos=normal,fast
+        modify user ann where account=a set qos+=slow qos-=normal
+        """,
+    )
+    assert found.qos["fast"].preempt == {"slow", "slower"}
+    assert named(found)["a", "ann"].qos == ("fast", "slow")

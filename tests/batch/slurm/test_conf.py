@@ -123,6 +123,19 @@ def test_options_are_found_by_what_the_text_contains(tmp_path):
     assert [one.key for one in conf.others] == ["SchedulerParameters strange"]
 
 
+def test_words_that_stand_for_several_and_words_that_nobody_knows(tmp_path):
+    text = "PriorityFlags=NO_NORMAL_ALL,NEW\nSelectTypeParameters=CR_Core,CR_Typo\n"
+    conf = conf_of(tmp_path, text + SMALL)
+    assert {"NO_NORMAL_QOS", "NO_NORMAL_TRES", "NO_NORMAL_PART"} <= conf.priority.flags
+    assert [one.key for one in conf.others] == ["PriorityFlags NEW", "SelectTypeParameters CR_TYPO"]
+
+
+def test_a_key_given_twice_in_a_line_is_told(tmp_path):
+    conf = conf_of(tmp_path, "NodeName=n CPUs=2 CPUs=4\nPartitionName=p Nodes=n\n")
+    assert conf.nodes[0].cpus == 4
+    assert "CPUs is given again" in conf.notes[0]
+
+
 def test_defaults_of_options_that_follow_others(tmp_path):
     conf = conf_of(tmp_path, f"SchedulerParameters=bf_interval=90\nMessageTimeout=3\n{SMALL}")
     assert (conf.bf_max_time_s, conf.bf_node_space_size, conf.max_sched_time_s) == (90, 500, 1)
@@ -168,7 +181,7 @@ def test_mistakes_are_one_line(tmp_path, line, complaint):
     [
         ("SwitchName=s Nodes=n1 Switches=t", "either"),
         ("SwitchName=s Nodes=n9", "no node"),
-        ("SwitchName=s Switches=t", "no switch t"),
+        ("SwitchName=s Switches=t", "no switch .t.; give"),
         ("SwitchName=s Switches=t\nSwitchName=t Switches=s", "below itself"),
         ("SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a", "below b and"),
         ("Knot=1", "SwitchName="),
