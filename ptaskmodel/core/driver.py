@@ -210,7 +210,7 @@ class Core:
         return numbers
 
     def find_flows(self, sources: IntArray, targets: IntArray) -> IntArray:
-        """New patterns of a byte from hosts to hosts (of a flow model), neither held nor routed."""
+        """New patterns of a byte from hosts to hosts, neither held nor routed."""
         self.state, numbers = self.patterns.add_flows(self.state, sources, targets)
         return numbers
 

@@ -29,9 +29,11 @@ INFINITY = float("inf")
 TOLERANCES = Settings()
 AIM, ACCEPT = TOLERANCES.aim, TOLERANCES.accept
 MAX_ROUNDS = 50
+# Rounds in which only those are solved whose resources another rate was found on.
+NEAR_ROUNDS = 6
 GAVE_UP = -1
 # A rate that changes less, relatively, stays as it is.
-SAME_RATE = 1e-14
+SAME_RATE = 1e-12
 # Instead of 0 or 1 in `active`: overflows, as far as the load kept tells.
 SUSPECT = 2
 
@@ -218,15 +220,24 @@ def charge(s, slot, rate, n_suspect):
     """Give an activity another rate, at the cost of what limits nobody; how many are suspect."""
     t = s.activities[slot]
     change = rate - t.next_rate
-    if abs(change) > SAME_RATE * rate:
-        t.next_rate = rate
-        for k in range(t.nodes + t.n_active, t.nodes + t.n_kept):
-            element = s.kept[k]
-            r = s.resources[element.resource]
-            r.load += element.usage * change
-            if overflows(r) and r.active == 0:
-                n_suspect = suspect(s, element.resource, n_suspect)
+    t.next_rate = rate
+    for k in range(t.nodes + t.n_active, t.nodes + t.n_kept):
+        element = s.kept[k]
+        r = s.resources[element.resource]
+        r.load += element.usage * change
+        if overflows(r) and r.active == 0:
+            n_suspect = suspect(s, element.resource, n_suspect)
     return n_suspect
+
+
+@jit
+def join_all(s, slot, mark, m):
+    """Add the active resources of an activity to those to solve; returns how many there are."""
+    t = s.activities[slot]
+    for k in range(t.nodes, t.nodes + t.n_active):
+        if s.resources[s.kept[k].resource].mark != mark:
+            m = join(s, s.kept[k].resource, mark, m)
+    return m
 
 
 @jit
@@ -274,56 +285,70 @@ def deactivate(s, resource, load):
 
 
 @jit
-def spread(s, mark, n, m, from_n, from_m):
-    """Complete the component over active resources: (activities, resources)."""
+def spread(s, mark, n, m, from_n, from_m, wholly):
+    """Add the users of resources; wholly: and complete the component over active resources.
+
+    Returns the numbers of activities and resources.
+    """
     i = from_n
     j = from_m
-    while i < n or j < m:
-        if i < n:
-            t = s.activities[s.activities[i].slot_sub]
+    while j < m or (wholly and i < n):
+        if wholly and i < n:
+            m = join_all(s, s.activities[i].slot_sub, mark, m)
             i += 1
-            for k in range(t.nodes, t.nodes + t.n_active):
-                if s.resources[s.kept[k].resource].mark != mark:
-                    m = join(s, s.kept[k].resource, mark, m)
-        else:
-            k = s.resources[s.resources[j].slot_sub].first
-            j += 1
-            while k >= 0:
-                node = s.nodes[k]
-                t = s.activities[node.slot]
-                if t.mark != mark and t.state == RUNNING and node.usage > 0.0:
-                    n = admit(s, node.slot, mark, n)
-                k = node.next
+            continue
+        k = s.resources[s.resources[j].slot_sub].first
+        j += 1
+        while k >= 0:
+            node = s.nodes[k]
+            t = s.activities[node.slot]
+            if t.mark != mark and t.state == RUNNING and node.usage > 0.0:
+                n = admit(s, node.slot, mark, n)
+            k = node.next
     return n, m
 
 
 @jit
-def write_core(s, n, m, c):
-    """Write the active elements of the component as a core scaled to C = 1, bound = 1."""
+def write_core(s, n, m, c, mark, limit):
+    """Write what is to be solved as a core scaled to C = 1, bound = 1; returns its elements.
+
+    The level of an active resource that is not solved bounds its users; ``limit`` is what does.
+    """
     for j in range(m):
         c.levels[j] = s.resources[s.resources[j].slot_sub].level
     q = 0
     for i in range(n):
         t = s.activities[s.activities[i].slot_sub]
         c.row[i] = q
-        ceiling = t.ceiling
-        c.ub[i] = ceiling
-        if ceiling > 0.0:
-            inverse = 1.0 / t.penalty / ceiling
+        bound = t.ceiling
+        limit[i] = t.ceiling_by
+        cost = 1.0 / t.penalty
+        for k in range(t.nodes, t.nodes + t.n_active):
+            element = s.kept[k]
+            r = s.resources[element.resource]
+            if r.mark != mark:
+                rate = r.level * cost / coefficient(element)
+                if rate < bound:
+                    bound = rate
+                    limit[i] = element.resource
+        c.ub[i] = bound
+        if bound > 0.0:
+            inverse = cost / bound
             for k in range(t.nodes, t.nodes + t.n_active):
                 element = s.kept[k]
                 r = s.resources[element.resource]
-                c.used[q] = r.local
-                c.a[q] = element.usage * ceiling / r.capacity
-                c.t[q] = inverse / coefficient(element)
-                q += 1
+                if r.mark == mark:
+                    c.used[q] = r.local
+                    c.a[q] = element.usage * bound / r.capacity
+                    c.t[q] = inverse / coefficient(element)
+                    q += 1
     c.row[n] = q
     list_users(n, m, c)
 
 
 @jit
 def count_active(s, n):
-    """The active elements of the activities of the component."""
+    """The active elements of activities."""
     z = 0
     for i in range(n):
         z += s.activities[s.activities[i].slot_sub].n_active
@@ -356,32 +381,35 @@ def follow_levels(s):
             rate = min(rate, level * (1.0 / t.penalty) / coefficient(element))
         n_suspect = charge(s, slot, rate, n_suspect)
         v.limit[i] = t.ceiling_by
+        m = join_all(s, slot, mark, m)
     m = activate(s, n_suspect, mark, m)
     from_n = 0
     from_m = 0
-    for _ in range(MAX_ROUNDS):
-        n, m = spread(s, mark, n, m, from_n, from_m)
+    for step in range(MAX_ROUNDS):
+        n, m = spread(s, mark, n, m, from_n, from_m, step >= NEAR_ROUNDS)
         if m == from_m:
             for i in range(n):
                 v.rate[i] = s.activities[s.activities[i].slot_sub].next_rate
             return n
-        from_n = n
+        from_n = n if step >= NEAR_ROUNDS else 0
         z = count_active(s, n)
         c, reals, integers = carve_core(n, m, z, v.reals, v.integers)
-        write_core(s, n, m, c)
+        write_core(s, n, m, c, mark, v.limit)
         if not climb(n, m, FILL_LATER, AIM, c, carve_seats(m, z, reals, integers)) <= ACCEPT:
             return GAVE_UP
         from_m = m
+        for j in range(m):
+            s.resources[s.resources[j].slot_sub].level = c.levels[j]
         n_suspect = 0
         for i in range(n):
             slot = s.activities[i].slot_sub
-            n_suspect = charge(s, slot, c.y[i] * c.ub[i], n_suspect)
+            rate = c.y[i] * c.ub[i]
             where = c.seat[i]
-            v.limit[i] = s.activities[slot].ceiling_by
             if where >= 0:
                 v.limit[i] = s.resources[c.used[where]].slot_sub
-        for j in range(m):
-            s.resources[s.resources[j].slot_sub].level = c.levels[j]
+            if abs(rate - s.activities[slot].next_rate) > SAME_RATE * rate:
+                n_suspect = charge(s, slot, rate, n_suspect)
+                m = join_all(s, slot, mark, m)
         m = activate(s, n_suspect, mark, m)
         if m == from_m:
             for j in range(m):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,6 @@ from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.works import ParallelWork
 
 UNIT_FLOP = ParallelWork.of_execution(1.0)
-UNIT_BYTE = ParallelWork.of_flow(1.0)
 SPANS_AT_ONCE = 1 << 16
 
 
@@ -217,23 +216,16 @@ class Applications:
         targets -= 1
         flows = targets >= 0
         patterns = np.empty(len(places), dtype=np.int64)
-        if core.model.parallel:
-            hosts = zip(sources[flows].tolist(), targets[flows].tolist(), strict=True)
-            patterns[flows] = self._patterns(UNIT_BYTE, hosts)
-        else:
-            patterns[flows] = core.find_flows(sources[flows], targets[flows])
-        own = ((host,) for host in sources[~flows].tolist())
-        patterns[~flows] = self._patterns(UNIT_FLOP, own)
+        patterns[flows] = core.find_flows(sources[flows], targets[flows])
+        shape = core.router.shape
+        own = sources[~flows].tolist()
+        patterns[~flows] = core.find([shape(UNIT_FLOP, (host,), None)[0] for host in own])
         core.hold(patterns)
         routes["pattern"][places] = patterns
         routes["unit"][places] = np.where(flows, 1.0 / core.model.bandwidth_factor, 1.0)
         # Who needs one that cannot be routed will say so.
         with contextlib.suppress(PlatformError, SimulationError):
             core.route(patterns.tolist())
-
-    def _patterns(self, work: ParallelWork, hosts: Iterable[tuple[int, ...]]) -> list[int]:
-        shape = self.core.router.shape
-        return self.core.find([shape(work, own, None)[0] for own in hosts])
 
     def _route_again(self, source: int, target: int) -> None:
         """Routes changed, or this pair has none: route those known anew."""

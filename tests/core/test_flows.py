@@ -63,3 +63,25 @@ def test_those_without_a_way_leave_the_others_alone():
     assert core.state.patterns["first"][numbers].tolist()[0] == -1
     core.start(int(numbers[1]), 1e6)
     assert core.advance()[-1]["date"] == pytest.approx(1e-3 + 1.05)
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("count", ["task", "flow", "pair"])
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_parallel_flows_ask_what_one_parallel_work_does(name, count, tmp_path):
+    (tmp_path / "p.xml").write_text(platform_text(name))
+    core = Core(load_platform(tmp_path / "p.xml"), network_model("L07", {}), "bmf", count)
+    n = len(core.platform.hosts)
+    pairs = np.array(list(itertools.product(range(n), repeat=2)))
+    numbers = core.find_flows(pairs[:, 0], pairs[:, 1])
+    core.route(numbers.tolist())
+    for number in numbers.tolist():
+        row = core.router.route(core.patterns.shape(number))
+        laid = core.state.patterns[number]
+        elements = core.state.elements[laid["first"] : laid["first"] + laid["count"]]
+        asked = zip(row.resource, row.usage, row.share, row.largest, strict=True)
+        assert sorted(elements.tolist()) == sorted(map(tuple, map(list, asked)))
+        assert laid["amount"] == row.amount
+        assert laid["latency"] == pytest.approx(row.latency_s, rel=1e-15)
+        assert laid["latency_bytes"] == pytest.approx(row.latency_bytes, rel=1e-15)
+        assert (laid["penalty"], laid["bound"]) == (1.0, np.inf)

@@ -117,6 +117,56 @@ def lay_flows(
     return first
 
 
+@entry
+def lay_parallel_flows(
+    numbers, sources, targets, there, fatpipe, latency_s, by_flow, by_pair, patterns, elements,
+    first,
+):  # fmt: skip
+    """Write the patterns of parallel works that are a flow of a byte each, as `lay_flows` does.
+
+    Their hosts, which differ, come first and are asked nothing.
+    """
+    for k in range(numbers.size):
+        if not there.known[k] or there.start[k] == there.start[k + 1]:
+            continue
+        for i, host in ((0, sources[k]), (1, targets[k])):
+            element = elements[first + i]
+            element.resource = host
+            element.usage = 0.0
+            element.share = 0.0
+            element.largest = 0.0
+        latency = 0.0
+        last = first + 2
+        for h in range(there.start[k], there.start[k + 1]):
+            link = there.links[h]
+            latency += latency_s[link]
+            before = last
+            last = add_use(elements, first + 2, last, link, 1.0, fatpipe[link])
+            if last > before:
+                elements[before].largest = 0.0  # how often it is met
+            i = first + 2
+            while elements[i].resource != link:
+                i += 1
+            elements[i].largest += 1.0
+        latency += there.extra_s[k]
+        for i in range(first + 2, last):
+            element = elements[i]
+            element.share = element.usage
+            if by_flow:
+                element.share = 1.0
+            elif by_pair:
+                element.share = element.usage / element.largest
+            element.largest = 1.0
+        p = patterns[numbers[k]]
+        p.first = first
+        p.count = last - first
+        p.amount = 1.0
+        p.latency = latency
+        p.latency_bytes = latency
+        first = last
+    return first
+
+
 @jit
 def add_walk(tally, ways, cluster, route, source, target, amount, largest):
     """Add the route of a cluster zone between two nodes; False if it is undefined."""

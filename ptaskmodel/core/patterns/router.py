@@ -21,6 +21,7 @@ from ptaskmodel.core.patterns.laying import (
     add_routes,
     clear,
     lay_flows,
+    lay_parallel_flows,
     lay_stages,
 )
 from ptaskmodel.core.patterns.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
@@ -386,9 +387,12 @@ class Router:
         """Lay out flows between pairs of hosts, writing elements from ``first`` on.
 
         room: gives the elements, with room for so many. Returns the place after the last
-        element. Patterns without a way to go keep ``first`` < 0.
+        element. Patterns without a way to go keep ``first`` < 0, and in a parallel model those
+        that take no link.
         """
         model = self.model
+        if model.parallel:
+            return self._lay_parallel_flows(sources, targets, numbers, patterns, room, first)
         cross = CROSS_TRAFFIC if model.crosstraffic else 0.0
         flow = np.array((model.latency_factor, model.weight_s, cross))
         for group in self.paths.groups(sources, targets):
@@ -399,6 +403,27 @@ class Router:
                 lay_flows(
                     numbers[group], there, back, self.fatpipe, self.latency_s, self.bandwidth_Bps,
                     flow, patterns, elements, first,
+                )
+            )  # fmt: skip
+        return first
+
+    def _lay_parallel_flows(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        numbers: IntArray,
+        patterns: np.ndarray,
+        room: Callable[[int], np.ndarray],
+        first: int,
+    ) -> int:
+        by_flow, by_pair = self.count == "flow", self.count == "pair"
+        for group in self.paths.groups(sources, targets):
+            there = self.paths.many(sources[group], targets[group])
+            elements = room(first + len(there.links) + 2 * len(group))
+            first = int(
+                lay_parallel_flows(
+                    numbers[group], sources[group], targets[group], there, self.fatpipe,
+                    self.latency_s, by_flow, by_pair, patterns, elements, first,
                 )
             )  # fmt: skip
         return first

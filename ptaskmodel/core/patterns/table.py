@@ -85,7 +85,7 @@ class Patterns:
     def route(
         self, state: State, numbers: list[int], router: Router
     ) -> tuple[State, PTaskModelError | None]:
-        """Route patterns: delays together, flows, those inside a cluster, others one by one.
+        """Route patterns: delays together, flows, works inside a cluster, others one by one.
 
         What cannot be routed is left out; the second value says what is wrong with the first such,
         as `Router.route` does.
@@ -97,10 +97,13 @@ class Patterns:
         if len(delays) == len(unrouted):
             return state, None
         others = self._unrouted(state, unrouted)
-        if not router.model.parallel:
-            for first in range(0, len(others), FLOWS_AT_ONCE):
-                state = self._route_flows(state, others[first : first + FLOWS_AT_ONCE], router)
-        else:
+        flows = others
+        if router.model.parallel:
+            flows = [number for number in others if isinstance(self.shapes[number], int)]
+        for first in range(0, len(flows), FLOWS_AT_ONCE):
+            state = self._route_flows(state, flows[first : first + FLOWS_AT_ONCE], router)
+        if router.model.parallel:
+            others = self._unrouted(state, others)
             placement = Placement.of([self.shape(k).hosts for k in others], router.clusters)
             for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
                 group = np.flatnonzero(placement.cluster == cluster)
@@ -183,7 +186,10 @@ class Patterns:
     def _route_flows(self, state: State, numbers: list[int], router: Router) -> State:
         """Those of the patterns that are flows, as far as they have a way to go."""
         ends = np.array([self._ends(number) for number in numbers], dtype=np.int64)
-        flows = np.flatnonzero(ends[:, 1] >= 0)
+        wanted = ends[:, 1] >= 0
+        if router.model.parallel:  # a host is asked twice by what it sends itself
+            wanted &= ends[:, 0] != ends[:, 1]
+        flows = np.flatnonzero(wanted)
         given = np.array(numbers, dtype=np.int64)[flows]
         if not len(flows):
             return state
