@@ -29,6 +29,11 @@ BANDWIDTH_FACTORS = (
     "65472:0.940694;15424:0.697866;9376:0.58729;5776:1.08739;3484:0.77493;1426:0.608902;"
     "732:0.341987;257:0.338112;0:0.812084"
 )
+# What SimGrid 4 calls the factors. A plain number there is none of SMPI's, but of other models.
+NEWER = {
+    "smpi/lat-factor": "network/latency-factor",
+    "smpi/bw-factor": "network/bandwidth-factor",
+}
 SIDES = ("smpi/os", "smpi/ois", "smpi/or")
 MOST_FIGURES = 16  # of a step; SimGrid writes five, and uses three
 
@@ -56,7 +61,8 @@ def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
     latency, bandwidth = records(0, STEP), records(0, STEP)
     if name == SMPI:
         weight = config_number(config, "network/weight-S", WEIGHT_S)
-        model = replace(network_model("CM02", config), name=SMPI, weight_s=weight)
+        others = {key: value for key, value in config.items() if key not in NEWER.values()}
+        model = replace(network_model("CM02", others), name=SMPI, weight_s=weight)
         model = replace(model, latency_factor=1.0, bandwidth_factor=1.0)
         latency = _steps("smpi/lat-factor", config, LATENCY_FACTORS)
         bandwidth = _steps("smpi/bw-factor", config, BANDWIDTH_FACTORS)
@@ -107,6 +113,8 @@ def _pairs(key: str, text: str, most: int) -> list[tuple[float, ...]]:
 
 
 def _steps(key: str, config: Mapping[str, str], default: str) -> np.ndarray:
+    if key not in config and ":" in config.get(NEWER[key], ""):
+        key = NEWER[key]
     text = config.get(key, default)
     if ":" not in text and ";" not in text:
         entries: list[tuple[float, ...]] = [(-1.0, config_number(config, key, 1.0))]
