@@ -133,14 +133,21 @@ class World:
         request = {"over": sends and size < DETACHED, "name": (source, target, tag)}
         message = {"name": (source, target, tag), "request": request, "size": size}
         own, others = (self.sent, self.awaited) if sends else (self.awaited, self.sent)
-        other = next((o for o in others if o["name"] == message["name"]), None)
+        other = next((o for o in others if self.meet(message["name"], o["name"])), None)
         if other is None:
             own.append(message)
             return request
         others.remove(other)
+        source, target = (source, target) if sends else other["name"][:2]
         size = size if sends else other["size"]
         self.fly(source, target, size + 16, (request, other["request"]))
         return request
+
+    @staticmethod
+    def meet(one, two):
+        sources, tags = {one[0], two[0]}, {one[2], two[2]}
+        same_tag = len(tags) == 1 or (-444 in tags and max(tags) >= 0)
+        return one[1] == two[1] and (len(sources) == 1 or -555 in sources) and same_tag
 
     def fly(self, source, target, size, requests):
         a, b = self.hosts[source], self.hosts[target]

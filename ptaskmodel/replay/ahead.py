@@ -57,7 +57,7 @@ def want_ahead(s, x, r, steps):
         rank.step += 1
         if what in (POST_SEND, DO_SEND, REQUEST_SEND):
             fits = want(s, x, rank.host, x.ranks[peer].host)
-        elif what in (POST_RECEIVE, DO_RECEIVE, REQUEST_RECEIVE):
+        elif what in (POST_RECEIVE, DO_RECEIVE, REQUEST_RECEIVE) and peer >= 0:
             fits = want(s, x, x.ranks[peer].host, rank.host)
         elif what == COMPUTE:
             fits = want(s, x, rank.host, -1)

@@ -36,7 +36,15 @@ from ptaskmodel.replay.state import (
     empty_routes,
     new_counts,
 )
-from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES, IRECV, RECV, TEST
+from ptaskmodel.workload.ti_actions import (
+    ACTIONS,
+    ANY_TAG,
+    DATATYPE_BYTES,
+    IRECV,
+    RECV,
+    SENDRECV,
+    TEST,
+)
 from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.works import ParallelWork
 
@@ -118,6 +126,9 @@ class Applications:
         for name in ("awaited", "first_request", "last_request", "slot", "wake", "told"):
             ranks[name] = -1
         ranks["began"], ranks["ended"] = self.core.now, np.nan
+        ranks["takes_any"][_take_any(trace)] = 1
+        if ranks["takes_any"].any():
+            x.counts["take_any"] = x.counts["by_turns"] = 1
         x.spent[first : first + n] = 0.0
         counts = x.counts[0]
         counts["unfinished"] += n
@@ -290,7 +301,8 @@ class Applications:
         waiting = [r for r in range(n) if np.isnan(x.ranks["ended"][first + r])]
         shown = "; ".join(f"rank {r} in '{self._action(first + r)}'" for r in waiting[:8])
         more = f" and {len(waiting) - 8} more" if len(waiting) > 8 else ""
-        return f"{self._of_app[app].origin}: {len(waiting)} ranks wait for ever: {shown}{more}"
+        who = "1 rank waits" if len(waiting) == 1 else f"{len(waiting)} ranks wait"
+        return f"{self._of_app[app].origin}: {who} for ever: {shown}{more}"
 
 
 def _asks_before(trace: Trace) -> bool:
@@ -302,3 +314,13 @@ def _asks_before(trace: Trace) -> bool:
         return True
     receives = np.flatnonzero((trace.actions == RECV) | (trace.actions == IRECV))
     return bool((trace.values[trace.start[receives] + 2] < 0).any())
+
+
+def _take_any(trace: Trace) -> np.ndarray:
+    """The ranks that receive from anybody, or with any tag: in which order matters to them."""
+    p2p = np.flatnonzero((trace.actions == RECV) | (trace.actions == IRECV))
+    both = np.flatnonzero(trace.actions == SENDRECV)
+    first = trace.start[p2p]
+    takes = (trace.values[first] < 0) | (trace.values[first + 1] == ANY_TAG)
+    actions = np.concatenate((p2p[takes], both[trace.values[trace.start[both] + 3] < 0]))
+    return np.searchsorted(trace.first, actions, side="right") - 1

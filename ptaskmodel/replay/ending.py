@@ -29,7 +29,7 @@ def end_application(s, x, a):
             drop_request(x, r, rank.first_request)
     for i in range(x.counts[0].n_messages):
         m = x.messages[i]
-        if app.first <= m.source < last:
+        if m.source != -1 and app.first <= m.target < last:
             if m.state == FLYING:
                 stop(s, m.slot)
             if m.state == AWAITED or m.receiver == NOBODY:

@@ -10,6 +10,7 @@ from ptaskmodel.core.stream import tell
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.state import (
     ACTION,
+    ANYBODY,
     AWAITED,
     FLYING,
     GROW_MESSAGES,
@@ -26,8 +27,10 @@ from ptaskmodel.replay.state import (
     SENT,
     UNDER_WAY,
 )
+from ptaskmodel.workload import ti_actions as ti
 
 INFINITY = float("inf")
+ANY_TAG = ti.ANY_TAG
 
 
 @jit
@@ -77,9 +80,27 @@ def route_between(s, x, source, target):
 
 @jit
 def bucket_of(x, source, target, tag):
-    """The bucket of messages from a rank to another."""
+    """The bucket of messages from a rank to another.
+
+    All messages to a rank that takes some from anybody are in one, in the order of posting.
+    """
+    if x.counts[0].take_any == 1 and x.ranks[target].takes_any == 1:
+        source = 0
+        tag = 0
     mixed = source * 0x9E3779B1 + target * 0x85EBCA77 + tag
     return (mixed ^ (mixed >> 15)) & (x.buckets.size - 1)
+
+
+@jit
+def fits(m, source, target, tag):
+    """Whether a message has these ranks and this tag, or one of both sides takes any."""
+    if m.target != target:
+        return False
+    if m.source != source and m.source != ANYBODY and source != ANYBODY:
+        return False
+    if m.tag == tag:
+        return True
+    return (m.tag == ANY_TAG and tag >= 0) or (tag == ANY_TAG and m.tag >= 0)
 
 
 @jit
@@ -91,8 +112,7 @@ def found(x, source, target, tag, wanted):
     i = x.buckets[bucket_of(x, source, target, tag)].first
     while i >= 0:
         m = x.messages[i]
-        same = m.source == source and m.target == target and m.tag == tag
-        if same and (m.state == AWAITED) == (wanted == AWAITED):
+        if fits(m, source, target, tag) and (m.state == AWAITED) == (wanted == AWAITED):
             return i
         i = m.next
     return i
@@ -240,6 +260,8 @@ def post(s, x, o, i, source, target, tag, size, sends, waiter, route):
     m = x.messages[i]
     waits = True
     if sends:
+        m.source = source
+        m.tag = tag
         small = size < x.protocol[0].detached
         m.bytes = size
         m.detached = 1 if small else 0
@@ -396,3 +418,17 @@ def request_of(x, r, source, target, tag):
             return i
         i = q.next
     return i
+
+
+@jit
+def sender(app, named):
+    """The rank of all that a field of an action names, ANYBODY if it names none."""
+    return app.first + int(named) if named >= 0.0 else ANYBODY
+
+
+@jit
+def named_request(x, r, first):
+    """The oldest request of a rank with the names in the fields of its action, -1: none."""
+    app = x.apps[x.ranks[r].app]
+    source, target = sender(app, x.values[first]), app.first + int(x.values[first + 1])
+    return request_of(x, r, source, target, int(x.values[first + 2]))

@@ -20,17 +20,20 @@ from ptaskmodel.replay.messages import (
     drop_request,
     found,
     make_ready,
+    named_request,
     new_request,
     overhead,
     post,
     request_of,
     room_to_post,
     route_between,
+    sender,
     unlink_request,
 )
 from ptaskmodel.replay.state import (
     ACTION,
     AWAITED,
+    COLLECTIVES,
     COMPUTING,
     ENDED,
     IN_ALL,
@@ -129,7 +132,7 @@ def next_operation(s, x, r):
             kind, phase, k, r - app.first, app.ranks, values, first, last, x.type_bytes,
             app.type_bytes, rank.algorithm, c,
         )  # fmt: skip
-        return what, app.first + peer, size, -1 - kind
+        return what, app.first + peer, size, COLLECTIVES - kind
     if kind == A_COMPUTE:
         if x.protocol[0].computes == 0 or k > 0:
             return FINISHED, 0, 0.0, 0
@@ -143,14 +146,14 @@ def next_operation(s, x, r):
     if kind == A_TEST:
         return testing(x, r, first, k)
     if kind == A_SENDRECV:
-        to, source = app.first + int(values[first + 1]), app.first + int(values[first + 3])
+        to, source = app.first + int(values[first + 1]), sender(app, values[first + 3])
         if (to == r and source == r) or k == 3:
             return FINISHED, 0, 0.0, 0
         if k == 0:
             unit = sized(values, first, 4, last, x.type_bytes, app.type_bytes)
             return POST_SEND, to, np.floor(values[first]) * unit, 0
         return (POST_RECEIVE if k == 1 else ALL), source, 0.0, 0
-    peer = app.first + int(values[first])
+    peer = sender(app, values[first])
     tag = int(values[first + 1])
     count = values[first + 2]
     if kind in (A_SEND, A_ISEND):
@@ -229,6 +232,9 @@ def posts(s, x, o, r, what, peer, size, tag):
     if status != OK:
         return status
     i = found(x, source, target, tag, AWAITED if sends else SENT)
+    named = source
+    if i >= 0 and not sends:
+        source = x.messages[i].source
     route = -1
     if begins(x, i, sends, size):
         route = route_between(s, x, x.ranks[source].host, x.ranks[target].host)
@@ -237,7 +243,7 @@ def posts(s, x, o, r, what, peer, size, tag):
     waiter = ACTION
     by_request = what in (REQUEST_SEND, REQUEST_RECEIVE)
     if by_request:
-        waiter = new_request(x, r, source, target, tag)
+        waiter = new_request(x, r, named, target, tag)
     waiting = post(s, x, o, i, source, target, tag, size, sends, waiter, route)
     rank.posted = NOT_YET
     if by_request:
@@ -312,14 +318,6 @@ def computes(s, x, o, r, flops, most):
     rank.slot = slot
     rank.state = COMPUTING
     return WAITS
-
-
-@jit
-def named_request(x, r, first):
-    """The oldest request of a rank with the names in the fields of its action, -1: none."""
-    begin = x.apps[x.ranks[r].app].first
-    source, target = begin + int(x.values[first]), begin + int(x.values[first + 1])
-    return request_of(x, r, source, target, int(x.values[first + 2]))
 
 
 @jit

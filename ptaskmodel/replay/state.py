@@ -22,6 +22,11 @@ UNDER_WAY, IS_OVER, TESTED = numbers(3)
 # Who waits for an end of a message, if not a request: nobody, or the present action of its rank.
 NOBODY, ACTION = numbers(-2, 0)
 
+# The sender of a message that its receiver takes from whoever sends it.
+ANYBODY = numbers(-2, -1)[0]
+# Tags of collectives begin here and go down: traces have none below -2**53.
+COLLECTIVES = numbers(-(2**60), 1 - 2**60)[0]
+
 # How far a rank is with the message of its step: the overhead has been slept, it has been posted.
 NOT_YET, PAID, POSTED = numbers(3)
 
@@ -77,6 +82,7 @@ RANK = np.dtype(
         ("told", INT),  # number of its last span, -1: none
         ("began", REAL),  # the present action
         ("ended", REAL),
+        ("takes_any", INT),  # 1: it receives from anybody, or with any tag
     ],
     align=True,
 )
@@ -84,7 +90,7 @@ RANK = np.dtype(
 MESSAGE = np.dtype(
     [
         ("state", INT),
-        ("source", INT),  # ranks; -1: its place is free
+        ("source", INT),  # ranks; ANYBODY while it is awaited so; -1: its place is free
         ("target", INT),
         ("tag", INT),
         ("bytes", REAL),
@@ -173,6 +179,7 @@ COUNTS = np.dtype(
         ("last_wanted", INT),
         ("n_ended", INT),  # tasks that had ended when applications of those were last looked for
         ("unfinished", INT),  # ranks
+        ("take_any", INT),  # 1: some rank receives from anybody, or with any tag
         ("by_turns", INT),  # 1: ranks that can go on do so by turns, a step each
         ("messages", INT),  # that have come to their end
         ("actions", INT),

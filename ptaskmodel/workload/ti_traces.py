@@ -12,6 +12,8 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.ti_actions import (
     ACTIONS,
     ALLGATHERV,
+    ANY_SOURCES,
+    ANY_TAG,
     DATATYPE_BYTES,
     FIELDS,
     INIT,
@@ -23,7 +25,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LARGEST = 2.0**53
-ANY_TAG = -444  # as SimGrid writes it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,8 +149,10 @@ def _check_fields(
 EXPECTED = {
     "count": "give a number of elements, 0 or more",
     "any count": "give a number of elements",
-    "rank": "give a rank, 0 to {last} (messages from any source, -333, are not replayed)",
-    "tag": "give a whole number (messages with any tag, -444, are not replayed)",
+    "rank": "give a rank, 0 to {last}",
+    "sender": "give a rank, 0 to {last}, or -333 for any",
+    "tag": "give a whole number",
+    "any tag": "give a whole number (-444 for any)",
     "flop": "give an amount of 0 or more",
     "seconds": "give a time of 0 s or more",
     "type": f"give the number of a datatype, -1 to {len(DATATYPE_BYTES) - 1}",
@@ -161,10 +164,12 @@ def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
         np.finfo(np.float64).max if name in ("flop", "seconds") else LARGEST
     )
     whole = values == np.floor(values)
-    if name == "rank":
-        return ~(whole & (values >= 0) & (values < ranks))
-    if name == "tag":
-        return ~(finite & whole) | (values == ANY_TAG)
+    if name in ("rank", "sender"):
+        wrong = ~(whole & (values >= 0) & (values < ranks))
+        return wrong if name == "rank" else wrong & ~np.isin(values, ANY_SOURCES)
+    if name in ("tag", "any tag"):
+        wrong = ~(finite & whole)
+        return wrong if name == "any tag" else wrong | (values == ANY_TAG)
     if name == "type":
         return ~(whole & (values >= -1) & (values < len(DATATYPE_BYTES)))
     if name == "any count":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from naive_replay import World
+from replay_mixes import any_case
 from replay_traces import PLATFORMS, platform_text, random_case
 from smpi import write_case
 
@@ -37,3 +38,18 @@ def test_random_traces(platforms, tmp_path, part):
         naive = World(platforms[name], hosts, files).play()
         assert ours == pytest.approx(naive, rel=1e-9, abs=2e-9), seed
     assert tried > 5
+
+
+def test_random_traces_of_receives_from_anybody(platforms, tmp_path):
+    names = {name: [host.name for host in its.hosts] for name, its in platforms.items()}
+    tried = 0
+    for seed in range(5000, 5040):
+        name, hosts, files = any_case(seed, names)
+        if len(hosts) > 4 or any(" -1 " in text for text in files):  # it does not poll
+            continue
+        tried += 1
+        trace = read_trace(write_case(tmp_path / str(seed), hosts, files))
+        ours = replay(platforms[name], trace, hosts).end_s.tolist()
+        naive = World(platforms[name], hosts, files).play()
+        assert ours == pytest.approx(naive, rel=1e-9, abs=2e-9), seed
+    assert tried > 10

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from replay_configs import config_case
+from replay_mixes import any_case, mixed_case
 from replay_traces import (
     PLATFORMS,
     WIDE,
@@ -71,6 +72,26 @@ def test_so_do_many_ranks_in_collectives(platforms, tmp_path, part):
     names = {name: [host.name for host in its.hosts] for name, (_, its) in platforms.items()}
     for case in recorded("wide")[part::5]:
         platform, hosts, files = wide_case(case["seed"], names, case["collective"])
+        result = replayed(platforms, tmp_path / str(case["seed"]), platform, hosts, files)
+        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("part", range(2))
+def test_so_do_many_ranks_that_do_all_kinds_of_things(platforms, tmp_path, part):
+    names = {name: [host.name for host in its.hosts] for name, (_, its) in platforms.items()}
+    for case in recorded("mixed")[part::2]:
+        platform, hosts, files, chosen = mixed_case(case["seed"], names)
+        place = tmp_path / str(case["seed"])
+        result = replayed(platforms, place, platform, hosts, files, collectives=chosen)
+        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
+
+
+@pytest.mark.jit
+def test_so_they_do_if_they_receive_from_anybody(platforms, tmp_path):
+    names = {name: [host.name for host in its.hosts] for name, (_, its) in platforms.items()}
+    for case in recorded("any"):
+        platform, hosts, files = any_case(case["seed"], names)
         result = replayed(platforms, tmp_path / str(case["seed"]), platform, hosts, files)
         assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
 

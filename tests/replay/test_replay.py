@@ -64,6 +64,12 @@ def test_a_platform_moves_the_thresholds(ends):
     assert second == 2  # it was there already
 
 
+@pytest.mark.parametrize("key", ["smpi/lat-factor", "network/latency-factor"])
+def test_factors_have_an_old_and_a_new_name(ends, key):
+    _, second = ends(["send 1 0 100"], ["recv 0 0 100"], config={key: "10:3;1000:5"})
+    assert second == pytest.approx(3 * LATENCY + 116 / (BANDWIDTH * 0.812084), rel=1e-12)
+
+
 def test_overheads_are_slept(ends):
     config = {"smpi/os": "0:0.5:0", "smpi/or": "0:0.25:0"}
     first, second = ends(["send 1 0 0"], ["recv 0 0 0"], config=config)
@@ -90,6 +96,29 @@ def test_a_receiver_may_ask_for_the_size_before(ends):
     assert known < asked < known + 0.005
 
 
+def test_anybody_may_send_what_is_received_from_anybody(ends):
+    late, soon = ["sleep 2", "send 0 7 70000"], ["sleep 1", "send 0 8 10"]
+    first, second, third = ends(["recv -333 -444 1", "sleep 3", "recv -333 7 1"], late, soon)
+    took = LATENCY * 2.01467 + 26 / (BANDWIDTH * 0.812084)
+    big = LATENCY * 11.6436 + 70016 / (BANDWIDTH * 0.940694)
+    assert first == second == pytest.approx(1 + took + 3 + big, rel=1e-9)
+    assert third == 1
+
+
+def test_of_receives_that_fit_the_first_asked_for_gets_the_message(ends):
+    senders = ["sleep 2", "send 0 7 10"], ["sleep 1", "send 0 8 10"]
+    one, other = "irecv 2 8 1", "irecv -555 -444 1"
+    first, *_ = ends([one, other, "wait -555 0 -444", "sleep 1", "wait 2 0 8"], *senders)
+    assert first == pytest.approx(3 + LATENCY * 2.01467 + 26 / (BANDWIDTH * 0.812084), rel=1e-9)
+    with pytest.raises(SimulationError, match="1 rank waits for ever: rank 0 in 'wait 2 0 8'"):
+        ends([other, one, "wait -555 0 -444", "wait 2 0 8"], *senders)
+
+
+def test_any_tag_is_none_of_a_collective(ends):
+    with pytest.raises(SimulationError, match="rank 0 in 'recv 1 -444 1'"):
+        ends(["recv 1 -444 1", "barrier"], ["barrier", "send 0 3 1"])
+
+
 def test_messages_to_oneself_are_free_in_a_sendrecv(ends):
     assert ends(["sendRecv 1e9 0 1e9 0 0 0"]) == [0.0]
 
@@ -114,7 +143,7 @@ def test_parallel_tasks_and_flows_carry_messages_by_choice(ends):
 def test_ranks_that_wait_for_each_other_are_named(ends):
     with pytest.raises(SimulationError, match=r"2 ranks wait for ever: rank 0 in 'recv 1 0 1'"):
         ends(["recv 1 0 1"], ["recv 0 0 1"])
-    with pytest.raises(SimulationError, match=r"1 ranks wait for ever: rank 1 in 'barrier'"):
+    with pytest.raises(SimulationError, match=r"1 rank waits for ever: rank 1 in 'barrier'"):
         ends([], ["barrier"])
 
 

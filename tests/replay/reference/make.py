@@ -2,7 +2,8 @@
 
 Needs smpirun (Debian: libsimgrid-dev). The traces are those of ``tests/replay_traces.py``; what is
 kept is the date of each rank's end. ends: all actions, by SMPI's model, LV08 and parallel tasks
-(L07). wide: collectives of 17 to 130 ranks. configs: random <config>s. algorithms: each algorithm
+(L07). wide: collectives of 17 to 130 ranks. mixed: up to 130 ranks do all kinds of things. any:
+receives from anybody. configs: random <config>s. algorithms: each algorithm
 of each collective.
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from replay_configs import config_case
+from replay_mixes import any_case, mixed_case
 from replay_traces import (
     COLLECTIVES,
     PLATFORMS,
@@ -40,6 +42,8 @@ OPTIONS = {
 }
 CASES = 240
 CONFIG_CASES = 80
+MIXED_CASES = 24
+ANY_CASES = 40
 WIDE_CASES = 4 * len(COLLECTIVES)
 RANKS = (2, 3, 5, 8, 11, 12, 16)
 
@@ -84,6 +88,16 @@ class Maker:
                 print(collective, len(hosts), "ranks: SimGrid takes long; left out", flush=True)
                 continue
             yield {"seed": seed, "collective": collective, "ends": ends}
+
+    def mixed_cases(self) -> Iterator[Case]:
+        for seed in range(MIXED_CASES):
+            platform, hosts, files, chosen = mixed_case(seed, self.names)
+            options = [f"--cfg=smpi/{name}:{algorithm}" for name, algorithm in chosen.items()]
+            yield {"seed": seed, "ends": self.ends(platform, hosts, files, *options)}
+
+    def any_cases(self) -> Iterator[Case]:
+        for seed in range(ANY_CASES):
+            yield {"seed": seed, "ends": self.ends(*any_case(seed, self.names))}
 
     def configs_cases(self) -> Iterator[Case]:
         for seed in range(CONFIG_CASES):
@@ -133,5 +147,5 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("ends", "wide", "configs", "algorithms"):
+    for name in sys.argv[1:] or ("ends", "wide", "mixed", "any", "configs", "algorithms"):
         main(name)
