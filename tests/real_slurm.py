@@ -17,6 +17,7 @@ from ptaskmodel.bridges.slurm_live.run import LiveRun, run_live
 CONF = """SchedulerType=sched/backfill
 SelectType={select}
 SlurmdTimeout=60
+ReturnToService=1
 NodeName=n[1-4] CPUs=4 RealMemory=1000
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
 """

@@ -179,7 +179,7 @@ def batch(
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.cli.kernels import ready_kernels
-    from ptaskmodel.cli.pairs import pairs
+    from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text
     from ptaskmodel.platform import load_platform
@@ -193,11 +193,11 @@ def batch(
     from ptaskmodel.workload.reading import read_workload
 
     chosen = BatchOptions(
-        policy_options=pairs(policy_options, "--policy-option", _value),
+        policy_options=pairs(policy_options, "--policy-option", number_or_text),
         storages=pairs(storages, "--storage", str),
         licences=pairs(licences, "--licence", _count),
-        failure_law=pairs(failure_law, "--failure-law", _value),
-        checkpoint=pairs(checkpoint, "--checkpoint", _value),
+        failure_law=pairs(failure_law, "--failure-law", number_or_text),
+        checkpoint=pairs(checkpoint, "--checkpoint", number_or_text),
         contention=not no_contention,
         **options,
     )
@@ -223,12 +223,3 @@ def _count(text: str) -> int:
     if not text.isdecimal():
         raise SimulationError(f"--licence: '{text[:60]}' is not a number of licences")
     return int(text)
-
-
-def _value(text: str) -> int | float | str:
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text

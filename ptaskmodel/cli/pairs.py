@@ -17,3 +17,13 @@ def pairs(given: tuple[str, ...], option: str, convert: Callable[[str], Any]) ->
             raise SimulationError(f"{option}: '{text}' is not KEY=VALUE")
         found[key] = convert(value)
     return found
+
+
+def number_or_text(text: str) -> int | float | str:
+    """A value as what it looks like."""
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text

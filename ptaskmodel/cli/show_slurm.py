@@ -44,6 +44,7 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
         ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
         ("utilisation", number_text(summary["utilisation"], "-")),
         ("backfill", _backfill_text(summary["backfill"])),
+        *(("nodes", text) for text in _nodes_text(summary)),
         ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),
         *(("note", note) for note in summary["notes"]),
     ]
@@ -55,6 +56,19 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
     ]
     parts += ["\n".join((f"job {job}", *story)) for job, story in found.stories.items()]
     return "\n\n".join(parts)
+
+
+def _nodes_text(summary: dict[str, Any]) -> list[str]:
+    """What became of nodes that failed, in a line; nothing without failures."""
+    failed = summary.get("node_failures")
+    if failed is None:
+        return []
+    text = f"{failed['died']} failures, {failed['set_down']} times set DOWN; jobs began anew "
+    text += f"{failed['restarts']} times"
+    stay = failed["stay_down"]
+    if stay:
+        text += f"; {len(stay)} stay DOWN (ReturnToService=0), such as {stay[0]}"
+    return [text]
 
 
 def _backfill_text(backfill: dict[str, Any]) -> str:

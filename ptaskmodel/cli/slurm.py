@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ptaskmodel.batch.names import FAILURE_LAW
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
     COUNT,
@@ -19,6 +20,8 @@ from ptaskmodel.cli.parameters import (
     slurm_options,
 )
 
+NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
+
 
 @click.command(cls=Command)
 @slurm_options
@@ -27,6 +30,18 @@ from ptaskmodel.cli.parameters import (
     metavar="FILE",
     type=PATH,
     help="Advance reservations: lines of `create reservation` as scontrol takes them.",
+)
+@click.option(
+    "--failures",
+    metavar="FILE",
+    type=PATH,
+    help="Nodes that fail and answer again: date,resource,event (down or up).",
+)
+@click.option(
+    "--failure-law",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"Draw failures of nodes: {', '.join(NODE_LAW)}. Repeatable.",
 )
 @click.option(
     "--seed",
@@ -65,6 +80,8 @@ def slurm(
     workload_file: Path,
     platform_file: Path | None,
     reservations: Path | None,
+    failures: Path | None,
+    failure_law: tuple[str, ...],
     accounts: Path | None,
     processors_per_node: int | None,
     seed: int,
@@ -80,13 +97,16 @@ def slurm(
     WORKLOAD is what `sacct -P` prints, an SWF log, Batsim's JSON, or a jobs.csv with id, submit,
     nodes, cores, limit, run and more of what sbatch is told.
     """
+    from ptaskmodel.batch.failures import FailureLaw
     from ptaskmodel.batch.slurm.conf import read_conf
     from ptaskmodel.batch.slurm.costs import Costs
+    from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.reservation_lines import read_reservations
     from ptaskmodel.batch.slurm.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.submissions import read_submissions
     from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show_slurm import slurm_text
     from ptaskmodel.platform import load_platform
@@ -98,10 +118,21 @@ def slurm(
     known = None if accounts is None else read_accounts(accounts)
     dates = None if cycles is None else read_cycles(cycles)
     reserved = None if reservations is None else read_reservations(reservations, conf, phases.t0)
+    law = pairs(failure_law, "--failure-law", number_or_text)
+    failing = failures_of_nodes(conf, file=failures, law=FailureLaw.of(law) if law else None)
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = SlurmOptions(seed=seed, costs=Costs(test_cost), **options)
     ready_kernels(kernels_for(conf, submissions, chosen, platform))
-    given = (conf_file, workload_file, platform_file, accounts, meta, cycles, reservations)
+    given = (
+        conf_file,
+        workload_file,
+        platform_file,
+        accounts,
+        meta,
+        cycles,
+        reservations,
+        failures,
+    )
     with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
         found = slurm_into(
             output,
@@ -112,6 +143,7 @@ def slurm(
             phases=phases,
             recorded=dates,
             reserved=reserved,
+            failures=failing,
             platform=platform,
             inputs=[path for path in given if path is not None],
             progress=progress,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from ptaskmodel.batch.slurm.controllers import Part, parts_of
 from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.loop import Progress
+from ptaskmodel.batch.slurm.node_failures import Changes
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
 from ptaskmodel.batch.slurm.overload import overload_notes
@@ -31,7 +32,7 @@ from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions
 from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
-from ptaskmodel.results.slurm_settings import settings_of
+from ptaskmodel.results.slurm_settings import settings_of, unread_notes
 from ptaskmodel.results.slurm_summary import summary_of
 from ptaskmodel.results.slurm_tables import Simulated, is_over, write_tables
 from ptaskmodel.workload.trace_work import TraceWork
@@ -104,6 +105,7 @@ def slurm_into(
     recorded: Recorded | None = None,
     platform: Platform | None = None,
     reserved: Reserved | None = None,
+    failures: Mapping[str, Changes] | None = None,
     inputs: Iterable[str | Path] = (),
     progress: Progress | None = None,
 ) -> SlurmResults:
@@ -118,6 +120,8 @@ def slurm_into(
     """
     options, inputs = options or SlurmOptions(), tuple(inputs)
     _check(options, submissions, recorded, platform)
+    if recorded is not None and failures:
+        raise SlurmError("--cycles: the dates are those of a run; leave out --failures")
     execution = None if platform is None else execution_on(platform, conf)
     if execution is not None:
         submissions = with_profiles(
@@ -135,7 +139,17 @@ def slurm_into(
     def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
         began = time.perf_counter()
         found = [
-            _simulated(part, options, accounts, phases, recorded, reserved, execution, progress)
+            _simulated(
+                part,
+                options,
+                accounts=accounts,
+                phases=phases,
+                recorded=recorded,
+                reserved=reserved,
+                failures=failures,
+                execution=execution,
+                progress=progress,
+            )
             for part in parts
         ]
         took_s = time.perf_counter() - began
@@ -144,7 +158,8 @@ def slurm_into(
             "command": "slurm",
             **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
             **summary_of(found, alone),
-            "notes": [*conf.notes, *submissions.notes, *notes, *overload],
+            "notes": [*conf.notes, *unread_notes(conf), *submissions.notes, *notes, *overload],
+            "not_used": [one.key for one in conf.others],
             "seed": options.seed,
             "test_cost_s": options.costs.test_s,
             "settings": settings_of(conf),
@@ -187,12 +202,7 @@ def _check(
 def _simulated(
     part: Part,
     options: SlurmOptions,
-    accounts: Accounts | None,
-    phases: Phases | None,
-    recorded: Recorded | None,
-    reserved: Reserved | None,
-    execution: PtaskExecution | None,
-    progress: Progress | None,
+    **given: Any,
 ) -> Simulated:
     """One controller with its jobs."""
     mine = {request.id for request in part.jobs}
@@ -201,15 +211,10 @@ def _simulated(
     run = simulate(
         part.conf,
         part.jobs,
-        accounts=accounts,
-        phases=phases,
-        recorded=recorded,
-        reserved=reserved,
-        execution=execution,
         watch=watch,
         compiled=len(part.jobs) >= MANY_JOBS,
         costs=options.costs,
-        progress=progress,
+        **given,
     )
     return Simulated(run, watch)
 

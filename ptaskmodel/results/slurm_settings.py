@@ -10,6 +10,7 @@ from ptaskmodel.batch.slurm.facts import Conf, NodeLine, Partition
 from ptaskmodel.batch.slurm.watching import hostlist
 
 # Where a setting comes from, or what is told elsewhere.
+SHOWN_KEYS = 4
 UNTOLD = frozenset({"notes", "origin", "others", "where", "switches", "nodes", "partitions"})
 
 
@@ -23,6 +24,17 @@ def settings_of(conf: Conf) -> dict[str, str]:
         found |= _fields(partition, f"partition {partition.name}.")
     for switch in conf.switches:
         found[f"switch {switch.name}"] = hostlist((*switch.nodes, *switch.switches))
+    return found
+
+
+def unread_notes(conf: Conf) -> list[str]:
+    """What of a configuration is not used: words of known keys one by one, other keys by number."""
+    words = [one for one in conf.others if " " in one.key]
+    keys = list(dict.fromkeys(one.key for one in conf.others if " " not in one.key))
+    found = [f"{one.where}: {one.key} changes nothing here" for one in words]
+    if keys:
+        some = ", ".join(keys[:SHOWN_KEYS])
+        found.append(f"keys of {conf.origin} that change nothing here: {len(keys)}, such as {some}")
     return found
 
 

@@ -23,6 +23,23 @@ def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:
         **outcome_of([each.run for each in found], alone_s),
         "main": _main(found),
         "backfill": _backfill(found),
+        **_node_failures(found),
+    }
+
+
+def _node_failures(found: Sequence[Simulated]) -> dict[str, Any]:
+    """How often nodes failed, the controller set them down, and which wait to be resumed."""
+    failing = [each.run.loop.failures for each in found if each.run.loop.failures is not None]
+    if not failing:
+        return {}
+    jobs = [job for each in found for job in each.run.jobs]
+    return {
+        "node_failures": {
+            "died": sum(each.died for each in failing),
+            "set_down": sum(each.set_down for each in failing),
+            "stay_down": [name for each in failing for name in each.stay_down],
+            "restarts": sum(job.restarts for job in jobs),
+        }
     }
 
 

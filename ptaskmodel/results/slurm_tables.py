@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ptaskmodel.batch.failures import DOWN, UP
 from ptaskmodel.batch.slurm.multifactor import FACTORS
+from ptaskmodel.batch.slurm.node_failures import ANSWERS, DIES
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.run import SlurmRun
 from ptaskmodel.batch.slurm.watching import Watch, hostlist
@@ -28,6 +30,8 @@ SACCT_COLUMNS = (
 )
 EVENT_COLUMNS = ("time", "who", "what", "id")
 REASON_COLUMNS = ("time", "reason", "jobs")
+FAILURE_COLUMNS = ("date", "resource", "event")
+FAILURES = {DIES: DOWN, ANSWERS: UP}
 CYCLE_COLUMNS = ("time", "controller", "queue", "tested", "started", "lasted", "end")
 PRIORITY_COLUMNS = ("time", "id", "partition_name", "priority", *FACTORS, "nice")
 
@@ -58,6 +62,10 @@ def write_tables(place: Path, found: Sequence[Simulated], alone_s: Alone) -> lis
     write_table(place / "reasons.csv", REASON_COLUMNS, _reasons(found))
     write_table(place / "cycles.csv", CYCLE_COLUMNS, _cycles(found))
     written = ["jobs.csv", "sacct.txt", "events.csv", "reasons.csv", "cycles.csv"]
+    failures = [(f"{e.date_s:.3f}", e.job, FAILURES[e.what]) for e in events if e.what in FAILURES]
+    if failures:
+        write_table(place / "failures.csv", FAILURE_COLUMNS, failures)
+        written.append("failures.csv")
     if any(each.watch.priorities for each in found):
         write_table(place / "priorities.csv", PRIORITY_COLUMNS, _priorities(found))
         written.append("priorities.csv")

@@ -71,7 +71,7 @@ class Cycle:
         self._window = options.bf_window_min * 60
         begin = self._now // self._step * self._step
         end = (self._now + self._window) // self._step * self._step
-        self._slots = TimeSlots(begin, end, controller.nodes.usable)
+        self._slots = TimeSlots(begin, end, controller.nodes.up)
         self._ends = controller.ends()
         self._idle = controller.select.idle
         self._started = 0

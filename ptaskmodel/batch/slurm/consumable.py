@@ -103,7 +103,7 @@ class Consumable:
     @property
     def idle(self) -> Mask:
         """The nodes without any job."""
-        return self.nodes.usable & ~sum(1 << k for k, count in enumerate(self._present) if count)
+        return self.nodes.up & ~sum(1 << k for k, count in enumerate(self._present) if count)
 
     @property
     def today(self) -> Used:

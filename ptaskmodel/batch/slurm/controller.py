@@ -63,13 +63,13 @@ class Controller(Lives):
 
     def allowed(self, job: JobRecord, need: Need, now: int) -> tuple[Mask, str | None]:
         """The nodes that no advance reservation keeps from a job now; why, if that is its fault."""
-        return self.rules.reserved.allowed(job, now, now + need.planned_s, self.nodes.usable)
+        return self.rules.reserved.allowed(job, now, now + need.planned_s, self.nodes.up)
 
     def from_date(
         self, job: JobRecord, need: Need, date: float, lasts: float
     ) -> tuple[float, Mask, int | None]:
         """The first date that advance reservations allow, the nodes, and when to look again."""
-        return self.rules.reserved.from_date(job, date, lasts, self.nodes.usable)
+        return self.rules.reserved.from_date(job, date, lasts, self.nodes.up)
 
     def predict(
         self,

@@ -270,6 +270,7 @@ class Conf:
     epilog_msg_time_us: int = 2000
     message_timeout_s: int = 10
     slurmd_timeout_s: int = 300
+    return_to_service: int = 0
     licenses: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     resv_over_run_min: float = 0
     def_mem_per_cpu_MiB: int | None = None

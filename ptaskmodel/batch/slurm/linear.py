@@ -108,7 +108,7 @@ class Linear:
     @property
     def idle(self) -> Mask:
         """The nodes without any job."""
-        return self.nodes.usable & ~self.present.levels[0]
+        return self.nodes.up & ~self.present.levels[0]
 
     def usable(self, need: Need, within: Mask, most: int, over: bool = False) -> Mask:
         """The nodes with at most so many jobs that run; over: whoever is suspended there."""

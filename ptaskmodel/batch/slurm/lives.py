@@ -171,7 +171,7 @@ class Lives:
         limit = need.limit_s if need.least_limit_s is None or by == "main" else need.least_limit_s
         job.limit_s = inf if limit is None else limit
         job.end_s = now + (YEAR_S if limit is None else limit)
-        job.ran_s, job.victim, job.suspensions = 0.0, False, []
+        job.ran_s, job.victim, job.lost, job.suspensions = 0.0, False, False, []
         self.select.add(job)
         insort(self._by_end, (job.end_s, job.number, job))
         self._running.start(job, date)
@@ -191,10 +191,38 @@ class Lives:
             state = record.TIMEOUT
         self._leave(job, date, state, by_itself=True)
 
-    def kill(self, job: JobRecord, date: float, state: str, *, requeued: bool = False) -> None:
-        """A job is stopped; its nodes are free when its processes are gone."""
+    def kill(
+        self,
+        job: JobRecord,
+        date: float,
+        state: str,
+        *,
+        requeued: bool = False,
+        late_s: float = 0.0,
+    ) -> None:
+        """A job is stopped; its nodes are free when its processes are gone, late_s later still."""
         self._running.stop(job, date)
-        self._leave(job, date, state, requeued=requeued)
+        self._leave(job, date, state, requeued=requeued, late_s=late_s)
+
+    def on_node(self, node: int) -> list[JobRecord]:
+        """The jobs that run or are suspended on a node, by the end of their limits."""
+        return [job for _, _, job in self._by_end if nodes_of(job) >> node & 1]
+
+    def stop_working(self, job: JobRecord, date: float) -> None:
+        """One of a job's nodes has failed, which the controller does not know yet."""
+        if not job.lost and job.state == record.RUNNING:
+            self._running.suspend(job, date)
+        job.lost = True
+
+    def lose(self, job: JobRecord, date: float, late_s: float = 0.0) -> None:
+        """The controller finds that one of a job's nodes has failed."""
+        asked = job.request.requeue
+        requeued = self.conf.job_requeue if asked is None else asked
+        self.kill(job, date, record.NODE_FAIL, requeued=requeued, late_s=late_s)
+
+    def has_changed(self, date: float) -> None:
+        """Something about nodes has changed."""
+        self._changed(date)
 
     def _leave(
         self,
@@ -204,6 +232,7 @@ class Lives:
         *,
         by_itself: bool = False,
         requeued: bool = False,
+        late_s: float = 0.0,
     ) -> None:
         """A job that ran or was suspended is over, or begins anew later."""
         now = self.second(date)
@@ -222,7 +251,7 @@ class Lives:
         self._changed(date)
         if self._note is not None:
             self._note(date, "end", job)
-        clean_s = self.phases.clean_s
+        clean_s = self.phases.clean_s + late_s
         if not by_itself:
             clean_s += KILL_S + (self.conf.kill_wait_s if job.request.stubborn else 0)
         clean = max(date + clean_s, self.cleaned.get(job.id, date)) if by_itself else date + clean_s
@@ -306,7 +335,8 @@ class Lives:
         job.since_s = now
         job.suspensions.append([date, inf])
         self.select.pause(job)
-        self._running.suspend(job, date)
+        if not job.lost:
+            self._running.suspend(job, date)
         self._changed(date)
         if self._note is not None:
             self._note(date, "suspend", job)
@@ -322,7 +352,8 @@ class Lives:
             job.end_s = now + limit - job.ran_s
             insort(self._by_end, (job.end_s, job.number, job))
         self.select.resume(job)
-        self._running.resume(job, date)
+        if not job.lost:
+            self._running.resume(job, date)
         self._changed(date)
         if self._note is not None:
             self._note(date, "resume", job)

@@ -13,6 +13,8 @@ from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
 from ptaskmodel.batch.slurm.facts import BACKFILL
 from ptaskmodel.batch.slurm.main import main_pass
+from ptaskmodel.batch.slurm.needs import YEAR_S
+from ptaskmodel.batch.slurm.node_failures import NodeFailures
 from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
@@ -30,6 +32,7 @@ Progress = Callable[[float, int, int], None]
     CLEAN,
     SUBMIT,
     COMMAND,
+    NODES,
     TURN,
     REFRESH,
     SLICE,
@@ -40,7 +43,7 @@ Progress = Callable[[float, int, int], None]
     PASSED,
     CYCLED,
     RELEASED,
-) = range(13)
+) = range(14)
 
 
 class Loop:
@@ -49,6 +52,7 @@ class Loop:
     recorded: dates of passes, cycles, submissions and ends of a run, which replace the threads'.
     turned: called after each pass or cycle with the controller and what it was.
     compiled: whether a kernel makes cycles where it can. costs: how long backfill's tests take.
+    failures: nodes that fail and come back.
     """
 
     def __init__(
@@ -61,8 +65,10 @@ class Loop:
         turned: Callable[[Controller, Turn], None] | None = None,
         compiled: bool = True,
         costs: Costs = FREE,
+        failures: NodeFailures | None = None,
     ) -> None:
         self.controller = controller
+        self.failures = failures
         self.statistics = Statistics()
         self._execution = execution
         self._phases = phases
@@ -154,6 +160,8 @@ class Loop:
             self._still_since = self._now
         dates = [job.begin_s for job in controller.queue.jobs]
         last = max(*dates, controller.rules.reserved.over_s) - self._phases.t0
+        if self.failures is not None and self.failures.next_date < inf:
+            last = max(last, min(self.failures.next_date, self._still_since + YEAR_S))
         patience = ROUNDS * max(options.sched_interval_s, options.bf_interval_s, LIMITS_S)
         return self._now > max(self._still_since, last) + patience
 
@@ -174,6 +182,8 @@ class Loop:
             first = min(first, (self._arrivals[self._position][0], SUBMIT, 0))
         if self._commands:
             first = min(first, (self._commands[0][0], COMMAND, 0))
+        if self.failures is not None:
+            first = min(first, (self.failures.next_date, NODES, 0))
         if self._recorded is None:
             turn = max(self._turn_date(), self._held_until)
             if turn <= first[0]:
@@ -206,6 +216,9 @@ class Loop:
         elif what == COMMAND:
             _, job_id, action = heapq.heappop(self._commands)
             controller.command(self._arrived[job_id], action, date)
+        elif what == NODES:
+            assert self.failures is not None
+            self.failures.act(date)
         elif what == TURN:
             self._turn(date)
         elif what == REFRESH:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ptaskmodel.batch.hostset import Mask, members, of_hosts
@@ -19,14 +19,15 @@ def natural(name: str) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in _DIGITS.split(name)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Nodes:
     """Node k is ``names[k]`` and has the shape of ``lines[k]``.
 
     cores: how many jobs may use (those of CoreSpecCount, the last ones, are withheld). cpus: of
     these cores, as jobs count them. memory_MiB: without MemSpecLimit. sets: of equal NodeName lines
     in order of weight, then of the file. usable: those whose state lets jobs in. alike: whether
-    all have the same number of CPUs.
+    all have the same number of CPUs. up: the usable ones that have not failed; all else stays as it
+    is.
     """
 
     names: tuple[str, ...]
@@ -40,6 +41,10 @@ class Nodes:
     partitions: dict[str, Mask]
     usable: Mask
     alike: bool
+    up: Mask = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.up = self.usable
 
     def __len__(self) -> int:
         return len(self.names)

@@ -173,7 +173,7 @@ class QuickCycles:
         begins, ends, following = self._slots
         begins[0], ends[0] = now // step * step, (now + window) // step * step
         following[0] = -1
-        self._free[0] = words_of(controller.nodes.usable, self._words)
+        self._free[0] = words_of(controller.nodes.up, self._words)
         sets = np.zeros((4, self._words), dtype=np.uint64)
         order = self._running.order(controller.running)
         state = CycleState(

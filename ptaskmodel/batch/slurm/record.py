@@ -38,7 +38,8 @@ class JobRecord:
     script began. number: Slurm's id. partitions: those it may run in, first choice first, and a
     priority and a need for each. eligible_s: None until it is. limit_s: of this run, seconds; inf:
     none. end_s: while it runs, when its limit ends. ran_s: how long it has run before ``since_s``
-    without what it was suspended. victim: whether it was listed as such by a preemptor.
+    without what it was suspended. victim: whether it was listed as such by a preemptor. lost:
+    whether it does no more work, as one of its nodes has failed.
     by: which scheduler started it. planned_s, planned: what backfill last found for it.
     """
 
@@ -54,6 +55,7 @@ class JobRecord:
         "gang_order",
         "held",
         "limit_s",
+        "lost",
         "needs",
         "number",
         "partition",
@@ -100,6 +102,7 @@ class JobRecord:
         self.since_s = 0
         self.ran_s = 0.0
         self.victim = False
+        self.lost = False
         self.restarts = 0
         self.by = ""
         self.planned_s: float | None = None

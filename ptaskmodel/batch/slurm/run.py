@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ptaskmodel.batch.execution import DelayExecution, Execution
@@ -11,6 +11,7 @@ from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.loop import Loop, Progress
+from ptaskmodel.batch.slurm.node_failures import Changes, NodeFailures
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
 from ptaskmodel.batch.slurm.phases import Phases, Recorded, second_of
 from ptaskmodel.batch.slurm.record import JobRecord
@@ -49,6 +50,7 @@ def simulate(
     watch: Watch | None = None,
     compiled: bool = False,
     costs: Costs = FREE,
+    failures: Mapping[str, Changes] | None = None,
     progress: Progress | None = None,
 ) -> SlurmRun:
     """Run jobs under a configuration of Slurm, until every job is over.
@@ -56,8 +58,9 @@ def simulate(
     accounts: QOSs and associations. phases: when the controller's threads wake. recorded: dates of
     a recorded run, which replace theirs. execution: how long jobs run (what their work says, by
     default). watch: notes what happens. compiled: whether a kernel makes backfill cycles where it
-    can; the same comes out. costs: how long backfill's tests take. progress:
-    called often, with the date (s), how many jobs are over and how many wait.
+    can; the same comes out. costs: how long backfill's tests take. failures: see
+    `failures_of_nodes`. progress: called often, with the date (s), how many jobs are over and how
+    many wait.
     """
     nodes = nodes_of(conf)
     phases = phases or Phases()
@@ -68,7 +71,11 @@ def simulate(
     running = Running(execution, nodes.cpus, phases.end_s, told)
     note, turned = (None, None) if watch is None else (watch.note, watch.turned)
     controller = Controller(conf, nodes, phases, running, rules, note)
-    loop = Loop(controller, execution, requests, phases, recorded, turned, compiled, costs)
+    failing = None
+    if failures:
+        tell = None if watch is None else watch.of_node
+        failing = NodeFailures(controller, failures, tell)
+    loop = Loop(controller, execution, requests, phases, recorded, turned, compiled, costs, failing)
     controller.keeps_plans = watch is not None
     loop.run(progress)
     return SlurmRun(conf, nodes, phases, tuple(controller.jobs), loop)

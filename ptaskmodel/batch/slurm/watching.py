@@ -15,6 +15,9 @@ from ptaskmodel.batch.slurm.record import PENDING, JobRecord
 PASSES = {FULL: "full queue", "default": "default depth"}
 
 
+NODE = "node"
+
+
 class Event(NamedTuple):
     """As in the events.csv of a recorded run."""
 
@@ -81,6 +84,10 @@ class Watch:
             self._started += what == BACKFILL
         if job.id in self.stories:
             self._tell(date, _said(what, job), job)
+
+    def of_node(self, date: float, what: str, name: str) -> None:
+        """A node dies, is set down, answers again, or returns to service."""
+        self.events.append(Event(date, NODE, what, name))
 
     def turned(self, controller: Controller, turn: Turn) -> None:
         """A pass or cycle has been made."""

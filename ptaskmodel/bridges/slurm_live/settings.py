@@ -90,7 +90,7 @@ SITE = (
 KEPT = ("accountingstorageenforce", "accountingstoragetres")
 # What Slurm does when a job begins and ends counts, not what is done then.
 # Of these, what they decide is taken from the facts.
-TAKEN = ("clustername", "accountingstoragetype", "slurmdtimeout")
+TAKEN = ("clustername", "accountingstoragetype", "slurmdtimeout", "returntoservice")
 PROGRAMS = ("epilog", "epilogslurmctld", "prolog", "prologslurmctld")
 IGNORED_PROGRAMS = ("prologflags", "prologepilogtimeout", "taskprolog", "taskepilog")
 NODE_KEYS = ("nodeaddr", "nodehostname", "bcastaddr", "port", "reason")
@@ -213,7 +213,7 @@ def _ours(conf: Conf, place: Place, pings: bool) -> dict[str, object]:
         "TaskPlugin": "task/none",
         "SwitchType": "switch/none",
         "MpiDefault": "none",
-        "ReturnToService": 2,
+        "ReturnToService": conf.return_to_service if pings else 2,
         "AccountingStorageType": "accounting_storage/slurmdbd" if database else NO_ACCOUNTS,
         "AccountingStorageHost": place.address,
         "AccountingStoragePort": place.database_port,
