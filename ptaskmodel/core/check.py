@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ptaskmodel.core.idle_loads import CREEP, WATCHED
 from ptaskmodel.core.sharing_graph import STRICTLY_LESS
 from ptaskmodel.core.state import FREE, LIMIT_BOUND, RUNNING, TRACE, WAIT, WAITING, WAKE, State
 
@@ -129,22 +130,28 @@ def _levels(s: State) -> Iterator[str]:
     if not clock["keeps_levels"] or clock["n_todo"] or clock["n_touched"] or clock["unsolved"]:
         return
     r = s.resources
-    if ((r["active"] == 1) & (r["enabled"] < 2)).any() or not np.isin(r["active"], (0, 1)).all():
+    if ((r["active"] == 1) & (r["enabled"] < 2)).any():
         yield "a resource without several users is active"
+    watched = r["slot_watched"][: clock["n_watched"]]
+    if sorted(watched.tolist()) != np.flatnonzero(r["active"] == WATCHED).tolist():
+        yield "the list of watched resources is wrong"
     if (np.isfinite(r["level"]) != (r["active"] == 1)).any():
         yield "a resource has a level without being active, or the other way round"
-    load, on = np.zeros(len(r)), np.zeros(len(r), dtype=bool)
+    load, charged, on = np.zeros(len(r)), np.zeros(len(r)), np.zeros(len(r), dtype=bool)
     for slot in np.flatnonzero(s.activities["state"] == RUNNING).tolist():
         a = s.activities[slot]
         kept = s.kept[a["nodes"] : a["nodes"] + a["n_kept"]]
         used = kept["resource"]
-        if (r["active"][used] != (np.arange(len(used)) < a["n_active"])).any():
+        if ((r["active"][used] == 1) != (np.arange(len(used)) < a["n_active"])).any():
             yield f"active resources do not come first in activity {slot}"
         share = np.where(kept["share"] > 0.0, kept["share"], kept["usage"]) * a["penalty"]
         fair = min([a["ceiling"], *(r["level"][used] / share)])
         if abs(a["rate"] - fair) > CLOSE * fair:
             yield f"the rate of activity {slot} is not that of the levels"
+        if abs(a["rate"] - a["charged"]) > (CREEP + CLOSE) * a["charged"]:
+            yield f"activity {slot} was not charged for its rate"
         np.add.at(load, used, kept["usage"] * a["rate"])
+        np.add.at(charged, used, kept["usage"] * a["charged"])
         on[used] = ~r["fatpipe"][used]
     full = load - r["capacity"]
     if (full[on] > CLOSE * r["capacity"][on]).any():
@@ -153,8 +160,11 @@ def _levels(s: State) -> Iterator[str]:
     if (np.abs(full[active]) > CLOSE * r["capacity"][active]).any():
         yield "an active resource is not full"
     idle = on & ~active
-    if (np.abs(load - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
+    if (np.abs(charged - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
         yield "a load is wrong"
+    full = charged * (1.0 + CREEP) > r["capacity"] * (1.0 + CLOSE)
+    if (full & idle & (r["enabled"] > 1) & (r["active"] != WATCHED)).any():
+        yield "nobody watches a resource that may overflow"
 
 
 def _rates(s: State) -> Iterator[str]:

@@ -292,7 +292,7 @@ def declassify(s, slot):
                     mark_todo(s, r.slots, SIDES)
                 elif empties or (node.violates == 1 and r.violations == 0):
                     mark_users(s, node.resource)
-            if r.enabled == 0:
+            if r.enabled == 0 and r.active == 1:
                 r.active = 0
                 r.level = np.inf
             node.violates = 0
@@ -315,6 +315,7 @@ def enable(s, slot):
     clock.newest = slot
     clock.n_enabled += 1
     t.rate = 0.0
+    t.charged = 0.0
     t.updated = clock.now
     t.limit = -2
     classify(s, slot)

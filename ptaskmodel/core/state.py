@@ -98,6 +98,7 @@ ACTIVITY = np.dtype(
         ("n_active", INT),  # of them, on active resources: they come first
         ("rate", REAL),  # since `updated`, 1/s
         ("next_rate", REAL),  # the rate that is being found
+        ("charged", REAL),  # the rate that the loads of what limits nobody count
         ("ceiling", REAL),  # its largest rate alone, and what sets it (a resource or LIMIT_...)
         ("penalty", REAL),  # what its flow costs, over its weight
         ("ceiling_by", INT),
@@ -141,7 +142,7 @@ RESOURCE = np.dtype(
         # What sharing touches comes first, then what counting an activity in or out does.
         ("capacity", REAL),
         # Of bmf (see `core.levels`): what its users take, if it is kept and not active; the last
-        # fair level, inf: none; 1: active, it limits somebody.
+        # fair level, inf: none; 1: active, it limits somebody, 2: watched, it may soon.
         ("load", REAL),
         ("level", REAL),
         ("active", INT),
@@ -170,6 +171,7 @@ RESOURCE = np.dtype(
         ("pstate", INT),  # of a host
         # Lists of resource numbers, one place in each record.
         ("slot_touched", INT),
+        ("slot_watched", INT),
         ("slot_sub", INT),
         ("traces", INT),  # head of the list of its availability traces, -1: none
     ],
@@ -276,6 +278,7 @@ CLOCK = np.dtype(
         ("mark", INT),
         ("n_todo", INT),  # activities whose kept elements must be rebuilt
         ("n_touched", INT),  # resources touched since the last solve
+        ("n_watched", INT),  # resources that may overflow soon
         ("skip_search", INT),
         ("drops_slack", INT),  # 1: what cannot be saturated is left out (not fair bottleneck)
         ("lists_users", INT),  # 1: the solver wants the users of each resource listed

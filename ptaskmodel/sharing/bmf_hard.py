@@ -34,7 +34,6 @@ from ptaskmodel.sharing.bmf_levels import (
     climb,
     fill,
     list_seats,
-    number_seats,
     sit,
     solve_levels,
 )
@@ -107,7 +106,6 @@ class _Core:
     def solve_seats(self) -> bool:
         """The levels of the present seats, from close by; whether these solve the system."""
         k = list_seats(self.n, self.m, self.core, self.seats)
-        number_seats(k, self.m, self.core, self.seats)
         self.core.levels[self.core.seats < 0] = np.inf
         solve_levels(k, self.m, self.n, self.core, self.seats.matrix)
         return self.check()

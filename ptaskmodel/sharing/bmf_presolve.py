@@ -1,4 +1,4 @@
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, disable-error-code="assignment"
 """What is certain about a bottleneck max fair allocation, and the scaled core that is left.
 
 See ``bmf_core`` for the problem and the reasons. Everything works in place on compressed rows: task
@@ -242,7 +242,7 @@ def list_users(live, cores, c):
     for r in range(cores + 1):
         first_user[r] = 0
     for k in range(row[live]):
-        first_user[used[k]] += 1
+        first_user[np.uint64(used[k])] += 1
     total = 0
     for r in range(cores):
         total += first_user[r]
@@ -250,7 +250,8 @@ def list_users(live, cores, c):
     first_user[cores] = total
     for j in range(live - 1, -1, -1):
         for k in range(row[j + 1] - 1, row[j] - 1, -1):
-            r = used[k]
-            first_user[r] -= 1
-            c.user[first_user[r]] = j
-            c.element[first_user[r]] = k
+            r = np.uint64(used[np.uint64(k)])
+            h = first_user[r] - 1
+            first_user[r] = h
+            c.user[np.uint64(h)] = j
+            c.element[np.uint64(h)] = k

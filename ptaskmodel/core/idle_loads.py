@@ -1,0 +1,159 @@
+"""What limits nobody under bmf: its load is kept roughly, and watched where it is nearly full.
+
+See `core.levels`. A resource that is not active keeps the load of the rates that its users were
+*charged* for. Most rates change little at an event; one that has changed by less than `CREEP` is
+not charged anew. So a load may be that much larger than the one kept; a resource for which that
+would be too much is *watched*: what its users take is summed at each event.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.sharing_graph import can_limit
+from ptaskmodel.core.state import RUNNING
+from ptaskmodel.jit import jit
+from ptaskmodel.sharing.arrays import Settings
+
+INFINITY = float("inf")
+AIM = Settings().aim
+# The part by which a rate changes before it is charged anew.
+CREEP = 0.02
+# Instead of 0 or 1 in `active`.
+WATCHED = 2
+
+
+@jit
+def swap_kept(s, a, b):
+    """Let two kept elements change places."""
+    x = s.kept[a]
+    y = s.kept[b]
+    resource, usage, share = x.resource, x.usage, x.share
+    x.resource, x.usage, x.share = y.resource, y.usage, y.share
+    y.resource, y.usage, y.share = resource, usage, share
+
+
+@jit
+def load_of(s, resource, mark):
+    """What the enabled users of a resource take: (now, at the rates charged).
+
+    Those marked take it at the rate being found.
+    """
+    load = 0.0
+    charged = 0.0
+    k = s.resources[resource].first
+    while k >= 0:
+        node = s.nodes[k]
+        if node.usage > 0.0:
+            t = s.activities[np.uint64(node.slot)]
+            if t.state == RUNNING:
+                load += node.usage * (t.next_rate if t.mark == mark else t.rate)
+                charged += node.usage * t.charged
+        k = node.next
+    return load, charged
+
+
+@jit
+def may_overflow(r):
+    """Whether the load of a resource may exceed its capacity, as far as the one kept tells."""
+    return r.load * (1.0 + CREEP) > r.capacity and not r.fatpipe
+
+
+@jit
+def watch(s, resource):
+    """Watch a resource from now on if it may overflow and is not active."""
+    clock = s.clock[0]
+    r = s.resources[np.uint64(resource)]
+    if r.active == 0 and may_overflow(r):
+        r.active = WATCHED
+        s.resources[np.uint64(clock.n_watched)].slot_watched = resource
+        clock.n_watched += 1
+
+
+@jit
+def join(s, resource, mark, m):
+    """Add an active resource to the component; returns how many there are."""
+    r = s.resources[np.uint64(resource)]
+    r.mark = mark
+    r.local = m
+    s.resources[np.uint64(m)].slot_sub = resource
+    return m + 1
+
+
+@jit
+def charge(s, slot, rate):
+    """Give an activity another rate, at the cost of what limits nobody."""
+    t = s.activities[np.uint64(slot)]
+    t.next_rate = rate
+    change = rate - t.charged
+    if abs(change) > CREEP * t.charged:
+        t.charged = rate
+        for k in range(np.uint64(t.nodes + t.n_active), np.uint64(t.nodes + t.n_kept)):
+            element = s.kept[k]
+            r = s.resources[np.uint64(element.resource)]
+            r.load += element.usage * change
+            if change > 0.0:
+                watch(s, element.resource)
+
+
+@jit
+def activate(s, mark, m):
+    """Make active what overflows of what is watched; returns the resources of the component."""
+    clock = s.clock[0]
+    watched = clock.n_watched
+    clock.n_watched = 0
+    for i in range(watched):
+        resource = s.resources[i].slot_watched
+        r = s.resources[resource]
+        r.active = 0
+        if r.enabled < 2 or r.violations == 0 or not can_limit(s, r, r.demand):
+            continue
+        load, _ = load_of(s, resource, mark)
+        if load <= r.capacity * (1.0 + AIM) or r.fatpipe:
+            watch(s, resource)
+        else:
+            r.active = 1
+            r.level = INFINITY
+            m = join(s, resource, mark, m)
+            k = r.first
+            while k >= 0:
+                t = s.activities[s.nodes[k].slot]
+                if s.nodes[k].usage > 0.0 and t.state == RUNNING:
+                    for q in range(t.nodes + t.n_active, t.nodes + t.n_kept):
+                        if s.kept[q].resource == resource:
+                            swap_kept(s, q, t.nodes + t.n_active)
+                            t.n_active += 1
+                            break
+                k = s.nodes[k].next
+    return m
+
+
+@jit
+def deactivate(s, resource, mark):
+    """Nobody sits on a resource: it is active no more."""
+    r = s.resources[resource]
+    r.active = 0
+    r.level = INFINITY
+    _, r.load = load_of(s, resource, mark)
+    watch(s, resource)
+    k = r.first
+    while k >= 0:
+        t = s.activities[s.nodes[k].slot]
+        if s.nodes[k].usage > 0.0 and t.state == RUNNING:
+            for q in range(t.nodes, t.nodes + t.n_active):
+                if s.kept[q].resource == resource:
+                    t.n_active -= 1
+                    swap_kept(s, q, t.nodes + t.n_active)
+                    break
+        k = s.nodes[k].next
+
+
+@jit
+def forget_watched(s):
+    """Watch nothing."""
+    clock = s.clock[0]
+    for i in range(clock.n_watched):
+        r = s.resources[s.resources[i].slot_watched]
+        if r.active == WATCHED:
+            r.active = 0
+    clock.n_watched = 0
