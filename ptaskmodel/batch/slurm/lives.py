@@ -132,7 +132,7 @@ class Lives:
         job = JobRecord(request, self.conf.first_job_id + len(self.jobs), now, partitions)
         self.jobs.append(job)
         job.place = self.rules.place(job)
-        job.needs = [self.rules.need(request, p, partitions[0]) for p in job.partitions]
+        job.needs = [self.rules.need(request, p, job.min_nodes) for p in job.partitions]
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)

@@ -196,7 +196,8 @@ class Loop:
                 first = min(first, (self._held_until, RELEASED, 0))
         elif self._scripted < len(self._script):
             first = min(first, self._script[self._scripted])
-        if controller.gang is not None and controller.gang.stopped:
+        told = self._recorded is None or self._scripted < len(self._script)
+        if controller.gang is not None and controller.gang.stopped and told:
             first = min(first, (self._slice_date, SLICE, 0))
         if self._refresh_date <= first[0] < inf:
             first = min(first, (self._refresh_date, REFRESH, 0))
@@ -339,9 +340,7 @@ class Loop:
     def _scripted_events(self, recorded: Recorded) -> list[tuple[float, int, int]]:
         """Passes, cycles, limit checks and ends at the dates of a recorded run."""
         script = [(date, _SCRIPTED[what], 0) for date, what in recorded.cycles]
-        full = [date for date, what in recorded.cycles if what == phases_of.FULL]
-        script += [(date, CHECK, 0) for date in full]
-        script += [(date + LIMITS_S, CHECK, 0) for date in full]
+        script += [(date, CHECK, 0) for date in _checks(recorded)]
         places = {request.id: k for k, (_, request) in enumerate(self._arrivals)}
         script += [
             (date, END, places[job]) for job, date in recorded.ended.items() if job in places
@@ -361,6 +360,17 @@ class Loop:
             if job is not None and job.attempt is not None and job.state == RUNNING:
                 self._execution.stop(job.attempt, date)
                 controller.ended(job.attempt, date)
+
+
+def _checks(recorded: Recorded) -> set[float]:
+    """When limits were checked: when jobs were killed, and every 30 s from each full pass on."""
+    full = [date for date, what in recorded.cycles if what == phases_of.FULL]
+    found = {*recorded.checked, *full}
+    for date, following in zip(full, [*full[1:], inf], strict=True):
+        gap = round(following - date) if following < inf else 2 * LIMITS_S
+        if gap % LIMITS_S == 0:
+            found |= {date + late for late in range(LIMITS_S, gap, LIMITS_S)}
+    return found
 
 
 _SCRIPTED = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.reasons import is_account_limit
 from ptaskmodel.batch.slurm.record import PENDING
-from ptaskmodel.batch.slurm.rules import LICENCES
+from ptaskmodel.batch.slurm.rules import ARRAY_LIMIT, LICENCES
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.slurm.controller import Controller
@@ -36,7 +36,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
     for each in late:
         barred |= partitions[each.partition.name]
     blocked = {name for name, nodes in partitions.items() if nodes & barred}
-    stopped: set[str] = set()
+    rejected: set[tuple[str, str]] = set()
     withdrawn = controller.completing
     for name in blocked:
         withdrawn |= partitions[name]
@@ -46,13 +46,12 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
     for place, entry in enumerate(every):
         if len(blocked) == len(partitions) and not options.partition_job_depth:
             most = len(every) if full else options.default_queue_depth + 1 - looked
-            _all_wait(controller, every[place:], stopped, now, most)
+            _all_wait(controller, every[place:], rejected, now, most)
             break
         job, partition = entry.job, entry.job.partitions[entry.which]
         if job.state != PENDING:
             continue
-        array = job.request.array
-        if array is not None and array.job in stopped:
+        if not _is_queued(controller, entry, rejected):
             continue
         if options.partition_job_depth:
             depth = by_partition.get(partition.name, 0)
@@ -90,27 +89,51 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
             continue
         if found is not None:
             controller.start(job, entry.which, found, date, MAIN)
+            rejected.discard(_array_in(entry))
             started += 1
             if options.sched_max_job_start and started >= options.sched_max_job_start:
                 break
             continue
-        if array is not None:
-            stopped.add(array.job)
-        if why is not None:
-            job.reason = why
-            continue
-        job.reason = "Resources"
-        if job.request.reservation is not None or controller.may_pass(job, entry.which, now):
-            continue
-        if need.required and need.required.bit_count() >= need.wanted:
+        job.reason = "Resources" if why is None else why
+        if need.required and need.required.bit_count() >= need.least:
             withdrawn |= need.required
+            continue
+        if why is not None or job.request.reservation is not None:
+            continue
+        if controller.may_pass(job, entry.which, now):
             continue
         blocked.add(partition.name)
         withdrawn |= controller.nodes.partitions[partition.name]
 
 
+def _array_in(entry: Entry) -> tuple[str, str]:
+    """The array of a job, in the partition of an entry."""
+    return entry.job.request.array_id, entry.job.partitions[entry.which].name
+
+
+def _is_queued(controller: Controller, entry: Entry, rejected: set[tuple[str, str]]) -> bool:
+    """Whether an entry counts: its partition may take it, and no task before it was rejected.
+
+    Of an array a task is rejected, as all behind it in the same partition, until it starts.
+    """
+    job = entry.job
+    reason = controller.rules.waits_for(job, job.partitions[entry.which])
+    if reason is None and job.request.array is not None:
+        if _array_in(entry) in rejected:
+            return False
+        rejected.add(_array_in(entry))
+        reason = ARRAY_LIMIT if controller.rules.array_is_full(job) else None
+    if reason is not None:
+        job.reason = reason
+    return reason is None
+
+
 def _all_wait(
-    controller: Controller, entries: list[Entry], stopped: set[str], now: int, most: int
+    controller: Controller,
+    entries: list[Entry],
+    rejected: set[tuple[str, str]],
+    now: int,
+    most: int,
 ) -> None:
     """What is left of a pass whose partitions are all blocked: so many entries at most."""
     for entry in entries:
@@ -119,8 +142,7 @@ def _all_wait(
         job = entry.job
         if job.state != PENDING:
             continue
-        array = job.request.array
-        if array is not None and array.job in stopped:
+        if not _is_queued(controller, entry, rejected):
             continue
         most -= 1
         if job.reason in ("None", "Resources"):

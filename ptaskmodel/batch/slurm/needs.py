@@ -78,7 +78,7 @@ def need_of(
 ) -> Need:
     """What a job needs in a partition. Raises SlurmError for a node that is unknown.
 
-    min_nodes: MinNodes of the first of its partitions, which it asks for at least.
+    min_nodes: the least MinNodes of its partitions, which it asks for at least.
     """
     linear = conf.select_type == LINEAR
     tasks = request.tasks

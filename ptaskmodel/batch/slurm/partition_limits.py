@@ -35,7 +35,7 @@ def waits_for(
     """Why a job may not start in a partition for the time being; None: it may.
 
     Flags of its QOS (PartitionTimeLimit, PartitionMaxNodes, PartitionMinNodes) lift limits.
-    min_nodes: MinNodes of the first of its partitions, which it asks for at least.
+    min_nodes: the least MinNodes of its partitions, which it asks for at least.
     """
     if partition.state in ("DOWN", "INACTIVE"):
         return DOWN if partition.state == "DOWN" else INACTIVE
@@ -51,6 +51,8 @@ def waits_for(
     if min(least, most) < partition.min_nodes and "PARTITIONMINNODES" not in flags:
         return NODES
     bounded = request.min_nodes is not None or request.max_nodes is not None
+    if request.spread and request.max_nodes is None and request.tasks is not None:
+        bounded, most = True, max(least, request.tasks)
     if bounded and most > allowed and "PARTITIONMAXNODES" not in flags:
         return NODES
     longest = math.inf if partition.max_time_min is None else partition.max_time_min
@@ -75,7 +77,7 @@ def refused_by(
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
         return DOWN if closed.state == "DRAIN" else INACTIVE
-    least = partitions[0].min_nodes if partitions else 1
+    least = min((one.min_nodes for one in partitions), default=1)
     found = [waits_for(request, p, qos, rooms.get(p.name, ANY_ROOM), least) for p in partitions]
     why = [reason if reason in (TIME, NODES, CONFIG) else None for reason in found]
     if conf.enforce_part_limits == "ALL" and any(why):

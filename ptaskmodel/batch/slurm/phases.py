@@ -145,11 +145,15 @@ CLEAN_S = 0.004
 
 
 class Recorded(NamedTuple):
-    """Dates of a recorded run: passes and cycles (date, kind), submissions and ends by job."""
+    """Dates of a recorded run: passes and cycles (date, kind), submissions and ends by job.
+
+    checked: when jobs were killed at their limits; none where that was not recorded.
+    """
 
     cycles: tuple[tuple[float, str], ...]
     submitted: Mapping[str, float]
     ended: Mapping[str, float]
+    checked: tuple[float, ...] = ()
 
 
 def read_cycles(path: AnyPath) -> Recorded:
@@ -157,6 +161,7 @@ def read_cycles(path: AnyPath) -> Recorded:
     cycles: list[tuple[float, str]] = []
     submitted: dict[str, float] = {}
     ended: dict[str, float] = {}
+    checked: set[float] = set()
     for where, row in _rows(path):
         if len(row) < len(_COLUMNS):
             raise SlurmError(f"{where}: give a date, who, what and a job, separated by commas")
@@ -169,10 +174,12 @@ def read_cycles(path: AnyPath) -> Recorded:
             submitted[job] = date
         elif who == "job" and what == "end":
             ended[job] = date
+        elif who == "limit" and what == "kill":
+            checked.add(date)
     if not cycles:
         raise SlurmError(f"{shown_path(path)}:1: no line tells of a pass or a cycle; give the "
                          "events.csv of a whole run")  # fmt: skip
-    return Recorded(tuple(sorted(cycles)), submitted, ended)
+    return Recorded(tuple(sorted(cycles)), submitted, ended, tuple(sorted(checked)))
 
 
 def _rows(path: AnyPath) -> Iterator[tuple[str, list[str]]]:

@@ -110,6 +110,11 @@ class JobRecord:
         self.suspensions: list[list[float]] = []
 
     @property
+    def min_nodes(self) -> int:
+        """The least MinNodes of its partitions, which it asks for at least."""
+        return min(partition.min_nodes for partition in self.partitions)
+
+    @property
     def id(self) -> str:
         return self.request.id
 

@@ -112,7 +112,7 @@ class JobRequest:
     def nodes_asked(self, min_nodes: int = 1) -> tuple[int, int]:
         """The least and the most nodes that it asks for: not more than it has tasks.
 
-        min_nodes: those of the first of its partitions, which it asks for at least.
+        min_nodes: the least MinNodes of its partitions, which it asks for at least.
         """
         tasks = UNBOUNDED if self.tasks is None else max(1, self.tasks)
         if self.min_nodes is None:

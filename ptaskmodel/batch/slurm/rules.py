@@ -78,16 +78,16 @@ class Rules:
         if any(map(self.could_ever, job.needs)):
             return True
         if len(job.partitions) == 1:
-            return self._waits_for(job, job.partitions[0]) is not None
+            return self.waits_for(job, job.partitions[0]) is not None
         least, _ = job.request.nodes_asked()
         return any(p.max_nodes is not None and least > p.max_nodes for p in job.partitions)
 
-    def _waits_for(self, job: JobRecord, partition: Partition) -> str | None:
+    def waits_for(self, job: JobRecord, partition: Partition) -> str | None:
         """What of a partition keeps a job waiting; it is the same at any time."""
         qos = None if job.account is None else self.members.qos(job.account)
         key = job.needs[0], partition.name, None if qos is None else qos.name
         if key not in self._waits:
-            least = job.partitions[0].min_nodes
+            least = job.min_nodes
             room = self._rooms[partition.name]
             self._waits[key] = waits_for(job.request, partition, qos, room, least)
         return self._waits[key]
@@ -99,14 +99,14 @@ class Rules:
             self._possible[need] = found is not None
         return self._possible[need]
 
-    def need(self, request: JobRequest, partition: Partition, home: Partition) -> Need:
+    def need(self, request: JobRequest, partition: Partition, min_nodes: int) -> Need:
         """What a job needs in a partition: one object for all who ask for the same.
 
-        home: the first of its partitions.
+        min_nodes: the least MinNodes of its partitions.
         """
-        key = (partition.name, home.min_nodes, *_asks(request))
+        key = (partition.name, min_nodes, *_asks(request))
         if key not in self._needs:
-            found = need_of(request, partition, self._conf, self._nodes, home.min_nodes)
+            found = need_of(request, partition, self._conf, self._nodes, min_nodes)
             self._needs[key] = found
         return self._needs[key]
 
@@ -146,16 +146,20 @@ class Rules:
 
     def blocks(self, job: JobRecord, partition: Partition) -> str | None:
         """Why a job may not start now whatever nodes are free."""
-        reason = self._waits_for(job, partition)
+        reason = self.waits_for(job, partition)
         if reason is not None:
             return reason
-        array = job.request.array
-        most = None if array is None else array.at_most
-        if array is not None and most is not None and self._tasks.get(array.job, 0) >= most:
+        if self.array_is_full(job):
             return ARRAY_LIMIT
         if self._licences.missing(job.request):
             return LICENCES
         return self.limits.blocks(job, partition) if self.limits.enforced else None
+
+    def array_is_full(self, job: JobRecord) -> bool:
+        """Whether as many tasks of the job's array run as may at once."""
+        array = job.request.array
+        most = None if array is None else array.at_most
+        return array is not None and most is not None and self._tasks.get(array.job, 0) >= most
 
     def exceeds(
         self, job: JobRecord, partition: Partition, found: Allocation | None, now: int
