@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
 from ptaskmodel.batch.slurm.consumable import Refuses
-from ptaskmodel.batch.slurm.facts import REQUEUE, SUSPEND, Conf
+from ptaskmodel.batch.slurm.facts import LINEAR, NEVER, REQUEUE, SUSPEND, Conf
 from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
@@ -17,6 +17,24 @@ from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
 from ptaskmodel.batch.slurm.select import predict
+
+
+def is_steady(conf: Conf, nodes: Nodes) -> bool:
+    """Whether nothing but the number of free nodes says where jobs start, in one partition."""
+    options = conf.scheduler
+    return (
+        conf.select_type == LINEAR
+        and nodes.alike
+        and len(nodes.sets) == len(conf.partitions) == 1
+        and not conf.switches
+        and not conf.gang
+        and conf.preempt_type == NEVER
+        and not conf.licenses
+        and not conf.complete_wait_s
+        and conf.partitions[0].state == "UP"
+        and not (options.partition_job_depth or options.sched_max_job_start)
+        and not (options.bf_min_age_reserve_s or options.bf_min_prio_reserve)
+    )
 
 
 class Controller(Lives):
@@ -41,6 +59,10 @@ class Controller(Lives):
         self.keeps_plans = False
         # Whether neither advance reservations nor limits of accounts matter.
         self.unreserved = not rules.limits.enforced and rules.reserved.empty
+        # Whether a job that found no nodes finds none until others are idle; the first in the queue
+        # of whom that is known, and the nodes that were idle.
+        self.steady = self.unreserved and is_steady(conf, nodes)
+        self.head: tuple[JobRecord, int] | None = None
         self._doomed: list[tuple[JobRecord, str]] = []
 
     # --- what the schedulers ask ------------------------------------------------------------

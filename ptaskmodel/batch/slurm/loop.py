@@ -87,6 +87,8 @@ class Loop:
         boot = controller.second(phases.main_boot_s)
         self._last_full = self._last_check = self._last_purge = self._last_call = boot
         self._last_turn = phases.main_boot_s
+        # When a turn was due last, and when it was.
+        self._known_turn = -inf, -inf
         backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
         self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
         self._cycle_end = controller.second(phases.boot_s)
@@ -177,31 +179,33 @@ class Loop:
     def _next(self) -> tuple[float, int, int]:
         """The date of the next event that is not an end, what it is, and which."""
         controller = self.controller
-        first = (controller.clean_date, CLEAN, 0)
-        if self._position < len(self._arrivals):
-            first = min(first, (self._arrivals[self._position][0], SUBMIT, 0))
-        if self._commands:
-            first = min(first, (self._commands[0][0], COMMAND, 0))
-        if self.failures is not None:
-            first = min(first, (self.failures.next_date, NODES, 0))
+        date, what, which = controller.clean_date, CLEAN, 0
+        if self._position < len(self._arrivals) and self._arrivals[self._position][0] < date:
+            date, what = self._arrivals[self._position][0], SUBMIT
+        if self._commands and self._commands[0][0] < date:
+            date, what = self._commands[0][0], COMMAND
+        failures = self.failures
+        if failures is not None and (failures.next_date, NODES) < (date, what):
+            date, what = failures.next_date, NODES
         if self._recorded is None:
-            turn = max(self._turn_date(), self._held_until)
-            if turn <= first[0]:
-                first = min(first, (turn, TURN, 0))
+            turn = self._turn_date()
+            if turn < self._held_until:
+                turn = self._held_until
+            if turn < date:
+                date, what = turn, TURN
             look = self._look_date()
-            cycle = (look, CYCLE, 0)
-            if cycle < first or (look == first[0] == turn and self._phases.backfill_first):
-                first = cycle
-            if controller.at_once:
-                first = min(first, (self._held_until, RELEASED, 0))
+            if look < date or (look == date == turn and self._phases.backfill_first):
+                date, what = look, CYCLE
+            if controller.at_once and self._held_until < date:
+                date, what = self._held_until, RELEASED
         elif self._scripted < len(self._script):
-            first = min(first, self._script[self._scripted])
+            date, what, which = min((date, what, which), self._script[self._scripted])
         told = self._recorded is None or self._scripted < len(self._script)
         if controller.gang is not None and controller.gang.stopped and told:
-            first = min(first, (self._slice_date, SLICE, 0))
-        if self._refresh_date <= first[0] < inf:
-            first = min(first, (self._refresh_date, REFRESH, 0))
-        return first
+            date, what, which = min((date, what, which), (self._slice_date, SLICE, 0))
+        if self._refresh_date <= date < inf and (self._refresh_date, REFRESH) < (date, what):
+            date, what, which = self._refresh_date, REFRESH, 0
+        return date, what, which
 
     def _do(self, what: int, which: int, date: float) -> None:
         controller = self.controller
@@ -244,9 +248,14 @@ class Loop:
             due = min(due, self._last_full + options.sched_interval_s)
             if self.controller.requested:
                 due = min(due, self._last_call + options.batch_sched_delay_s)
-        date = max(due - self._phases.t0, self._now)
-        turn = self._phases.turn_after(date)
-        return turn if turn > self._last_turn else turn + self._phases.turn_s
+        known_due, turn = self._known_turn
+        if due == known_due and turn > self._last_turn and turn >= self._now:
+            return turn
+        turn = self._phases.turn_after(max(due - self._phases.t0, self._now))
+        if turn <= self._last_turn:
+            turn += self._phases.turn_s
+        self._known_turn = due, turn
+        return turn
 
     def _turn(self, date: float) -> None:
         controller, options = self.controller, self.controller.conf.scheduler

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.reasons import is_account_limit
 from ptaskmodel.batch.slurm.record import PENDING
@@ -32,6 +35,11 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
     if not entries:
         return
     partitions = controller.nodes.partitions
+    if _head_waits(controller, entries[0]):
+        entries[0].job.reason = "Resources"
+        most = len(entries) if full else options.default_queue_depth
+        _all_wait(controller, islice(entries, 1, None), set(), now, most)
+        return
     barred = 0
     for each in late:
         barred |= partitions[each.partition.name]
@@ -42,11 +50,11 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
         withdrawn |= partitions[name]
     looked = started = 0
     by_partition: dict[str, int] = {}
-    every = list(entries)
+    every = entries.copy()
     for place, entry in enumerate(every):
         if len(blocked) == len(partitions) and not options.partition_job_depth:
             most = len(every) if full else options.default_queue_depth + 1 - looked
-            _all_wait(controller, every[place:], rejected, now, most)
+            _all_wait(controller, islice(every, place, None), rejected, now, most)
             break
         job, partition = entry.job, entry.job.partitions[entry.which]
         if job.state != PENDING:
@@ -102,8 +110,23 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
             continue
         if controller.may_pass(job, entry.which, now):
             continue
+        if controller.steady and withdrawn == controller.completing:
+            controller.head = job, _idle(controller)
         blocked.add(partition.name)
         withdrawn |= controller.nodes.partitions[partition.name]
+
+
+def _idle(controller: Controller) -> Mask:
+    return controller.select.idle & controller.nodes.up & ~controller.completing
+
+
+def _head_waits(controller: Controller, first: Entry) -> bool:
+    """Whether the first in the queue is known to find no nodes: it did not among those now idle.
+
+    That is so where all take whole, equal nodes, and nothing but their number matters.
+    """
+    known = controller.head
+    return known is not None and known[0] is first.job and known[1] == _idle(controller)
 
 
 def _array_in(entry: Entry) -> tuple[str, str]:
@@ -130,7 +153,7 @@ def _is_queued(controller: Controller, entry: Entry, rejected: set[tuple[str, st
 
 def _all_wait(
     controller: Controller,
-    entries: list[Entry],
+    entries: Iterable[Entry],
     rejected: set[tuple[str, str]],
     now: int,
     most: int,
@@ -142,7 +165,7 @@ def _all_wait(
         job = entry.job
         if job.state != PENDING:
             continue
-        if not _is_queued(controller, entry, rejected):
+        if not controller.steady and not _is_queued(controller, entry, rejected):
             continue
         most -= 1
         if job.reason in ("None", "Resources"):

@@ -18,6 +18,7 @@ class Members:
     def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree) -> None:
         self._conf, self._accounts, self._tree = conf, accounts, tree
         self._known: dict[tuple[str | None, str | None, str], int | None] = {}
+        self._qos_known: dict[int, tuple[tuple[str, ...], str | None]] = {}
         users = [one for one in accounts.associations if one.user is not None]
         # The default account, or the first.
         homes = [*(one for one in users if one.default), *users]
@@ -83,6 +84,11 @@ class Members:
 
     def _qos_of(self, association: int) -> tuple[tuple[str, ...], str | None]:
         """The QOSs that an association may use and its default, from above if it has none."""
+        if association not in self._qos_known:
+            self._qos_known[association] = self._qos_found(association)
+        return self._qos_known[association]
+
+    def _qos_found(self, association: int) -> tuple[tuple[str, ...], str | None]:
         chain = [self._tree.associations[k] for k in self._tree.paths[association]]
         allowed = next((one.qos for one in chain if one.qos), (NORMAL,))
         default = next((one.default_qos for one in chain if one.default_qos), None)

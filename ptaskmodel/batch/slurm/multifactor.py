@@ -202,7 +202,7 @@ class Multifactor:
 
     # All rows at once
 
-    def _evaluate(self, block: Mapping[str, NDArray], places: NDArray, now: int) -> None:
+    def _evaluate(self, block: NDArray, places: NDArray, now: int) -> None:
         """Compute age and priority of the rows at some places of a block."""
         accrue = block["accrue"][places]
         waited = np.where(accrue > 0, np.maximum(now - accrue, 0), 0)

@@ -77,6 +77,8 @@ def refused_by(
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
         return DOWN if closed.state == "DRAIN" else INACTIVE
+    if conf.enforce_part_limits == "NO":
+        return None
     least = min((one.min_nodes for one in partitions), default=1)
     found = [waits_for(request, p, qos, rooms.get(p.name, ANY_ROOM), least) for p in partitions]
     why = [reason if reason in (TIME, NODES, CONFIG) else None for reason in found]

@@ -97,9 +97,12 @@ class Running:
         for end, _, job in running:
             if job not in known:
                 known[job] = self._take(job, end)
-        order = np.array([known[job] for _, _, job in running], dtype=np.int64)
-        self.ends[order] = [int(end) for end, _, _ in running]
-        return order
+        return np.array([known[job] for _, _, job in running], dtype=np.int64)
+
+    def forget(self, job: JobRecord) -> None:
+        """A job does not run any more, and may again, elsewhere."""
+        if job in self._places:
+            self._free.append(self._places.pop(job))
 
     def _take(self, job: JobRecord, end: float) -> int:
         if not self._free:
@@ -111,12 +114,13 @@ class Running:
             self._free = list(range(count + room - 1, count - 1, -1))
         assert job.allocation is not None
         place = self._free.pop()
+        self.ends[place] = int(end)
         self.held[place] = words_of(job.allocation.nodes, self.held.shape[1])
         return place
 
     def _forget(self, alive: set[JobRecord]) -> None:
         for job in [job for job in self._places if job not in alive]:
-            self._free.append(self._places.pop(job))
+            self.forget(job)
 
 
 def words_of(nodes: Mask, words: int) -> NDArray:
@@ -145,6 +149,11 @@ class QuickCycles:
         room = controller.conf.bf_node_space_size + 3
         self._slots = np.zeros((3, room), dtype=np.int64)
         self._free = np.zeros((room, self._words), dtype=np.uint64)
+        self._sets = np.zeros((4, self._words), dtype=np.uint64)
+        self._runs = np.zeros(len(nodes) + 2, dtype=np.int64)
+        self._masks_array = np.zeros((0, self._words), dtype=np.uint64)
+        self._counts = np.zeros((room, 0), dtype=np.int64)
+        self._later_free = np.zeros((0, self._words), dtype=np.uint64)
         self.postponed = False
         self.plans_idle_nodes = False
 
@@ -174,7 +183,11 @@ class QuickCycles:
         begins[0], ends[0] = now // step * step, (now + window) // step * step
         following[0] = -1
         self._free[0] = words_of(controller.nodes.up, self._words)
-        sets = np.zeros((4, self._words), dtype=np.uint64)
+        if len(self._masks_array) < len(self._rows):
+            self._masks_array = np.array(self._rows)
+            self._counts = np.zeros((len(self._free), len(self._rows)), dtype=np.int64)
+        sets = self._sets
+        sets[:] = 0
         order = self._running.order(controller.running)
         state = CycleState(
             numbers=numbers,
@@ -183,7 +196,7 @@ class QuickCycles:
             partition=table[2],
             planned=np.full(len(jobs), -1, dtype=np.int64),
             tested=np.zeros(len(jobs), dtype=np.int64),
-            masks=np.array(self._rows),
+            masks=self._masks_array,
             order=order,
             ends=self._running.ends,
             held=self._running.held,
@@ -191,18 +204,24 @@ class QuickCycles:
             slot_end=ends,
             following=following,
             free=self._free,
-            counts=np.zeros((len(self._free), len(self._rows)), dtype=np.int64),
-            later_free=np.zeros((len(order) + 1, self._words), dtype=np.uint64),
+            counts=self._counts,
+            later_free=self._room_for(order),
             idle=words_of(controller.select.idle, self._words).copy(),
             planned_nodes=sets[0],
             chosen=sets[1],
             left=sets[2],
             usable=sets[3],
-            runs=np.zeros(len(controller.nodes) + 2, dtype=np.int64),
+            runs=self._runs,
         )
         self._go_through(state, jobs, date)
         self._note_plans(state, jobs, places)
         return int(numbers[TESTED])
+
+    def _room_for(self, order: NDArray) -> NDArray:
+        """A row of words for each job that runs, and one more."""
+        if len(self._later_free) <= len(order):
+            self._later_free = np.zeros((2 * len(order) + 64, self._words), dtype=np.uint64)
+        return self._later_free
 
     def _go_through(self, state: CycleState, jobs: list[JobRecord], date: float) -> None:
         """Run the kernel, and start the jobs that it finds can start."""
@@ -217,9 +236,11 @@ class QuickCycles:
             state.idle[:] = words_of(controller.select.idle, self._words)
             order = self._running.order(controller.running)
             running = self._running
-            later_free = np.zeros((len(order) + 1, self._words), dtype=np.uint64)
             state = state._replace(
-                order=order, ends=running.ends, held=running.held, later_free=later_free
+                order=order,
+                ends=running.ends,
+                held=running.held,
+                later_free=self._room_for(order),
             )
             state.numbers[POSITION] = place + 1
 
@@ -252,6 +273,7 @@ class QuickCycles:
         # Whoever waits again is told anew: its priority was made anew, too.
         for job in self._controller.requeued:
             self._known[TOLD, job.number] = UNKNOWN
+            self._running.forget(job)
         self._controller.requeued.clear()
         table = self._known[:FACTS].take(places, axis=1)
         unknown = np.flatnonzero(table[0] == UNKNOWN)

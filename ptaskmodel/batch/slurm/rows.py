@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 BLOCK = 4096
-Block = dict[str, NDArray]
+Block = NDArray
 
 
 class Rows:
@@ -19,6 +19,7 @@ class Rows:
 
     def __init__(self, columns: Mapping[str, DTypeLike]) -> None:
         self.columns = {**columns, "live": np.bool_}
+        self._nothing = {**dict.fromkeys(columns, 0), "live": True}
         self.blocks: list[Block] = []
         self._free: list[int] = []
         self.count = 0
@@ -27,13 +28,11 @@ class Rows:
         """A row with these values; the others are 0."""
         if not self._free:
             begin = len(self.blocks) * BLOCK
-            self.blocks.append({name: np.zeros(BLOCK, kind) for name, kind in self.columns.items()})
+            self.blocks.append(np.zeros(BLOCK, list(self.columns.items())))
             self._free = list(range(begin + BLOCK - 1, begin - 1, -1))
         row = self._free.pop()
-        block, place = self.block(row), row % BLOCK
-        for name in self.columns:
-            block[name][place] = values.get(name, 0)
-        block["live"][place] = True
+        given = {**self._nothing, **values}
+        self.block(row)[row % BLOCK] = (*given.values(),)
         self.count += 1
         return row
 

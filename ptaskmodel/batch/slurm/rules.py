@@ -124,7 +124,8 @@ class Rules:
         if all(reason is not None for reason in refused):
             return refused[0]
         qos = self.members.qos(member)
-        if not features_of(job.request.constraint) <= self._features:
+        asked = job.request.constraint
+        if asked is not None and not features_of(asked) <= self._features:
             return "InvalidFeature"
         reason = refused_by(self._conf, job.request, job.partitions, qos, self._rooms)
         return reason or self.limits.refuses(job)

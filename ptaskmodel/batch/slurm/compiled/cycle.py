@@ -79,11 +79,14 @@ def _test(s, k):
     """One entry: 0: on with the next; 1: it can start now, on chosen; 2: the map is full."""
     numbers = s.numbers
     now, wanted, lasts = numbers[NOW], s.wanted[k], s.lasts[k]
-    later, slot = now, np.int64(0)
+    later, slot, crowded = now, np.int64(0), np.int64(-1)
     while True:
         start = later
         slot = _slot_at(s, slot, start)
-        later, enough = _open(s, k, slot, max(start, now) + lasts, wanted)
+        end = max(start, now) + lasts
+        if start >= crowded:
+            crowded = _crowded_until(s, slot, end, s.partition[k], wanted)
+        later, enough = _open(s, k, slot, end, wanted, start >= crowded)
         date = np.int64(-1)
         if enough:
             if s.tested[k] == 0:
@@ -128,7 +131,17 @@ def _slot_at(s, slot, date):
 
 
 @jit
-def _open(s, k, slot, end, wanted):
+def _crowded_until(s, slot, end, row, wanted):
+    """The end of the first slot until a date that has too few nodes for an entry; -1: none."""
+    while slot >= 0 and s.slot_begin[slot] <= end:
+        if s.counts[slot, row] < wanted:
+            return s.slot_end[slot]
+        slot = s.following[slot]
+    return np.int64(-1)
+
+
+@jit
+def _open(s, k, slot, end, wanted, enough):
     """When to look again, or 0; and whether left has enough: the nodes of an entry that are
     reserved nowhere from a slot on until end. Without enough, left holds some more.
     """
@@ -136,7 +149,7 @@ def _open(s, k, slot, end, wanted):
     mask = s.masks[row]
     for w in range(len(left)):
         left[w] = mask[w]
-    later, enough = np.int64(0), _count(left) >= wanted
+    later, enough = np.int64(0), enough and _count(left) >= wanted
     while slot >= 0:
         after = s.following[slot]
         if later == 0 and after >= 0:
@@ -145,9 +158,6 @@ def _open(s, k, slot, end, wanted):
                     later = s.slot_end[slot]
                     break
         if s.slot_begin[slot] > end:
-            break
-        enough = enough and s.counts[slot, row] >= wanted
-        if later > 0 and not enough:
             break
         for w in range(len(left)):
             left[w] &= s.free[slot, w]
@@ -233,8 +243,7 @@ def _choose(s, wanted):
         if best < 0:
             return
         first, length = runs[2 * best], min(runs[2 * best + 1], wanted)
-        for node in range(first, first + length):
-            chosen[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+        _fill(chosen, first, first + length)
         wanted -= length
         runs[2 * best + 1] = 0
 
@@ -255,18 +264,45 @@ def _runs(words, runs):
                 runs[2 * number + 1] = length
                 number, length = number + 1, 0
             continue
-        for b in range(64):
-            if word >> np.uint64(b) & np.uint64(1):
+        place = np.int64(0)
+        while place < 64:
+            rest = word >> np.uint64(place)
+            if rest & np.uint64(1):
+                more = min(_trailing_zeros(~rest), 64 - place)
                 if length == 0:
-                    runs[2 * number] = w * 64 + b
-                length += 1
-            elif length > 0:
-                runs[2 * number + 1] = length
-                number, length = number + 1, 0
+                    runs[2 * number] = w * 64 + place
+                length += more
+            else:
+                more = min(_trailing_zeros(rest), 64 - place)
+                if length > 0:
+                    runs[2 * number + 1] = length
+                    number, length = number + 1, 0
+            place += more
     if length > 0:
         runs[2 * number + 1] = length
         number += 1
     return number
+
+
+@jit
+def _fill(words, first, end):
+    """Put the nodes from first to end into a set."""
+    full = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for w in range(first >> 6, (end + 63) >> 6):
+        word = full
+        if w * 64 < first:
+            word &= full << np.uint64(first - w * 64)
+        if (w + 1) * 64 > end:
+            word &= full >> np.uint64((w + 1) * 64 - end)
+        words[w] |= word
+
+
+@jit
+def _trailing_zeros(word):
+    """How many zeros a word ends in; 64 if it is 0."""
+    if word == np.uint64(0):
+        return np.int64(64)
+    return _ones(~word & (word - np.uint64(1)))
 
 
 @jit
@@ -340,11 +376,15 @@ def _count(words):
     """How many nodes a set has."""
     count = np.int64(0)
     for w in range(len(words)):
-        x = words[w]
-        x = x - (x >> np.uint64(1) & np.uint64(0x5555555555555555))
-        x = (x & np.uint64(0x3333333333333333)) + (
-            x >> np.uint64(2) & np.uint64(0x3333333333333333)
-        )
-        x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
-        count += np.int64(x * np.uint64(0x0101010101010101) >> np.uint64(56))
+        count += _ones(words[w])
     return count
+
+
+@jit
+def _ones(x):
+    """How many ones a word has."""
+    x = x - (x >> np.uint64(1) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + (x >> np.uint64(2) & np.uint64(0x3333333333333333))
+    x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    # Compilers know this product for the one instruction that counts.
+    return np.int64(x * np.uint64(0x0101010101010101) >> np.uint64(56))
