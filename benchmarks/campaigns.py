@@ -43,7 +43,9 @@ def plan(place: Path, runs: int, sleep_s: float):
 
 @contextlib.contextmanager
 def machines(count: int, place: Path):
-    """A scheduler and workers in processes of their own: its address, and its process id."""
+    """A scheduler and workers that have joined it: its address, and their processes."""
+    from distributed import Client
+
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"]
     file = place / "scheduler.json"
     log = (place / "log.txt").open("w")
@@ -59,8 +61,11 @@ def machines(count: int, place: Path):
     options = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1"]
     for _ in range(count):
         started.append(subprocess.Popen([*worker, *options], cwd=place, stdout=log, stderr=log))
+    address = json.loads(file.read_text())["address"]
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(count)
     try:
-        yield json.loads(file.read_text())["address"], started
+        yield address, started
     finally:
         for process in started:
             process.kill()

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptaskmodel.campaign.cluster import Cluster, ClusterPool
+from ptaskmodel.campaign.cluster import Cluster
+from ptaskmodel.campaign.cluster_pool import ClusterPool
 from ptaskmodel.campaign.plan import Plan, Run, read_plan
 from ptaskmodel.campaign.pool import Pool, processors
 from ptaskmodel.campaign.store import DONE, FAILED, MISSING, Store

@@ -21,10 +21,11 @@ from ptaskmodel.campaign.factors import (
     points,
     read_factor,
 )
+from ptaskmodel.campaign.inputs import digest_of
 from ptaskmodel.campaign.kind import Kind
 from ptaskmodel.campaign.kinds import kind_of
 from ptaskmodel.errors import CampaignError, shown
-from ptaskmodel.files import digest, read_text
+from ptaskmodel.files import read_text
 
 KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str,
@@ -128,18 +129,6 @@ class Plan:
         }
         text = json.dumps(said, sort_keys=True)
         return Run(hashlib.sha256(text.encode()).hexdigest()[:24], parameters, point, k)
-
-
-def digest_of(path: Path, name: str) -> str:
-    """SHA-256 of a file, or of all files of a directory. Raises CampaignError."""
-    if not path.exists():
-        raise CampaignError(f"parameter '{name}': {path}: no such file")
-    if path.is_file():
-        return digest(path)
-    parts = [
-        f"{one.relative_to(path)} {digest(one)}" for one in sorted(path.rglob("*")) if one.is_file()
-    ]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def read_plan(path: str | Path) -> Plan:

@@ -1,108 +1,205 @@
-"""What a Dask worker does of a campaign: one run in a process beside it, with inputs it was sent.
+"""What a Dask worker does of a campaign: runs in a process beside it, with inputs it was sent.
 
-The run is made by a process of the worker's (see `maker`), so that a run that crashes, takes too
-long or too much memory takes no Dask worker with it, and a worker that computes still answers.
+They are made by a process of the worker's (see `maker`), so that a run that crashes, takes too long
+or too much memory takes no Dask worker with it, and a worker that computes still answers. What
+became of each is said at once, as an event of Dask's.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ptaskmodel import __version__
+from ptaskmodel.campaign.inputs import Input, digest_of, mark_of
 from ptaskmodel.campaign.maker import Maker, MakerDiedError, failed, order_of, too_long
-from ptaskmodel.campaign.plan import digest_of
 from ptaskmodel.campaign.store import DONE, TOKEN, Store
 from ptaskmodel.campaign.worker import Call
 from ptaskmodel.errors import CampaignError
 
-# Size and date of change of a file, or of all files of a directory.
-Mark = tuple[tuple[str, int, int], ...]
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Runs for a worker.
 
-class Input(NamedTuple):
-    """A file that runs read: where it is for whoever started the campaign, and what it is."""
-
-    path: str
-    digest: str
-    mark: Mark
-
-
-class Task(NamedTuple):
-    """A run for a worker.
-
-    inputs: by parameter; that of the function is called after `FUNCTION`. shared: a file of the
-    campaign's directory and what it holds, by which a worker that sees the directory knows it.
+    key: its name, here and for Dask. inputs: of each run, by parameter; that of the function
+    is called after `FUNCTION`. shared: a file of the campaign's directory and what it holds, by
+    which a worker that sees the directory knows it. topic: of the events by which it says what
+    became of them. most_s: those that are not begun after so long are left.
     """
 
+    key: str
     version: str
     kind: str
-    call: Call
-    inputs: dict[str, Input]
+    calls: tuple[Call, ...]
+    inputs: tuple[dict[str, Input], ...]
     directory: str
     shared: str
     timeout_s: float | None
     memory_MB: float | None
+    topic: str
+    most_s: float
 
 
 FUNCTION = "FILE.py"
-# What a task says: the record, or how it died, or what it lacks; and whether the record is kept.
+# How often a worker asks whether what it makes is still wanted, s.
+ASK_S = 0.2
+# What is said: of which part, and that it has begun, or of which run, and its record (as JSON) and
+# whether that is kept, or how it died, or what it lacks.
 Said = dict[str, Any]
+# What is said of a record that is kept.
+TOLD = ("id", "status", "wall_s", "error")
 _own = threading.local()
 
 
-def mark_of(path: Path) -> Mark:
-    """What tells at once whether a path leads to the same elsewhere. Raises OSError."""
-    found = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
-    states = [(one, one.stat()) for one in found]
-    return tuple(
-        (str(one.relative_to(path)), state.st_size, state.st_mtime_ns) for one, state in states
-    )
+class _UnwantedError(Exception):
+    """Nobody waits for this part any more."""
 
 
-def make_there(tasks: Sequence[Task], *_: object) -> list[Said]:
+def make_there(part: Part, *_: object) -> None:
     """Make runs on a Dask worker; the others are inputs that must be there before."""
-    return [_said(task) for task in tasks]
+    with contextlib.suppress(_UnwantedError):
+        _Making(part).make()
 
 
-def _said(task: Task) -> Said:
-    from distributed import get_worker
+class _Making:
+    """The runs of a part, made one after the other."""
 
-    worker = get_worker()
-    if task.version != __version__:
-        raise CampaignError(
-            f"{worker.address} has ptaskmodel {__version__}, here it is {task.version}; "
-            "install the same"
-        )
-    store = Store(task.directory) if _sees(task) else None
-    kept = None if store is None else store.read(task.call.id)
-    if kept is not None and kept["status"] == DONE:  # by who was cut off from the scheduler
-        return {"record": kept, "kept": True}
-    local = Path(worker.local_directory)
-    places = {name: _place(local, one) for name, one in task.inputs.items()}
-    lacking = [name for name, place in places.items() if place is None]
-    if lacking:
-        return {"lacks": lacking, "worker": worker.address}
-    found = {name: str(place) for name, place in places.items() if place is not None}
-    kind = task.kind
-    if FUNCTION in found:
-        kind = f"{found.pop(FUNCTION)}:{kind.rpartition(':')[2]}"
-    call = task.call._replace(parameters=task.call.parameters | found)
-    try:
-        record = _record(task, kind, call, local)
-    except MakerDiedError as death:
-        return {"died": death.how, "log": death.log, "worker": worker.address}
-    record |= {"run": task.kind, "parameters": task.call.parameters}
-    if store is None:
-        return {"record": record, "kept": False}
-    store.write(task.call.id, record)
-    told = {name: record[name] for name in ("status", "wall_s", "error") if name in record}
-    return {"record": told, "kept": True}
+    def __init__(self, part: Part) -> None:
+        """Raises CampaignError if this is another version."""
+        from distributed import get_worker
+
+        self._part = part
+        self._worker = get_worker()
+        if part.version != __version__:
+            raise CampaignError(
+                f"{self._worker.address} has ptaskmodel {__version__}, here it is {part.version}; "
+                "install the same"
+            )
+        self._local = Path(self._worker.local_directory)
+        self._store = Store(part.directory) if _sees(part) else None
+        self._until = time.monotonic() + part.most_s
+        self._kind = part.kind
+        self._places: dict[str, str | None] = {}
+
+    def make(self) -> None:
+        """Make them. The next run is sent before one is answered, so that nobody waits for us.
+
+        Raises _UnwantedError.
+        """
+        self._say({"began": True})
+        ready = [
+            (call, there)
+            for call, inputs in zip(self._part.calls, self._part.inputs, strict=True)
+            if (there := self._ready(call, inputs)) is not None
+        ]
+        sent = 0
+        for k, (call, _) in enumerate(ready):
+            over = time.monotonic() > self._until
+            if over and 0 < k == sent:
+                return
+            maker = self._maker()
+            upcoming = ready[k : k + 1 if over else k + 2]
+            for _, one in upcoming[sent - k :]:
+                maker.send(one)
+            alive = self._answer(maker, call)
+            sent = max(sent, k + len(upcoming)) if alive else k + 1
+
+    def _ready(self, call: Call, inputs: dict[str, Input]) -> Call | None:
+        """A run with the files that are here; None if it is made, or lacks some, which is said."""
+        kept = None if self._store is None else self._store.read(call.id)
+        if kept is not None and kept["status"] == DONE:  # by who was cut off from the scheduler
+            self._tell(kept)
+            return None
+        found = {name: self._place(one) for name, one in inputs.items()}
+        lacking = [name for name, place in found.items() if place is None]
+        if lacking:
+            self._say({"run": call.id, "lacks": lacking})
+            return None
+        if FUNCTION in found:
+            self._kind = f"{found.pop(FUNCTION)}:{self._part.kind.rpartition(':')[2]}"
+        return call._replace(parameters=call.parameters | found)
+
+    def _place(self, one: Input) -> str | None:
+        """Where an input is here: the same path if that is the same file, or where it was sent."""
+        if one.path not in self._places:
+            path, sent = Path(one.path), _kept(self._local, Path(one.path).name, one.digest)
+            try:
+                same = mark_of(path) == one.mark
+            except OSError:
+                same = False
+            self._places[one.path] = one.path if same else str(sent) if sent.exists() else None
+        return self._places[one.path]
+
+    def _maker(self) -> Maker:
+        """This thread's process; another is started if there is none, or one of another study."""
+        order = order_of(self._kind, Path(), None, self._part.memory_MB)
+        maker: Maker | None = getattr(_own, "maker", None)
+        if maker is not None and _own.order != order:
+            maker.end()
+            maker = None
+        if maker is None:
+            _own.order = order
+            _own.maker = maker = Maker(order, self._local / f"maker-{threading.get_ident()}.log")
+        return maker
+
+    def _answer(self, maker: Maker, call: Call) -> bool:
+        """Wait for a run that was sent, and say what became of it; whether its process lives on.
+
+        Raises _UnwantedError.
+        """
+        limit, began = self._part.timeout_s, time.monotonic()
+        step = ASK_S if limit is None else min(ASK_S, limit)
+        while True:
+            try:
+                record = maker.answer(step)
+            except MakerDiedError as death:
+                _own.maker = None
+                self._say({"run": call.id, "died": death.how, "log": death.log})
+                return False
+            if record is not None:
+                self._keep(call, record)
+                return True
+            wanted, took_s = self._wanted(), time.monotonic() - max(began, maker.ready_at or began)
+            late = limit is not None and took_s >= limit
+            if late or not wanted:
+                maker.end()
+                _own.maker = None
+            if not wanted:
+                raise _UnwantedError
+            if late:
+                error = too_long(limit or 0.0)
+                log = maker.last_words()
+                self._keep(call, failed(self._kind, call, error, took_s, log))
+                return False
+
+    def _wanted(self) -> bool:
+        """Whether this worker is still one, and the scheduler has not taken this part back."""
+        task = self._worker.state.tasks.get(self._part.key)
+        going = self._worker.status.name not in ("closing", "closed", "failed")
+        return going and task is not None and task.state in ("executing", "long-running")
+
+    def _keep(self, call: Call, record: dict[str, Any]) -> None:
+        """Keep what became of a run, if the campaign's directory is here, and say it."""
+        record |= {"run": self._part.kind, "parameters": call.parameters}
+        if self._store is not None:
+            self._store.write(call.id, record)
+        self._tell(record)
+
+    def _tell(self, record: dict[str, Any]) -> None:
+        kept = self._store is not None
+        told = {name: record[name] for name in TOLD if name in record} if kept else record
+        self._say({"run": record["id"], "record": json.dumps(told), "kept": kept})
+
+    def _say(self, said: Said) -> None:
+        self._worker.log_event(self._part.topic, {"part": self._part.key, **said})
 
 
 def keep_there(name: str, digest: str, content: dict[str, bytes]) -> None:
@@ -124,53 +221,15 @@ def keep_there(name: str, digest: str, content: dict[str, bytes]) -> None:
             raise
 
 
-def _sees(task: Task) -> bool:
+def _sees(part: Part) -> bool:
     """Whether the directory of the campaign is this worker's too."""
     try:
-        return (Path(task.directory) / TOKEN).read_text(encoding="utf-8") == task.shared
+        return (Path(part.directory) / TOKEN).read_text(encoding="utf-8") == part.shared
     except (OSError, ValueError):
         return False
-
-
-def _place(local: Path, one: Input) -> Path | None:
-    """Where an input is here: the same path if that is the same file, or where it was sent."""
-    path = Path(one.path)
-    try:
-        if mark_of(path) == one.mark:
-            return path
-    except OSError:
-        pass
-    sent = _kept(local, path.name, one.digest)
-    return sent if sent.exists() else None
 
 
 def _kept(local: Path, name: str, digest: str) -> Path:
     place = local / "inputs" / digest
     place.mkdir(parents=True, exist_ok=True)
     return place / name
-
-
-def _record(task: Task, kind: str, call: Call, local: Path) -> dict[str, Any]:
-    """Of a run made by this thread's process, which is started, or again if it is another's."""
-    order = order_of(kind, Path(), None, task.memory_MB)
-    maker: Maker | None = getattr(_own, "maker", None)
-    if maker is not None and _own.order != order:
-        maker.end()
-        maker = None
-    if maker is None:
-        _own.order = order
-        _own.maker = maker = Maker(order, local / f"maker-{threading.get_ident()}.log")
-    began = time.monotonic()
-    maker.send(call)
-    try:
-        record = maker.answer(task.timeout_s)
-    except MakerDiedError:
-        _own.maker = None
-        raise
-    if record is None:
-        assert task.timeout_s is not None
-        maker.end()
-        _own.maker = None
-        error = too_long(task.timeout_s)
-        return failed(kind, call, error, time.monotonic() - began, maker.last_words())
-    return record

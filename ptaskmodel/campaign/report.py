@@ -147,7 +147,7 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
 
 def _inputs(campaign: Campaign) -> str:
     """The files that runs read, with their digests."""
-    from ptaskmodel.campaign.plan import digest_of
+    from ptaskmodel.campaign.inputs import digest_of
 
     names = campaign.plan.kind.files
     paths = {

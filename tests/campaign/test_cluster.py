@@ -14,6 +14,7 @@ import pytest
 
 from ptaskmodel.campaign import Campaign, Cluster, plan_of, write_table
 from ptaskmodel.campaign import cluster as clusters
+from ptaskmodel.campaign import cluster_pool as pools
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError
 
@@ -35,6 +36,10 @@ def measure(parameters):
     if x == 3:
         raise ValueError("no three")
     if x == 4:
+        (Path(parameters["marks"]) / "sleeper").write_text(str(os.getpid()))
+        time.sleep(60)
+    if x == 6:
+        os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
     time.sleep(parameters["sleep_s"])
     return {"y": x * len(Path(parameters["file"]).read_text()) / 7}
@@ -62,6 +67,13 @@ def made(place):
 def table(campaign, path):
     write_table(campaign.frame(every=True).drop(columns="wall_s"), path)
     return path.read_bytes()
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +107,34 @@ def test_processes_a_cluster_and_merged_halves_give_the_same_table(tmp_path, das
     assert there.store.read(killed.id)["log"] == "two is too much\n"
 
 
-def test_a_run_that_takes_too_long_is_ended(tmp_path, dask):
-    campaign = Campaign.of(study(tmp_path, [4, 5]), tmp_path / "runs")
-    assert campaign.make(on=dask) == (1, 1, 0)
+def test_a_run_that_takes_too_long_is_ended_and_nobody_waits_behind_it(tmp_path, dask):
+    campaign = Campaign.of(study(tmp_path, [4, *range(10, 20)]), tmp_path / "runs")
+    made_in_turn = []
+    campaign.make(on=dask, progress=lambda *said: made_in_turn.append(said[3].point["x"]))
+    assert campaign.status() == (10, 1, 0)
     assert campaign.failures()[0][1] == "took longer than timeout_s = 3"
+    assert made_in_turn[-1] == 4
+    assert set(made(tmp_path).values()) == {1}
+
+
+def test_a_run_that_kills_workers_is_given_up_and_none_beside_it(tmp_path, dask):
+    campaign = Campaign.of(study(tmp_path, [*range(100, 130), 6], 0.02), tmp_path / "runs")
+    assert campaign.make(on=dask) == (30, 1, 0)
+    assert "its Dask workers died, tcp://" in campaign.failures()[0][1]
+    counts = made(tmp_path)
+    assert counts.pop("6") in (2, 3)  # first the one before may be suspected, which is kept
+    # One may have been in the making on each worker that died.
+    assert sum(counts.values()) <= 30 + 1
+
+
+def test_a_run_that_nobody_waits_for_any_more_is_ended(tmp_path, dask):
+    study(tmp_path, [4])
+    sleeper = tmp_path / "marks" / "sleeper"
+    command = ["campaign", "run", str(tmp_path / "plan.toml"), "--on", dask.address]
+    with subprocess.Popen([sys.executable, "-m", "ptaskmodel", *command]) as front:
+        wait_until(lambda: sleeper.exists() and sleeper.read_text())
+        front.kill()
+    wait_until(lambda: not Path(f"/proc/{sleeper.read_text()}").exists())
 
 
 def test_workers_that_see_no_file_of_ours_are_sent_them(tmp_path, dask, monkeypatch):
@@ -106,10 +142,10 @@ def test_workers_that_see_no_file_of_ours_are_sent_them(tmp_path, dask, monkeypa
     here = Campaign.of(plan, tmp_path / "here")
     here.make(1)
     sent = []
-    content = clusters._content
-    monkeypatch.setattr(clusters, "mark_of", lambda path: (("elsewhere", path.stat().st_size, 0),))
-    monkeypatch.setattr(clusters, "_content", lambda path: sent.append(path.name) or content(path))
-    monkeypatch.setattr(clusters, "TOKEN", ".of-another-machine")
+    content = pools.content_of
+    monkeypatch.setattr(pools, "mark_of", lambda path: (("elsewhere", path.stat().st_size, 0),))
+    monkeypatch.setattr(pools, "content_of", lambda path: sent.append(path.name) or content(path))
+    monkeypatch.setattr(pools, "TOKEN", ".of-another-machine")
     there = Campaign.of(plan, tmp_path / "there")
     assert there.make(on=dask) == (20, 0, 0)
     assert table(there, tmp_path / "t.csv") == table(here, tmp_path / "t.csv")
@@ -137,7 +173,7 @@ def test_what_cannot_be_used_is_said(tmp_path, capsys):
 
 
 def test_another_version_is_refused(tmp_path, dask, monkeypatch):
-    monkeypatch.setattr(clusters, "__version__", "0.0.1")
+    monkeypatch.setattr(pools, "__version__", "0.0.1")
     campaign = Campaign.of(study(tmp_path, [10]), tmp_path / "runs")
     with pytest.raises(CampaignError, match=r"here it is 0.0.1; install the same"):
         campaign.make(on=dask)
@@ -211,10 +247,7 @@ def machines(tmp_path):
 
 
 def wait_for(count, runs):
-    deadline = time.monotonic() + 120
-    while len(list(runs.glob("*/*.json"))) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: len(list(runs.glob("*/*.json"))) >= count)
 
 
 def test_whatever_is_killed_nothing_is_lost_or_made_twice(tmp_path, machines):

@@ -1,0 +1,396 @@
+"""Workers of a Dask cluster that make runs: who has which, and what becomes of them.
+
+Each worker has parts of the runs ahead, about a second of work each, so that no worker waits for
+the scheduler; what became of a run is heard at once. A worker that dies gives back what it had. A
+run that dies with its process, or its worker, is tried once more, on another worker if there is
+one; then it has failed, and the others go on.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import math
+import queue
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel import __version__
+from ptaskmodel.campaign.cluster import Cluster
+from ptaskmodel.campaign.inputs import Input, content_of, digest_of, mark_of
+from ptaskmodel.campaign.maker import died, failed
+from ptaskmodel.campaign.plan import Plan, Run
+from ptaskmodel.campaign.pool import TRIES, Tell, call_of, tell_of
+from ptaskmodel.campaign.remote import FUNCTION, Part, Said, keep_there, make_there
+from ptaskmodel.campaign.store import TOKEN, Store
+from ptaskmodel.errors import CampaignError, PTaskModelError
+from ptaskmodel.files import write_bytes
+
+# Parts that each thread of a worker has: one is made, one is there.
+AHEAD = 2
+# How much work a part is, s: at least so much, and so much for each thread, so that the scheduler
+# and this process, which hand out one part after the other, keep up with all of them.
+TOGETHER_S = 1.0
+THREAD_S = 0.01
+MOST_TOGETHER = 500
+# What is left is shared out in so many parts a thread, so that all end together.
+SHARES = 3
+# How many of the last runs tell how long one takes.
+REMEMBERED = 20
+# After so long, what a worker has not begun is given to one that has nothing to do, s.
+STALE_S = 1.0
+# How often is looked which workers there are, if nothing is said, s, and how long to listen.
+LOOK_S = 5.0
+WAIT_S = 1.0
+# How long the first worker may take to join, or another when none is left, s.
+JOIN_S = 300.0
+# An input that a run lacks this often is not kept there.
+MOST_SENT = 20
+
+
+@dataclass(slots=True, eq=False)
+class _Flight:
+    """A run handed out: how often it was tried and lacked an input, where it died, who has it."""
+
+    run: Run
+    tries: int = 1
+    sent: int = 0
+    without: frozenset[str] = frozenset()
+    share: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Share:
+    """What a worker has: runs not heard of yet, in the order in which they are made."""
+
+    worker: str
+    flights: dict[str, _Flight]
+    since: float
+    future: Any
+    begun: bool = False
+    lacking: list[_Flight] = field(default_factory=list)
+    after: list[Any] = field(default_factory=list)
+
+
+class ClusterPool:
+    """Makes runs of a plan on a cluster."""
+
+    def __init__(self, plan: Plan, store: Store, cluster: Cluster) -> None:
+        self._plan = plan
+        self._store = store
+        self._cluster = cluster
+        self._shared = secrets.token_hex(16)
+        self._inputs: dict[str, Input] = {}
+        self._sent: dict[tuple[str, str], Any] = {}
+        self._waiting: collections.deque[Run] = collections.deque()
+        self._flights: dict[str, _Flight] = {}
+        self._shares: dict[str, _Share] = {}
+        self._threads: dict[str, int] = {}
+        self._loads: collections.Counter[str] = collections.Counter()
+        self._run_s: float | None = None
+        self._handed = 0
+        self._heard: queue.SimpleQueue[tuple[Callable[[Any], None], Any]] = queue.SimpleQueue()
+        self._client: Any = None
+
+    def make(self, runs: Iterable[Run], tell: Tell) -> None:
+        """Make runs; each is kept by who made it, or here where that sees no directory of ours.
+
+        Raises CampaignError if there is no scheduler, no worker, or the scheduler goes.
+        """
+        write_bytes(self._store.directory / TOKEN, self._shared.encode(), error=CampaignError)
+        self._waiting.extend(runs)
+        self._tell = tell
+        with self._cluster.client() as self._client:
+            try:
+                self._make()
+            except PTaskModelError:
+                raise
+            except Exception as fault:
+                if self._client.status == "running":
+                    raise
+                raise CampaignError(self._gone()) from fault
+
+    def _make(self) -> None:
+        # Workers' words come under our own name, which the scheduler forgets when we are gone.
+        heard = self._heard
+        self._client.subscribe_topic(
+            self._client.id, lambda event: heard.put((self._hear, event[1]))
+        )
+        self._client.subscribe_topic("all", lambda event: heard.put((self._see, event[1])))
+        seen = joined = time.monotonic()
+        self._look()
+        while self._waiting or self._flights:
+            now = time.monotonic()
+            if now - seen > LOOK_S:
+                seen = now
+                self._look()
+            if self._threads:
+                joined = now
+            elif now - joined > JOIN_S:
+                raise CampaignError(
+                    f"{self._cluster.address}: no worker joined within {JOIN_S:g} s; start some"
+                )
+            self._hand_out()
+            for hear, what in self._news():
+                hear(what)
+            if self._client.status != "running":
+                raise CampaignError(self._gone())
+
+    def _news(self) -> Iterator[tuple[Callable[[Any], None], Any]]:
+        """All that was heard, or will be soon."""
+        with contextlib.suppress(queue.Empty):
+            yield self._heard.get(timeout=WAIT_S)
+            while True:
+                yield self._heard.get_nowait()
+
+    # Who has what
+
+    def _hand_out(self) -> None:
+        """Give every thread parts ahead, while there are runs."""
+        self._even_out()
+        while self._waiting and (worker := self._freest()) is not None:
+            flights = []
+            for _ in range(min(self._size(), len(self._waiting))):
+                run = self._waiting.popleft()
+                flights.append(self._flights.setdefault(run.id, _Flight(run)))
+            self._give(worker, flights)
+
+    def _even_out(self) -> None:
+        """Take back what waits behind something long, where nothing else is left for others."""
+        idle = sum(max(0, count - self._loads[who]) for who, count in self._threads.items())
+        if self._waiting or not idle:
+            return
+        behind = [
+            share
+            for share in self._shares.values()
+            if not share.begun
+            and self._loads[share.worker] > self._threads.get(share.worker, 0)
+            and time.monotonic() - share.since > STALE_S
+            and not any(flight.without or flight.sent for flight in share.flights.values())
+        ]
+        for share in behind[:idle]:
+            self._take_back(share)
+
+    def _freest(self) -> str | None:
+        """The worker that has least to do, if any has room for another part."""
+        free = [who for who, count in self._threads.items() if self._loads[who] < AHEAD * count]
+        return self._least(free) if free else None
+
+    def _least(self, workers: Iterable[str]) -> str:
+        return min(workers, key=lambda who: self._loads[who] / self._threads[who])
+
+    def _together_s(self) -> float:
+        return max(TOGETHER_S, THREAD_S * sum(self._threads.values()))
+
+    def _size(self) -> int:
+        """How many runs make a part."""
+        if self._run_s is None:
+            return 1
+        share = math.ceil(len(self._waiting) / (SHARES * sum(self._threads.values())))
+        return max(1, min(int(self._together_s() / self._run_s), share, MOST_TOGETHER))
+
+    def _give(self, worker: str, flights: list[_Flight], after: Iterable[Any] = ()) -> None:
+        """Hand runs to a worker, after some futures."""
+        self._handed += 1
+        key = f"run-{self._shared[:12]}-{self._handed}"
+        future = self._client.submit(
+            make_there, self._part(key, [flight.run for flight in flights]), *after,
+            key=key, pure=False, workers=[worker], allow_other_workers=False,
+        )  # fmt: skip
+        for flight in flights:
+            flight.share = key
+        named = {flight.run.id: flight for flight in flights}
+        self._shares[key] = _Share(worker, named, time.monotonic(), future)
+        self._loads[worker] += 1
+        future.add_done_callback(lambda _: self._heard.put((self._end, key)))
+
+    def _drop(self, share: _Share) -> None:
+        """A part is no longer made; its runs are nowhere."""
+        del self._shares[share.future.key]
+        self._loads[share.worker] -= 1
+        for flight in share.flights.values():
+            flight.share = None
+
+    def _again(self, flight: _Flight) -> None:
+        """Hand out a run alone once more, to another worker if there is one."""
+        others = [who for who in self._threads if who not in flight.without] or list(self._threads)
+        if others:
+            self._give(self._least(others), [flight])
+        else:
+            self._waiting.appendleft(flight.run)
+
+    # What is heard
+
+    def _look(self) -> None:
+        """See which workers there are."""
+        there = dict(self._client.nthreads())
+        for worker in self._threads.keys() - there:
+            self._lose(worker, expected=False)
+        self._threads = there
+
+    def _see(self, event: Any) -> None:
+        """Something happened to a worker."""
+        action = event.get("action") if isinstance(event, dict) else None
+        if action == "add-worker":
+            self._look()
+        elif action == "remove-worker":
+            self._lose(event["worker"], expected=event.get("expected", False))
+
+    def _lose(self, worker: str, *, expected: bool) -> None:
+        """A worker is gone, which may be the fault of what it was making.
+
+        That is the first run not heard of, of as many parts as it has threads. It is made once
+        more, alone, so that no other is given up for it.
+        """
+        threads = self._threads.pop(worker, 0)
+        shares = [share for share in self._shares.values() if share.worker == worker]
+        for k, share in enumerate(shares):
+            suspected = k < threads and not expected
+            self._take_back(share, without=next(iter(share.flights), None) if suspected else None)
+
+    def _take_back(self, share: _Share, without: str | None = None) -> None:
+        """Let somebody else make what a worker has; without: the run that took it down."""
+        self._drop(share)
+        share.future.cancel()
+        suspect = None if without is None else share.flights.pop(without)
+        self._waiting.extendleft(flight.run for flight in reversed(share.flights.values()))
+        if suspect is not None:
+            self._died(suspect, share.worker, f"its Dask workers died, {share.worker} last", "")
+
+    def _hear(self, said: Any) -> None:
+        """Take what a worker says of a part, or of a run."""
+        if not isinstance(said, dict) or "part" not in said:
+            return  # the scheduler's own words of us
+        share = self._shares.get(said["part"])
+        if "began" in said:
+            if share is not None:
+                share.begun = True
+            return
+        flight = self._flights.get(said["run"])
+        if flight is None:
+            return  # made elsewhere after it was taken back here
+        if "record" in said:
+            self._keep(flight, said)
+        elif share is not None and flight.share == said["part"]:
+            if "lacks" in said:
+                self._send(flight, share, said["lacks"])
+            else:
+                del share.flights[flight.run.id]
+                self._died(flight, share.worker, died(said["died"]), said["log"])
+
+    def _end(self, key: str) -> None:
+        """A part has ended: what was not heard of is left, or something is wrong there."""
+        share = self._shares.get(key)
+        if share is None:
+            return
+        status = share.future.status
+        if status == "error":
+            self._fault(share)
+        elif status != "finished":
+            raise CampaignError(self._gone())
+        else:
+            self._drop(share)
+            lacking = [flight for flight in share.lacking if flight.run.id in share.flights]
+            if lacking and share.worker in self._threads:
+                for flight in lacking:
+                    del share.flights[flight.run.id]
+                self._give(share.worker, lacking, share.after)
+            self._waiting.extendleft(flight.run for flight in reversed(share.flights.values()))
+
+    def _fault(self, share: _Share) -> None:
+        """Dask says why a part cannot be made."""
+        from distributed.scheduler import KilledWorker
+
+        error = share.future.exception()
+        if isinstance(error, KilledWorker):
+            self._lose(share.worker, expected=False)
+        elif isinstance(error, PTaskModelError):
+            raise error
+        else:
+            raise CampaignError(
+                f"{self._cluster.address}: a worker cannot make runs: "
+                f"{type(error).__name__}: {error}"
+            )
+
+    # What becomes of a run
+
+    def _keep(self, flight: _Flight, said: Said) -> None:
+        record = json.loads(said["record"])
+        took_s = record["wall_s"]
+        if self._run_s is None:
+            self._run_s = max(took_s, 1e-6)
+        self._run_s += (took_s - self._run_s) / REMEMBERED
+        if not said["kept"]:
+            self._store.write(flight.run.id, record)
+        self._done(flight, record)
+
+    def _died(self, flight: _Flight, worker: str, error: str, log: str) -> None:
+        """A run took its process or worker with it; it is in no share."""
+        flight.without |= {worker}
+        if flight.tries < TRIES:
+            flight.tries += 1
+            self._again(flight)
+            return
+        record = failed(self._plan.kind.name, call_of(flight.run), error, 0.0, log)
+        self._store.write(flight.run.id, record)
+        self._done(flight, record)
+
+    def _done(self, flight: _Flight, record: dict[str, Any]) -> None:
+        """Wherever a run is by now: it is made."""
+        del self._flights[flight.run.id]
+        if flight.share is not None:
+            self._shares[flight.share].flights.pop(flight.run.id, None)
+        elif flight.run in self._waiting:  # taken back too late
+            self._waiting.remove(flight.run)
+        tell_of(self._tell, flight.run, record)
+
+    def _send(self, flight: _Flight, share: _Share, lacks: list[str]) -> None:
+        """Send inputs to the worker that lacks them, unless they are on their way."""
+        flight.sent += 1
+        if flight.sent > MOST_SENT:
+            raise CampaignError(f"{share.worker}: keeps no input; see its free disk")
+        share.lacking.append(flight)
+        for name in lacks:
+            one = self._inputs_of(flight.run)[name]
+            found = self._sent.get((share.worker, one.digest))
+            if found is None or (found.done() and flight.sent > 1):
+                found = self._client.submit(
+                    keep_there, Path(one.path).name, one.digest, content_of(Path(one.path)),
+                    workers=[share.worker], pure=False,
+                )  # fmt: skip
+                self._sent[share.worker, one.digest] = found
+            if found not in share.after:
+                share.after.append(found)
+
+    # What is handed out
+
+    def _part(self, key: str, runs: list[Run]) -> Part:
+        plan = self._plan
+        return Part(
+            key, __version__, plan.kind.name, tuple(map(call_of, runs)),
+            tuple(map(self._inputs_of, runs)), str(self._store.directory.absolute()), self._shared,
+            plan.timeout_s, plan.memory_MB, self._client.id, 2 * self._together_s(),
+        )  # fmt: skip
+
+    def _inputs_of(self, run: Run) -> dict[str, Input]:
+        """The files that a run reads, by parameter."""
+        paths = {n: str(run.parameters[n]) for n in self._plan.kind.files if n in run.parameters}
+        source, mark, _ = self._plan.kind.name.rpartition(":")
+        if mark:
+            paths[FUNCTION] = str(self._plan.folder / source)
+        for name, path in paths.items():
+            if path not in self._inputs:
+                here = Path(path)
+                self._inputs[path] = Input(path, digest_of(here, name), mark_of(here))
+        return {name: self._inputs[path] for name, path in paths.items()}
+
+    def _gone(self) -> str:
+        return (
+            f"{self._cluster.address}: the scheduler is gone; start it and its workers again, then "
+            f"ptaskmodel campaign resume {self._store.directory} --on ADDRESS"
+        )
