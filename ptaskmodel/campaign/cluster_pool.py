@@ -22,7 +22,7 @@ from typing import Any
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.cluster import Cluster
-from ptaskmodel.campaign.inputs import Input, content_of, digest_of, mark_of
+from ptaskmodel.campaign.inputs import Input, content_of, input_at
 from ptaskmodel.campaign.maker import died, failed
 from ptaskmodel.campaign.plan import Plan, Run
 from ptaskmodel.campaign.pool import TRIES, Tell, call_of, tell_of
@@ -360,9 +360,8 @@ class ClusterPool:
             found = self._sent.get((share.worker, one.digest))
             if found is None or (found.done() and flight.sent > 1):
                 found = self._client.submit(
-                    keep_there, Path(one.path).name, one.digest, content_of(Path(one.path)),
-                    workers=[share.worker], pure=False,
-                )  # fmt: skip
+                    keep_there, one, content_of(Path(one.path)), workers=[share.worker], pure=False
+                )
                 self._sent[share.worker, one.digest] = found
             if found not in share.after:
                 share.after.append(found)
@@ -385,8 +384,7 @@ class ClusterPool:
             paths[FUNCTION] = str(self._plan.folder / source)
         for name, path in paths.items():
             if path not in self._inputs:
-                here = Path(path)
-                self._inputs[path] = Input(path, digest_of(here, name), mark_of(here))
+                self._inputs[path] = input_at(Path(path), name)
         return {name: self._inputs[path] for name, path in paths.items()}
 
     def _gone(self) -> str:

@@ -1,15 +1,20 @@
-"""The files that runs read: what they hold, and what tells that another path leads to the same."""
+"""The files that runs read: what they hold, and what tells that another path leads to the same.
+
+An input is a file, with the files that it names, or a directory.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import NamedTuple
 
+from ptaskmodel.campaign.named import named_by
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import digest
 
-# Size and date of change of a file, or of all files of a directory.
+# Name beside the input, size and date of change of each file.
 Mark = tuple[tuple[str, int, int], ...]
 # What is sent of an input, at most.
 MOST_BYTES = 2**30
@@ -23,39 +28,68 @@ class Input(NamedTuple):
     mark: Mark
 
 
+def input_at(path: Path, name: str) -> Input:
+    """The input at a path. Raises CampaignError."""
+    return Input(str(path), digest_of(path, name), mark_of(path))
+
+
 def digest_of(path: Path, name: str) -> str:
-    """SHA-256 of a file, or of all files of a directory. Raises CampaignError."""
+    """SHA-256 of a file; of several, of the list of their names and digests. Raises CampaignError.
+
+    name: of the parameter.
+    """
     if not path.exists():
         raise CampaignError(f"parameter '{name}': {path}: no such file")
-    if path.is_file():
+    files = _files(path)
+    if list(files.values()) == [path]:
         return digest(path)
-    parts = [
-        f"{one.relative_to(path)} {digest(one)}" for one in sorted(path.rglob("*")) if one.is_file()
-    ]
+    start = path if path.is_dir() else path.parent
+    parts = [f"{os.path.relpath(one, start)} {digest(one)}" for one in files.values()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def mark_of(path: Path) -> Mark:
     """What tells at once whether a path leads to the same elsewhere. Raises OSError."""
-    found = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
-    states = [(one, one.stat()) for one in found]
-    return tuple(
-        (str(one.relative_to(path)), state.st_size, state.st_mtime_ns) for one, state in states
-    )
+    return tuple(_mark(beside, one) for beside, one in _files(path).items())
+
+
+def leads_to(path: Path, mark: Mark) -> bool:
+    """Whether what is at a path has that mark."""
+    try:
+        if path.is_dir():
+            return mark_of(path) == mark
+        return all(_mark(one[0], path.parent / one[0]) == one for one in mark)
+    except OSError:
+        return False
 
 
 def content_of(path: Path) -> dict[str, bytes]:
-    """Of a file, or of the files of a directory. Raises CampaignError if that is too much."""
-    size = sum(size for _, size, _ in mark_of(path))
+    """What to keep elsewhere, by name. Raises CampaignError if that is too much, or too far off."""
+    files = _files(path)
+    size = sum(one.stat().st_size for one in files.values())
     if size > MOST_BYTES:
         raise CampaignError(
             f"{path}: {size:,} bytes are too many to send; "
             "put it where workers find it under the same path"
         )
-    if path.is_file():
-        return {".": path.read_bytes()}
-    return {
-        str(one.relative_to(path)): one.read_bytes()
-        for one in sorted(path.rglob("*"))
-        if one.is_file()
-    }
+    for beside, one in files.items():
+        if beside.startswith(os.pardir):
+            raise CampaignError(
+                f"{path}: names {one}, which is not beside it and cannot be sent; "
+                "put both where workers find them under the same paths"
+            )
+    return {beside: one.read_bytes() for beside, one in files.items()}
+
+
+def _files(path: Path) -> dict[str, Path]:
+    """All files of an input, by their names from where it is on."""
+    if path.is_dir():
+        found = sorted(one for one in path.rglob("*") if one.is_file())
+    else:
+        found = named_by(path)
+    return {os.path.relpath(one, path.parent): one for one in found}
+
+
+def _mark(beside: str, path: Path) -> tuple[str, int, int]:
+    state = path.stat()
+    return beside, state.st_size, state.st_mtime_ns

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.inputs import Input, digest_of, mark_of
+from ptaskmodel.campaign.inputs import Input, digest_of, leads_to
 from ptaskmodel.campaign.maker import Maker, MakerDiedError, failed, order_of, too_long
 from ptaskmodel.campaign.store import DONE, TOKEN, Store
 from ptaskmodel.campaign.worker import Call
@@ -130,23 +130,24 @@ class _Making:
     def _place(self, one: Input) -> str | None:
         """Where an input is here: the same path if that is the same file, or where it was sent."""
         if one.path not in self._places:
-            path, sent = Path(one.path), _kept(self._local, Path(one.path).name, one.digest)
-            try:
-                same = mark_of(path) == one.mark
-            except OSError:
-                same = False
-            self._places[one.path] = one.path if same else str(sent) if sent.exists() else None
+            path, sent = Path(one.path), _sent(self._local, one)
+            self._places[one.path] = (
+                one.path if leads_to(path, one.mark) else str(sent) if sent.exists() else None
+            )
         return self._places[one.path]
 
     def _maker(self) -> Maker:
-        """This thread's process; another is started if there is none, or one of another study."""
+        """This thread's process; another is started if there is none, or one of another front end.
+
+        That may have read files which were changed since.
+        """
         order = order_of(self._kind, Path(), None, self._part.memory_MB)
         maker: Maker | None = getattr(_own, "maker", None)
-        if maker is not None and _own.order != order:
+        if maker is not None and _own.served != (order, self._part.shared):
             maker.end()
             maker = None
         if maker is None:
-            _own.order = order
+            _own.served = (order, self._part.shared)
             _own.maker = maker = Maker(order, self._local / f"maker-{threading.get_ident()}.log")
         return maker
 
@@ -202,20 +203,20 @@ class _Making:
         self._worker.log_event(self._part.topic, {"part": self._part.key, **said})
 
 
-def keep_there(name: str, digest: str, content: dict[str, bytes]) -> None:
-    """Keep an input on a Dask worker. content: of a file "." , or of those of a directory."""
+def keep_there(one: Input, content: dict[str, bytes]) -> None:
+    """Keep an input on a Dask worker, with its content by names (see `content_of`)."""
     from distributed import get_worker
 
-    place = _kept(Path(get_worker().local_directory), name, digest)
-    partial = place.parent / secrets.token_hex(8)
-    for inner, data in content.items():
-        path = partial / inner
+    place = _sent(Path(get_worker().local_directory), one)
+    partial = place.parent.with_name(secrets.token_hex(8))
+    for name, data in content.items():
+        path = partial / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    if digest_of(partial, name) != digest:
-        raise CampaignError(f"{name}: changed since the campaign began; start it again")
+    if digest_of(partial / place.name, place.name) != one.digest:
+        raise CampaignError(f"{one.path}: changed since the campaign began; start it again")
     try:
-        os.rename(partial, place)
+        os.rename(partial, place.parent)
     except OSError:  # another thread of this worker was faster
         if not place.exists():
             raise
@@ -229,7 +230,6 @@ def _sees(part: Part) -> bool:
         return False
 
 
-def _kept(local: Path, name: str, digest: str) -> Path:
-    place = local / "inputs" / digest
-    place.mkdir(parents=True, exist_ok=True)
-    return place / name
+def _sent(local: Path, one: Input) -> Path:
+    """Where an input that was sent is kept."""
+    return local / "inputs" / one.digest / Path(one.path).name

@@ -143,7 +143,10 @@ def test_workers_that_see_no_file_of_ours_are_sent_them(tmp_path, dask, monkeypa
     here.make(1)
     sent = []
     content = pools.content_of
-    monkeypatch.setattr(pools, "mark_of", lambda path: (("elsewhere", path.stat().st_size, 0),))
+    really = pools.input_at
+    monkeypatch.setattr(
+        pools, "input_at", lambda *given: really(*given)._replace(mark=(("elsewhere", 0, 0),))
+    )
     monkeypatch.setattr(pools, "content_of", lambda path: sent.append(path.name) or content(path))
     monkeypatch.setattr(pools, "TOKEN", ".of-another-machine")
     there = Campaign.of(plan, tmp_path / "there")
@@ -153,6 +156,29 @@ def test_workers_that_see_no_file_of_ours_are_sent_them(tmp_path, dask, monkeypa
     record = there.store.read(there.runs[0].id)
     assert record["run"] == "study.py:measure"
     assert record["parameters"] == there.runs[0].parameters
+
+
+CACHING = """
+import functools
+from pathlib import Path
+
+content = functools.lru_cache(lambda path: Path(path).read_text())
+
+def measure(parameters):
+    return {"y": float(content(parameters["file"]))}
+"""
+
+
+def test_what_a_worker_keeps_in_memory_is_not_older_than_the_campaign(tmp_path, dask):
+    (tmp_path / "study.py").write_text(CACHING)
+    text = 'run = "study.py:measure"\nfiles = ["file"]\n[parameters]\nfile = "in.txt"\n'
+    for value in (1.0, 2.0):
+        (tmp_path / "in.txt").write_text(str(value))
+        campaign = Campaign.of(
+            plan_of(f"{text}[factors]\nx = [1, 2, 3]", tmp_path, "plan"), tmp_path / "runs"
+        )
+        campaign.make(on=dask)
+        assert list(campaign.frame()["y"]) == [value] * 3
 
 
 def test_what_cannot_be_used_is_said(tmp_path, capsys):

@@ -1,0 +1,88 @@
+"""The files that a file names: traces of a platform, arrays of tasks, lists of traces, includes."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ptaskmodel.errors import CampaignError
+from ptaskmodel.files import read_bytes
+
+# In XML: speed_file, state_file, bandwidth_file ... and the file of a trace.
+_ATTRIBUTE = re.compile(rb"""[\s_]file\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+# In JSON: arrays of tasks, traces of Batsim's profiles.
+_MEMBER = re.compile(rb'"(?:npz|filename|trace_file|trace)"\s*:\s*("(?:[^"\\]|\\.)*")')
+_COMMENT = re.compile(r"#.*")
+# A slurm.conf that has a plugin for it reads what lies beside it.
+_TOPOLOGY = re.compile(r"^\s*TopologyPlugin\s*=", re.IGNORECASE | re.MULTILINE)
+TOPOLOGY = "topology.conf"
+START = 65536
+LONGEST_NAME = 1024
+
+
+def named_by(path: Path) -> list[Path]:
+    """The files that reading a file opens, itself first: what it names, and what that names.
+
+    Of XML, JSON, lists of traces and Slurm's files; whatever they name that is a file, beside the
+    one that names it or beside the first. Raises CampaignError.
+    """
+    found = {path: None}
+    waiting = [path]
+    while waiting:
+        one = waiting.pop()
+        for name in dict.fromkeys(_names(one)):
+            for folder in (one.parent, path.parent):
+                other = folder / name
+                if other not in found and _is_file(other):
+                    found[other] = None
+                    waiting.append(other)
+    return list(found)
+
+
+def _names(path: Path) -> Iterator[str]:
+    """What may be names of files in a file."""
+    with path.open("rb") as stream:
+        packed = path.suffix == ".gz" or stream.read(2) == b"\x1f\x8b"
+        stream.seek(0)
+        content = b"" if packed else stream.read(START)
+    if packed:
+        content = read_bytes(path, error=CampaignError)
+    start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start not in (b"<", b"{") and not _may_be_names(content[:START]):
+        return
+    if not packed:
+        content = path.read_bytes()
+    if start == b"<":
+        for found in _ATTRIBUTE.finditer(content):
+            yield html.unescape((found[1] or found[2] or b"").decode("utf-8", errors="replace"))
+    elif start == b"{":
+        for found in _MEMBER.finditer(content):
+            yield str(json.loads(found[1].decode("utf-8", errors="replace"), strict=False))
+    else:
+        text = content.decode("utf-8", errors="replace")
+        for line in text.splitlines():
+            yield from (word.strip('"') for word in _COMMENT.sub("", line).split())
+        if _TOPOLOGY.search(text):
+            yield TOPOLOGY
+
+
+def _may_be_names(start: bytes) -> bool:
+    """Whether lines are words: no bytes of anything else, and no line of a log or a trace."""
+    if b"\0" in start:
+        return False
+    for line in start.splitlines():
+        words = line.split()
+        if words and not words[0].startswith((b"#", b";")):
+            return not (words[0].isdigit() and len(words) > 1)
+    return False
+
+
+def _is_file(path: Path) -> bool:
+    name = path.name
+    try:
+        return 0 < len(name) <= LONGEST_NAME and "\0" not in str(path) and path.is_file()
+    except OSError:
+        return False
