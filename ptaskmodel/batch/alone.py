@@ -19,7 +19,7 @@ from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work
 
-Key = tuple[Work, Placement, tuple[int, ...] | None]
+Key = tuple[Work, Placement, tuple[int, ...] | None, float | None]
 Placed = tuple[Job, Work, Placement, tuple[int, ...] | None]
 # So many works are routed together.
 TOGETHER = 256
@@ -76,7 +76,7 @@ class AloneTimes:
         delay = work.duration_s
         if delay is not None:
             return delay
-        key = (work, hosts, cores)
+        key = (work, hosts, cores, job.competitors)
         if key not in self._known and not self._changes:
             self._look_up([(job, work, hosts, cores)])
         if key not in self._known:
@@ -90,7 +90,7 @@ class AloneTimes:
         """Remember the times of those for which the formula is enough."""
         shapes: dict[Key, Shape] = {}
         for job, work, placement, cores in wanted:
-            key = (work, placement, cores)
+            key = (work, placement, cores, job.competitors)
             if cores is None and work.duration_s is None and key not in self._known:
                 shape = self._shape(job, work, placement)
                 if shape is not None:
@@ -122,7 +122,7 @@ class AloneTimes:
         if isinstance(work, TraceWork):
             return None
         indices = tuple(machine.platform.host(name).index for name in where)
-        return self._core.router.shape(work, indices, None)[0]
+        return self._core.router.shape(work, indices, job.competitors)[0]
 
     def _measured_in(
         self,
@@ -148,7 +148,8 @@ class AloneTimes:
     ) -> float:
         began = execution.simulation.now
         self._runs += 1
-        same = Job(f"alone{self._runs}", began, job.num_hosts, job.profile, work)
+        name, number = f"alone{self._runs}", job.competitors
+        same = Job(name, began, job.num_hosts, job.profile, work, competitors=number)
         attempt = Attempt(same, hosts, began, inf, self._runs)
         attempt.cores = cores
         execution.start(attempt, began)

@@ -211,7 +211,12 @@ def compiled_ptasks(
 
 
 def _is_for_it(work: Work, job: Job) -> bool:
-    """Whether a work is one stage that computes and sends, on all hosts of the job."""
+    """Whether a work is one stage that computes and sends, on all hosts of the job.
+
+    How many competitors it is must be as the simulation counts.
+    """
+    if job.competitors is not None:
+        return False
     return isinstance(work, HomogeneousWork) or (
         isinstance(work, ParallelWork) and work.ranks == job.num_hosts
     )

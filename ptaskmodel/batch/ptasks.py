@@ -319,7 +319,8 @@ class PtaskExecution:
             single = live.tasks == 0 and len(step) == 1
             task_id = name if single else f"{name}:{live.tasks}"
             live.tasks += 1
-            ref = self.simulation.add(Task(hosts, work, id=task_id, profile=job.profile))
+            task = Task(hosts, work, id=task_id, profile=job.profile, competitors=job.competitors)
+            ref = self.simulation.add(task)
             live.refs[ref.index] = ref
             live.place[ref.index] = k
             self._by_task[ref.index] = live

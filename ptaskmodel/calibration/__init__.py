@@ -3,7 +3,7 @@
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.calibration.applying": ("apply",),
+    "ptaskmodel.calibration.applying": ("apply", "apply_to_jobs"),
     "ptaskmodel.calibration.calibration_file": ("read_calibration", "write_calibration"),
     "ptaskmodel.calibration.fit_rates": ("rates_fitter",),
     "ptaskmodel.calibration.leastsquares": ("Parameter",),

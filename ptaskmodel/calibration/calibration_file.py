@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
@@ -28,7 +28,7 @@ class _Parameter(TypedDict):
 
 
 class _Prediction(TypedDict):
-    interference_on_s: NotNegative | str
+    interference_on_s: NotNegative | Literal["inf"] | None
     interference_off_s: NotNegative
     competitors: Positive
     runs: Annotated[int, msgspec.Meta(ge=1)]
@@ -57,7 +57,7 @@ class _File(TypedDict):
 
 
 def to_json(calibration: Calibration) -> dict[str, Any]:
-    """A calibration as plain data; durations that never end are the string "inf"."""
+    """A calibration as plain data; None: a duration that never ends."""
     return {
         "version": FORMAT_VERSION,
         "model": calibration.model,
@@ -125,8 +125,13 @@ def _group_json(group: GroupCalibration) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value
+
+
+def _duration_s(value: float | str | None) -> float:
+    """Of a file; earlier ones say "inf" of what never ends."""
+    return math.inf if value is None or isinstance(value, str) else value
 
 
 def _group_from_json(data: _Group) -> GroupCalibration:
@@ -137,7 +142,7 @@ def _group_from_json(data: _Group) -> GroupCalibration:
     predictions = tuple(
         Prediction(
             Measurement(
-                OnOff(float(row["interference_on_s"]), row["interference_off_s"]),
+                OnOff(_duration_s(row["interference_on_s"]), row["interference_off_s"]),
                 row["measured_s"],
                 row["stddev_s"],
                 row["runs"],

@@ -52,7 +52,7 @@ def _trace(path: str, ranks: int | None) -> Any:
 
 # Parameters of `batch` that change the workload, in the order in which they do.
 TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
-BATCH_FILES = ("platform", "workload", "failures", "maintenance")
+BATCH_FILES = ("platform", "workload", "failures", "maintenance", "calibration")
 
 
 def _transformed(workload: Any, given: dict[str, Any], seed: int, hosts: int) -> Any:
@@ -78,6 +78,7 @@ def _transformed(workload: Any, given: dict[str, Any], seed: int, hosts: int) ->
 def run_batch_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel batch`, its summary."""
     from ptaskmodel.batch.plan import BatchOptions
+    from ptaskmodel.calibration import apply_to_jobs, parse_labels
     from ptaskmodel.results.batches import BatchWriting, batch_into, without_larger
 
     given = dict(parameters)
@@ -88,6 +89,9 @@ def run_batch_of(parameters: Parameters) -> Mapping[str, Any]:
     if larger:
         workload = without_larger(workload, platform)
     workload = _transformed(workload, given, given.get("seed", 0), len(platform.hosts))
+    group = parse_labels(given.pop("group", ""))
+    if "calibration" in given:
+        workload = apply_to_jobs(given.pop("calibration"), workload, group)
     run = batch_into(None, platform, workload, BatchOptions(**_nested(given)), writing)
     return run.summary
 
@@ -140,8 +144,10 @@ def _of_batch() -> frozenset[str]:
     from ptaskmodel.batch.plan import BatchOptions
 
     options = {field.name for field in dataclasses.fields(BatchOptions)}
-    more = ("platform", "workload", "tau", "processors_per_host", "leave_out_larger", *TRANSFORMS)
-    return frozenset(options - {*_MAPPINGS, "neighbours"} | set(more))
+    more = ("platform", "workload", "calibration", "group", "tau", "processors_per_host")
+    return frozenset(
+        options - {*_MAPPINGS, "neighbours"} | {*more, "leave_out_larger", *TRANSFORMS}
+    )
 
 
 def _kernels_of_batch(parameters: Parameters) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,8 @@ from ptaskmodel.cli.parameters import (
     SEED,
     Choice,
     FileOrChoice,
+    calibration_options,
+    check_group,
     job_options,
     job_results_options,
     model_options,
@@ -79,6 +80,7 @@ from ptaskmodel.errors import SimulationError
     help="exact, walltime or factor:F  [default: walltime if every job has one, else exact]",
 )
 @profile_options("as-given", "delay", "ptask", "smpi")
+@calibration_options("the jobs that are parallel tasks, without competitors")
 @model_options
 @click.option(
     "--tau", type=FINITE, default=60.0, show_default=True, help="Of the bounded slowdown, s."
@@ -164,6 +166,8 @@ def batch(
     licences: tuple[str, ...],
     failure_law: tuple[str, ...],
     checkpoint: tuple[str, ...],
+    calibration: Path | None,
+    group: str | None,
     tau: float,
     processors_per_host: int,
     leave_out_larger: bool,
@@ -181,7 +185,7 @@ def batch(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
-    from ptaskmodel.cli.show import batch_text
+    from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.batches import (
         BatchWriting,
@@ -201,7 +205,14 @@ def batch(
         contention=not no_contention,
         **options,
     )
+    check_group(calibration, group)
     workload = read_workload(workload_file, Cleaning(processors_per_host))
+    inputs = [platform_file, workload_file]
+    if calibration is not None:
+        from ptaskmodel.calibration import apply_to_jobs, parse_labels
+
+        workload = apply_to_jobs(calibration, workload, parse_labels(group or ""))
+        inputs.append(calibration)
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = without_larger(workload, platform, chosen)
@@ -213,10 +224,10 @@ def batch(
             workload,
             chosen,
             BatchWriting(tau, traces, trace_limit, attribution, plots),
-            inputs=[platform_file, workload_file],
+            inputs=inputs,
             progress=progress,
         )
-    click.echo(json.dumps(run.summary, indent=2) if as_json else batch_text(run))
+    click.echo(summary_text(run) if as_json else batch_text(run))
 
 
 def _count(text: str) -> int:

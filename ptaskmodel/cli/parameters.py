@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.names import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 from ptaskmodel.workload.names import PATTERNS
@@ -129,6 +130,35 @@ def model_options(command: Any) -> Any:
     ):
         command = option(command)
     return command
+
+
+def calibration_options(what: str) -> Any:
+    """``--calibration`` and ``--group``: parameters laid on ``what``."""
+
+    def add(command: Any) -> Any:
+        for option in (
+            click.option(
+                "--group",
+                metavar="LABEL=VALUE,...",
+                help="The group of the calibration, if it has several.",
+            ),
+            click.option(
+                "--calibration",
+                metavar="FILE",
+                type=PATH,
+                help=f"Calibrated parameters (of `calibrate --model ptask`) for {what}.",
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def check_group(calibration: Path | None, group: str | None) -> None:
+    """Raises PTaskModelError for a group of no calibration."""
+    if calibration is None and group is not None:
+        raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
 
 
 def profile_options(*kinds: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +116,7 @@ def replay(
     check_rank_options(ranks_on, hosts)
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_progress
+    from ptaskmodel.cli.show import summary_text
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import algorithms_named, read_trace
@@ -140,7 +140,7 @@ def replay(
             progress=progress,
         )
     if as_json:
-        click.echo(json.dumps(run.summary, indent=2, allow_nan=False))
+        click.echo(summary_text(run))
     else:
         click.echo(_text(run))
 

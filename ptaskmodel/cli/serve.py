@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -142,7 +141,7 @@ def serve(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import pairs
     from ptaskmodel.cli.progress import told_progress
-    from ptaskmodel.cli.show import batch_text
+    from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.batches import BatchWriting, batch_into, kernels_for
     from ptaskmodel.workload.formats.table import Cleaning
@@ -191,7 +190,7 @@ def serve(
             progress=progress,
             driver=session,
         )
-    click.echo(json.dumps(run.summary, indent=2) if as_json else batch_text(run))
+    click.echo(summary_text(run) if as_json else batch_text(run))
     if session.fault is not None:
         raise session.fault
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.results.records import record_as_json
@@ -33,8 +34,32 @@ METRICS = (
 
 
 def run_as_json(run: SimulationRun) -> dict[str, Any]:
-    """The summary of a run and its records as JSON."""
-    return {"summary": run.summary, "records": [record_as_json(r) for r in run.records]}
+    """The summary of a run, its records, and what was written, as JSON."""
+    records = [record_as_json(r) for r in run.records]
+    return {"summary": run.summary, "records": records, **written_as_json(run)}
+
+
+class Written(Protocol):
+    """Results, and where they are, if anywhere."""
+
+    @property
+    def summary(self) -> dict[str, Any]: ...
+    @property
+    def directory(self) -> Path | None: ...
+    @property
+    def files(self) -> tuple[str, ...]: ...
+
+
+def summary_text(run: Written) -> str:
+    """The summary of a run, and what was written, as JSON."""
+    return json.dumps(run.summary | written_as_json(run), indent=2, allow_nan=False)
+
+
+def written_as_json(run: Written) -> dict[str, Any]:
+    """The directory of results and the names of the files there; nothing if there is none."""
+    if run.directory is None:
+        return {}
+    return {"directory": str(run.directory), "files": sorted(run.files)}
 
 
 def run_text(run: SimulationRun) -> str:

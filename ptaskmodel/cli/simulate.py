@@ -13,29 +13,20 @@ from ptaskmodel.cli.kernels import ready_kernels
 from ptaskmodel.cli.parameters import (
     NOT_NEGATIVE,
     PATH,
+    calibration_options,
+    check_group,
     directory_option,
     model_options,
     platform_argument,
     recording_options,
 )
-from ptaskmodel.errors import PTaskModelError
 
 
 @click.command(cls=Command)
 @platform_argument
 @click.argument("tasks_file", metavar="TASKS", type=PATH)
 @model_options
-@click.option(
-    "--calibration",
-    metavar="FILE",
-    type=PATH,
-    help="Calibrated parameters (of `calibrate --model ptask`) for the tasks without competitors.",
-)
-@click.option(
-    "--group",
-    metavar="LABEL=VALUE,...",
-    help="The group of the calibration, if it has several.",
-)
+@calibration_options("the tasks without competitors")
 @click.option("--until", type=NOT_NEGATIVE, metavar="T", help="Stop at this date, s.")
 @directory_option("Write tasks.csv and summary.json there (earlier results are replaced).")
 @recording_options("task")
@@ -59,6 +50,7 @@ def simulate(
     **options: Any,
 ) -> None:
     """Run the tasks of TASKS (JSON) on PLATFORM (SimGrid XML)."""
+    check_group(calibration, group)
     from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 
     tasks, files = read_tasks_file(tasks_file)
@@ -71,8 +63,6 @@ def simulate(
 
         platform, tasks = apply(calibration, platform, tasks, parse_labels(group or ""))
         files = [*files, calibration]
-    elif group is not None:
-        raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
 
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +107,7 @@ def slurm(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
+    from ptaskmodel.cli.show import summary_text
     from ptaskmodel.cli.show_slurm import slurm_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.slurm import SlurmOptions, kernels_for, slurm_into
@@ -148,4 +148,4 @@ def slurm(
             inputs=[path for path in given if path is not None],
             progress=progress,
         )
-    click.echo(json.dumps(found.summary, indent=2) if as_json else slurm_text(found))
+    click.echo(summary_text(found) if as_json else slurm_text(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +69,8 @@ def slurm_live(
     from ptaskmodel.batch.slurm.submissions import read_submissions
     from ptaskmodel.bridges.slurm_live.failures import read_failures
     from ptaskmodel.bridges.slurm_live.run import T0, LiveOptions
+    from ptaskmodel.cli.progress import told_progress
+    from ptaskmodel.cli.show import summary_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.slurm import SlurmOptions
     from ptaskmodel.results.slurm_live import live_into
@@ -77,22 +78,26 @@ def slurm_live(
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
     given = (conf_file, workload_file, platform_file, accounts, failures)
-    found = live_into(
-        output,
-        conf_file,
-        submissions,
-        LiveOptions(
-            t0=T0 if submissions.t0 is None else submissions.t0,
-            slack_us=slack_us,
-            failures=() if failures is None else read_failures(failures, conf),
-        ),
-        accounts=accounts,
-        platform=None if platform_file is None else load_platform(platform_file),
-        works=SlurmOptions(profiles=profiles, ratio=ratio, pattern=pattern),
-        compare=compare,
-        inputs=[path for path in given if path is not None],
+    options = LiveOptions(
+        t0=T0 if submissions.t0 is None else submissions.t0,
+        slack_us=slack_us,
+        failures=() if failures is None else read_failures(failures, conf),
     )
-    click.echo(json.dumps(found.summary, indent=2) if as_json else _text(found))
+    platform = None if platform_file is None else load_platform(platform_file)
+    with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
+        found = live_into(
+            output,
+            conf_file,
+            submissions,
+            options,
+            accounts=accounts,
+            platform=platform,
+            works=SlurmOptions(profiles=profiles, ratio=ratio, pattern=pattern),
+            compare=compare,
+            inputs=[path for path in given if path is not None],
+            progress=progress,
+        )
+    click.echo(summary_text(found) if as_json else _text(found))
     if found.run.stopped is not None:
         raise found.run.stopped
 

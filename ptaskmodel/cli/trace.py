@@ -65,7 +65,7 @@ def info(traces: Path, ranks: int | None, as_json: bool) -> None:
 
 @trace.command()
 @click.argument("traces", metavar="TRACES", type=PATH)
-@click.argument("output", metavar="OUTPUT.npz", type=PATH)
+@output_option("The packed trace, named .npz.", required=True)
 @click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]")
 def pack(traces: Path, output: Path, ranks: int | None) -> None:
     """Write TRACES in one compact file, which reads ten times as fast."""

@@ -9,7 +9,13 @@ import click
 
 from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import COUNT, NOT_NEGATIVE, PATH, POSITIVE, SEED, Choice
-from ptaskmodel.cli.workload_files import cleaning_options, output_options, read_clean, write_made
+from ptaskmodel.cli.workload_files import (
+    cleaning_options,
+    made_option,
+    output_options,
+    read_clean,
+    write_made,
+)
 from ptaskmodel.errors import WorkloadError
 
 
@@ -17,7 +23,7 @@ from ptaskmodel.errors import WorkloadError
 def transform() -> None:
     """Make a workload of another: shuffle, sample, shrink, scale its load, resample.
 
-    Each reads SOURCE, writes OUTPUT and says in its notes what was done.
+    Each reads SOURCE, writes another and says in its notes what was done.
     """
 
 
@@ -26,7 +32,7 @@ def both_ends(command: Any) -> Any:
     for option in (
         output_options,
         cleaning_options,
-        click.argument("output", type=PATH),
+        made_option,
         click.argument("source", type=PATH),
     ):
         command = option(command)

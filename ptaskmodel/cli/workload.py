@@ -16,12 +16,14 @@ from ptaskmodel.cli.parameters import (
     POSITIVE,
     SEED,
     Choice,
+    output_option,
     profile_options,
 )
 from ptaskmodel.cli.transform import transform
 from ptaskmodel.cli.workload_files import (
     cleaning_of,
     cleaning_options,
+    made_option,
     output_options,
     read_clean,
     write_made,
@@ -77,7 +79,7 @@ def _text(value: Any) -> str:
 
 @workload.command()
 @click.argument("source", type=PATH)
-@click.argument("output", type=PATH)
+@made_option
 @cleaning_options
 @output_options
 @profile_options("as-given", "ptask")
@@ -95,7 +97,7 @@ def convert(
     pattern: str,
     **cleaning: Any,
 ) -> None:
-    """Convert SOURCE to OUTPUT: SWF to Batsim or back, delays to parallel tasks."""
+    """Convert SOURCE: SWF to Batsim or back, delays to parallel tasks."""
     made = read_clean(source, **cleaning)
     if profiles == "ptask":
         from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
@@ -114,7 +116,7 @@ def generate() -> None:
 
 
 @generate.command()
-@click.argument("output", type=PATH)
+@made_option
 @click.option("--jobs", default=1000, show_default=True)
 @click.option("--hosts", default=128, show_default=True, help="Of the machine.")
 @click.option("--seed", type=SEED, default=0, show_default=True)
@@ -156,7 +158,7 @@ def lublin(
 
 @generate.command()
 @click.argument("kinds_file", metavar="KINDS", type=PATH)
-@click.argument("output", type=PATH)
+@made_option
 @click.option("--jobs", default=1000, show_default=True)
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--shape", type=POSITIVE, default=1.0, show_default=True)
@@ -188,7 +190,7 @@ def weibull(
 
 @workload.command()
 @click.argument("source", type=PATH)
-@click.argument("output", type=PATH, required=False)
+@output_option("Write one there  [default: list all]")
 @cleaning_options
 @output_options
 @click.option("--days", type=POSITIVE, default=7.0, show_default=True, help="Length of a window.")
@@ -214,7 +216,7 @@ def extract(
     pick: str,
     **cleaning: Any,
 ) -> None:
-    """Cut a busy window out of SOURCE; without OUTPUT, list the windows."""
+    """Cut a busy window out of SOURCE; without --output, list the windows."""
     from ptaskmodel.workload.transforms.windows import DAY_S, cut_workload, picked, windows_of
 
     made = read_clean(source, **cleaning)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.parameters import COUNT, Choice
+from ptaskmodel.cli.parameters import COUNT, Choice, output_option
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of
 
@@ -77,9 +77,19 @@ def write_made(made: Workload, output: Path, kind: str | None, version: int) -> 
 
 
 def output_options(command: Any) -> Any:
+    """``-o``, its format."""
     for option in (
         click.option("--format", "kind", type=FORMAT_NAMES, help="[default: by the name]"),
-        click.option("--batsim-version", "version", default=5, show_default=True, help="2 to 5."),
+        click.option(
+            "--batsim-version",
+            "version",
+            type=click.IntRange(2, 5),
+            default=5,
+            show_default=True,
+        ),
     ):
         command = option(command)
     return command
+
+
+made_option = output_option("The workload to write; what its name ends in says how.", required=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import BACKFILL, VIRTUAL
 from ptaskmodel.batch.slurm.profiles import AS_GIVEN, with_profiles
@@ -76,13 +77,15 @@ def live_into(
     works: SlurmOptions | None = None,
     compare: bool = False,
     inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
 ) -> LiveResults:
     """Run a real Slurm and write what became of the jobs in a directory of results.
 
     The directory appears once all is written, and replaces earlier results; None: nothing is
     written. While Slurm runs, jobs that are over are kept in a file beside it, ``NAME.over.csv``.
     works: what jobs run (of it profiles, ratio and pattern count). compare: also simulate Slurm on
-    the same input. What stopped Slurm before its time, if anything, is in ``run.stopped``.
+    the same input. progress: as of `run_live`. What stopped Slurm before its time, if anything, is
+    in ``run.stopped``.
 
     Raises PTaskModelError if Slurm cannot run here, or the directory holds anything else.
     """
@@ -107,6 +110,7 @@ def live_into(
             options=options,
             on_end=on_end,
             kept=None if journal is None else f"jobs that were over are in {journal}",
+            progress=progress,
         )
     alone = {} if execution is None else times_alone(run.jobs, execution)
     found = None

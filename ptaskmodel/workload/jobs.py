@@ -32,6 +32,9 @@ class Job:
     (such as {"gpu": 2}) are asked of each host, ``licences`` of the whole machine; they are counted
     where the machine has limits to them.
 
+    ``competitors`` is how many competitors its tasks count for on what they share, instead of what
+    the simulation counts (as of a `Task`).
+
     ``user``, ``group``, ``queue``, ``partition`` and ``executable`` are names that logs give (None:
     unknown). ``preceding_job`` is the id of the job whose end its submission waited for, and
     ``think_time_s`` what its user took from then on; dates hold unless dependencies are asked for.
@@ -58,6 +61,7 @@ class Job:
     executable: str | None = None
     preceding_job: str | None = None
     think_time_s: float = 0.0
+    competitors: float | None = None
 
     def __deepcopy__(self, memo: object) -> Job:
         return self  # a fact
@@ -178,6 +182,11 @@ def checked_job(job: Job, where: str) -> Job:
         raise WorkloadError(
             f"{where}: job '{job.id}' has a think time of {job.think_time_s:g} s: it must be "
             "finite and 0 or more"
+        )
+    if job.competitors is not None and not 0 < job.competitors < float("inf"):
+        raise WorkloadError(
+            f"{where}: job '{job.id}' counts for {job.competitors:g} competitors: the number must "
+            "be finite and above 0"
         )
     _check_demands(job, where)
     return job

@@ -300,45 +300,60 @@ def told(capsys, *arguments):
 
 def test_workloads_are_described_and_converted(capsys, workload, tmp_path):
     source, swf = workload(), str(tmp_path / "w.swf.gz")
-    assert "3 jobs, 2 profiles" in told(capsys, "convert", source, swf)
+    assert "3 jobs, 2 profiles" in told(capsys, "convert", source, "-o", swf)
     facts = json.loads(told(capsys, "info", swf, "--json"))
     assert (facts["jobs"], facts["machine_hosts"]) == (3, 144)
     back = str(tmp_path / "back.json")
-    told(capsys, "convert", swf, back, "--batsim-version", "3")
+    told(capsys, "convert", swf, "-o", back, "--batsim-version", "3")
     profiles = json.loads(Path(back).read_text())["profiles"]
     assert {p["type"] for p in profiles.values()} == {"delay"}
     ptasks = str(tmp_path / "ptasks.json")
     options = ["--profiles", "ptask", "--speed", "1e9", "--bandwidth", "1e8", "--pattern", "ring"]
-    told(capsys, "convert", swf, ptasks, *options)
+    told(capsys, "convert", swf, "-o", ptasks, *options)
     assert "3 parallel" in told(capsys, "info", ptasks)
 
 
 def test_workloads_are_generated_and_cut(capsys, workload, tmp_path):
     made = str(tmp_path / "made.swf")
-    told(capsys, "generate", "lublin", made, "--jobs", "3000", "--hosts", "16", "--pace", "2")
+    told(capsys, "generate", "lublin", "-o", made, "--jobs", "3000", "--hosts", "16", "--pace", "2")
     listed = told(capsys, "extract", made, "--days", "3", "--min-utilisation", "0.3")
     assert "utilisation" in listed
     week = str(tmp_path / "week.json")
-    told(capsys, "extract", made, week, "--days", "3", "--min-utilisation", "0.3", "--pick", "0")
+    told(
+        capsys,
+        "extract",
+        made,
+        "-o",
+        week,
+        "--days",
+        "3",
+        "--min-utilisation",
+        "0.3",
+        "--pick",
+        "0",
+    )
     assert "cut out of the whole" in told(capsys, "info", week)
     kinds = [
         {"id": "a", "subtime": 0, "res": 4, "profile": "wait", "weight": 3},
         {"id": "b", "subtime": 0, "res": 8, "profile": "short"},
     ]
     drawn = str(tmp_path / "drawn.json")
-    told(capsys, "generate", "weibull", workload(kinds), drawn, "--jobs", "40")
+    told(capsys, "generate", "weibull", workload(kinds), "-o", drawn, "--jobs", "40")
     assert len(json.loads(Path(drawn).read_text())["jobs"]) == 40
 
 
 BAD_COMMANDS = {
     "no such file": (["info", "absent.swf"], "no such file"),
-    "format": (["convert", "{w}", "{out}"], "end the name in .json or .swf"),
-    "version": (["convert", "{w}", "{out}.json", "--batsim-version", "7"], "version 7 is unknown"),
-    "no speed": (["convert", "{w}", "{out}.json", "--profiles", "ptask"], "give --speed"),
+    "format": (["convert", "{w}", "-o", "{out}"], "end the name in .json or .swf"),
+    "version": (
+        ["convert", "{w}", "-o", "{out}.json", "--batsim-version", "7"],
+        "not in the range",
+    ),
+    "no speed": (["convert", "{w}", "-o", "{out}.json", "--profiles", "ptask"], "give --speed"),
     "no window": (["extract", "{w}"], "no window of 7 days"),
-    "no jobs": (["generate", "lublin", "{out}.json", "--jobs", "0"], "needs 1 job"),
+    "no jobs": (["generate", "lublin", "-o", "{out}.json", "--jobs", "0"], "needs 1 job"),
     "zero": (["info", "{w}", "--zero-run-time", "x"], "nor 'drop'"),
-    "nowhere": (["convert", "{w}", "/nonexistent/x.json"], "cannot be written: No such file"),
+    "nowhere": (["convert", "{w}", "-o", "/nonexistent/x.json"], "cannot be written: No such file"),
 }
 
 

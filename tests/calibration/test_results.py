@@ -13,6 +13,7 @@ from ptaskmodel.calibration import (
     MeasurementError,
     Parameter,
     apply,
+    apply_to_jobs,
     calibrate,
     parameter_table,
     prediction_table,
@@ -23,6 +24,7 @@ from ptaskmodel.calibration import (
     write_calibration,
 )
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
+from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.tasks import Delay, Flow, ParallelTask, Task
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
@@ -41,7 +43,7 @@ def test_the_file_has_what_is_promised(rates, tmp_path):
     assert group["labels"]["cluster"] == "paravance"
     assert {"value", "stderr", "unit"} <= set(group["parameters"]["c1"])
     row = group["predictions"][-1]
-    assert row["interference_on_s"] == "inf"
+    assert row["interference_on_s"] is None
     assert row["used_in_fit"] is True
     assert row["relative_error"] == pytest.approx(
         row["predicted_s"] / row["measured_s"] - 1, abs=1e-12
@@ -176,3 +178,21 @@ def test_nothing_to_fit_is_an_error():
     rows = (Measurement(OnOff(math.inf, 0), 10.0),)
     with pytest.raises(MeasurementError, match=r"runs\.csv: nothing can be fitted"):
         calibrate([MeasuredGroup({}, rows)], rates_fitter(), "rates", "all", "runs.csv")
+
+
+def test_jobs_that_are_parallel_tasks_need_more_and_count_for_k():
+    work, wait = HomogeneousWork(8.0, 10.0), DelayWork(3.0)
+    jobs = (
+        Job("app", 0.0, 2, "p", work),
+        Job("noise", 0.0, 2, "p", work, competitors=2.0),
+        Job("pause", 0.0, 2, "d", wait),
+    )
+    given = Workload(jobs, {"p": work, "d": wait}, notes=("read",))
+    made = apply_to_jobs(ptask_calibration(), given, {"cluster": "grisou"})
+    app, noise, pause = made.jobs
+    assert (app.work, app.competitors) == (HomogeneousWork(10.0, 20.0), 6.7)
+    assert (noise, pause) == jobs[1:]
+    assert made.profiles == {"p@calibrated": app.work, "p": work, "d": wait}
+    assert made.notes == ("read", "calibrated: 1 jobs, each counts for 6.7 competitors")
+    with pytest.raises(MeasurementError, match="no job is a parallel task"):
+        apply_to_jobs(ptask_calibration(), given.with_jobs(jobs[1:]), {"cluster": "grisou"})

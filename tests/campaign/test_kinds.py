@@ -29,7 +29,7 @@ def numbers(kind, given):
 def workload(tmp_path):
     path = tmp_path / "jobs.json"
     arguments = ["--jobs", "40", "--hosts", "16", "--seed", "1", "--walltime-factor", "2"]
-    assert main(["workload", "generate", "lublin", str(path), *arguments]) == 0
+    assert main(["workload", "generate", "lublin", "-o", str(path), *arguments]) == 0
     return path
 
 

@@ -66,7 +66,7 @@ def test_a_replay_is_written_and_drawn(case, capsys):
 
 @pytest.mark.jit
 def test_a_packed_trace_replays_alike(case, capsys):
-    assert main(["trace", "pack", "traces.txt", "t.npz"]) == 0
+    assert main(["trace", "pack", "traces.txt", "-o", "t.npz"]) == 0
     for traces in ("traces.txt", "t.npz"):
         assert main(["replay", "p.xml", traces, "-o", traces[0]]) == 0
     assert (case / "t" / "ranks.csv").exists()

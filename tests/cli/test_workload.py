@@ -49,7 +49,7 @@ def test_a_workload_without_jobs_has_few_facts(tmp_path, capsys):
 def test_windows_are_picked(log, tmp_path, capsys, pick, first):
     out = tmp_path / "cut.json"
     days = ["--days", "1", "--min-utilisation", "0.2", "--pick", pick]
-    assert main(["workload", "extract", str(log), str(out), *days]) == 0
+    assert main(["workload", "extract", str(log), "-o", str(out), *days]) == 0
     assert [job["id"] for job in json.loads(out.read_text())["jobs"]] == [first]
 
 
@@ -71,7 +71,7 @@ def test_the_use_of_a_log_is_counted_in_hosts(tmp_path, capsys, options):
 @pytest.mark.parametrize("pick", ["3", "-1", "last", "²", ""])
 def test_other_windows_are_refused(log, tmp_path, capsys, pick):
     days = ["--days", "1", "--min-utilisation", "0.2", "--pick", pick]
-    assert main(["workload", "extract", str(log), str(tmp_path / "x.json"), *days]) == 2
+    assert main(["workload", "extract", str(log), "-o", str(tmp_path / "x.json"), *days]) == 2
     assert "is not first, busiest or a number from 0 to 2" in capsys.readouterr().err
     assert not (tmp_path / "x.json").exists()
 
@@ -102,7 +102,7 @@ def test_other_windows_are_refused(log, tmp_path, capsys, pick):
 @pytest.mark.parametrize("value", ["nan", "inf", "-1"])
 def test_options_that_are_no_such_numbers(log, tmp_path, capsys, command, option, value):
     files = [] if command == "generate lublin" else [str(log)]
-    files.append(str(tmp_path / "x.json"))
+    files += ["-o", str(tmp_path / "x.json")]
     assert main(["workload", *command.split(), *files, f"{option}={value}"]) == 2
     assert option in capsys.readouterr().err
     assert not (tmp_path / "x.json").exists()
@@ -128,7 +128,7 @@ def test_too_many_windows_are_refused(log, capsys):
 def test_transforms_that_make_no_sense(log, tmp_path, capsys, options, message):
     kind, *rest = options.split()
     made = tmp_path / "x.json"
-    assert main(["workload", "transform", kind, str(log), str(made), *rest]) == 2
+    assert main(["workload", "transform", kind, str(log), "-o", str(made), *rest]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert not made.exists()

@@ -9,7 +9,7 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.output import NAMES
+from ptaskmodel.results.output import FORMAT, NAMES
 from ptaskmodel.results.schemas import schema_names, schema_of
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -44,7 +44,8 @@ RUNS = {
     "--failure-law mtbf=20000 --failure-law repair=60",
     "tuned": "batch p.xml w.json --leave-out-larger --policy metric-aware "
     "--policy-option adaptive=both --policy-option threshold_s=100",
-    "replay": f"replay p.xml r.txt {EVERY} --timeline --critical-path",
+    "replay": f"replay p.xml r.txt {EVERY} --timeline --critical-path "
+    "--timeline-as paje --timeline-as perfetto",
     "slurm": "slurm slurm.conf jobs.csv --priorities 60",
 }
 
@@ -59,7 +60,7 @@ def place(tmp_path_factory):
     (made / "jobs.csv").write_text(SLURM_JOBS)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)
-        lublin = "workload generate lublin w.json --jobs 60 --hosts 4 --walltime-factor 1.2"
+        lublin = "workload generate lublin -o w.json --jobs 60 --hosts 4 --walltime-factor 1.2"
         assert main(lublin.split()) == 0
         assert (
             main(["trace", "make", "stencil", "-o", "r.txt", "--ranks", "2", "--iterations", "3"])
@@ -106,12 +107,13 @@ def test_every_file_is_as_its_schema_says(place):
     seen = set()
     for run in RUNS:
         for path in (place / run).iterdir():
+            assert path.name in NAMES  # so that such a run may replace it
             name = f"slurm/{path.name}" if f"slurm/{path.name}" in schema_names() else path.name
             name = name if run == "slurm" else path.name
             if path.suffix == ".csv":
                 check_table(path, name)
                 seen.add(name)
-            elif path.suffix == ".json":
+            elif path.suffix == ".json" and "perfetto" not in path.name:
                 jsonschema.validate(json.loads(path.read_text()), schema_of(name))
                 seen.add(name)
     check_table(place / "comparison.csv", "comparison.csv")
@@ -130,6 +132,22 @@ def test_what_is_printed_as_json_is_as_the_schemas_say(place, capsys):
         assert main([*command.split(), "--json"]) == 0
         jsonschema.validate(json.loads(capsys.readouterr().out), schema_of(name))
     jsonschema.validate(TASKS, schema_of("tasks"))
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("run", ["simulate", "batch", "replay", "slurm"])
+def test_what_is_printed_names_the_files_that_are_written(place, capsys, run):
+    assert main([*RUNS[run].split(), "-o", "again", "--json", "-q"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["directory"] == "again"
+    assert printed["files"] == sorted(path.name for path in (place / "again").iterdir())
+    name = "simulate" if run == "simulate" else "summary.json"
+    whole = printed if run == "simulate" else {"format": FORMAT, **printed}
+    jsonschema.validate(whole, schema_of(name))
+
+
+@pytest.mark.jit
+def test_a_workload_is_as_its_schema_says(place):
     jsonschema.validate(json.loads((place / "w.json").read_text()), schema_of("workload"))
 
 
@@ -159,7 +177,8 @@ def test_schemas_are_schemas_and_are_printed(name, capsys):
 def test_every_file_of_results_has_a_schema(capsys):
     known = {name.removeprefix("slurm/") for name in schema_names()}
     written = {name for name in NAMES if name.endswith((".csv", ".json"))}
-    assert written - known == {"trace.perfetto.json"}  # Chrome's format, not ours
+    # Chrome's format, not ours:
+    assert written - known == {"trace.perfetto.json", "timeline.perfetto.json"}
     assert main(["schema"]) == 0
     assert "bottlenecks.csv" in capsys.readouterr().out
 

@@ -75,6 +75,10 @@ class Book:
         """Whether Slurm runs some job: that will end, by itself or at its limit."""
         return any(self.records[job].state == RUNNING for job in self.waiting)
 
+    def queued(self) -> int:
+        """How many jobs wait to be started."""
+        return sum(self.records[job].state != RUNNING for job in self.waiting)
+
     # --- time -------------------------------------------------------------------------------
 
     def go_on(self, until: float) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ptaskmodel.batch.execution import DelayExecution, Execution
 from ptaskmodel.batch.slurm.conf import read_conf
 from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
 from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 # Unix time of date 0: the beginning of a day, so that backfill's grid begins there.
 T0 = 1_704_067_200
 SETTLE_S = 50.0
+# Wall time between two words on how far a run is.
+TELL_EVERY_S = 0.5
 FAREWELL = "ptaskmodel: slurm-live was killed: Slurm's processes have been ended"
 
 
@@ -97,12 +100,14 @@ def run_live(
     options: LiveOptions | None = None,
     on_end: Callable[[JobRecord], None] | None = None,
     kept: str | None = None,
+    progress: Progress | None = None,
 ) -> LiveRun:
     """Run jobs under a real Slurm with a slurm.conf, until every job is over.
 
     platform: whose hosts are the nodes (see `execution_on`). execution: how long jobs run, if not
     as the platform says or their works do. accounts: a file of commands of sacctmgr, or a dump.
     on_end: called when a job is over; kept: where that keeps it, for whoever kills this process.
+    progress: called now and then, with the date (s), how many jobs are over and how many wait.
 
     Raises LiveFault if Slurm cannot run here, SlurmError for the slurm.conf. What stops it later is
     in the result.
@@ -132,7 +137,7 @@ def run_live(
         if conf.database:
             start_accounting(cluster, accounts)
         cluster.boot()
-        stopped = _driven(_Run(cluster, book, requests, options))
+        stopped = _driven(_Run(cluster, book, requests, options, progress))
         loaded = (e.date_s for e in book.events if e.who == LOADED)
         assert cluster.clock is not None
         return LiveRun(
@@ -186,7 +191,12 @@ class _Run:
     """The loop: submissions and commands at their dates, until every job is over."""
 
     def __init__(
-        self, cluster: Cluster, book: Book, requests: Sequence[JobRequest], options: LiveOptions
+        self,
+        cluster: Cluster,
+        book: Book,
+        requests: Sequence[JobRequest],
+        options: LiveOptions,
+        progress: Progress | None,
     ) -> None:
         self.cluster = cluster
         self.book = book
@@ -199,6 +209,8 @@ class _Run:
         self.requests = requests
         self.failures = list(options.failures)[::-1]
         self.users = os.getuid() == 0
+        self.progress = progress
+        self._told = time.monotonic()
 
     def go(self) -> None:
         book = self.book
@@ -211,6 +223,7 @@ class _Run:
                 return
             if due == inf and not book.running():
                 due = book.last_s + self.options.idle_s
+            self._tell()
             if not book.go_on(due):
                 continue
             if submit == due:
@@ -222,6 +235,11 @@ class _Run:
             elif book.last_s + self.options.idle_s <= due:
                 book.note_reasons()  # what still waits does so for ever
                 return
+
+    def _tell(self) -> None:
+        if self.progress is not None and time.monotonic() - self._told >= TELL_EVERY_S:
+            self._told = time.monotonic()
+            self.progress(self.cluster.now, self.book.over, self.book.queued())
 
     def _submit(self) -> None:
         batch = self.batches.pop()

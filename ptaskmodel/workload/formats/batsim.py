@@ -22,9 +22,14 @@ from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 # What a job asks for beside hosts: fields of ours, which Batsim ignores.
 DEMANDS = ("cores", "memory", "resources", "licences")
+# Numbers: fields of ours, what they are of a Job, and what to do about one that is none.
+NUMBERS = {
+    "think_time": ("think_time_s", "give it in seconds"),
+    "competitors": ("competitors", "say how many it counts for"),
+}
 # Where a job comes from, as logs say it: fields of ours, each a name or a number.
 ORIGINS = ("user", "group", "queue", "partition", "executable", "preceding_job")
-JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", "think_time", *DEMANDS)
+JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", *NUMBERS, *DEMANDS)
 
 
 def looks_like(start: bytes) -> bool:
@@ -139,19 +144,24 @@ def read_job(fields: Any, profiles: Profiles, spot: str) -> Job:
     origins: dict[str, Any] = {
         key: str(fields[key]) for key in ORIGINS if _is_name(fields.get(key))
     }
+    numbers: dict[str, Any] = {
+        name: _number(fields, key, spot, remedy)
+        for key, (name, remedy) in NUMBERS.items()
+        if key in fields
+    }
     known = (*JOB_FIELDS, *origins)
     extra = {key: value for key, value in fields.items() if key not in known}
     walltime = fields.get("walltime")
     job = Job(
         _name(fields, "id", spot),
-        _seconds(fields, "subtime", spot),
+        _number(fields, "subtime", spot),
         int(fields["res"]),
         profile,
         profiles.works[profile],
-        None if walltime is None or walltime == -1 else _seconds(fields, "walltime", spot),
+        None if walltime is None or walltime == -1 else _number(fields, "walltime", spot),
         return_code,
         extra or NOTHING,
-        think_time_s=_seconds(fields, "think_time", spot) if "think_time" in fields else 0.0,
+        **numbers,
         **origins,
     )
     job = checked_job(_with_demands(job, fields, spot), spot)
@@ -197,14 +207,16 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool) and value != ""
 
 
-def _seconds(fields: Mapping[str, Any], key: str, spot: str) -> float:
+def _number(
+    fields: Mapping[str, Any], key: str, spot: str, remedy: str = "give it in seconds"
+) -> float:
     value = fields[key]
     if isinstance(value, int | float) and -LARGEST < value < 0:
         return float(value)  # told by `checked_job`
     try:
         return check_number(key, value)
     except FieldError as error:
-        raise WorkloadError(f"{spot}/{key}: {error.problem}: give it in seconds") from None
+        raise WorkloadError(f"{spot}/{key}: {error.problem}: {remedy}") from None
 
 
 def write_batsim(
@@ -261,6 +273,8 @@ def _job_fields(job: Job) -> dict[str, Any]:
     for key, counts in (("resources", job.resources), ("licences", job.licences)):
         if counts:
             fields[key] = dict(counts)
+    if job.competitors is not None:
+        fields["competitors"] = job.competitors
     for key in ORIGINS:
         if (name := getattr(job, key)) is not None:
             fields[key] = name

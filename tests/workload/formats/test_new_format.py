@@ -50,9 +50,9 @@ def test_a_new_format_is_recognised_by_its_content(tmp_path, lines):
 
 
 def test_the_command_line_takes_a_new_format_by_its_name(tmp_path, lines, capsys):
-    assert main(["workload", "generate", "lublin", str(tmp_path / "a.lines"), "--jobs", "3"]) == 0
+    assert main(["workload", "generate", "lublin", "-o", str(tmp_path / "a.lines")]) == 0
     assert main(["workload", "info", str(tmp_path / "a.lines")]) == 0
-    assert "3 delay" in capsys.readouterr().out
+    assert "1000 delay" in capsys.readouterr().out
 
 
 def test_what_is_in_no_known_format_is_told(tmp_path):
