@@ -37,8 +37,7 @@ def _solver_of(rule: Rule) -> Any:
         z = v.start[n]
         system = System(
             v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m],
-            s.flags[:m], v.bound[:n], v.weight[:n], v.penalty[:n], v.first_user[: m + 1], v.user,
-            v.user_usage,
+            s.flags[:m], v.bound[:n], v.weight[:n], v.penalty[:n],
         )  # fmt: skip
         settings = Settings(variant, m > 0, AIM, ACCEPT, NOTHING_LEFT)
         answer = Answer(v.rate[:n], v.limit[:n], v.level[:m])

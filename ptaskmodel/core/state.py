@@ -281,7 +281,6 @@ CLOCK = np.dtype(
         ("n_watched", INT),  # resources that may overflow soon
         ("skip_search", INT),
         ("drops_slack", INT),  # 1: what cannot be saturated is left out (not fair bottleneck)
-        ("lists_users", INT),  # 1: the solver wants the users of each resource listed
         ("n_doomed", INT),
         ("stepping", INT),
         ("argument", INT),  # of the status returned

@@ -160,9 +160,6 @@ class SubSystem(NamedTuple):
     resource: np.ndarray
     usage: np.ndarray
     share: np.ndarray
-    first_user: np.ndarray
-    user: np.ndarray
-    user_usage: np.ndarray
     capacity: np.ndarray
     bound: np.ndarray
     weight: np.ndarray
@@ -180,7 +177,7 @@ class SubSystem(NamedTuple):
 
 def sub_system_sizes(n: int, m: int, z: int) -> tuple[int, int]:
     """What `sub_system` takes of ``reals`` and ``integers``; the rest is the solvers' scratch."""
-    return 3 * z + 6 * m + 4 * n, 2 * z + 2 * n + m + 2
+    return 2 * z + 6 * m + 4 * n, z + 2 * n + 1
 
 
 @views
@@ -191,7 +188,6 @@ def sub_system(s):
     z = s.nodes.size
     usage, reals = carve(s.reals, z)
     share, reals = carve(reals, z)
-    user_usage, reals = carve(reals, z)
     capacity, reals = carve(reals, m)
     level, reals = carve(reals, m)
     load, reals = carve(reals, m)
@@ -205,11 +201,9 @@ def sub_system(s):
     start, integers = carve(s.integers, n + 1)
     limit, integers = carve(integers, n)
     resource, integers = carve(integers, z)
-    first_user, integers = carve(integers, m + 1)
-    user, integers = carve(integers, z)
     return SubSystem(
-        start, resource, usage, share, first_user, user, user_usage, capacity, bound, weight,
-        penalty, level, load, highest, lowest, reached, rate, limit, reals, integers,
+        start, resource, usage, share, capacity, bound, weight, penalty, level, load, highest,
+        lowest, reached, rate, limit, reals, integers,
     )  # fmt: skip
 
 
@@ -220,19 +214,17 @@ def lay_sub_system(s, n):
     clock.mark += 1
     mark = clock.mark
     v = sub_system(s)
-    lists_users = clock.lists_users == 1
     m = 0
     z = 0
-    users = 0
     for i in range(n):
-        t = s.activities[s.activities[i].slot_sub]
+        t = s.activities[np.uint64(s.activities[i].slot_sub)]
         v.start[i] = z
         v.bound[i] = t.bound
         v.penalty[i] = t.penalty
         v.weight[i] = 1.0 / t.penalty
-        for k in range(t.nodes, t.nodes + t.n_kept):
+        for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
             element = s.kept[k]
-            r = s.resources[element.resource]
+            r = s.resources[np.uint64(element.resource)]
             if r.mark != mark:
                 r.mark = mark
                 r.local = m
@@ -240,18 +232,11 @@ def lay_sub_system(s, n):
                 v.capacity[m] = r.capacity
                 s.flags[m] = r.fatpipe
                 v.level[m] = r.level
-                users += r.enabled
-                v.first_user[m] = users
                 m += 1
-            v.resource[z] = r.local
-            v.usage[z] = element.usage
-            v.share[z] = element.share
+            place = np.uint64(z)
+            v.resource[place] = r.local
+            v.usage[place] = element.usage
+            v.share[place] = element.share
             z += 1
-            if lists_users:  # from the last place of its resource on, oldest first
-                k_user = v.first_user[r.local] - 1
-                v.first_user[r.local] = k_user
-                v.user[k_user] = i
-                v.user_usage[k_user] = element.usage
     v.start[n] = z
-    v.first_user[m] = users
     return m

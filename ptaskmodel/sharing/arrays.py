@@ -12,10 +12,7 @@ from ptaskmodel.sharing.rules import NOTHING_LEFT
 
 
 class System(NamedTuple):
-    """The arrays of a `SharingProblem`; ``start`` and ``capacity`` tell n and m.
-
-    ``first_user`` and the two after it are for the rules that ask for them (`Rule.lists_users`).
-    """
+    """The arrays of a `SharingProblem`; ``start`` and ``capacity`` tell n and m."""
 
     start: np.ndarray
     resource: np.ndarray
@@ -26,21 +23,14 @@ class System(NamedTuple):
     bound: np.ndarray
     weight: np.ndarray
     penalty: np.ndarray  # 1 / weight: to divide by it rounds differently
-    first_user: np.ndarray  # uses > 0 of a resource, newest task first: `user` and `user_usage`
-    user: np.ndarray
-    user_usage: np.ndarray
 
     @classmethod
     def of(cls, problem: SharingProblem) -> System:
         """The arrays of a problem."""
         p = problem
-        uses = np.flatnonzero(p.usage > 0.0)[::-1]
-        uses = uses[np.argsort(p.resource[uses], kind="stable")]
-        first = np.zeros(p.m + 1, np.int64)
-        np.cumsum(np.bincount(p.resource[uses], minlength=p.m), out=first[1:])
         return cls(
             p.start, p.resource, p.usage, p.share, p.capacity, p.fatpipe, p.bound, p.weight,
-            1.0 / p.weight, first, p.task[uses], p.usage[uses],
+            1.0 / p.weight,
         )  # fmt: skip
 
 

@@ -18,19 +18,27 @@ behaviour), in their order of operations, so that rates agree to the last digits
 subtracted newest task first, with true divisions and no fused multiply-add. A task that names a
 resource twice counts twice. Two defects are part of it: fixed tasks are charged again in each later
 round, which wastes capacity, and a FATPIPE user may get more than the capacity when a slower task
-shares the FATPIPE (``_leap`` tells what this costs SimGrid, and sums it).
+shares the FATPIPE (`fairbottleneck_leaps` tells what this costs SimGrid, and sums it).
 
 The corrected variant charges a task once, and treats a FATPIPE as a bound C_r / a_ri of each user.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.sharing.arrays import carve
+from ptaskmodel.sharing.fairbottleneck_laid import (
+    FIXED,
+    LIVE,
+    MANY_USES,
+    ZERO,
+    carve_rounds,
+    lay_places,
+    lay_tasks,
+    rounds_sizes,
+)
+from ptaskmodel.sharing.fairbottleneck_leaps import leap, stop
 from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 
 # Instead of the weight of the live users of a resource that has none.
@@ -39,151 +47,68 @@ NO_WEIGHT = 1e-100
 PATIENCE = 200
 # Rounds without a newly fixed task before the live tasks are given their FATPIPE's capacity.
 GIVE_UP = 1_000_000
-# Resources are gone through by their number of users, up to this one: loops over their users, of
-# one length for long, are predicted well. This halves the time of a round.
-MANY_USERS = 32
-# Beyond so few resources.
-FEW = 16
+# From so many lanes on, resources are charged side by side.
+WIDE = 4
 # Unsigned indices spare the test for negative ones in the innermost loops.
-ONE = np.uint64(1)
-# States of a task; FIXED ones are still charged.
-LIVE, FIXED, GONE = 0, 1, 2
-# A literal 0 given to a kernel would be compiled for as a type of its own.
-ZERO = np.int64(0)
+ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(1, 5))
 
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 scratch arrays of the kernel."""
-    return 5 * m + 2 * n, 3 * m + 3 * n + MANY_USERS + 2
-
-
-class Rounds(NamedTuple):
-    """The state of the rounds: of resources, of tasks."""
-
-    share: np.ndarray  # u_r: what each use may take
-    left: np.ndarray  # R_r
-    users: np.ndarray  # live uses; nothing is left where none is
-    total: np.ndarray  # n_r: their weights
-    loss: np.ndarray
-    increment: np.ndarray  # d_i
-    ceiling: np.ndarray  # largest rate of a task
-    shared: np.ndarray  # list of SHARED resources with live uses
-    fat: np.ndarray  # list of FATPIPEs
-    full: np.ndarray  # list of those used up in this round
-    live: np.ndarray  # list of live tasks, newest first
-    state: np.ndarray
-    limiting: np.ndarray
-    places: np.ndarray
-
-
-@jit
-def carve_rounds(n, m, reals, integers):
-    """The scratch arrays as those of the `Rounds`."""
-    share, reals = carve(reals, m)
-    left, reals = carve(reals, m)
-    users, reals = carve(reals, m)
-    total, reals = carve(reals, m)
-    loss, reals = carve(reals, m)
-    increment, reals = carve(reals, n)
-    ceiling, reals = carve(reals, n)
-    shared, integers = carve(integers, m)
-    fat, integers = carve(integers, m)
-    full, integers = carve(integers, m)
-    live, integers = carve(integers, n)
-    state, integers = carve(integers, n)
-    limiting, integers = carve(integers, n)
-    places, integers = carve(integers, MANY_USERS + 2)
-    return Rounds(
-        share, left, users, total, loss, increment, ceiling, shared, fat, full, live, state,
-        limiting, places,
-    )  # fmt: skip
+    return rounds_sizes(n, m, elements)
 
 
 @entry
 def solve_fairbottleneck(system, settings, answer, reals, integers):
     """Fill the rates and limits; returns 0. Scratch: see ``scratch_sizes``. Variant: corrected.
 
-    Tasks come oldest first; the users of each resource are listed.
+    Tasks come oldest first.
     """
-    v = carve_rounds(system.start.size - 1, system.capacity.size, reals, integers)
-    n_shared, n_fat = _begin_resources(system, settings.variant, v)
-    n_live, weighted = _begin_tasks(system, settings.variant and n_fat > 0, answer, v)
+    n = system.start.size - 1
+    v = carve_rounds(n, system.capacity.size, system.start[n], reals, integers)
+    shared, used = lay_places(system, v)
+    n_live = lay_tasks(shared, system, answer.rate, v)
+    weighted = _bound_tasks(n_live, settings.variant and used > shared, system, answer, v)
+    charged = used
     if settings.variant:
-        n_fat = ZERO
+        charged = shared
+        for p in range(shared, used):
+            v.share[p] = np.inf
     quiet = 0
     while n_live > 0:
-        n_shared = _share(n_shared, n_fat, v)
-        fixed = _grow(n_live, weighted, system, answer, v)
-        n_full = _charge(n_shared, settings.nothing_left, system, v)
-        if n_fat > 0:
-            n_full = _charge_fatpipes(n_fat, n_full, settings.nothing_left, system, v)
-        fixed += _fix_users_of_full(n_full, weighted, system, answer, v)
+        _share(shared, charged, v)
+        fixed = _grow(n_live, system, answer, v)
+        _charge(shared, v)
+        n_full = _list_full(shared, settings.nothing_left, v)
+        if charged > shared:
+            n_full = _charge_fatpipes(shared, charged, n_full, settings.nothing_left, v)
+        fixed += _fix_users_of_full(n_full, system, answer, v)
         if fixed > 0:
             quiet = 0
             n_live = _still_live(n_live, settings.variant, v)
         else:
             quiet += 1
-            if n_fat > 0 and quiet % PATIENCE == 0:
+            if charged > shared and quiet % PATIENCE == 0:
                 # With weights the series is not summed: its rounds are cut short.
-                endless = weighted or _leap(system, settings.nothing_left, answer.rate, v)
+                endless = weighted or leap(
+                    shared, used, system, settings.nothing_left, answer.rate, v
+                )
                 if endless or quiet >= GIVE_UP:
-                    _stop(system, answer, v)
+                    stop(shared, system, answer, v)
                     n_live = 0
     return 0
 
 
 @jit
-def _begin_resources(system, corrected, v):
-    """Nothing charged yet, everybody counted with weight 1; how many are SHARED, and FATPIPE."""
-    first = system.first_user
-    n_shared = ZERO
-    n_fat = ZERO
-    for p in range(MANY_USERS + 2):
-        v.places[p] = 0
-    for r in range(system.capacity.size):
-        users = first[r + 1] - first[r]
-        v.users[r] = users
-        v.total[r] = users
-        v.left[r] = system.capacity[r]
-        v.share[r] = np.inf  # of a use of 0, or a FATPIPE in the corrected variant
-        if system.fatpipe[r]:
-            v.fat[n_fat] = r
-            n_fat += 1
-            if corrected:
-                v.left[r] = np.inf
-        elif users > 0:
-            v.full[n_shared] = r
-            n_shared += 1
-            v.places[min(users, MANY_USERS) + 1] += 1
-    for p in range(MANY_USERS + 1):
-        v.places[p + 1] += v.places[p]
-    for a in range(n_shared):
-        r = v.full[a]
-        if n_shared > FEW:
-            p = min(first[r + 1] - first[r], MANY_USERS)
-            v.shared[v.places[p]] = r
-            v.places[p] += 1
-        else:
-            v.shared[a] = r
-    return n_shared, n_fat
-
-
-@jit
-def _begin_tasks(system, folded, answer, v):
-    """Everybody at rate 0: (how many are live, whether weights differ).
+def _bound_tasks(n_live, folded, system, answer, v):
+    """The largest rate of each task, and weights; whether they differ.
 
     folded: FATPIPEs are ceilings.
     """
     start, resource, usage = system.start, system.resource, system.usage
-    n_live = ZERO
     weighted = False
-    for i in range(start.size - 2, -1, -1):
+    for i in range(start.size - 1):
         weighted = weighted or system.weight[i] != 1.0
-        idle = True
-        for k in range(start[i], start[i + 1]):
-            if usage[k] > 0.0:
-                idle = False
-                break
         top = system.bound[i]
         if folded:
             for k in range(start[i], start[i + 1]):
@@ -191,160 +116,182 @@ def _begin_tasks(system, folded, answer, v):
                     top = min(top, system.capacity[resource[k]] / usage[k])
         v.ceiling[i] = top
         answer.limit[i] = LIMIT_NOTHING
-        if idle:
-            answer.rate[i] = 1.0
-            v.state[i] = GONE
-            v.increment[i] = 0.0
-        else:
-            answer.rate[i] = 0.0
-            v.state[i] = LIVE
-            v.live[n_live] = i
-            n_live += 1
-    if weighted:
+    if weighted:  # else the number of uses
         v.total[:] = 0.0
         for a in range(n_live):
             i = v.live[a]
-            for k in range(start[i], start[i + 1]):
-                if usage[k] > 0.0:
-                    v.total[resource[k]] += system.weight[i]
-    return n_live, weighted
+            for e in range(v.run_first[v.run_from[i]], v.run_first[v.run_to[i]]):
+                v.total[v.element[e]] += system.weight[i]
+    return weighted
 
 
 @jit
-def _share(n_shared, n_fat, v):
-    """What each use of a resource may take this round; forgets resources without live users."""
-    q = ZERO
-    for a in range(n_shared):
-        r = np.uint64(v.shared[a])
-        v.share[r] = v.left[r] / max(v.total[r], NO_WEIGHT)
-        v.shared[q] = r
-        q += 1 if v.users[r] > 0.0 else 0
-    for f in range(n_fat):
-        v.share[v.fat[f]] = v.left[v.fat[f]]
-    return q
+def _share(shared, charged, v):
+    """What each use of a resource may take this round."""
+    share, left, total = v.share, v.left, v.total
+    for p in range(shared):
+        uses = total[p]
+        share[p] = left[p] / (uses if uses > NO_WEIGHT else NO_WEIGHT)
+    for p in range(shared, charged):
+        share[p] = left[p]
 
 
 @jit
-def _grow(n_live, weighted, system, answer, v):
+def _least(share, element, first, last):
+    """The smallest share of a row of elements; four at a time, as each minimum takes its while."""
+    a = np.inf
+    b = np.inf
+    c = np.inf
+    d = np.inf
+    e = first
+    while e + THREE < last:
+        x = share[np.uint64(element[e])]
+        a = x if x < a else a
+        x = share[np.uint64(element[e + ONE])]
+        b = x if x < b else b
+        x = share[np.uint64(element[e + TWO])]
+        c = x if x < c else c
+        x = share[np.uint64(element[e + THREE])]
+        d = x if x < d else d
+        e += FOUR
+    while e < last:
+        x = share[np.uint64(element[e])]
+        a = x if x < a else a
+        e += ONE
+    a = a if a < b else b
+    c = c if c < d else d
+    return a if a < c else c
+
+
+@jit
+def _grow(n_live, system, answer, v):
     """Grow the live tasks; returns how many reach their ceiling."""
-    resource, usage, share = system.resource, system.usage, v.share
     fixed = 0
     for a in range(n_live):
         i = np.uint64(v.live[a])
-        first = np.uint64(system.start[i])
-        last = np.uint64(system.start[i + ONE])
         rate = answer.rate[i]
         d = v.ceiling[i] - rate
-        if weighted:
-            for k in range(first, last):
-                x = share[np.uint64(resource[k])] / usage[k]
-                if not system.fatpipe[np.uint64(resource[k])]:
-                    x *= system.weight[i]
-                if x < d:
-                    d = x
-        else:
-            for k in range(first, last):
-                x = share[np.uint64(resource[k])] / usage[k]
-                if x < d:
-                    d = x
+        for q in range(np.uint64(v.run_from[i]), np.uint64(v.run_to[i])):
+            first = np.uint64(v.run_first[q])
+            last = np.uint64(v.run_first[q + ONE])
+            x = _least(v.share, v.element, first, last) / v.run_usage[q] * v.run_weight[q]
+            d = x if x < d else d
+        for q in range(np.uint64(v.run_from[i]), np.uint64(v.run_to[i])):
+            v.value[q] = v.run_usage[q] * d
         v.increment[i] = d
         rate += d
         answer.rate[i] = rate
         if rate == v.ceiling[i]:
             fixed += 1
             answer.limit[i] = _bounding(i, system)
-            _fix(i, weighted, system, v)
+            _fix(i, system.weight[i], v)
     return fixed
 
 
 @jit
-def _charge(n_shared, nothing_left, system, v):
-    """Charge every user of the SHARED resources; lists those used up, returns how many."""
-    usage, user, first_user, increment = (
-        system.user_usage, system.user, system.first_user, v.increment,
-    )  # fmt: skip
+def _charge(shared, v):
+    """Charge every use of the SHARED resources, newest first."""
+    left, user, value = v.left, v.user, v.value
+    for c in range(1, MANY_USES):
+        first = v.group[c]
+        width = v.group[c + 1] - first
+        if width >= WIDE:
+            h = v.base[first]
+            for _ in range(c):
+                for lane in range(width):
+                    left[np.uint64(first + lane)] -= value[np.uint64(user[np.uint64(h + lane)])]
+                h += width
+        else:
+            for p in range(first, first + width):
+                x = left[p]
+                h = v.base[p]
+                for _ in range(c):
+                    x -= value[np.uint64(user[np.uint64(h)])]
+                    h += width
+                left[p] = x
+    for p in range(v.group[MANY_USES], shared):
+        x = left[p]
+        for h in range(np.uint64(v.base[p]), np.uint64(v.base[p] + v.count[p])):
+            x -= value[np.uint64(user[h])]
+        left[p] = x
+
+
+@jit
+def _list_full(shared, nothing_left, v):
+    """List the SHARED resources that are used up; returns how many are."""
     n_full = ZERO
-    for a in range(n_shared):
-        r = np.uint64(v.shared[a])
-        left = v.left[r]
-        for h in range(np.uint64(first_user[r]), np.uint64(first_user[r + ONE])):
-            left -= usage[h] * increment[np.uint64(user[h])]
-        v.left[r] = left
-        if left < nothing_left:
-            v.full[n_full] = r
+    for p in range(shared):
+        if v.left[p] < nothing_left:
+            v.full[n_full] = p
             n_full += 1
     return n_full
 
 
 @jit
-def _charge_fatpipes(n_fat, n_full, nothing_left, system, v):
+def _charge_fatpipes(shared, charged, n_full, nothing_left, v):
     """Take from each FATPIPE the smallest consumption of its users, instead of the sum.
 
     Those used up are listed too; returns how many there are now.
     """
-    for f in range(n_fat):
-        r = v.fat[f]
-        least = v.share[r]
-        for h in range(system.first_user[r], system.first_user[r + 1]):
-            least = min(least, system.user_usage[h] * v.increment[system.user[h]])
-        v.left[r] = v.share[r] - least
-        if v.left[r] < nothing_left:
-            v.full[n_full] = r
+    for p in range(shared, charged):
+        least = v.share[p]
+        for h in range(v.base[p], v.base[p] + v.count[p]):
+            least = min(least, v.value[v.user[h]])
+        v.left[p] = v.share[p] - least
+        if v.left[p] < nothing_left:
+            v.full[n_full] = p
             n_full += 1
     return n_full
 
 
 @jit
-def _fix_users_of_full(n_full, weighted, system, answer, v):
+def _fix_users_of_full(n_full, system, answer, v):
     """What is used up fixes its live users (how many) and is never looked at again."""
-    full = v.full
+    full, origin = v.full, v.origin
     for a in range(1, n_full):
-        r = full[a]
+        p = full[a]
         b = a - 1
-        while b >= 0 and full[b] > r:
+        while b >= 0 and origin[full[b]] > origin[p]:
             full[b + 1] = full[b]
             b -= 1
-        full[b + 1] = r
+        full[b + 1] = p
     fixed = 0
     for a in range(n_full):
-        r = full[a]
-        v.left[r] = np.inf
-        v.users[r] = 0.0
-        for h in range(system.first_user[r], system.first_user[r + 1]):
-            i = system.user[h]
+        p = full[a]
+        v.left[p] = np.inf
+        h = v.base[p]
+        for _ in range(v.count[p]):
+            i = v.run_task[v.user[h]]
+            h += v.stride[p]
             if v.state[i] == LIVE:
                 fixed += 1
-                answer.limit[i] = r
-                _fix(i, weighted, system, v)
+                answer.limit[i] = origin[p]
+                _fix(i, system.weight[i], v)
     return fixed
 
 
 @jit
-def _fix(i, weighted, system, v):
+def _fix(i, weight, v):
     """Count a task out of the live users of its resources."""
     v.state[i] = FIXED
-    for k in range(np.uint64(system.start[i]), np.uint64(system.start[i + 1])):
-        if system.usage[k] > 0.0:
-            r = np.uint64(system.resource[k])
-            v.users[r] -= 1.0
-            if weighted:
-                v.total[r] -= system.weight[i]
-            else:
-                v.total[r] = v.users[r]
+    first = np.uint64(v.run_first[v.run_from[i]])
+    for e in range(first, np.uint64(v.run_first[v.run_to[i]])):
+        v.total[np.uint64(v.element[e])] -= weight
 
 
 @jit
 def _still_live(n_live, corrected, v):
     """Forget the tasks that are fixed; the corrected variant charges them no more."""
-    q = ZERO
+    n = ZERO
     for a in range(n_live):
         i = v.live[a]
-        v.live[q] = i
+        v.live[n] = i
         if v.state[i] == LIVE:
-            q += 1
+            n += 1
         elif corrected:
-            v.increment[i] = 0.0
-    return q
+            for q in range(v.run_from[i], v.run_to[i]):
+                v.value[q] = 0.0
+    return n
 
 
 @jit
@@ -359,121 +306,3 @@ def _bounding(i, system):
             tightest = system.capacity[r] / a
             name = r
     return name
-
-
-@jit
-def _first_negative(h0, h1, h2):
-    """The first t >= 0 beyond which h0 + h1 t + h2 t^2 (h2 >= 0) is negative, or inf."""
-    if h0 < 0.0 or h1 == -np.inf:
-        return 0.0
-    if h1 >= 0.0:
-        return np.inf
-    discriminant = h1 * h1 - 4.0 * h2 * h0
-    if discriminant < 0.0:
-        return np.inf
-    return 2.0 * h0 / (-h1 + np.sqrt(discriminant))
-
-
-@jit
-def _leap(system, nothing_left, rate, v):
-    """Do at once as many rounds as go on in the same way; returns True if they go on for ever.
-
-    With every live task i limited by a FATPIPE f whose least consumer is a fixed task, each round
-    takes the same c_f from f: after t rounds its remaining capacity is R_f - c_f t, the increment
-    of i is (R_f - c_f t) / a, and a SHARED resource has R - (A + B/2) t + (B/2) t^2 left. SimGrid
-    goes through these rounds one by one, 10^8 of them on an ordinary loopback, and for ever when
-    c_f = 0. Here they are summed up to the first that would differ: another resource limits a task,
-    a bound is reached, something is used up. For ever means: those tasks are given C_f / a.
-
-    A is written to ``share``, B to ``loss``, each task's limiting element to ``limiting``.
-    """
-    start, resource, usage, fatpipe = system.start, system.resource, system.usage, system.fatpipe
-    n = start.size - 1
-    m = system.capacity.size
-    state, increment, limiting, ceiling = v.state, v.increment, v.limiting, v.ceiling
-    users, left, a_loss, b_loss = v.users, v.left, v.share, v.loss
-    for r in range(m):
-        a_loss[r] = np.inf if fatpipe[r] else 0.0
-        b_loss[r] = 0.0
-    for i in range(n):
-        if state[i] != LIVE:
-            for k in range(start[i], start[i + 1]):
-                if usage[k] > 0.0:
-                    r = resource[k]
-                    if fatpipe[r]:
-                        a_loss[r] = min(a_loss[r], usage[k] * increment[i])
-                    else:
-                        a_loss[r] += usage[k] * increment[i]
-    for i in range(n):
-        if state[i] == LIVE:
-            least = np.inf
-            limiting[i] = start[i]
-            for k in range(start[i], start[i + 1]):
-                r = resource[k]
-                if usage[k] > 0.0:
-                    x = left[r] / (1 if fatpipe[r] else users[r]) / usage[k]
-                    if x < least:
-                        least = x
-                        limiting[i] = k
-            f = resource[limiting[i]]
-            if not fatpipe[f] or a_loss[f] == np.inf:
-                return False
-            for k in range(start[i], start[i + 1]):
-                r = resource[k]
-                if not fatpipe[r]:
-                    ratio = usage[k] / usage[limiting[i]]
-                    a_loss[r] += ratio * left[f]
-                    b_loss[r] += ratio * a_loss[f]
-    rounds = np.inf
-    for i in range(n):
-        if state[i] == LIVE:
-            f = resource[limiting[i]]
-            a = usage[limiting[i]]
-            c = a_loss[f]
-            h0 = ceiling[i] - rate[i] - left[f] / a
-            rounds = min(rounds, _first_negative(h0, (0.5 * c - left[f]) / a, 0.5 * c / a))
-            for k in range(start[i], start[i + 1]):
-                if usage[k] > 0.0:
-                    r = resource[k]
-                    if k != limiting[i]:
-                        w = usage[k] * (1 if fatpipe[r] else users[r])
-                        h0 = left[r] / w - left[f] / a
-                        h1 = c / a - (a_loss[r] + 0.5 * b_loss[r]) / w
-                        rounds = min(rounds, _first_negative(h0, h1, 0.5 * b_loss[r] / w))
-                    if fatpipe[r]:
-                        h0 = usage[k] * left[f] / a - a_loss[r]
-                        rounds = min(rounds, _first_negative(h0, -usage[k] * c / a, 0.0))
-    for r in range(m):
-        if users[r] > 0:
-            h1 = -(a_loss[r] + 0.5 * b_loss[r])
-            rounds = min(rounds, _first_negative(left[r] - nothing_left, h1, 0.5 * b_loss[r]))
-    if rounds == np.inf:
-        return True
-    t = np.floor(rounds) - 1.0
-    if t >= 1.0:
-        for i in range(n):
-            if state[i] == LIVE:
-                f = resource[limiting[i]]
-                rate[i] += (left[f] * t - a_loss[f] * (0.5 * t * (t - 1.0))) / usage[limiting[i]]
-        for r in range(m):
-            if users[r] > 0:
-                left[r] -= (a_loss[r] + 0.5 * b_loss[r]) * t - 0.5 * b_loss[r] * t * t
-    return False
-
-
-@jit
-def _stop(system, answer, v):
-    """End rounds that would not end: a task limited by a FATPIPE is given its whole capacity."""
-    for i in range(system.start.size - 1):
-        if v.state[i] == LIVE:
-            least = np.inf
-            for k in range(system.start[i], system.start[i + 1]):
-                r = system.resource[k]
-                a = system.usage[k]
-                if a > 0.0:
-                    x = v.left[r] / (1 if system.fatpipe[r] else v.users[r]) / a
-                    if x < least:
-                        least = x
-                        answer.limit[i] = r
-                        if system.fatpipe[r]:
-                            answer.rate[i] = min(v.ceiling[i], system.capacity[r] / a)

@@ -25,7 +25,6 @@ class Rule:
     for_tasks: whether one may ask for it by name; else a network model chooses it.
     skips_slack: a resource that its users cannot fill, each at its largest rate, limits nobody.
     counts_repeats: a task that names a resource twice counts as two users of it.
-    lists_users: its kernel wants the users of each resource listed (see `System`).
     keeps_rates: it is max-min fairness, of which a part can be solved anew (`core.affected`).
     """
 
@@ -37,7 +36,6 @@ class Rule:
     for_tasks: bool = True
     skips_slack: bool = False
     counts_repeats: bool = False
-    lists_users: bool = False
     keeps_rates: bool = False
 
 
@@ -54,7 +52,6 @@ RULES = {
         "fairbottleneck_core.solve_fairbottleneck",
         condition="equal-share",
         counts_repeats=True,
-        lists_users=True,
     ),
     "fairbottleneck-corrected": Rule(
         "the same without its double charging",
@@ -62,7 +59,6 @@ RULES = {
         variant=True,
         condition="corrected",
         counts_repeats=True,
-        lists_users=True,
     ),
     "maxmin": Rule(
         "weighted max-min",

@@ -1,0 +1,194 @@
+# mypy: allow-untyped-defs, disable-error-code="assignment"
+"""How the rounds of fair bottleneck see a system: laid out for one pass after the other.
+
+Used resources have new numbers, their *places*: SHARED ones in order of their number of uses, then
+FATPIPEs. The uses of those with equally many lie in lanes, first the newest use of each, then the
+one before of each: a processor charges several at once, each in its order. A *run* is a row of
+equal uses of a task, of one kind: since dividing by one number keeps the order, its smallest
+quotient is that of its smallest numerator, to the bit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.jit import jit, views
+from ptaskmodel.sharing.arrays import carve
+
+# Resources with so many uses or more lie one after the other.
+MANY_USES = 32
+# States of a task; FIXED ones are still charged.
+LIVE, FIXED, GONE = 0, 1, 2
+# A literal 0 given to a kernel would be compiled for as a type of its own.
+ZERO = np.int64(0)
+
+
+class Rounds(NamedTuple):
+    """The state of the rounds: of places, tasks, runs and uses."""
+
+    share: np.ndarray  # u_r: what each use may take
+    left: np.ndarray  # R_r; inf: used up, nobody looks at it again
+    total: np.ndarray  # n_r: the weights of the live uses
+    loss: np.ndarray
+    increment: np.ndarray  # d_i
+    ceiling: np.ndarray  # largest rate of a task
+    run_usage: np.ndarray
+    run_weight: np.ndarray  # of its task; of a FATPIPE 1
+    value: np.ndarray  # what each use of a run is charged
+    place: np.ndarray  # of a resource, if it is used
+    origin: np.ndarray  # the resource at a place
+    count: np.ndarray  # of its uses
+    base: np.ndarray  # where its newest use is in `user`
+    stride: np.ndarray  # from there to the one before
+    full: np.ndarray  # list of those used up in this round
+    live: np.ndarray  # list of live tasks, newest first
+    state: np.ndarray
+    limiting: np.ndarray
+    run_from: np.ndarray  # first run of a task
+    run_to: np.ndarray  # the one after its last
+    run_task: np.ndarray
+    run_first: np.ndarray  # its first element
+    element: np.ndarray  # a place
+    user: np.ndarray  # a run
+    group: np.ndarray  # first place of those with so many uses
+
+
+def rounds_sizes(n: int, m: int, z: int) -> tuple[int, int]:
+    """Lengths of the float64 and int64 arrays that `carve_rounds` divides."""
+    return 4 * m + 2 * n + 3 * z, 6 * m + 5 * n + 4 * z + MANY_USES + 3
+
+
+@views
+def carve_rounds(n, m, z, reals, integers):
+    """The scratch arrays as those of the `Rounds`."""
+    share, reals = carve(reals, m)
+    left, reals = carve(reals, m)
+    total, reals = carve(reals, m)
+    loss, reals = carve(reals, m)
+    increment, reals = carve(reals, n)
+    ceiling, reals = carve(reals, n)
+    run_usage, reals = carve(reals, z)
+    run_weight, reals = carve(reals, z)
+    value, reals = carve(reals, z)
+    place, integers = carve(integers, m)
+    origin, integers = carve(integers, m)
+    count, integers = carve(integers, m)
+    base, integers = carve(integers, m)
+    stride, integers = carve(integers, m)
+    full, integers = carve(integers, m)
+    live, integers = carve(integers, n)
+    state, integers = carve(integers, n)
+    limiting, integers = carve(integers, n)
+    run_from, integers = carve(integers, n)
+    run_to, integers = carve(integers, n)
+    run_task, integers = carve(integers, z)
+    run_first, integers = carve(integers, z + 1)
+    element, integers = carve(integers, z)
+    user, integers = carve(integers, z)
+    group, integers = carve(integers, MANY_USES + 2)
+    return Rounds(
+        share, left, total, loss, increment, ceiling, run_usage, run_weight, value, place, origin,
+        count, base, stride, full, live, state, limiting, run_from, run_to, run_task, run_first,
+        element, user, group,
+    )  # fmt: skip
+
+
+@jit
+def lay_places(system, v):
+    """Give the used resources their places; (places of SHARED ones, places)."""
+    m = system.capacity.size
+    group = v.group
+    for r in range(m):
+        v.full[r] = 0
+    for k in range(system.start[system.start.size - 1]):
+        v.full[np.uint64(system.resource[k])] += 1 if system.usage[k] > 0.0 else 0
+    for c in range(MANY_USES + 2):
+        group[c] = 0
+    for r in range(m):
+        if v.full[r] > 0 and not system.fatpipe[r]:
+            group[min(v.full[r], MANY_USES) + 1] += 1
+    for c in range(MANY_USES + 1):
+        group[c + 1] += group[c]
+    shared = group[MANY_USES + 1]
+    used = shared
+    for r in range(m):
+        if v.full[r] > 0:
+            p = used
+            if system.fatpipe[r]:
+                used += 1
+            else:
+                p = group[min(v.full[r], MANY_USES)]
+                group[min(v.full[r], MANY_USES)] += 1
+            v.place[r] = p
+            v.origin[p] = r
+            v.count[p] = v.full[r]
+            v.left[p] = system.capacity[r]
+    for c in range(MANY_USES, 0, -1):
+        group[c] = group[c - 1]
+    group[0] = 0
+    _lay_lanes(shared, used, v)
+    return shared, used
+
+
+@jit
+def _lay_lanes(shared, used, v):
+    """Room for the uses of each place; ``full`` says where the next one goes."""
+    z = ZERO
+    for c in range(1, MANY_USES):
+        first = v.group[c]
+        width = v.group[c + 1] - first
+        for p in range(first, first + width):
+            v.base[p] = z + p - first
+            v.stride[p] = width
+        z += c * width
+    for p in range(v.group[MANY_USES], used):
+        v.base[p] = z
+        v.stride[p] = 1
+        z += v.count[p]
+    for p in range(used):
+        v.full[p] = v.base[p]
+        v.total[p] = v.count[p]
+
+
+@jit
+def lay_tasks(shared, system, rate, v):
+    """Lay the uses of all tasks, who begin at rate 0, in runs; how many are live."""
+    start, resource, usage = system.start, system.resource, system.usage
+    n_live = ZERO
+    q = ZERO
+    e = ZERO
+    for i in range(start.size - 2, -1, -1):
+        v.run_from[i] = q
+        before = 0.0
+        kind = False
+        for k in range(start[i + 1] - 1, start[i] - 1, -1):
+            a = usage[np.uint64(k)]
+            if a > 0.0:
+                p = v.place[np.uint64(resource[np.uint64(k)])]
+                if a != before or kind != (p >= shared):
+                    before = a
+                    kind = p >= shared
+                    v.run_usage[q] = a
+                    v.run_weight[q] = 1.0 if kind else system.weight[i]
+                    v.value[q] = 0.0
+                    v.run_task[q] = i
+                    v.run_first[q] = e
+                    q += 1
+                v.element[e] = p
+                e += 1
+                h = v.full[np.uint64(p)]
+                v.user[np.uint64(h)] = q - 1
+                v.full[np.uint64(p)] = h + v.stride[np.uint64(p)]
+        v.run_to[i] = q
+        rate[i] = 1.0
+        v.increment[i] = 0.0
+        v.state[i] = GONE
+        if q > v.run_from[i]:
+            rate[i] = 0.0
+            v.state[i] = LIVE
+            v.live[n_live] = i
+            n_live += 1
+    v.run_first[q] = e
+    return n_live
