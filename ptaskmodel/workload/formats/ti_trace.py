@@ -11,6 +11,7 @@ import io
 import os
 import re
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.memory import available_bytes
 from ptaskmodel.workload.ti_actions import ACTIONS
 from ptaskmodel.workload.ti_scan import (
     FINE,
@@ -35,7 +37,15 @@ AnyPath = str | os.PathLike[str]
 
 MAX_RANKS = 1_000_000
 MAX_TRACE_BYTES = 2**33
+# Of the memory that is free, what the text of a trace may take: its numbers take about as much.
+PART_OF_MEMORY = 0.25
+PACKED = b"PK"  # how a .npz file begins
 FORMAT = "ptaskmodel-ti-trace-1"
+# What a damaged or foreign .npz file makes zipfile, zlib and numpy raise.
+UNREADABLE = (
+    *(KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error),
+    *(MemoryError, NotImplementedError, OverflowError, RuntimeError, SyntaxError),
+)
 ARRAYS = {"actions": np.int8, "first": np.int64, "start": np.int64, "values": np.float64}
 
 
@@ -48,16 +58,16 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
     Raises WorkloadError, one line with file and line.
     """
     path = Path(path)
-    content = read_bytes(path, most=MAX_TRACE_BYTES, error=WorkloadError)
-    if content[:2] == b"PK":
-        return _unpacked(content, shown_path(path), ranks)
+    room = _room()
+    content = read_bytes(path, most=room, error=WorkloadError)
     if not _is_list(content):
-        return trace_in(content, shown_path(path), ranks)
+        return _one_file(content, shown_path(path), ranks, room)
     names = content.decode("utf-8", errors="surrogateescape").split()
     if not names:
         raise WorkloadError(f"{shown_path(path)}: is empty; give a trace or a list of traces")
     if len(names) == 1:
-        return read_trace(_beside(path, names[0]), ranks)
+        own = _beside(path, names[0])
+        return _one_file(_named(own, room), shown_path(own), ranks, room)
     if ranks is not None and ranks != len(names):
         raise WorkloadError(
             f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks: give one for each"
@@ -65,9 +75,8 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
     files, notes = [], []
     for rank, name in enumerate(names):
         own = _beside(path, name)
-        content = read_bytes(own, most=MAX_TRACE_BYTES, error=WorkloadError)
-        if _is_list(content):
-            raise WorkloadError(f"{own}: is no trace, but named in a list as one")
+        content = _named(own, room)
+        room -= len(content)
         lines = _lines(content, str(own))
         mine = lines.ranks == rank
         if not mine.all():
@@ -75,6 +84,26 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
             lines = _only(lines, mine)
         files.append(lines)
     return trace_of(files, len(names), shown_path(path), notes)
+
+
+def _one_file(content: bytes, where: str, ranks: int | None, room: int) -> Trace:
+    """The trace of all ranks in one file, of either form."""
+    if content[:2] == PACKED:
+        return _unpacked(content, where, ranks, room)
+    return trace_in(content, where, ranks)
+
+
+def _named(own: Path, room: int) -> bytes:
+    """The content of a file that a list names."""
+    content = read_bytes(own, most=room, error=WorkloadError)
+    if _is_list(content):
+        raise WorkloadError(f"{shown_path(own)}: is no trace, but named in a list as one")
+    return content
+
+
+def _room() -> int:
+    """The bytes that a trace may have, unpacked."""
+    return min(MAX_TRACE_BYTES, int(PART_OF_MEMORY * available_bytes()))
 
 
 def trace_in(content: bytes, where: str, ranks: int | None = None) -> Trace:
@@ -109,6 +138,8 @@ def _check_ranks(ranks: int, found: int, where: str) -> None:
 
 def _is_list(content: bytes) -> bool:
     """Whether a file names traces, instead of being one: no line of it begins with a rank."""
+    if content[:2] == PACKED:
+        return False
     for line in content[:65536].splitlines():
         words = line.split()
         if words and not words[0].startswith(b"#"):
@@ -185,8 +216,12 @@ def write_trace(trace: Trace, path: AnyPath) -> None:
     write_bytes(path, packed.getvalue(), error=WorkloadError)
 
 
-def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
+def _unpacked(content: bytes, where: str, ranks: int | None, room: int) -> Trace:
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as members:
+            size = sum(member.file_size for member in members.infolist())
+        if size > room:
+            raise WorkloadError(f"{where}: holds {size:,} bytes (unpacked), more than {room:,}")
         with np.load(io.BytesIO(content), allow_pickle=False) as packed:
             if str(packed["format"]) != FORMAT:
                 raise WorkloadError(f"{where}: is a .npz file, but no trace of this program")
@@ -194,10 +229,12 @@ def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
                 name: packed[name].astype(kind, casting="safe") for name, kind in ARRAYS.items()
             }
             type_bytes = float(packed["type_bytes"])
-    except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as fault:
-        raise WorkloadError(f"{where}: is not a whole trace: {fault}") from None
+    except UNREADABLE as fault:
+        reason = " ".join(str(fault).split())
+        raise WorkloadError(f"{where}: is not a whole trace: {shown(reason)}") from None
     actions, first, start, values = arrays.values()
-    count = len(first) - 1
+    flat = all(array.ndim == 1 for array in arrays.values())
+    count = len(first) - 1 if flat else 0
     sound = (
         count >= 1
         and len(start) == len(actions) + 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -134,6 +136,77 @@ def test_arrays_that_do_not_fit_together_are_refused(shared, tmp_path):
     with pytest.raises(WorkloadError, match="its arrays do not fit together"):
         read_trace(tmp_path / "cut.npz")
 
+
+def test_a_list_that_names_lists_is_refused(tmp_path):
+    for name, named in (("itself", "itself"), ("one", "other"), ("other", "one")):
+        (tmp_path / name).write_text(named + "\n")
+    for name in ("itself", "one"):
+        with pytest.raises(WorkloadError, match="is no trace, but named in a list as one"):
+            read_trace(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["bomb.gz", "bomb.npz", "list"])
+def test_what_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("ptaskmodel.workload.formats.ti_trace.available_bytes", lambda: 4 * 100_000)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"0 barrier\n" * 20_000))
+    np.savez_compressed(tmp_path / "bomb.npz", values=np.zeros(20_000))
+    for rank in range(2):
+        (tmp_path / f"r{rank}").write_text(f"{rank} barrier\n" * 8000)
+    (tmp_path / "list").write_text("r0\nr1\n")
+    with pytest.raises(WorkloadError, match=r"holds .*more than [\d,]+"):
+        read_trace(tmp_path / name)
+
+
+@pytest.mark.parametrize("shape", [(10**15,), (3, 2), ()])
+def test_arrays_of_other_shapes_are_refused(shared, tmp_path, shape):
+    write_trace(read_trace(shared), tmp_path / "packed.npz")
+    header = io.BytesIO()
+    kind = {"descr": "<i8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, kind)
+    with (
+        zipfile.ZipFile(tmp_path / "packed.npz") as packed,
+        zipfile.ZipFile(tmp_path / "other.npz", "w") as other,
+    ):
+        for name in packed.namelist():
+            own = header.getvalue() + b"\0" * 48 if name == "first.npy" else packed.read(name)
+            other.writestr(name, own)
+    with pytest.raises(WorkloadError, match="is not a whole trace"):
+        read_trace(tmp_path / "other.npz")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_damaged_files_are_read_or_refused_in_one_line(tmp_path_factory, data):
+    place = tmp_path_factory.mktemp("damaged")
+    (place / "whole.txt").write_text(SHARED)
+    write_trace(read_trace(place / "whole.txt"), place / "whole.npz")
+    kinds = (SHARED.encode(), gzip.compress(SHARED.encode()), (place / "whole.npz").read_bytes())
+    content = bytearray(data.draw(st.sampled_from(kinds)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content)))
+        put = data.draw(st.one_of(st.binary(max_size=3), st.sampled_from(ODD)))
+        content[at : at + data.draw(st.sampled_from((0, 1, 4, 10**6)))] = put
+    (place / "damaged").write_bytes(content)
+    told = "nothing"
+    try:
+        read_trace(place / "damaged")
+    except WorkloadError as error:
+        told = str(error)
+    assert "\n" not in told
+
+
+ODD = (
+    b"nan",
+    b"-1",
+    b"1e400",
+    b"9" * 30,
+    b"\n",
+    b"\x00",
+    b" -333 ",
+    b"PK",
+    b"\x1f\x8b",
+    b"99999999 ",
+)
 
 numbers = st.one_of(
     st.integers(-(10**18), 10**18).map(str),
