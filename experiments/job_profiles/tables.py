@@ -32,9 +32,12 @@ def write_table(
         writer.writerow([*header, "mean_contention_slowdown", "simulation_s"])
         for key, group in groups.items():
             values = [np.mean([mean_of(r["metrics"], c) for r in group]) for c in columns]
-            values.append(np.mean([np.mean(r["contention"] or [1.0]) for r in group]))
-            values.append(np.median([r["simulation_s"] for r in group]))
-            writer.writerow([*key, *(f"{value:.6g}" for value in values)])
+            slowed = [np.mean(r["contention"]) for r in group if r["contention"]]
+            simulated = min(r["simulation_s"] for r in group)  # that which was disturbed least
+            cells = [f"{value:.6g}" for value in (*values, simulated)]
+            unknown = "1" if key[1] == "delay" else ""  # of traces it takes too long to find out
+            cells.insert(-1, f"{np.mean(slowed):.6g}" if slowed else unknown)
+            writer.writerow([*key, *cells])
 
 
 def mean_of(metrics: Mapping[str, float], name: str) -> float:
