@@ -18,7 +18,6 @@ HERE = Path(__file__).resolve().parent
 SIZES = ("small", "full")
 # What is no campaign: one program each, and its options for each size.
 PROGRAMS = {
-    "pdgemm": {"small": ["--placements", "4"], "full": ["--placements", "30"]},
     "slurm": {
         "small": ["--jobs", "60", "--orders", "1", "--speed-jobs", "500"],
         "full": ["--jobs", "1000", "--logs", str(HERE / "logs")],

@@ -84,12 +84,17 @@ def read_calibration(path: str | Path) -> Calibration:
             f"{path}: /version must be {FORMAT_VERSION}; write it by `calibrate`"
         )
     try:
-        data = msgspec.convert(version, _File)
-        groups = tuple(_group_from_json(group) for group in data["groups"])
+        return from_json(version)
     except (msgspec.ValidationError, ValueError) as error:
         raise MeasurementError(
             f"{path}: not a calibration: {error}; write it by `calibrate`"
         ) from None
+
+
+def from_json(document: Any) -> Calibration:
+    """A calibration from what `to_json` made. Raises msgspec.ValidationError, ValueError."""
+    data = msgspec.convert(document, _File)
+    groups = tuple(_group_from_json(group) for group in data["groups"])
     return Calibration(data["model"], data["fit_on"], data["source"], groups)
 
 

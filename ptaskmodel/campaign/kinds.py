@@ -38,7 +38,7 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
 
 
 def sources(path: Path) -> list[Path]:
-    """A Python file, and the files beside it that it imports, or that these do; in some order.
+    """A Python file, and what lies beside it that it imports, or that these do; in some order.
 
     Raises CampaignError for what is not Python.
     """
@@ -49,23 +49,32 @@ def sources(path: Path) -> list[Path]:
             tree = ast.parse(one.read_bytes())
         except (SyntaxError, ValueError) as fault:
             raise CampaignError(f"run: {one} is no Python file: {fault}") from None
-        names = [
+        names = {
             name
             for node in ast.walk(tree)
             if isinstance(node, ast.Import | ast.ImportFrom)
-            for name in _imported(node)
-        ]
-        beside = [path.parent / f"{name.partition('.')[0]}.py" for name in sorted(names)]
+            for name in _imported(node, one.relative_to(path.parent))
+        }
+        beside = [file for name in sorted(names) for file in _files_of(name, path.parent)]
         new = [file for file in dict.fromkeys(beside) if file not in found and file.is_file()]
         found |= dict.fromkeys(new)
         waiting += new
     return list(found)
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> list[str]:
-    if isinstance(node, ast.ImportFrom):
-        return [node.module] if node.module and not node.level else []
-    return [alias.name for alias in node.names]
+def _imported(node: ast.Import | ast.ImportFrom, where: Path) -> list[tuple[str, ...]]:
+    """What may be modules or packages, by the parts of their names; where: the importing file."""
+    if isinstance(node, ast.Import):
+        return [tuple(alias.name.split(".")) for alias in node.names]
+    above = where.parts[: -node.level] if node.level else ()
+    module = (*above, *(node.module.split(".") if node.module else ()))
+    return [module, *((*module, alias.name) for alias in node.names)]
+
+
+def _files_of(name: tuple[str, ...], folder: Path) -> list[Path]:
+    """Where a module may be, and the packages that it is in."""
+    places = [folder.joinpath(*name[: k + 1]) for k in range(len(name))]
+    return [file for one in places for file in (one.with_suffix(".py"), one / "__init__.py")]
 
 
 @functools.lru_cache(maxsize=KEPT)

@@ -72,7 +72,6 @@ SECTIONS = {
         "calibrate": Entry(
             "ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."
         ),
-        "experiment": Entry("ptaskmodel.cli.experiment:command", "Remake a whole experiment."),
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

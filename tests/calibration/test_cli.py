@@ -119,9 +119,3 @@ def test_a_group_needs_a_calibration(tmp_path, capsys):
     files = [str(tmp_path / "p.xml"), str(tmp_path / "t.json")]
     assert main(["simulate", *files, "--group", "cluster=grisou"]) == 2
     assert "give --calibration FILE" in capsys.readouterr().err
-
-
-def test_the_experiment_needs_its_tables(tmp_path, capsys):
-    command = ["experiment", "pdgemm", "--measurements", str(tmp_path)]
-    assert main([*command, "--output", str(tmp_path / "out")]) == 2
-    assert "no pdgemm_runtimes.csv" in capsys.readouterr().err

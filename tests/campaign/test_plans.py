@@ -55,20 +55,28 @@ def test_a_run_is_what_it_reads_and_what_it_is_told(folder):
 
 
 def test_a_function_is_its_file_and_what_that_imports_beside_it(folder):
+    package = folder / "package"
+    package.mkdir()
     (folder / "study.py").write_text("from helping import y\n" + STUDY)
-    (folder / "helping.py").write_text("import deep\ny = 1\n")
-    (folder / "deep.py").write_text("")
-    (folder / "other.py").write_text("")
+    (folder / "helping.py").write_text("import deep\nfrom package.inner import z\ny = 1\n")
+    (package / "inner.py").write_text("from . import innermost\nz = 1\n")
+    files = folder / "deep.py", package / "__init__.py", package / "innermost.py"
+    others = folder / "other.py", package / "other.py"
+    for file in (*files, *others):
+        file.write_text("")
     text = PLAN.replace("size = 4", "size = 5")
 
     def ids():
         return [run.id for run in plan_of(text, folder, "plan").runs()]
 
     before = ids()
-    (folder / "other.py").write_text("changed = True\n")
-    assert ids() == before
-    (folder / "deep.py").write_text("changed = True\n")
-    assert not set(ids()) & set(before)
+    for file in others:
+        file.write_text("changed = True\n")
+        assert ids() == before
+    for file in files:
+        file.write_text("changed = True\n")
+        assert not set(ids()) & set(before)
+        file.write_text("")
 
 
 @pytest.mark.parametrize(

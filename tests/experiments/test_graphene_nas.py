@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +16,11 @@ DATA = "PTASKMODEL_GRAPHENE_NAS"
 
 
 @pytest.fixture
-def study(monkeypatch):
-    monkeypatch.syspath_prepend(str(STUDY))
-    spec = importlib.util.spec_from_file_location("graphene_nas_run", STUDY / "run.py")
+def study():
+    spec = importlib.util.spec_from_file_location("graphene_nas_study", STUDY / "study.py")
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.delitem(sys.modules, "figures", raising=False)
     spec.loader.exec_module(module)
-    yield module
-    sys.modules.pop("figures", None)
+    return module
 
 
 def runs_of(rows):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pandas
 import pytest
 from matplotlib.figure import Figure
 from pdgemm_study import figures
@@ -13,6 +14,7 @@ from pdgemm_study.tables import (
     error_table,
     gain_table,
     phase_activity,
+    placement_rows,
     placement_table,
     progress_over_time,
     read_published,
@@ -22,7 +24,7 @@ from pdgemm_study.tables import (
 
 from ptaskmodel.calibration import read_measurements
 from ptaskmodel.calibration.measurements import Measurement
-from ptaskmodel.calibration.pdgemm_setting import pdgemm_setting
+from ptaskmodel.calibration.pdgemm_setting import REFERENCE_SEED, pdgemm_setting
 from ptaskmodel.calibration.ptask import NOMINAL
 
 MEASURED = Path(__file__).resolve().parents[2] / "calibration" / "measurements"
@@ -42,7 +44,10 @@ def found(groups):
 
 @pytest.fixture(scope="module")
 def placements():
-    return placement_table(read_published(MEASURED / "ptask_predicted_runtimes.csv"), placements=4)
+    seeds = (0, 1, 2, 3, REFERENCE_SEED)
+    every = pandas.DataFrame([row for seed in seeds for row in placement_rows(seed)])
+    published_s = read_published(MEASURED / "ptask_predicted_runtimes.csv")
+    return placement_table(published_s, every), every
 
 
 def test_the_reference_placement_rounds_to_the_published_row(placements):
@@ -102,8 +107,6 @@ def test_a_finer_time_scale_costs_more(groups):
 
 
 def test_every_figure_is_drawn(found, placements, tmp_path):
-    import pandas as pd
-
     summary, every = placements
     table = comparison_table({**found, "rates, all": found["rates, endpoints"]})
     plain = dict(zip(summary.pattern, summary.reference_placement_s, strict=True))
@@ -123,7 +126,7 @@ def test_every_figure_is_drawn(found, placements, tmp_path):
             {("blocking", "whole"): phase_activity(setting, NOMINAL)}, {"whole": 60.0}
         ),
         figures.follow_up_figure(
-            clusters, pd.read_csv(MEASURED / "pdgemm_tcp_connections_models.csv")
+            clusters, pandas.read_csv(MEASURED / "pdgemm_tcp_connections_models.csv")
         ),
     ]
     for number, figure in enumerate(drawn):

@@ -24,24 +24,15 @@ COMPETITORS_OF_FOLLOW_UP = {"grisou": "n_tcp_connections", "paravance": "n_host_
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """A cluster's follow-up: runs against competitors, and the predictions of three fits."""
+    """A cluster's follow-up: runs against competitors, and the mean errors of three predictions.
+
+    half_errors: of each half, predicted by the fit of the other.
+    """
 
     cluster: str
     runs: pandas.DataFrame
-    first_only: GroupCalibration
-    halves: tuple[GroupCalibration, GroupCalibration]
-
-    @property
-    def first_only_error(self) -> float:
-        return summarise(_disturbed(self.first_only)).mean
-
-    @property
-    def half_errors(self) -> list[float]:
-        """Mean error of each half, predicted by the fit of the other."""
-        return [
-            summarise([row for row in _disturbed(half) if not row.used_in_fit]).mean
-            for half in self.halves
-        ]
+    first_only_error: float
+    half_errors: tuple[float, float]
 
 
 def follow_up(first: Calibration, measurements: Path) -> list[FollowUp]:
@@ -68,8 +59,8 @@ def follow_up(first: Calibration, measurements: Path) -> list[FollowUp]:
                 "first_only_s": [row.predicted_s for row in first_only.predictions],
             }
         )
-        halves = (free(group, even), free(group, odd))
-        found.append(FollowUp(cluster, table, first_only, halves))
+        half_errors = [_unused_error(free(group, half)) for half in (even, odd)]
+        found.append(FollowUp(cluster, table, _error(first_only), tuple(half_errors)))
     return found
 
 
@@ -83,10 +74,7 @@ def grisou_errors(
     connections k is as many times larger.
     """
     group, k = _group("grisou", measurements), _count(first, "grisou")
-    return {
-        w: summarise(_disturbed(_predicted(group, k * w / FIRST_CONNECTIONS))).mean
-        for w in connections
-    }
+    return {w: _error(_predicted(group, k * w / FIRST_CONNECTIONS)) for w in connections}
 
 
 def _group(cluster: str, measurements: Path) -> MeasuredGroup:
@@ -107,6 +95,14 @@ def _predicted(group: MeasuredGroup, k: float) -> GroupCalibration:
     setting = pdgemm_setting(group.labels["cluster"], part=FOLLOW_UP_PART)
     known = ptask_fitter(setting, {"compute_efficiency": 1.0, "competitors": k})
     return known(group, [row.pattern.none for row in group.measurements])
+
+
+def _error(group: GroupCalibration) -> float:
+    return summarise(_disturbed(group)).mean
+
+
+def _unused_error(group: GroupCalibration) -> float:
+    return summarise([row for row in _disturbed(group) if not row.used_in_fit]).mean
 
 
 def _disturbed(group: GroupCalibration) -> list[Prediction]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 NONE, CONSTANT = OnOff(0.0, 0.0), OnOff(math.inf, 0.0)
 PATTERNS = (NONE, OnOff(15, 45), OnOff(15, 15), OnOff(30, 30), OnOff(45, 15), CONSTANT)
 ITERATIONS = 16
+MODELS = ("rates", "ptask", "phases")
 # tcpkali's connections on Grisou in the first experiment: not published; see docs/validation.md.
 FIRST_CONNECTIONS = 100.0
 # Relative error of the models themselves, beside which the scatter of the runs is small.
@@ -58,34 +59,38 @@ def with_competitors(groups: Sequence[MeasuredGroup]) -> list[MeasuredGroup]:
     return counted
 
 
-def placement_table(
-    published_s: Mapping[OnOff, float], placements: int = 30
-) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """(summary by pattern, every run) of the plain simulated model over random placements.
+def placement_rows(seed: int) -> list[dict[str, object]]:
+    """The plain simulated model at a random placement: a row for each pattern.
 
     The plain model has one connection of two tasks, nothing calibrated; ``closed_form_s`` is the
     runtime at a third of the rate while disturbed.
     """
+    setting = pdgemm_setting(seed=seed).merged()
+    rate = 1.0 / undisturbed_runtime(setting.platform, Task(setting.hosts, setting.work))
+    return [
+        {
+            "placement": seed,
+            "pattern": str(pattern),
+            "simulated_s": plain_runtime(setting, pattern),
+            "closed_form_s": predicted_runtime(rate / 3.0, rate, pattern),
+        }
+        for pattern in PATTERNS
+    ]
+
+
+def placement_table(
+    published_s: Mapping[OnOff, float], every: pandas.DataFrame
+) -> pandas.DataFrame:
+    """A row for each pattern, over random placements and the published one.
+
+    every: the rows of all of them (see `placement_rows`).
+    """
     import pandas as pd
 
-    runs = []
-    for seed in [*range(placements), REFERENCE_SEED]:
-        setting = pdgemm_setting(seed=seed).merged()
-        rate = 1.0 / undisturbed_runtime(setting.platform, Task(setting.hosts, setting.work))
-        runs += [
-            {
-                "placement": seed,
-                "pattern": str(pattern),
-                "simulated_s": plain_runtime(setting, pattern),
-                "closed_form_s": predicted_runtime(rate / 3.0, rate, pattern),
-            }
-            for pattern in PATTERNS
-        ]
-    every = pd.DataFrame(runs)
     summary = []
     for pattern in PATTERNS:
         mine = every[every.pattern == str(pattern)]
-        drawn = mine[mine.placement != REFERENCE_SEED] if placements <= REFERENCE_SEED else mine
+        drawn = mine[mine.placement != REFERENCE_SEED]
         summary.append(
             {
                 "pattern": str(pattern),
@@ -96,7 +101,7 @@ def placement_table(
                 "closed_form_gap_s": (mine.simulated_s - mine.closed_form_s).abs().max(),
             }
         )
-    return pd.DataFrame(summary), every
+    return pd.DataFrame(summary)
 
 
 def read_published(path: Path) -> dict[OnOff, float]:
@@ -111,17 +116,19 @@ def read_published(path: Path) -> dict[OnOff, float]:
 
 
 def calibrations(groups: Sequence[MeasuredGroup], fit_on: str) -> dict[str, Calibration]:
-    """Rates, bundled ptask and ptask in phases of the first experiment, by name and fit.
+    """Rates, bundled ptask and ptask in phases of the first experiment, by name and fit."""
+    return {f"{model}, {fit_on}": fitted(groups, model, fit_on) for model in MODELS}
 
-    Fits on all rows take ``MODEL_ERROR`` into account.
-    """
+
+def fitted(groups: Sequence[MeasuredGroup], model: str, fit_on: str) -> Calibration:
+    """One of `MODELS`. Fits on all rows take ``MODEL_ERROR`` into account."""
     model_error = MODEL_ERROR if fit_on == "all" else 0.0
+    if model == "phases":
+        return phase_wise(groups, fit_on, model_error)
+    if model == "rates":
+        return calibrate(groups, rates_fitter(model_error), model, fit_on)
     bundle = ptask_fitter(bundle_of_labels, model_error=model_error)
-    return {
-        f"rates, {fit_on}": calibrate(groups, rates_fitter(model_error), "rates", fit_on),
-        f"ptask, {fit_on}": calibrate(groups, bundle, "ptask", fit_on),
-        f"phases, {fit_on}": phase_wise(groups, fit_on, model_error),
-    }
+    return calibrate(groups, bundle, model, fit_on)
 
 
 def phase_wise(

@@ -1,27 +1,25 @@
-"""Real jobs side by side on Graphene: what models predict of it, and what was measured.
+"""One run of the null test on real jobs: what one source says of all jobs side by side on Graphene.
 
-    python experiments/graphene_nas/run.py RUNS.csv.gz -o results/graphene_nas
-
-RUNS: 23,993 runs of NAS benchmarks, published with the evaluation of Batsim (its README says where
-they are), with the columns experiment, benchmark, class, processes, start_s, stop_s and
-graphene_nodes. Writes effects.csv, spread.csv and company.png.
+A source is what was measured, or a model of it. The jobs: runs of NAS benchmarks that were
+published with the evaluation of Batsim (23,993 of them; its README says where), a table with the
+columns experiment, benchmark, class, processes, start_s, stop_s and graphene_nodes; or some that
+are drawn, whose time the others do not change.
 """
 
 from __future__ import annotations
 
-import argparse
+import heapq
 import itertools
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
-from figures import company_figure
 
 import ptaskmodel as pm
-from ptaskmodel.campaign import write_table
 from ptaskmodel.platform import load_platform
-from ptaskmodel.results.drawing import save
 from ptaskmodel.workload.transforms.trace_rule import trace_of_work
 from ptaskmodel.workload.works import HomogeneousWork, SequenceWork
 
@@ -41,8 +39,11 @@ EXCHANGED = {
     ("is", "C"): (2**27 * 4, 10),
 }
 ROUNDS = 5  # of the simulated jobs: so many computations and exchanges in turn
-# Switches that the models are asked about: what all nodes together may exchange, Gbit/s.
-SWITCHES = (None, 16.0, 8.0, 4.0, 2.0)
+# Drawn jobs: benchmark, class and processes of each kind, its usual time, s; how many a day, days.
+DRAWN = (("ft", "B", 4, 70.0), ("lu", "B", 8, 90.0), ("lu", "B", 1, 60.0))
+A_DAY, DAYS = 150, 8
+# Hours are busy and quiet in turn: nodes rest so long between jobs, s.
+RESTS_S = (0.0, 300.0)
 DRAWS = 1000
 GROUPS = {
     "one node (control)": lambda runs: runs.processes == 1,
@@ -51,9 +52,36 @@ GROUPS = {
 }
 
 
+def drawn(seed: int) -> pandas.DataFrame:
+    """Runs like the published ones, one after the other on the nodes that are free first."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for day in range(DAYS):
+        free = [(86400 * day, node) for node in range(1, HOSTS + 1)]
+        heapq.heapify(free)
+        for _ in range(A_DAY):
+            benchmark, size, count, usual_s = DRAWN[rng.integers(len(DRAWN))]
+            own = [heapq.heappop(free) for _ in range(count)]
+            free_at = max(date for date, _ in own)
+            rest_s = RESTS_S[free_at // 3600 % len(RESTS_S)]
+            start = free_at + 1 + round(rng.exponential(rest_s))
+            stop = start + round(usual_s * float(np.exp(rng.normal(0.0, 0.02))))
+            nodes = sorted(node for _, node in own)
+            for node in nodes:
+                heapq.heappush(free, (stop, node))
+            rows.append((f"day {day}", benchmark, size, count, start, stop,
+                         " ".join(map(str, nodes))))  # fmt: skip
+    columns = ["experiment", *KIND, "start_s", "stop_s", "graphene_nodes"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
 def read(path: Path) -> pandas.DataFrame:
+    """The runs of a table; see `described`."""
+    return described(pandas.read_csv(path))
+
+
+def described(runs: pandas.DataFrame) -> pandas.DataFrame:
     """The runs, with their nodes, times, machine and day, and how much company each had."""
-    runs = pandas.read_csv(path)
     runs["nodes"] = [tuple(map(int, str(text).split())) for text in runs["graphene_nodes"]]
     runs["time_s"] = (runs["stop_s"] - runs["start_s"]).astype(float)
     first = [nodes[0] <= 39 for nodes in runs["nodes"]]
@@ -198,39 +226,37 @@ def replayed_slowdown() -> float:
     return ends[1] / ends[0]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("results/graphene_nas"))
-    given = parser.parse_args()
-    given.output.mkdir(parents=True, exist_ok=True)
-    runs = read(given.runs)
+def told_of(runs: pandas.DataFrame) -> pandas.Series:
+    """Which runs say something: long ones, of kinds that there are many of."""
     known = runs.groupby(KIND)["time_s"].transform("size") >= FEWEST
-    told = known & (runs["usual_s"] >= LEAST_S)
-    rows = []
-    with tempfile.TemporaryDirectory() as name:
-        sources = {"measured": runs["time_s"].to_numpy()}
-        for switch in SWITCHES:
-            label = "Graphene" if switch is None else f"switch of {switch:g} Gbit/s"
-            sources[label] = predicted_s(runs, switch, Path(name))
-    for source, times_s in sources.items():
-        for group, chosen in GROUPS.items():
-            part = (told & chosen(runs)).to_numpy()
-            rows.append({"source": source, "jobs": group} | effect(runs[part], times_s[part]))
-    effects = pandas.DataFrame(rows)
-    write_table(effects, given.output / "effects.csv")
-    spread = (
-        runs[told]
-        .assign(relative=runs["time_s"] / runs["usual_s"])
-        .groupby(KIND)["relative"]
-        .describe(percentiles=[0.05, 0.5, 0.95])
-        .reset_index()
-    )
-    write_table(spread, given.output / "spread.csv")
-    save(company_figure(runs[told], effects, GROUPS), given.output / "company.png")
-    print(f"replayed side by side: slowed by a factor of {replayed_slowdown():.9f}")
-    print(effects.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+    return known & (runs["usual_s"] >= LEAST_S)
 
 
-if __name__ == "__main__":
-    main()
+def runs_of(parameters: Mapping[str, Any]) -> pandas.DataFrame:
+    """The jobs: of the table ``runs``, or drawn with the seed ``drawn``."""
+    if "runs" in parameters:
+        return read(Path(parameters["runs"]))
+    return described(drawn(parameters["drawn"]))
+
+
+def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The effect of company on each group of jobs, as a source says; a replay says one slowdown.
+
+    source: "measured", "Graphene", "switch of N Gbit/s" (what all nodes together may exchange), or
+    "replays": four FT-like applications side by side.
+    """
+    source = parameters["source"]
+    if source == "replays":
+        return {"effect": 100 * (replayed_slowdown() - 1), "series": []}
+    runs = runs_of(parameters)
+    if source == "measured":
+        times_s = runs["time_s"].to_numpy()
+    else:
+        switch_Gbps = None if source == "Graphene" else float(source.split()[2])
+        with tempfile.TemporaryDirectory() as place:
+            times_s = predicted_s(runs, switch_Gbps, Path(place))
+    told, rows = told_of(runs), []
+    for group, chosen in GROUPS.items():
+        part = (told & chosen(runs)).to_numpy()
+        rows.append({"source": source, "jobs": group} | effect(runs[part], times_s[part]))
+    return {"effect": rows[-1]["effect"], "series": rows}

@@ -1,16 +1,19 @@
-"""The whole PDGEMM experiment: every table, figure and number of it, written to a directory."""
+"""Tables, pictures and a summary of the PDGEMM study, of campaigns that were run.
+
+    python experiments/pdgemm/tables.py RUNS... -o results/pdgemm
+
+writes what README.md lists there.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas
 from pdgemm_study import figures
-from pdgemm_study.follow_up import COMPETITORS_OF_FOLLOW_UP, follow_up
+from pdgemm_study.follow_up import COMPETITORS_OF_FOLLOW_UP, FollowUp
 from pdgemm_study.tables import (
-    calibrations,
     comparison_table,
     error_table,
     gain_table,
@@ -18,90 +21,73 @@ from pdgemm_study.tables import (
     placement_table,
     progress_over_time,
     read_published,
-    time_scale_table,
-    with_competitors,
 )
-from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
+
+from ptaskmodel.calibration.calibration_file import from_json
 from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
-from ptaskmodel.files import whole_file, whole_path
+from ptaskmodel.campaign import told_campaigns, write_table
+from ptaskmodel.files import whole_file
+from ptaskmodel.results.drawing import save
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
-    from pdgemm_study.follow_up import FollowUp
-
-FILES = (
-    "pdgemm_runtimes.csv",
-    "ptask_predicted_runtimes.csv",
-    "pdgemm_tcp_connections.csv",
-    "pdgemm_tcp_connections_models.csv",
-)
+PUBLISHED, MODELS = "ptask_predicted_runtimes.csv", "pdgemm_tcp_connections_models.csv"
 SHOWN = ("none", "15/45", "45/15", "constant")
 
 
-def run_experiment(
-    measurements: Path, output: Path, placements: int = 30, say: Callable[[str], object] = print
-) -> None:
-    """Remake the experiment from the measured tables in ``measurements``.
-
-    Writes CSV tables, PNG figures and ``summary.md`` into ``output``; ``say`` is told the steps.
-    Raises MeasurementError if a table is missing or wrong.
-    """
-    for name in FILES:
-        if not (measurements / name).is_file():
-            raise MeasurementError(
-                f"{measurements}: no {name}; give the directory of the measured tables "
-                "(calibration/measurements in a clone)"
-            )
-    _check_matplotlib()
-    output.mkdir(parents=True, exist_ok=True)
-    groups = with_competitors(read_measurements(measurements / FILES[0]))
-    say(f"{placements} random placements")
-    summary, every = placement_table(read_published(measurements / FILES[1]), placements)
-    _write(summary, output / "placements.csv")
-    _write(every, output / "placements_all.csv")
-    _save(figures.placements_figure(summary, every), output / "placements.png")
-
-    say("calibration on the first experiment")
-    found = calibrations(groups, "endpoints") | calibrations(groups, "all")
-    comparison, errors = comparison_table(found), error_table(found)
-    _write(comparison, output / "clusters.csv")
-    gains = gain_table(found)
-    _write(errors, output / "errors.csv")
-    _write(gains, output / "phases_gain.csv")
+def main() -> None:
+    campaigns, output = told_campaigns(__doc__)
+    placements, scales, clusters = [], [], []
+    found: dict[str, Calibration] = {}
+    for campaign in campaigns:
+        measurements = campaign.plan.folder / campaign.plan.fixed["measurements"]
+        for run, record in campaign.records():
+            part, series = run.parameters["part"], record["series"]
+            if part == "placement":
+                placements += series
+            elif part == "fit":
+                name = f"{run.parameters['model']}, {run.parameters['fit_on']}"
+                found[name] = from_json(series)
+            elif part == "time scales":
+                scales += series
+            else:
+                clusters += [
+                    FollowUp(**one | {"runs": pandas.DataFrame(one["runs"])}) for one in series
+                ]
+    every = pandas.DataFrame(placements)
+    summary = placement_table(read_published(measurements / PUBLISHED), every)
+    comparison, errors, gains = comparison_table(found), error_table(found), gain_table(found)
     plain = dict(zip(summary.pattern, summary.reference_placement_s, strict=True))
-    _save(figures.clusters_figure(comparison, plain), output / "clusters.png")
-    _save(figures.residuals_figure(comparison), output / "residuals.png")
-
-    say("progress over time, network activity")
-    _save(_progress(groups, found["ptask, endpoints"]), output / "progress.png")
-    _save(_activity(found["phases, endpoints"]), output / "activity.png")
-
-    say("time scales")
-    scales = time_scale_table(groups)
-    _write(scales, output / "time_scales.csv")
-    _save(figures.time_scale_figure(scales), output / "time_scales.png")
-
-    say("follow-up over the number of connections")
-    clusters = follow_up(found["ptask, endpoints"], measurements / FILES[2])
-    _save(_follow_up(clusters, measurements / FILES[3]), output / "follow_up.png")
-    for cluster in clusters:
-        _write(cluster.runs, output / f"follow_up_{cluster.cluster}.csv")
-    _write_text(_summary(summary, every, errors, gains, clusters), output / "summary.md")
-
-
-def _check_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MeasurementError(
-            "the experiment draws figures with matplotlib; run: pip install matplotlib"
-        ) from error
+    tables = {
+        "placements": summary,
+        "placements_all": every,
+        "clusters": comparison,
+        "errors": errors,
+        "phases_gain": gains,
+        "time_scales": pandas.DataFrame(scales),
+        **{f"follow_up_{one.cluster}": one.runs for one in clusters},
+    }
+    for name, table in tables.items():
+        write_table(table, output / f"{name}.csv")
+    drawn = {
+        "placements": figures.placements_figure(summary, every),
+        "clusters": figures.clusters_figure(comparison, plain),
+        "residuals": figures.residuals_figure(comparison),
+        "progress": _progress(found["ptask, endpoints"]),
+        "activity": _activity(found["phases, endpoints"]),
+        "time_scales": figures.time_scale_figure(tables["time_scales"]),
+        "follow_up": figures.follow_up_figure(clusters, pandas.read_csv(measurements / MODELS)),
+    }
+    for name, figure in drawn.items():
+        save(figure, output / f"{name}.png")
+        print(output / f"{name}.png")
+    with whole_file(output / "summary.md") as stream:
+        stream.write(_summary(summary, every, errors, gains, clusters))
 
 
-def _progress(groups: list[MeasuredGroup], calibration: Calibration) -> Figure:
+def _progress(calibration: Calibration) -> Figure:
     lines, slopes, ends = {}, {}, {}
     for cluster in ("paravance", "grisou"):
         labels = {"cluster": cluster, "broadcast": "nonblocking", "block_subdivisions": "50"}
@@ -137,12 +123,6 @@ def _activity(phases: Calibration) -> Figure:
             setting = pdgemm_setting(sub_blocks=cut, blocking=blocking, phases=16 * cut)
             activities[line, column] = phase_activity(setting.merged(), values)
     return figures.activity_figure(activities, {"no sub-blocks": 120.0, "50 sub-blocks": 2.4})
-
-
-def _follow_up(clusters: list[FollowUp], models: Path) -> Figure:
-    import pandas as pd
-
-    return figures.follow_up_figure(clusters, pd.read_csv(models))
 
 
 def _summary(
@@ -210,15 +190,5 @@ def _percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2%}"
 
 
-def _write(table: pandas.DataFrame, path: Path) -> None:
-    _write_text(table.to_csv(index=False, float_format="%.10g"), path)
-
-
-def _write_text(text: str, path: Path) -> None:
-    with whole_file(path, error=MeasurementError) as stream:
-        stream.write(text)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    with whole_path(path, error=MeasurementError) as partial:
-        figure.savefig(partial, format="png", dpi=150, metadata={"Software": None})
+if __name__ == "__main__":
+    main()
