@@ -27,6 +27,9 @@ from ptaskmodel.batch.slurm.select import select_of
 # How long it takes at least until the nodes of a killed job are clean: a pass in the same turn of
 # the main loop finds them completing.
 KILL_S = 0.015
+# In a recorded run, the pass that a killed job asks for comes so soon, and its nodes are clean just
+# before.
+SOON_S, BEFORE_S = 0.5, 1e-4
 # How long a job that is requeued is not eligible: its credential lives on.
 REQUEUED_S = 121
 # Called with the date, what happens (a scheduler starts it, "end", "suspend", "resume") and whom.
@@ -57,7 +60,8 @@ class Lives:
     second of the last change of jobs or nodes, which backfill looks at. preempting: the jobs that
     wait for the nodes of victims, and since when. completing: nodes on which no job can start yet,
     because processes of one that is over are there. requeued: jobs that begin anew, until somebody
-    has seen them. cleaned: when the nodes of jobs were clean that took long in a recorded run.
+    has seen them. cleaned: when the nodes of jobs were clean that took long in a recorded run;
+    passed: when it made passes of default depth.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Lives:
         self.preempting: dict[JobRecord, int] = {}
         self.completing: Mask = 0
         self.cleaned: Mapping[str, float] = {}
+        self.passed: Sequence[float] = ()
         self.requeued: list[JobRecord] = []
         self.requested = True
         self.at_once = False
@@ -90,6 +95,13 @@ class Lives:
         self._ended: deque[tuple[int, JobRecord]] = deque()
         self._completing: list[Completing] = []
         self._note = note
+        # The last place in the list of all jobs; that of each job, or of what is left of an array.
+        self._last = 0
+        self._heads: dict[str, int] = {}
+
+    def _list(self) -> int:
+        self._last += 1
+        return self._last
 
     def second(self, date: float) -> int:
         """The clock at a date: whole Unix seconds."""
@@ -131,6 +143,7 @@ class Lives:
         partitions = self._partitions_of(request.partitions)
         job = JobRecord(request, self.conf.first_job_id + len(self.jobs), now, partitions)
         self.jobs.append(job)
+        job.listed = self._heads.setdefault(request.array_id, self._list())
         job.place = self.rules.place(job)
         job.needs = [self.rules.need(request, p, job.min_nodes) for p in job.partitions]
         if request.begin_s is not None:
@@ -165,6 +178,10 @@ class Lives:
         now, need = self.second(date), job.needs[which]
         self.queue.remove(job)
         self.preempting.pop(job, None)
+        if job.request.array is not None:
+            # A task takes the record of its array; what is left of that is put at the end.
+            job.listed = self._heads[job.request.array_id]
+            self._heads[job.request.array_id] = self._list()
         job.partition, job.allocation, job.by = job.partitions[which], allocation, by
         job.state, job.reason = record.RUNNING, "None"
         job.start_s = job.since_s = now
@@ -254,8 +271,22 @@ class Lives:
         clean_s = self.phases.clean_s + late_s
         if not by_itself:
             clean_s += KILL_S + (self.conf.kill_wait_s if job.request.stubborn else 0)
-        clean = max(date + clean_s, self.cleaned.get(job.id, date)) if by_itself else date + clean_s
+        clean = date + clean_s
+        if by_itself:
+            clean = max(clean, self.cleaned.get(job.id, date))
+        elif self.passed:
+            clean = self._clean_as_told(date, clean)
         self._free(Completing(clean, job, not by_itself, requeued), date)
+
+    def _clean_as_told(self, date: float, clean: float) -> float:
+        """When the nodes of a job that is killed now were clean, in a recorded run.
+
+        Each of those that are killed together asks for a pass of its own when its nodes are.
+        """
+        before = sum(each.killed for each in self._completing)
+        first = bisect_left(self.passed, date + KILL_S / 2)
+        found = [each for each in self.passed[first : first + before + 1] if each < date + SOON_S]
+        return found[-1] - BEFORE_S if found else clean
 
     def _free(self, completing: Completing, date: float) -> None:
         """The nodes of a job may be used again, now or when its processes are gone."""
@@ -371,7 +402,7 @@ class Lives:
                 continue
             if job.victim or now >= end + over_time_s(self.conf, job.partition):
                 over.append(job)
-        for job in over:
+        for job in sorted(over, key=lambda job: job.listed):
             self.kill(job, date, record.PREEMPTED if job.victim else record.TIMEOUT)
 
     def purge(self, date: float) -> None:

@@ -104,6 +104,9 @@ class Loop:
         self._scripted = 0
         if recorded is not None:
             self._script = self._scripted_events(recorded)
+            controller.passed = [
+                d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH
+            ]
             controller.cleaned = late_cleaning(recorded, conf.scheduler.batch_sched_delay_s)
 
     def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.accounts import Accounts, Qos
+from ptaskmodel.batch.slurm.consumable import Consumable
 from ptaskmodel.batch.slurm.facts import BY_QOS, BY_TIER, CANCEL, NEVER, OFF, REQUEUE, SUSPEND, Conf
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.record import RUNNING, SUSPENDED, Allocation, JobRecord
@@ -87,6 +88,8 @@ class Preemption:
         self, select: Select, need: Need, within: Mask, candidates: list[JobRecord]
     ) -> tuple[Allocation, list[JobRecord]] | None:
         """Where a job fits without some of the candidates, and which of them stand there."""
+        if isinstance(select, Consumable):
+            return self._killed(select, need, within, candidates)
         removed = self._until_it_fits(select, need, within, candidates)
         if removed is None:
             return None
@@ -106,6 +109,35 @@ class Preemption:
         found = removed[0]
         hit = [job for job in order[: removed[1]] if _nodes(job) & found.nodes]
         return found, hit
+
+    def _killed(
+        self, select: Consumable, need: Need, within: Mask, candidates: list[JobRecord]
+    ) -> tuple[Allocation, list[JobRecord]] | None:
+        """The same on shared nodes, where room over suspended jobs needs no victims.
+
+        Whoever made the job fit comes first the next time, then those with most of its nodes.
+        """
+        kills = {job for job in candidates if self.mode_of(job) in (REQUEUE, CANCEL)}
+        order = [job for job in candidates if job in kills and _nodes(job) & within]
+        options, tries = self._conf.scheduler, 0
+        while True:
+            trial, found, gone = select.copy(), None, 0
+            while found is None and gone < len(order):
+                trial.remove(order[gone])
+                found = trial.place(need, within)
+                gone += 1
+            if found is None:
+                return None
+            tries += 1
+            if tries > options.preempt_reorder_count + 1 or len(candidates) <= tries:
+                nodes = found.nodes
+                return found, [job for job in order[:gone] if _nodes(job) & nodes]
+            last, before, rest = order[gone - 1], order[: gone - 1], order[gone:]
+            if options.preempt_strict_order:
+                order = [last, *before, *rest]
+                continue
+            weights = {job: (_nodes(job) & found.nodes).bit_count() for job in before}
+            order = [last, *sorted([*before, *rest], key=lambda job: -weights.get(job, 0))]
 
     def _until_it_fits(
         self, select: Select, need: Need, within: Mask, order: list[JobRecord]

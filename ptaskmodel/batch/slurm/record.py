@@ -39,8 +39,9 @@ class JobRecord:
     priority and a need for each. eligible_s: None until it is. limit_s: of this run, seconds; inf:
     none. end_s: while it runs, when its limit ends. ran_s: how long it has run before ``since_s``
     without what it was suspended. victim: whether it was listed as such by a preemptor. lost:
-    whether it does no more work, as one of its nodes has failed.
-    by: which scheduler started it. planned_s, planned: what backfill last found for it.
+    whether it does no more work, as one of its nodes has failed. listed: its place in the list of
+    all jobs. tested_cpus: what it was last found to take, 0 before. by: which scheduler started it.
+    planned_s, planned: what backfill last found for it.
     """
 
     __slots__ = (
@@ -55,6 +56,7 @@ class JobRecord:
         "gang_order",
         "held",
         "limit_s",
+        "listed",
         "lost",
         "needs",
         "number",
@@ -73,6 +75,7 @@ class JobRecord:
         "state",
         "submit_s",
         "suspensions",
+        "tested_cpus",
         "victim",
         "when",
     )
@@ -107,6 +110,8 @@ class JobRecord:
         self.by = ""
         self.planned_s: float | None = None
         self.planned: Mask = 0
+        self.listed = number
+        self.tested_cpus = 0
         self.suspensions: list[list[float]] = []
 
     @property

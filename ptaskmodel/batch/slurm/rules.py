@@ -169,7 +169,9 @@ class Rules:
         if not self.limits.enforced:
             return None
         if found is None:
-            return self.limits.exceeds(job, partition, requested(job.request), (), now)
+            asked = requested(job.request)
+            asked["cpu"] = job.tested_cpus or asked["cpu"]
+            return self.limits.exceeds(job, partition, asked, (), now)
         tres, nodes = self._tres(job, found), tuple(members(found.nodes))
         return self.limits.exceeds(job, partition, tres, nodes, now)
 
@@ -179,6 +181,7 @@ class Rules:
 
     def tested_cpus(self, job: JobRecord, cpus: int) -> None:
         """A job was found to take so many CPUs."""
+        job.tested_cpus = cpus
         self.priorities.tested(job, cpus)
 
     # --- lives ------------------------------------------------------------------------------
