@@ -64,9 +64,9 @@ class Preemption:
                 continue
             found.append(other)
         if self._conf.scheduler.preempt_youngest_first:
-            found.sort(key=lambda other: (-other.start_s, -other.number))
+            found.sort(key=lambda other: (-other.start_s, other.listed))
         else:
-            found.sort(key=lambda other: (self._rank(other), other.start_s, other.number))
+            found.sort(key=lambda other: (self._rank(other), other.listed))
         return found
 
     def _rank(self, job: JobRecord) -> int:
