@@ -156,6 +156,7 @@ class Lives:
             return job
         self.rules.submitted(job, now)
         self.rules.waits(job, now)
+        self.rules.tested_at_submit(job)
         self.queue.add(job)
         self.requested = True
         self._changed(date)

@@ -55,7 +55,7 @@ class Rules:
         self._conf, self._nodes = conf, nodes
         self._linear = conf.select_type == LINEAR
         self._empty = select_of(conf, nodes)
-        self._possible: dict[Need, bool] = {}
+        self._possible: dict[Need, Allocation | None] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
         self._waits: dict[tuple[Need, str, str | None], str | None] = {}
         self._features = {name for line in conf.nodes for name in line.features}
@@ -94,9 +94,12 @@ class Rules:
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
+        return self._at_best(need) is not None
+
+    def _at_best(self, need: Need) -> Allocation | None:
+        """What a job would get of an empty machine."""
         if need not in self._possible:
-            found = self._empty.place(need, self._nodes.usable)
-            self._possible[need] = found is not None
+            self._possible[need] = self._empty.place(need, self._nodes.usable)
         return self._possible[need]
 
     def need(self, request: JobRequest, partition: Partition, min_nodes: int) -> Need:
@@ -174,6 +177,13 @@ class Rules:
             return self.limits.exceeds(job, partition, asked, (), now)
         tres, nodes = self._tres(job, found), tuple(members(found.nodes))
         return self.limits.exceeds(job, partition, tres, nodes, now)
+
+    def tested_at_submit(self, job: JobRecord) -> None:
+        """A job waits: select/linear has found how many CPUs it takes, of an empty machine."""
+        if self._linear:
+            found = next(filter(None, map(self._at_best, job.needs)), None)
+            if found is not None:
+                self.tested(job, found)
 
     def tested(self, job: JobRecord, found: Allocation) -> None:
         """Where a job could run has been found: it is as large as that."""
