@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ptaskmodel.core.state import IDLE
 from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.replay.ahead import look_ahead, move_routes
-from ptaskmodel.replay.algorithms import default_algorithms
+from ptaskmodel.replay.algorithms import algorithms_of, default_algorithms
 from ptaskmodel.replay.messages import place_of, spread
 from ptaskmodel.replay.selectors import CHOICES
 from ptaskmodel.replay.smpi import Protocol
@@ -104,6 +104,14 @@ class Applications:
             first += len(trace)
 
     # --- beginning --------------------------------------------------------------------------
+
+    def choose(self, trace: Trace, asked: Mapping[str, str] | None = None) -> None:
+        """Let the collectives of a trace be done as asked for, or as the platform says.
+
+        Raises as `algorithms_of`.
+        """
+        chosen = algorithms_of(asked or {}, self.core.platform.config, trace)
+        self.state.algorithms[:] = chosen
 
     def begin(self, task: int, trace: Trace, hosts: Sequence[int]) -> int:
         """Let the ranks of an application begin now, rank k on ``hosts[k]``; its number.

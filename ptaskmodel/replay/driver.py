@@ -12,7 +12,6 @@ from ptaskmodel.core.state import OK, PAUSED
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.jit import as_compiled
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.loop import run
 from ptaskmodel.replay.placement import hosts_of_ranks
@@ -98,8 +97,7 @@ class Replay:
         by_default = "fairbottleneck" if protocol.model.parallel else "maxmin"
         self.core = Core(platform, protocol.model, solver or by_default)
         self.applications = Applications(self.core, protocol)
-        chosen = algorithms_of(collectives or {}, platform.config, trace)
-        self.applications.state.algorithms[:] = chosen
+        self.applications.choose(trace, collectives)
         self.applications.begin(0, trace, [platform.host(name).index for name in hosts])
 
     @property

@@ -204,7 +204,10 @@ class Intake:
             self.programs.route(arrays, core, stages.tolist())
 
     def begin_ranks(self, replays: Applications) -> None:
-        """Let the ranks of the tasks that the loop has listed for that begin."""
+        """Let the ranks of the tasks that the loop has listed for that begin.
+
+        Raises SimulationError, with the id of the task, where its collectives cannot be done.
+        """
         counts, tasks = replays.state.counts[0], self.arrays.tasks
         task = int(counts["first_wanted"])
         counts["first_wanted"] = counts["last_wanted"] = -1
@@ -215,6 +218,10 @@ class Intake:
                 hosts = self.programs.hosts[int(record["program"])]
                 assert isinstance(work, TraceWork)
                 placed = [hosts[k % len(hosts)] for k in range(work.trace.ranks)]
+                try:
+                    replays.choose(work.trace)
+                except SimulationError as error:
+                    raise SimulationError(f"task {self.ids[task]!r}: {error}") from None
                 replays.begin(task, work.trace, placed)
             task = int(record["next_ready"])
 

@@ -28,6 +28,7 @@ from ptaskmodel.jit import as_compiled
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.applications import Applications
+from ptaskmodel.replay.names import SMPI
 from ptaskmodel.replay.smpi import protocol_of
 from ptaskmodel.replay.state import (
     GROW_MESSAGES,
@@ -61,8 +62,9 @@ class Simulation:
 
     solver: bmf (the default of the parallel-task model), fairbottleneck (SimGrid's numbers),
     fairbottleneck-corrected, or maxmin (the default of the flow-level models).
-    network_model: L07 (parallel tasks), CM02 or LV08 (flows and executions); None: what the
-    platform's <config> says, else L07.
+    network_model: L07 (parallel tasks), CM02 or LV08 (flows and executions), or SMPI, by which
+    messages of ranks travel as in `replay` (flows of tasks then have neither its factors nor its
+    envelope: they are those of CM02); None: what the platform's <config> says, else L07.
     count: who counts as one competitor on a shared link: each task, flow, or pair of hosts.
     optimise: off, every change re-solves the whole system with nothing left out (for tests).
 
@@ -81,7 +83,10 @@ class Simulation:
         optimise: bool = True,
     ) -> None:
         self.platform = platform
-        self.network_model = find_model(network_model, platform.config)
+        if network_model == SMPI:
+            self.network_model = protocol_of(SMPI, platform.config).model
+        else:
+            self.network_model = find_model(network_model, platform.config)
         self.solver = solver or ("bmf" if self.network_model.parallel else "maxmin")
         self.count = count
         self.core = Core(platform, self.network_model, self.solver, count, optimise)
@@ -126,8 +131,9 @@ class Simulation:
         """Add an MPI application: a task that replays a trace message by message, rank k on
         ``hosts[k]`` (over again if they run out), beside the other tasks.
 
-        Messages are flows of the simulation's network model. It ends with its last rank; it cannot
-        be suspended. Observers learn of it as of any task, listeners not of the rates of ranks.
+        Messages are flows of the simulation's network model, and collectives done as the platform
+        says. It ends with its last rank; it cannot be suspended. Observers learn of it as of any
+        task, listeners not of the rates of ranks.
         Raises as `add`.
         """
         return self.add(Task(tuple(hosts), TraceWork(trace), start_s=start_s, id=id))

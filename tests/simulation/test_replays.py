@@ -45,6 +45,55 @@ def test_alone_ranks_end_as_in_a_replay(traces):
     assert task.state == "completed"
 
 
+SIZES = (100, 700, 2000, 30_000, 65_535, 65_537, 1_000_000)
+
+
+@pytest.mark.parametrize("model", ["SMPI", "LV08", "CM02"])
+def test_messages_travel_as_in_a_replay_by_that_model(traces, model):
+    sends = [f"send 1 0 {size}" for size in SIZES]
+    receives = [f"recv 0 0 {size}" for size in SIZES]
+    trace = traces(["compute 1e8", *sends], receives)
+    alone = replay(platform(), trace, ["n0", "n1"], model=model)
+    simulation = pm.Simulation(platform(), network_model=model)
+    task = simulation.add_replay(trace, ["n0", "n1"])
+    simulation.run()
+    assert simulation.network_model.name == model
+    assert task.finish_time == alone.makespan_s
+
+
+def test_under_the_model_of_smpi_messages_share_links_with_flows(traces):
+    trace = traces(["send 1 0 1e8"], ["recv 0 0 1e8"])
+    simulation = pm.Simulation(platform(), network_model="SMPI")
+    sent = simulation.add_replay(trace, ["n0", "n1"])
+    simulation.add(pm.Flow("n0", "n2", 1e12))
+    simulation.run_until_change()
+    assert sent.finish_time == pytest.approx(2 * 1e8 / (0.940694 * 125e6), rel=1e-2)
+    simulation.add(pm.ParallelTask(["n0", "n1"], 1e9, flows=[(0, 1, 1e6), (1, 0, 1e6)]))
+    with pytest.raises(SimulationError, match="use L07 for parallel tasks"):
+        simulation.run()
+
+
+def test_collectives_are_done_as_the_platform_says(traces):
+    trace = traces(*([["alltoall 70000 70000"]] * 5))
+    build = Platform.build("p", config={"smpi/alltoall": "ring"})
+    build.cluster("c", 5, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
+    ring, hosts = build.finish(), [f"n{k}" for k in range(5)]
+    ends = []
+    for model in (ring, platform(5)):
+        simulation = pm.Simulation(model, network_model="SMPI")
+        task = simulation.add_replay(trace, hosts)
+        simulation.run()
+        assert task.finish_time == replay(model, trace, hosts).makespan_s
+        ends.append(task.finish_time)
+    assert ends[0] != ends[1]
+    other = Platform.build("p", config={"smpi/alltoall": "recursive_doubling"})
+    other.cluster("c", 5, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
+    simulation = pm.Simulation(other.finish())
+    simulation.add_replay(trace, hosts, id="ranks")
+    with pytest.raises(SimulationError, match="task 'ranks': alltoall: "):
+        simulation.run()
+
+
 def test_ranks_contend_with_tasks_and_with_each_other(traces):
     simulation = pm.Simulation(platform())
     two = simulation.add_replay(traces(["compute 1e9"], ["compute 1e9"]), ["n0", "n0"])
