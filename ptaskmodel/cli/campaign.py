@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptaskmodel.cli.command import Group
-from ptaskmodel.cli.parameters import COUNT, PATH
+from ptaskmodel.cli.parameters import COUNT, PATH, Choice
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.units import format_time
 
@@ -232,7 +232,7 @@ def status(directory: Path) -> None:
 @click.option("--all", "every", is_flag=True, help="All numbers of the runs.")
 @click.option(
     "--kind",
-    type=click.Choice(["runs", "means", "differences", "effects"]),
+    type=Choice(["runs", "means", "differences", "effects"]),
     default="runs",
     show_default=True,
     help="What a row is.",

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ptaskmodel.cli.choices import Choice
 from ptaskmodel.cli.talking import LEVELS, set_level
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -31,7 +32,7 @@ def talking_options() -> list[click.Option]:
         ),
         click.Option(
             ["--log-level"],
-            type=click.Choice(LEVELS),
+            type=Choice(LEVELS),
             expose_value=False,
             callback=set_level,
             help="The same by name  [default: warning]",

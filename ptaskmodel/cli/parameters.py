@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import click
 
+from ptaskmodel.cli.choices import Choice as Choice
 from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.names import TRACE_FORMATS
@@ -22,18 +22,6 @@ PROFILES = {
     "delay": "delay: each job lasts its time alone",
     "ptask": "ptask: delays become parallel tasks",
 }
-
-
-class Choice(click.Choice):
-    """One of some names; a wrong one is answered with the nearest."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value not in self.choices:
-            near = difflib.get_close_matches(str(value), self.choices, 1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            known = ", ".join(self.choices)
-            self.fail(f"{_name(param)} '{value}' is unknown: use one of {known}{hint}", param, ctx)
-        return value
 
 
 class FileOrChoice(Choice):
@@ -77,10 +65,6 @@ POSITIVE = Real(min=0.0, min_open=True)
 NOT_NEGATIVE = Real(min=0.0)
 COUNT = Count()
 SEED = click.IntRange(min=0)
-
-
-def _name(param: click.Parameter | None) -> str:
-    return (param.name or "name").replace("_", " ") if param is not None else "name"
 
 
 def platform_argument(command: Any) -> Any:
