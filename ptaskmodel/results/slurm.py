@@ -33,7 +33,7 @@ from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions
 from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 from ptaskmodel.results.slurm_settings import settings_of, unread_notes
-from ptaskmodel.results.slurm_summary import summary_of
+from ptaskmodel.results.slurm_summary import orphan_notes, summary_of
 from ptaskmodel.results.slurm_tables import Simulated, is_over, write_tables
 from ptaskmodel.workload.trace_work import TraceWork
 
@@ -158,7 +158,14 @@ def slurm_into(
             "command": "slurm",
             **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
             **summary_of(found, alone),
-            "notes": [*conf.notes, *unread_notes(conf), *submissions.notes, *notes, *overload],
+            "notes": [
+                *conf.notes,
+                *unread_notes(conf),
+                *submissions.notes,
+                *notes,
+                *overload,
+                *orphan_notes(found),
+            ],
             "not_used": [one.key for one in conf.others],
             "seed": options.seed,
             "test_cost_s": options.costs.test_s,

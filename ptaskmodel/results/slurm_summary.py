@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.batch.measures import distribution
+from ptaskmodel.batch.slurm.dependencies import parsed
 from ptaskmodel.batch.slurm.phases import BACKFILL
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
 from ptaskmodel.batch.slurm.watching import PASSES
@@ -41,6 +42,19 @@ def _node_failures(found: Sequence[Simulated]) -> dict[str, Any]:
             "restarts": sum(job.restarts for job in jobs),
         }
     }
+
+
+def orphan_notes(found: Sequence[Simulated]) -> list[str]:
+    """How many jobs depend on jobs that were refused, if any do."""
+    jobs = [job for each in found for job in each.run.jobs]
+    refused = {job.id for job in jobs if job.state == REFUSED}
+    refused |= {job.request.array_id for job in jobs if job.state == REFUSED}
+    waiting = [parsed(job.request.dependency) for job in jobs if job.request.dependency]
+    count = sum(any(term.job in refused for term in one.terms) for one in waiting)
+    text = (
+        f"{count} jobs depend on jobs that were refused, of which Slurm knows no number: they do "
+    )
+    return [text + "not wait for these"] if count else []
 
 
 def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:

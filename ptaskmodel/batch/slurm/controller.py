@@ -156,6 +156,8 @@ class Controller(Lives):
         if found is None:
             return None
         allocation, victims = found
+        if self.rules.exceeds(job, need.partition, allocation, now) is not None:
+            return allocation  # nobody makes way for who may not start
         killed = [v for v in victims if self.preemption.mode_of(v) != SUSPEND]
         for victim in victims:
             if victim not in killed:

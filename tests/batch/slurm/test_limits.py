@@ -3,6 +3,7 @@
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
+from batch.slurm import small_clusters
 
 from ptaskmodel.batch.slurm.accounts import Accounts, Association, Qos, plain_accounts
 from ptaskmodel.batch.slurm.accounts import Limits as Given
@@ -13,6 +14,7 @@ from ptaskmodel.batch.slurm.members import INVALID_ACCOUNT, INVALID_QOS, Members
 from ptaskmodel.batch.slurm.partition_limits import Licences, Room, limit_min, refused_by, waits_for
 from ptaskmodel.batch.slurm.priority import Member
 from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.sacctmgr import read_accounts
 from ptaskmodel.workload.works import DelayWork
 
 MAIN = Partition("main", max_time_min=100)
@@ -298,3 +300,31 @@ def test_licences():
     assert licences.missing(two)
     licences.give_back(two)
     assert not licences.missing(two)
+
+
+def test_nobody_makes_way_for_a_job_that_its_limit_keeps_from_starting(tmp_path):
+    conf = small_clusters.conf_of(
+        tmp_path,
+        f"""{small_clusters.LINEAR}PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageEnforce=limits,qos
+NodeName=n[1-4] CPUs=4
+PartitionName=low Nodes=ALL Default=YES MaxTime=60
+PartitionName=high Nodes=ALL PriorityTier=5 MaxTime=60
+""",
+    )
+    (tmp_path / "accounts.txt").write_text(
+        "add account lab\nadd user ann account=lab\nadd user bob account=lab\n"
+        "modify qos normal set maxtresperuser=cpu=8\n"
+    )
+    asked = small_clusters.job
+    low = asked("low", 0.5, 400, 20, nodes=2, user="bob", account="lab")
+    large = asked("large", 40.5, 50, 10, nodes=3, user="ann", account="lab", partitions=("high",))
+    small = asked("small", 50.5, 50, 10, nodes=1, user="ann", account="lab", partitions=("high",))
+    accounts = read_accounts(tmp_path / "accounts.txt")
+    _, records = small_clusters.run(conf, [low, large, small], accounts=accounts)
+    # As a real Slurm 22.05.8 has it.
+    assert small_clusters.starts(records) | {"large": 0} == {"low": 1, "large": 0, "small": 51}
+    assert records["low"].restarts == 0
+    assert (records["large"].state, records["large"].reason) == ("PENDING", "QOSMaxCpuPerUserLimit")

@@ -166,3 +166,14 @@ def test_overload_is_said(files):
         assert len(overload_notes(conf, jobs)) == 1
     assert overload_notes(conf, jobs[:999]) == []  # too few to tell a burst from a load
     assert overload_notes(conf, [request(f"j{k}", 100.0 * k, 9.0) for k in range(1000)]) == []
+
+
+def test_what_is_not_used_and_who_waits_for_nobody_is_told(files, capsys):
+    (files / "slurm.conf").write_text(f"LogFile=/x\nPriorityFlags=NEW\n{CONF}")
+    rows = "id,submit,nodes,limit,run,depend,extra\na,0,1,60,1,,-C x\nb,1,1,60,1,afterok:a,\n"
+    (files / "jobs.csv").write_text(rows)
+    assert main(["slurm", str(files / "slurm.conf"), str(files / "jobs.csv")]) == 0
+    said = capsys.readouterr().out
+    assert "slurm.conf:2: PriorityFlags NEW changes nothing here" in said
+    assert "that change nothing here: 1, such as LogFile" in said
+    assert "1 jobs depend on jobs that were refused" in said
