@@ -15,9 +15,10 @@ from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.drawing import host_order, lasting, natural, prefix_of
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
-from ptaskmodel.results.report_sections import Section, as_html
+from ptaskmodel.results.report_sections import as_html
 from ptaskmodel.results.slurm_reading import is_slurm
 from ptaskmodel.results.topology_page import topology_data
+from ptaskmodel.results.waiting import waiting_sections
 
 MAX_USES = 400
 # More bars than these are neither drawn nor sent.
@@ -41,7 +42,7 @@ def write_report(
     PTaskModelError if results cannot be read or compared, or the page cannot be written.
     """
     results = results_of(results)
-    sections: list[Section] = []
+    sections = waiting_sections(results) if results.what == "job" else []
     if is_slurm(results.summary):
         from ptaskmodel.results.slurm_report import sections_of
 
@@ -261,12 +262,19 @@ def _facts(results: Results) -> list[list[str]]:
     for key, name in names.items():
         if key in summary:
             value = summary[key]
-            facts.append([name, f"{value:.4g}" if key.endswith("_time_s") else str(value)])
+            facts.append([name, _fact(key, value)])
     facts += [["note", str(note)] for note in summary.get("notes") or []]
     versions = summary.get("versions")
     if isinstance(versions, dict):
         facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
     return facts
+
+
+def _fact(key: str, value: Any) -> str:
+    """A value of the summary for a reader, who needs dates to the millisecond."""
+    if key.endswith("_time_s"):
+        return f"{value:.4g}"
+    return f"{round(value, 3):,}" if key == "end_date" else str(value)
 
 
 def _warnings(results: Results) -> list[str]:

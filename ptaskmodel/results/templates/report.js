@@ -69,6 +69,20 @@ const lanes = rows.map((members) => {
   close();
   return bars;
 });
+const elided = (name, most) => name.length <= most ? name : `${name.slice(0, Math.ceil(most / 2) - 1)}…${name.slice(-Math.max(Math.floor(most / 2) - 1, 1))}`;
+/* A name in so many characters: first goes what all hosts end in, then what they begin with, then the middle. */
+const alike = (names, at) => {
+  let k = 0;
+  while (names.length > 1 && k < names[0].length && names.every((name) => name.length > k + 1 && at(name, k) === at(names[0], k))) k++;
+  return k;
+};
+const ending = alike(data.hosts, (name, k) => name[name.length - 1 - k]), beginning = alike(data.hosts, (name, k) => name[k]);
+function hostLabel(name, most) {
+  if (name.length <= most) return name;
+  if (ending > 1 && name.length > ending) name = `${name.slice(0, name.length - ending)}…`;
+  if (name.length > most && beginning > 1 && name.length > beginning + 1) name = `…${name.slice(beginning)}`;
+  return elided(name, most);
+}
 const LEFT = 104, TOP = 22;
 const rowHeight = Math.max(3, Math.min(30, Math.floor(460 / Math.max(rows.length, 1))));
 const shownRows = Math.min(rows.length, Math.floor(12000 / rowHeight));
@@ -90,9 +104,7 @@ function drawGantt() {
   pen.textAlign = "right";
   const every = Math.ceil(13 / rowHeight);
   for (let h = 0; h < shownRows; h += every) {
-    let name = data.hosts[h];
-    if (name.length > margin / 7.5) name = `…${name.slice(-Math.floor(margin / 7.5 - 1))}`;
-    pen.fillText(name, margin - 6, TOP + (h + 0.5) * rowHeight);
+    pen.fillText(hostLabel(data.hosts[h], Math.floor(margin / 7.5)), margin - 6, TOP + (h + 0.5) * rowHeight);
   }
   pen.save(); pen.beginPath(); pen.rect(margin, TOP, width - margin, shownRows * rowHeight); pen.clip();
   pen.textAlign = "left";
@@ -202,7 +214,6 @@ function show(k) {
 /* The platform */
 const MOST_USERS = 20;
 const taskNumber = new Map(tasks.map((t, k) => [t[ID], k]));
-const elided = (name, most) => name.length <= most ? name : `${name.slice(0, Math.ceil(most / 2) - 1)}…${name.slice(-Math.max(Math.floor(most / 2) - 1, 1))}`;
 const amount = (bytes) => { const k = Math.min(Math.max(Math.floor(Math.log10(bytes || 1) / 3), 0), 5); return `${number(bytes / 1000 ** k)} ${["B", "kB", "MB", "GB", "TB", "PB"][k]}`; };
 let places = null;
 function pickUse(kind, name, halves) {
@@ -363,14 +374,20 @@ function drawSlow() {
   const log = from > 0 && to > 20 * from;
   const place = log ? (x) => Math.log(x / from) / Math.log(to / from) : (x) => (x - from) / (to - from);
   for (const x of slow) bins[Math.min(Math.floor(place(x) * 40), 39)]++;
-  const most = Math.max(...bins);
+  const most = Math.max(...bins), few = Math.min(...bins.filter((n) => n));
+  // Counts that span decades are drawn by their logarithm, from 1 on, which is half a decade high.
+  const decades = most > 100 * few, tall = decades ? (n) => high * (Math.log10(n) + 0.5) / (Math.log10(most) + 0.5) : (n) => high * n / most;
+  pen.textAlign = "right"; pen.textBaseline = "middle"; pen.strokeStyle = "#eaeef2"; pen.fillStyle = "#57606a";
+  const levels = decades ? ticks(0, Math.log10(most), 4).filter(Number.isInteger).map((p) => 10 ** p) : [most];
+  for (const n of levels) { pen.fillText(n.toLocaleString("en"), margin - 6, bottom - tall(n)); pen.beginPath(); pen.moveTo(margin, bottom - tall(n)); pen.lineTo(margin + wide, bottom - tall(n)); pen.stroke(); }
   pen.fillStyle = "#009E73";
-  bins.forEach((n, k) => { if (n) { const h = Math.max(high * n / most, 1); pen.fillRect(margin + k * wide / 40, bottom - h, wide / 40 - 1, h); } });
+  bins.forEach((n, k) => { if (n) { const h = Math.max(tall(n), 1); pen.fillRect(margin + k * wide / 40, bottom - h, wide / 40 - 1, h); } });
   pen.fillStyle = "#57606a"; pen.textAlign = "center"; pen.textBaseline = "middle";
   const marks = log ? ticks(Math.log10(from), Math.log10(to), width / 90).filter(Number.isInteger).map((p) => 10 ** p) : ticks(from, to, width / 90);
   for (const x of marks) pen.fillText(String(x), margin + place(x) * wide, bottom + 13);
   pen.fillText("contention slowdown", margin + wide / 2, bottom + 31);
-  pen.textAlign = "right"; pen.fillText(String(most), margin - 6, bottom - high); pen.fillText("0", margin - 6, bottom);
+  pen.textAlign = "right"; pen.fillText("0", margin - 6, bottom);
+  if (decades) { pen.save(); pen.translate(8, bottom - high / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center"; pen.fillText(`${data.what}s, log scale`, 0, 0); pen.restore(); }
 }
 function drawAll() { drawGantt(); if (places) places.resized(); if (uses.length) drawUse(); drawLoad(); drawSlow(); }
 if (uses.length) fillUses();

@@ -5,6 +5,7 @@ function topology(data, canvas, tools) {
 const {sized, tip, number} = tools;
 const [NAME, KIND, X, Y, WIDTH, HEIGHT] = data.boxes[0].keys();
 const links = data.links;  // [name, mean, peak, limiting]
+const MOST_HIGH = 518;  // what its frame shows without scrolling
 const NAMES = 24;  // pixels above everything, for names of groups
 let measure = 1, chosen = null, scale = 1, middle = [0, 0], home = null;
 const sides = [Infinity, Infinity, -Infinity, -Infinity];
@@ -27,7 +28,7 @@ const barUse = (name, m) => useOf(halves(name).map((half) => linkNumber.get(half
 const hostUse = (name, m) => (data.hosts[name] || [0, 0, 0])[m - 1];
 function fit() {
   const width = canvas.parentElement.clientWidth;
-  const height = Math.max(130, Math.min(560, width * high / wide + NAMES));
+  const height = Math.max(130, Math.min(MOST_HIGH, width * high / wide + NAMES));
   scale = Math.min(width / wide, (height - NAMES) / high);
   middle = [(sides[0] + sides[2]) / 2, (sides[1] + sides[3]) / 2];
   home = {height, scale, middle};

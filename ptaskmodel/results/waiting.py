@@ -1,0 +1,64 @@
+"""Who waited, on the page of a batch: jobs by their size, their length and their user."""
+
+from __future__ import annotations
+
+import csv
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.csv_reading import finite, rows
+from ptaskmodel.results.drawing import lasting
+from ptaskmodel.results.loading import Results
+from ptaskmodel.results.report_sections import Section, Table
+
+CLASSES = "classes.csv"
+COLUMNS = ("kind", "class", "jobs", "host_seconds", "mean_waiting", "max_waiting",
+           "mean_execution", "mean_bounded_slowdown")  # fmt: skip
+# Kinds of classes, and the head of their column.
+SHOWN = {"size": "hosts asked for", "length": "time of execution", "user": "user"}
+MOST_USERS = 20
+# The only class of users where a workload names none.
+UNKNOWN = "unknown"
+NOTE = "Of the jobs that ran, in classes: how long they waited, and how slow that made them."
+
+
+def waiting_sections(results: Results) -> list[Section]:
+    """One section with a table for each kind of class; none if the results are of no batch.
+
+    Raises PTaskModelError if classes.csv is not as it was written.
+    """
+    path = results.directory / CLASSES
+    found: dict[str, list[dict[str, str]]] = {kind: [] for kind in SHOWN}
+    try:
+        for row in rows(path, *COLUMNS, optional=True):
+            if row["kind"] in found:
+                found[row["kind"]].append(row)
+        users = found["user"]
+        if [row["class"] for row in users] == [UNKNOWN]:
+            users.clear()
+        users.sort(key=lambda row: -finite(row["host_seconds"]))
+        tables = tuple(_table(SHOWN[kind], found[kind][:MOST_USERS]) for kind in SHOWN)
+    except (OSError, ValueError, csv.Error) as error:
+        raise PTaskModelError(f"{path}: cannot be read ({error}); make the batch anew") from None
+    tables = tuple(table for table in tables if table.rows)
+    if not tables:
+        return []
+    note = NOTE
+    if len(users) > MOST_USERS:
+        note += f" The {MOST_USERS} of {len(users):,} users who used most are here."
+    return [Section("Who waited", note, tables)]
+
+
+def _table(name: str, classes: list[dict[str, str]]) -> Table:
+    header = (name, "jobs", "mean waiting", "longest", "mean execution", "mean bounded slowdown")
+    texts = [
+        (
+            row["class"],
+            f"{int(row['jobs']):,}",
+            lasting(finite(row["mean_waiting"])),
+            lasting(finite(row["max_waiting"])),
+            lasting(finite(row["mean_execution"])),
+            f"{finite(row['mean_bounded_slowdown']):,.4g}",
+        )
+        for row in classes
+    ]
+    return Table(header, texts, (1, 2, 3, 4, 5))
