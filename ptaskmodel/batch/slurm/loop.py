@@ -206,8 +206,10 @@ class Loop:
         told = self._recorded is None or self._scripted < len(self._script)
         if controller.gang is not None and controller.gang.stopped and told:
             date, what, which = min((date, what, which), (self._slice_date, SLICE, 0))
-        if self._refresh_date <= date < inf and (self._refresh_date, REFRESH) < (date, what):
-            date, what, which = self._refresh_date, REFRESH, 0
+        refresh = self._refresh_date
+        first = self._phases.backfill_first or what > REFRESH
+        if refresh < date < inf or (refresh == date < inf and first):
+            date, what, which = refresh, REFRESH, 0
         return date, what, which
 
     def _do(self, what: int, which: int, date: float) -> None:
@@ -295,7 +297,9 @@ class Loop:
         if self._look == inf or self.controller.changed_s < self._cycle_end:
             return inf
         late = ceil(max(0.0, self._now - self._look) - 1e-9)
-        return self._look + late
+        look = self._look + late
+        # Where backfill looks first, it has looked in vain before the main loop's turn.
+        return look + 1 if self._phases.backfill_first and look <= self._last_turn else look
 
     def _cycle(self, date: float) -> None:
         controller = self.controller

