@@ -20,7 +20,7 @@ from ptaskmodel.batch.slurm.overload import overload_notes
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
 from ptaskmodel.batch.slurm.profiles import AS_GIVEN, PTASK, SMPI, with_profiles
 from ptaskmodel.batch.slurm.quick_cycle import suits
-from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
 from ptaskmodel.batch.slurm.requests import Submissions
 from ptaskmodel.batch.slurm.reservations import Reserved
 from ptaskmodel.batch.slurm.run import SlurmRun, simulate
@@ -33,7 +33,7 @@ from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions
 from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 from ptaskmodel.results.slurm_settings import settings_of, unread_notes
-from ptaskmodel.results.slurm_summary import orphan_notes, summary_of
+from ptaskmodel.results.slurm_summary import orphan_notes, stranger_notes, summary_of
 from ptaskmodel.results.slurm_tables import Simulated, is_over, write_tables
 from ptaskmodel.workload.trace_work import TraceWork
 
@@ -165,6 +165,7 @@ def slurm_into(
                 *notes,
                 *overload,
                 *orphan_notes(found),
+                *([] if accounts is not None else stranger_notes(found)),
             ],
             "not_used": [one.key for one in conf.others],
             "seed": options.seed,
@@ -246,7 +247,17 @@ def _runs(found: Sequence[Simulated]) -> tuple[SlurmRun, ...]:
 
 
 def _stories(found: Sequence[Simulated]) -> dict[str, list[str]]:
-    return {job: story for each in found for job, story in each.watch.stories.items()}
+    """The stories of the jobs that were asked for; that of one that is refused is short."""
+    refused = {
+        job.id: f"{job.submit_s - each.run.phases.t0:12.3f} s  refused by sbatch: {job.reason}"
+        for each in found
+        for job in each.run.jobs
+        if job.state == REFUSED
+    }
+    stories = {job: story for each in found for job, story in each.watch.stories.items()}
+    return {
+        job: story or [refused[job]] for job, story in stories.items() if story or job in refused
+    }
 
 
 def _write_stories(place: Path, stories: dict[str, list[str]]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ptaskmodel.batch.measures import distribution
 from ptaskmodel.batch.slurm.dependencies import parsed
+from ptaskmodel.batch.slurm.members import INVALID_ACCOUNT
 from ptaskmodel.batch.slurm.phases import BACKFILL
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
 from ptaskmodel.batch.slurm.watching import PASSES
@@ -55,6 +56,15 @@ def orphan_notes(found: Sequence[Simulated]) -> list[str]:
         f"{count} jobs depend on jobs that were refused, of which Slurm knows no number: they do "
     )
     return [text + "not wait for these"] if count else []
+
+
+def stranger_notes(found: Sequence[Simulated]) -> list[str]:
+    """That jobs are refused because no accounts were given."""
+    jobs = [job for each in found for job in each.run.jobs]
+    count = sum(job.state == REFUSED and job.reason == INVALID_ACCOUNT for job in jobs)
+    text = f"{count} jobs are refused, as AccountingStorageEnforce lets in known users only: give "
+    text += "--accounts (sacctmgr dump), or take that key out"
+    return [text] if count else []
 
 
 def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:

@@ -177,3 +177,13 @@ def test_what_is_not_used_and_who_waits_for_nobody_is_told(files, capsys):
     assert "slurm.conf:2: PriorityFlags NEW changes nothing here" in said
     assert "that change nothing here: 1, such as LogFile" in said
     assert "1 jobs depend on jobs that were refused" in said
+
+
+def test_jobs_of_users_whom_nobody_knows_are_explained(files, capsys):
+    enforced = "AccountingStorageType=slurmdbd\nAccountingStorageEnforce=limits\n"
+    (files / "slurm.conf").write_text(enforced + CONF)
+    words = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), "--explain", "b"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "3 jobs are refused, as AccountingStorageEnforce lets in known users only" in said
+    assert "2.000 s  refused by sbatch: InvalidAccount" in said
