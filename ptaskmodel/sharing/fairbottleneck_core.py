@@ -139,28 +139,30 @@ def _share(shared, charged, v):
 @jit
 def _least(share, element, first, last):
     """The smallest share of a row of elements; four at a time, as each minimum takes its while."""
-    a = np.inf
-    b = np.inf
-    c = np.inf
-    d = np.inf
-    e = first
-    while e + THREE < last:
-        x = share[np.uint64(element[e])]
-        a = x if x < a else a
-        x = share[np.uint64(element[e + ONE])]
-        b = x if x < b else b
-        x = share[np.uint64(element[e + TWO])]
-        c = x if x < c else c
-        x = share[np.uint64(element[e + THREE])]
-        d = x if x < d else d
-        e += FOUR
+    a = share[np.uint64(element[first])]
+    e = first + ONE
+    if e + THREE < last:
+        b = a
+        c = a
+        d = a
+        while e + THREE < last:
+            x = share[np.uint64(element[e])]
+            a = x if x < a else a
+            x = share[np.uint64(element[e + ONE])]
+            b = x if x < b else b
+            x = share[np.uint64(element[e + TWO])]
+            c = x if x < c else c
+            x = share[np.uint64(element[e + THREE])]
+            d = x if x < d else d
+            e += FOUR
+        a = a if a < b else b
+        c = c if c < d else d
+        a = a if a < c else c
     while e < last:
         x = share[np.uint64(element[e])]
         a = x if x < a else a
         e += ONE
-    a = a if a < b else b
-    c = c if c < d else d
-    return a if a < c else c
+    return a
 
 
 @jit

@@ -119,11 +119,13 @@ def lay_places(system, v):
             if system.fatpipe[r]:
                 used += 1
             else:
-                p = group[min(v.full[r], MANY_USES)]
-                group[min(v.full[r], MANY_USES)] += 1
+                c = min(v.full[r], MANY_USES)
+                p = group[c]
+                group[c] = p + 1
             v.place[r] = p
             v.origin[p] = r
             v.count[p] = v.full[r]
+            v.total[p] = v.full[r]
             v.left[p] = system.capacity[r]
     for c in range(MANY_USES, 0, -1):
         group[c] = group[c - 1]
@@ -140,22 +142,20 @@ def _lay_lanes(shared, used, v):
         first = v.group[c]
         width = v.group[c + 1] - first
         for p in range(first, first + width):
-            v.base[p] = z + p - first
+            v.base[p] = v.full[p] = z + p - first
             v.stride[p] = width
         z += c * width
     for p in range(v.group[MANY_USES], used):
-        v.base[p] = z
+        v.base[p] = v.full[p] = z
         v.stride[p] = 1
         z += v.count[p]
-    for p in range(used):
-        v.full[p] = v.base[p]
-        v.total[p] = v.count[p]
 
 
 @jit
 def lay_tasks(shared, system, rate, v):
     """Lay the uses of all tasks, who begin at rate 0, in runs; how many are live."""
     start, resource, usage = system.start, system.resource, system.usage
+    fats = np.uint64(shared)
     n_live = ZERO
     q = ZERO
     e = ZERO
@@ -163,24 +163,27 @@ def lay_tasks(shared, system, rate, v):
         v.run_from[i] = q
         before = 0.0
         kind = False
-        for k in range(start[i + 1] - 1, start[i] - 1, -1):
-            a = usage[np.uint64(k)]
+        last = start[i + 1] - 1
+        for b in range(last + 1 - start[i]):
+            k = np.uint64(last - b)
+            a = usage[k]
             if a > 0.0:
-                p = v.place[np.uint64(resource[np.uint64(k)])]
-                if a != before or kind != (p >= shared):
+                p = np.uint64(v.place[np.uint64(resource[k])])
+                fat = p >= fats
+                if a != before or kind != fat:
                     before = a
-                    kind = p >= shared
+                    kind = fat
                     v.run_usage[q] = a
                     v.run_weight[q] = 1.0 if kind else system.weight[i]
                     v.value[q] = 0.0
                     v.run_task[q] = i
                     v.run_first[q] = e
                     q += 1
-                v.element[e] = p
+                v.element[np.uint64(e)] = p
                 e += 1
-                h = v.full[np.uint64(p)]
-                v.user[np.uint64(h)] = q - 1
-                v.full[np.uint64(p)] = h + v.stride[np.uint64(p)]
+                h = np.uint64(v.full[p])
+                v.user[h] = q - 1
+                v.full[p] = h + np.uint64(v.stride[p])
         v.run_to[i] = q
         rate[i] = 1.0
         v.increment[i] = 0.0
