@@ -43,7 +43,7 @@ from ptaskmodel.errors import SimulationError
 @click.argument("workload_file", metavar="WORKLOAD", type=PATH)
 @click.option(
     "--policy",
-    type=FileOrChoice(POLICIES),
+    type=FileOrChoice(POLICIES, "FILE.py:CLASS"),
     default="easy",
     show_default=True,
     metavar="NAME",
@@ -66,7 +66,7 @@ from ptaskmodel.errors import SimulationError
 )
 @click.option(
     "--allocation",
-    type=FileOrChoice(ALLOCATIONS, FILE_MARK),
+    type=FileOrChoice(ALLOCATIONS, f"{FILE_MARK}FILE", FILE_MARK),
     default="first-fit",
     show_default=True,
     metavar="NAME",
@@ -75,7 +75,7 @@ from ptaskmodel.errors import SimulationError
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of the random allocation.")
 @click.option(
     "--estimates",
-    type=FileOrChoice(("exact", "walltime", "factor:F"), "factor:"),
+    type=FileOrChoice(("exact", "walltime"), "factor:F", "factor:"),
     metavar="KIND",
     help="exact, walltime or factor:F  [default: walltime if every job has one, else exact]",
 )

@@ -25,10 +25,11 @@ PROFILES = {
 
 
 class FileOrChoice(Choice):
-    """One of some names, or something with a file in it: with ``mark``, such as FILE.py:CLASS."""
+    """One of some names, or ``other``, which is known by its ``mark``, such as FILE.py:CLASS."""
 
-    def __init__(self, choices: Iterable[str], mark: str = ".py:") -> None:
+    def __init__(self, choices: Iterable[str], other: str, mark: str = ".py:") -> None:
         super().__init__(list(choices))
+        self.others = (other,)
         self._mark = mark
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -41,6 +42,10 @@ class Real(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
+        try:
+            float(value)
+        except ValueError:
+            self.fail(f"'{value}' is not a number; give one without a unit.", param, ctx)
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)

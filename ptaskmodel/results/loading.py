@@ -169,6 +169,10 @@ def load_results(directory: str | Path) -> Results:
             f"{place}: holds no results ({Path(error.filename).name} is missing); give the "
             "--output directory of a run"
         ) from None
+    except NotADirectoryError:
+        raise PTaskModelError(
+            f"{place}: is a file; give a directory, the --output of a run"
+        ) from None
     except msgspec.DecodeError as error:
         raise PTaskModelError(f"{place / SUMMARY}: not the summary of a run: {error}") from None
     except (OSError, ValueError, csv.Error) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
 import logging
 import os
@@ -31,6 +32,13 @@ def format_of(path: str | os.PathLike[str]) -> str:
     for name in formats_of(JOBS):
         if _module(name).looks_like(start):
             return name
+    if start.startswith(b"<"):
+        raise WorkloadError(
+            f"{shown_path(path)}: is XML, as platforms are; the platform comes first, then the "
+            "workload"
+        )
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise WorkloadError(f"{shown_path(path)}: is UTF-16; save it as UTF-8")
     raise WorkloadError(
         f"{shown_path(path)}: begins with {shown(start[:20].decode('utf-8', 'replace'))}, as no "
         f"workload does; the formats are {', '.join(formats_of(JOBS))}"

@@ -51,3 +51,16 @@ def test_an_output_is_always_an_option_called_o():
 def test_a_level_that_is_nearly_right(arguments, capsys):
     assert main([*arguments, "a", "b"]) == 2
     assert "did you mean 'info'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("batch a b --policy mine", "redirection, FILE.py:CLASS"),
+        ("batch a b --estimates exct", "exact, walltime, factor:F; did you mean 'exact'?"),
+        ("simulate a b --until 1h", "'1h' is not a number; give one without a unit"),
+    ],
+)
+def test_what_may_be_given_is_said(arguments, message, capsys):
+    assert main(arguments.split()) == 2
+    assert message in capsys.readouterr().err

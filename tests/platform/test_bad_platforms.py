@@ -190,8 +190,9 @@ BAD_CONTENT = {
 
 BOMB = "".join(f"<!ENTITY e{k} '{10 * ('&e' + str(k - 1) + ';')}'>" for k in range(1, 12))
 BAD_FILES = {
-    "empty file": (b"", "no element found"),
-    "only blanks": (b" \n\n", "no element found"),
+    "empty file": (b"", "is empty"),
+    "only blanks": (b" \n\n", "is empty"),
+    "a tasks file": (b'{"tasks": []}', "is JSON, as tasks and workloads are"),
     "binary": (bytes(range(256)) * 10, "not well-formed"),
     "not UTF-8": (
         HEADER.encode() + b"<zone id='\xff\xfe' routing='Full'/></platform>",

@@ -9,6 +9,8 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.loading import load_results
 
 PLATFORM = str(Path(__file__).resolve().parents[2] / "platforms" / "worked_example.xml")
 
@@ -47,3 +49,9 @@ def test_what_is_broken_is_named(batch, case):
         pm.load_results(batch)
     assert "\n" not in str(caught.value)
     assert str(batch) in str(caught.value)
+
+
+def test_a_file_is_no_directory_of_results(tmp_path):
+    (tmp_path / "r.json").write_text("{}")
+    with pytest.raises(PTaskModelError, match="is a file; give a directory, the --output of a run"):
+        load_results(tmp_path / "r.json")

@@ -44,7 +44,10 @@ def read_xml(content: bytes, document: Document) -> None:
     source = document.source
     text = _without_declaration(_decoded(content, source))
     if not text or text.isspace():
-        raise source.error_at(1, "not well-formed XML: no element found; correct the file")
+        raise source.error_at(1, "is empty; give a platform, which is XML")
+    if text.lstrip().startswith(("{", "[")):
+        what = "is JSON, as tasks and workloads are; the platform, which is XML, comes first"
+        raise source.error_at(1, what)
     # SimGrid takes "--" in a comment, XML does not.
     text = _COMMENT.sub(_without_double_dash, text)
     target = _Target(document, text)

@@ -122,6 +122,8 @@ def _read(text: str, where: str, writable: bool) -> Any:
 def _why(text: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
         return "is empty; give a JSON document"
+    if text.lstrip().startswith("<"):
+        return "is XML, as platforms are, not JSON; the platform comes first, then tasks or jobs"
     if error.pos >= len(text.rstrip()):
         return "this is not JSON: ends too early; is it truncated?"
     return f"is not JSON: {error.msg[0].lower()}{error.msg[1:]}"

@@ -60,3 +60,16 @@ def test_what_is_in_no_known_format_is_told(tmp_path):
     path.write_text("hello\nyou")
     with pytest.raises(WorkloadError, match=r"begins with '.*', as no workload does; the formats"):
         read_workload(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"<platform/>", "is XML, as platforms are; the platform comes first"),
+        ("; Version: 2".encode("utf-16"), "is UTF-16; save it as UTF-8"),
+    ],
+)
+def test_files_of_another_kind_are_known(tmp_path, text, message):
+    (tmp_path / "jobs").write_bytes(text)
+    with pytest.raises(WorkloadError, match=message):
+        read_workload(tmp_path / "jobs")

@@ -46,6 +46,7 @@ NOT_DOCUMENTS = {
     "only blanks": (b" \n ", ": is empty"),
     "truncated": (json.dumps(BASE).encode()[:-9], ": ends too early; is it truncated?"),
     "truncated in a string": (b'{"tasks": "abc', ":1:11: is not JSON: unterminated string"),
+    "a platform": (b"<?xml version='1.0'?>", ":1:1: is XML, as platforms are, not JSON"),
     "two documents": (b'{"tasks": []}\n{}', ":2:1: is not JSON: extra data"),
     "trailing comma": (b'{"tasks": [],\n}', ":2:1: is not JSON: expecting property name"),
     "comment": (b'{"tasks": [] // none\n}', ":1:14: is not JSON"),
