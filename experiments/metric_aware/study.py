@@ -57,14 +57,13 @@ def platform_of(hosts: int, torus: bool) -> Platform:
 
 @cache
 def threshold_s(log: str, jobs: int, load: float, backfill: str) -> float:
-    """The mean depth of the queue with balance 1, window 1."""
+    """The mean depth of the queue with balance 1, window 1; a second where nobody ever waits."""
     workload = jobs_of(log, jobs, load)
     assert workload.num_hosts is not None
     given = {"balance": 1.0, "window": 1, "backfill": backfill}
     options = BatchOptions(policy="metric-aware", policy_options=given)
     run = batch_into(None, platform_of(workload.num_hosts, False), workload, options, WRITING)
-    depth: float = run.summary["queue_depth_s"]["sampled_mean"]
-    return depth
+    return max(run.summary["queue_depth_s"]["sampled_mean"], 1.0)
 
 
 def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:

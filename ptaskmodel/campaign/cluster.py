@@ -24,9 +24,9 @@ class Cluster:
     """
 
     address: str
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
+    ca: str | Path | None = None
+    certificate: str | Path | None = None
+    key: str | Path | None = None
 
     def __post_init__(self) -> None:
         if not self.address.startswith(SCHEMES):
@@ -40,7 +40,7 @@ class Cluster:
                 f"{self.address}: give a CA, a certificate and a key with tls://, none with tcp://"
             )
         for path in given:
-            if not path.is_file():
+            if not Path(path).is_file():
                 raise CampaignError(f"{path}: no such file")
 
     def is_open(self) -> bool:

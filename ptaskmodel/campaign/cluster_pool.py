@@ -114,6 +114,10 @@ class ClusterPool:
                 if self._client.status == "running":
                     raise
                 raise CampaignError(self._gone()) from fault
+            finally:
+                if self._client.status == "running":
+                    for topic in (self._client.id, "all"):
+                        self._client.unsubscribe_topic(topic)
 
     def _make(self) -> None:
         # Workers' words come under our own name, which the scheduler forgets when we are gone.
