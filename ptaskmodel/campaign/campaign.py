@@ -37,12 +37,16 @@ class Status(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What all runs take, from some that were made: seconds of one process, bytes on disk."""
+    """What all runs take, from some that were made: seconds of one process, bytes on disk.
+
+    failed: why others of those that were tried failed.
+    """
 
     runs: int
     tried: int
     seconds: float
     bytes: float
+    failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +145,8 @@ class Campaign:
         seconds = math.fsum(record["wall_s"] for record in warm) / len(warm)
         size = sum(self.store.path(record["id"]).stat().st_size for record in good) / len(good)
         count = len(self.runs)
-        return Estimate(count, len(good), seconds * count, size * count)
+        failed = tuple(record["error"] for record in records if record["status"] == FAILED)
+        return Estimate(count, len(good), seconds * count, size * count, failed)
 
     def kernels(self) -> tuple[str, ...]:
         """The sets of kernels that the runs need: to be compiled once, before workers do."""

@@ -33,7 +33,7 @@ def effects_figure(
     for row, metric in zip(panels, shown_metrics, strict=True):
         for panel, factor in zip(row, shown_factors, strict=True):
             _effect(panel, frame, factor, metric)
-        row[0].set_ylabel(short_name(metric, 26))
+        row[0].set_ylabel(short_name(metric, 26), fontsize=8)
     for panel, factor in zip(panels[-1], shown_factors, strict=True):
         panel.set_xlabel(short_name(factor, 30))
     return figure

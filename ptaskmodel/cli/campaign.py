@@ -114,6 +114,12 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
         f"estimate of {estimate.tried} runs: {_span(estimate.seconds / count)} on {count} "
         f"processes, {estimate.bytes / 1e6:.1f} MB"
     )
+    if estimate.failed:
+        tried = estimate.tried + len(estimate.failed)
+        raise CampaignError(
+            f"{file}: {len(estimate.failed)} of {tried} runs that were tried failed: "
+            f"{estimate.failed[0]}"
+        )
 
 
 def _span(seconds: float) -> str:

@@ -135,6 +135,16 @@ def test_parts_are_merged_to_the_same_table(tmp_path):
     assert merged.frame(True)[columns].equals(whole.frame(True)[columns])
 
 
+def test_a_check_says_that_a_run_fails(tmp_path, capsys):
+    study(tmp_path, "1, 4")
+    file = str(tmp_path / "plan.toml")
+    given = ["-o", str(tmp_path / "runs"), "--processes", "1", "--try", "4"]
+    assert main(["campaign", "check", file, *given]) == 2
+    said = capsys.readouterr()
+    assert "estimate of 2 runs" in said.out
+    assert "plan.toml: 2 of 4 runs that were tried failed: ValueError: no four" in said.err
+
+
 def test_what_a_user_sees(tmp_path, capsys):
     plan = study(tmp_path, "1, 6, 7")
     place = str(tmp_path / "runs")
