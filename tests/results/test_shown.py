@@ -250,6 +250,10 @@ def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, brow
     assert "tasks that used it, with what they sent" in note.text
     canvas.send_keys("+")
     canvas.send_keys("0")
+    canvas.send_keys("\ue007")  # Enter
+    assert not browser.execute_script(chosen).startswith("link c_backbone")
+    canvas.send_keys("\ue008\ue007")  # with Shift
+    assert browser.execute_script(chosen).startswith("link c_backbone")
     browser.find_element("id", "topology-colour").send_keys("highest")
     assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
 

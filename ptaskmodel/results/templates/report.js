@@ -216,6 +216,13 @@ const MOST_USERS = 20;
 const taskNumber = new Map(tasks.map((t, k) => [t[ID], k]));
 const amount = (bytes) => { const k = Math.min(Math.max(Math.floor(Math.log10(bytes || 1) / 3), 0), 5); return `${number(bytes / 1000 ** k)} ${["B", "kB", "MB", "GB", "TB", "PB"][k]}`; };
 let places = null;
+/* Picks the next in the list of resources, most used first, or the one before. */
+function stepUse(by) {
+  const list = $("use-select"), count = list.options.length;
+  if (!count) return;
+  list.selectedIndex = (list.selectedIndex + by + count) % count;
+  drawUse();
+}
 function pickUse(kind, name, halves) {
   const found = halves.concat(name).map((half) => uses.findIndex((use) => use[1] === kind && use[0] === half)).filter((k) => k >= 0);
   if (!found.length) { $("users-note").textContent = `${kind} ${name} is not among the most used ones, which are listed here.`; return; }
@@ -226,7 +233,7 @@ if (typeof data.topology === "string") { $("topology-note").textContent = data.t
 else {
   $("topology-part").hidden = false;
   $("topology-key").style.background = `linear-gradient(to right, ${data.topology.heat.join(",")})`;
-  places = topology(data.topology, $("topology"), {sized, tip, number, picked: pickUse});
+  places = topology(data.topology, $("topology"), {sized, tip, number, picked: pickUse, stepped: stepUse});
   $("topology-colour").addEventListener("change", () => places.colour($("topology-colour").value));
   $("topology-in").onclick = () => places.zoom(1.5); $("topology-out").onclick = () => places.zoom(1 / 1.5); $("topology-all").onclick = places.all;
 }

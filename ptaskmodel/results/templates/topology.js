@@ -1,6 +1,7 @@
 "use strict";
 /* The platform, drawn by places made beforehand. `data`: see topology_page.py. `tools`: helpers of
-   the page, and `picked(kind, name, links)`, called when somebody picks something. */
+   the page; `picked(kind, name, links)`, called when somebody picks something; and `stepped(by)`, when
+   somebody asks for the next or the one before. */
 function topology(data, canvas, tools) {
 const {sized, tip, number} = tools;
 const [NAME, KIND, X, Y, WIDTH, HEIGHT] = data.boxes[0].keys();
@@ -141,7 +142,7 @@ canvas.addEventListener("wheel", (event) => {
   zoom(event.deltaY > 0 ? 0.8 : 1.25, event.clientX - area.left, event.clientY - area.top);
 }, {passive: false});
 canvas.addEventListener("keydown", (event) => {
-  const action = {"+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), ArrowLeft: () => pan(60, 0), ArrowRight: () => pan(-60, 0), ArrowUp: () => pan(0, 60), ArrowDown: () => pan(0, -60), "0": all}[event.key];
+  const action = {"+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), ArrowLeft: () => pan(60, 0), ArrowRight: () => pan(-60, 0), ArrowUp: () => pan(0, 60), ArrowDown: () => pan(0, -60), "0": all, Enter: () => tools.stepped(event.shiftKey ? -1 : 1), " ": () => tools.stepped(event.shiftKey ? -1 : 1)}[event.key];
   if (action) { event.preventDefault(); action(); }
 });
 return {
