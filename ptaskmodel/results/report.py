@@ -23,6 +23,8 @@ from ptaskmodel.results.waiting import waiting_sections
 MAX_USES = 400
 # More bars than these are neither drawn nor sent.
 MAX_BARS = 500_000
+# Of the time of all tasks: less than this held up by a resource is no bottleneck to name.
+WORTH_TELLING = 0.001
 CROWDED = "Too many jobs and hosts for a chart of who ran where."
 TASKS = "A simulation of parallel tasks that share a platform"
 SLURM = "A simulation of what Slurm does with a workload"
@@ -209,7 +211,8 @@ def _cards(results: Results) -> list[list[str]]:
     limits = _limits(results)
     total = sum(row[2] for row in limits)
     shared = [row for row in limits if row[0] in (HOST, LINK)]
-    if shared and total and max(slow, default=2.0) > 1.0 + 1e-6:
+    slowed = max(slow, default=2.0) > 1.0 + 1e-6
+    if shared and slowed and shared[0][2] >= WORTH_TELLING * total:
         kind, name, seconds = shared[0][:3]
         cards.append(["worst bottleneck", f"{kind} {name}: {seconds / total:.1%} of the task time"])
     return cards
