@@ -49,8 +49,7 @@ file. *difference*: the largest relative difference of a finish date, both with 
 SimGrid's own `bmf` aborts on most of these loads.
 
 Ours gives SimGrid's rates under `fairbottleneck` by going through the same rounds, in the same
-order: 1.7 ns for each use of a resource in each round, of which three quarters of the time of a
-contended load is made. `bmf` need not do that."""
+order, which is most of the time of a contended load. `bmf` need not do that."""
 
 
 def run_ours(name: str, solver: str, cost: Cost, place: Path, *, listed: bool = False) -> None:
