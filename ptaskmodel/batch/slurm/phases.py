@@ -105,10 +105,7 @@ def read_phases(path: AnyPath, conf: Conf) -> Phases:
     except msgspec.ValidationError as fault:
         raise SlurmError(f"{shown_path(path)}: {fault}: give the meta.json of a run") from None
     if meta.clock == VIRTUAL:
-        late_s = meta.phase - PHASE_S + BEHIND_S
-        return Phases(
-            int(meta.t0), meta.loaded, submit_s=late_s, end_s=BEHIND_S, backfill_first=True
-        )
+        return of_virtual_clock(int(meta.t0), meta.loaded, meta.phase - PHASE_S)
     speed = meta.speed
     busy = min(max(meta.jobs - FEW_JOBS, 0) / (MANY_JOBS - FEW_JOBS), 1.0)
     lost_s = (LOST_S + LOST_BUSY_S * busy) * speed**2
@@ -125,6 +122,12 @@ def read_phases(path: AnyPath, conf: Conf) -> Phases:
         lost_s,
         CLEAN_S * speed,
     )
+
+
+def of_virtual_clock(t0: int, boot_s: float, late_s: float = 0.0) -> Phases:
+    """The phases of a controller under a virtual clock (see `read_phases`), jobs that late."""
+    late_s += BEHIND_S
+    return Phases(t0, boot_s, submit_s=late_s, end_s=BEHIND_S, backfill_first=True)
 
 
 VIRTUAL, BEHIND_S = "virtual", 1e-4

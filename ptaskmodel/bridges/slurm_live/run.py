@@ -17,7 +17,7 @@ from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
 from ptaskmodel.batch.slurm.on_platform import execution_on
-from ptaskmodel.batch.slurm.phases import Phases
+from ptaskmodel.batch.slurm.phases import Phases, of_virtual_clock
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
 from ptaskmodel.bridges.slurm_live.accounting import start_accounting
@@ -143,7 +143,7 @@ def run_live(
         return LiveRun(
             conf,
             nodes,
-            Phases(options.t0, next(loaded, options.t0 - options.settle_s) - options.t0),
+            of_virtual_clock(options.t0, next(loaded, options.t0 - options.settle_s) - options.t0),
             tuple(book.records[r.id] for r in requests if r.id in book.records),
             tuple(book.events),
             has.version,

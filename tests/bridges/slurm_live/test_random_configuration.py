@@ -1,0 +1,27 @@
+"""A random configuration: the real Slurm that is here and the simulated one decide alike."""
+
+from bridges.slurm_live.random_cases import write
+from real_slurm import needs_slurm, ran
+
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.submissions import read_submissions
+
+
+def decisions(run):
+    """When, where, by which scheduler jobs started, and how they ended."""
+    t0 = run.phases.t0
+    return {
+        job.id: (job.start_s - t0, job.allocation.nodes, job.by, job.state)
+        for job in run.jobs
+        if job.allocation is not None
+    }
+
+
+@needs_slurm
+def test_shared_nodes_with_memory_and_tiers(tmp_path):
+    write("cores_memory_tiers", 1, tmp_path)
+    live = ran(tmp_path / "slurm.conf", tmp_path / "jobs.csv")
+    conf = read_conf(tmp_path / "slurm.conf")
+    jobs = read_submissions(tmp_path / "jobs.csv", conf).jobs
+    assert decisions(simulate(conf, jobs, phases=live.phases)) == decisions(live)
