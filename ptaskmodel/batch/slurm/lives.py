@@ -93,6 +93,7 @@ class Lives:
         self._by_end: list[tuple[float, int, JobRecord]] = []
         self._partitions = {p.name: p for p in conf.partitions}
         self._ended: deque[tuple[int, JobRecord]] = deque()
+        self._with_deadline: list[JobRecord] = []
         self._completing: list[Completing] = []
         self._note = note
         # The last place in the list of all jobs; that of each job, or of what is left of an array.
@@ -158,6 +159,8 @@ class Lives:
         self.rules.waits(job, now)
         self.rules.tested_at_submit(job)
         self.queue.add(job)
+        if request.deadline_s is not None:
+            self._with_deadline.append(job)
         self.requested = True
         self._changed(date)
         if self._note is not None:
@@ -336,6 +339,8 @@ class Lives:
         job.submit_s, job.begin_s, job.eligible_s = now, now + REQUEUED_S, None
         self.rules.waits(job, now)
         self.queue.add(job)
+        if job.request.deadline_s is not None and job not in self._with_deadline:
+            self._with_deadline.append(job)
         self.requeued.append(job)
         self.requested = True
         self._changed(date)
@@ -405,6 +410,23 @@ class Lives:
                 over.append(job)
         for job in sorted(over, key=lambda job: job.listed):
             self.kill(job, date, record.PREEMPTED if job.victim else record.TIMEOUT)
+
+    def miss_deadlines(self, date: float) -> None:
+        """Who waits and would not be over at his deadline, if he started now, waits no longer."""
+        if not self._with_deadline:
+            return
+        now = self.second(date)
+        waiting = [job for job in self._with_deadline if job.state == record.PENDING]
+        self._with_deadline = [job for job in self._with_deadline if job.state in record.OPEN]
+        for job in waiting:
+            need, deadline_s = job.needs[0], job.request.deadline_s
+            assert deadline_s is not None
+            lasts = need.limit_s if need.least_limit_s is None else need.least_limit_s
+            if now + (lasts or 0) > self.second(deadline_s):
+                self.queue.remove(job)
+                job.state, job.reason, job.end_s = record.DEADLINE, "DeadLine", now
+                self.rules.gone(job, now)
+                self._changed(date)
 
     def purge(self, date: float) -> None:
         """Forget jobs that ended long ago, which counts as a change."""

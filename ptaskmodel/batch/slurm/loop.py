@@ -285,6 +285,7 @@ class Loop:
             self._pass(date, full=False)
 
     def _pass(self, date: float, *, full: bool) -> None:
+        self.controller.miss_deadlines(date)
         main_pass(self.controller, date, full=full)
         self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
 
@@ -308,6 +309,8 @@ class Loop:
         if fresh and self._recorded is None and controller.completed_lately(now):
             self._look = date + 1
             return
+        if fresh:
+            controller.miss_deadlines(date)
         if fresh and self._plans_idle:
             controller.changed_s = now
         quick = None if self._quick is None else self._quick.run(date)

@@ -32,7 +32,8 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
 
     Columns: id, submit (s), nodes (least or least-most), cores (tasks; without them whole nodes,
     exclusively unless ``exclusive`` is 0), limit, run (s), and if need be user, account, qos,
-    priority, nice, partition, exclusive, mem, depend, begin (s), extra (more options of sbatch).
+    priority, nice, partition, exclusive, mem, depend, begin (s), deadline (s), extra (more options
+    of sbatch).
 
     Raises SlurmError with file and line.
     """
@@ -113,4 +114,5 @@ _COLUMNS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "mem": ("memory_per_node_MiB", values.mebibytes),
     "depend": ("dependency", str),
     "begin": ("begin_s", _seconds),
+    "deadline": ("deadline_s", _seconds),
 }

@@ -199,3 +199,20 @@ def test_tasks_of_an_array_have_one_priority(tmp_path):
     _, done = run(conf_of(tmp_path, LINEAR + FOUR), jobs)
     order = sorted(done, key=lambda name: done[name].start_s)
     assert order == ["a_0", "a_1", "a_2", "a_3", "c", "b"]
+
+
+def test_who_cannot_meet_his_deadline_waits_no_longer(tmp_path):
+    jobs = [
+        job("a", 0.5, 600, 20, nodes=4),
+        job("b", 10.5, 100, 10, nodes=1, deadline_s=700.0),
+        job("c", 20.5, 100, 1, nodes=1, deadline_s=2000.0),
+        job("d", 650.5, 590, 10, nodes=1, deadline_s=1200.0),
+        job("e", 651.5, 10, 10, nodes=1, dependency="afterok:b"),
+    ]
+    _, records = run(conf_of(tmp_path, LINEAR + FOUR), jobs, phases=Phases(boot_s=-50.0))
+    # As a real Slurm 22.05.8 has it: the pass that looks when it is too late cancels.
+    ends = {name: (record.state, record.end_s) for name, record in records.items()}
+    assert ends["b"] == ("DEADLINE", 130)
+    assert ends["d"] == ("DEADLINE", 651)
+    assert ends["c"][0] == "TIMEOUT"
+    assert (records["e"].state, records["e"].reason) == ("PENDING", "DependencyNeverSatisfied")

@@ -187,3 +187,12 @@ def test_jobs_of_users_whom_nobody_knows_are_explained(files, capsys):
     said = capsys.readouterr().out
     assert "3 jobs are refused, as AccountingStorageEnforce lets in known users only" in said
     assert "2.000 s  refused by sbatch: InvalidAccount" in said
+
+
+def test_a_table_of_jobs_may_have_deadlines(files):
+    rows = "id,submit,nodes,limit,run,deadline\na,0,4,600,500,\nb,1,1,600,60,900\n"
+    (files / "jobs.csv").write_text(rows)
+    words = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), "-o", str(files / "out")]
+    assert main(words) == 0
+    summary = json.loads((files / "out" / "summary.json").read_text())
+    assert summary["jobs"] == {"submitted": 2, "COMPLETED": 1, "DEADLINE": 1}
