@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 CELLS, PAGE_CELLS = 600, 400
+# Heights of the axes over what is drawn: legends stand above it.
+HEADROOM = 1.2
 
 
 class Load(NamedTuple):
@@ -79,17 +81,17 @@ def machine_load(results: Results) -> Figure:
     total = results.summary.get("hosts")
     if isinstance(total, int | float):
         above.axhline(total, color="black", linewidth=0.8, linestyle="--", label=f"all {total:,}")
-    above.set_ylim(0, 1.05 * max(total if isinstance(total, int | float) else 1, *most[2]))
+    above.set_ylim(0, HEADROOM * max(total if isinstance(total, int | float) else 1, *most[2]))
     above.set_ylabel("hosts in use")
     title = f"Use of the machine, and the queue; mean and most in each {lasting(end_s / CELLS)}"
     above.set_title(title, fontsize=10, loc="left")
     below.fill_between(dates, mean[1], step="post", color=ORANGE, linewidth=0,
                        label="hosts waited for, mean")  # fmt: skip
-    below.set_ylim(0, 1.05 * max(1, *mean[1]))
+    below.set_ylim(0, HEADROOM * max(1, *mean[1]))
     below.set_ylabel("hosts waited for")
     jobs = below.twinx()
     jobs.step(dates, most[0], where="post", color=RED, linewidth=1, label="jobs that wait, most")
-    jobs.set_ylim(0, 1.05 * max(1, *most[0]))
+    jobs.set_ylim(0, HEADROOM * max(1, *most[0]))
     jobs.set_ylabel("jobs that wait", color=RED)
     for axes in (above, below, jobs):
         axes.legend(loc="upper right" if axes is jobs else "upper left", frameon=False, fontsize=8,
