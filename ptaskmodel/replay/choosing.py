@@ -56,6 +56,8 @@ def chosen(values, at, last, n, kind, types, own, c):
     algorithm = c.of_kind[kind]
     if algorithm < TABLES and algorithm not in (AUTOMATIC, MPICH):
         return algorithm
+    if algorithm == AUTOMATIC and kind != REDUCESCATTER:
+        return algorithm
     size = deciding(values, at, last, n, kind, types, own)
     algorithm = picked(c.choices, algorithm, n, size)
     if kind == ALLTOALL and algorithm == MPICH:
