@@ -94,12 +94,12 @@ def add_action(p, sums, reached, action, r, n):
         sums.asleep_s[r] += values[first]
     elif kind == A_SENDRECV:
         to = int(values[first + 1])
-        if to != r:
+        if to >= 0 and to != r:
             unit = sized(values, first, 4, last, p.type_bytes, p.own_bytes)
             return send(sums, reached, to, np.floor(values[first]) * unit)
     elif kind in (A_SEND, A_ISEND):
         to = int(values[first])
-        if to != r:
+        if to >= 0 and to != r:
             unit = sized(values, first, 3, last, p.type_bytes, p.own_bytes)
             return send(sums, reached, to, np.floor(values[first + 2]) * unit)
     return reached

@@ -38,6 +38,7 @@ from ptaskmodel.replay.state import (
 )
 from ptaskmodel.workload.ti_actions import (
     ACTIONS,
+    ANY_SOURCE,
     ANY_TAG,
     DATATYPE_BYTES,
     IRECV,
@@ -329,6 +330,7 @@ def _take_any(trace: Trace) -> np.ndarray:
     p2p = np.flatnonzero((trace.actions == RECV) | (trace.actions == IRECV))
     both = np.flatnonzero(trace.actions == SENDRECV)
     first = trace.start[p2p]
-    takes = (trace.values[first] < 0) | (trace.values[first + 1] == ANY_TAG)
-    actions = np.concatenate((p2p[takes], both[trace.values[trace.start[both] + 3] < 0]))
+    takes = (trace.values[first] == ANY_SOURCE) | (trace.values[first + 1] == ANY_TAG)
+    swaps = trace.values[trace.start[both] + 3] == ANY_SOURCE
+    actions = np.concatenate((p2p[takes], both[swaps]))
     return np.searchsorted(trace.first, actions, side="right") - 1

@@ -30,7 +30,8 @@ from ptaskmodel.replay.state import (
 from ptaskmodel.workload import ti_actions as ti
 
 INFINITY = float("inf")
-ANY_TAG = ti.ANY_TAG
+ANY_TAG, NO_RANK = ti.ANY_TAG, ti.NO_RANK
+A_WAIT, A_TEST, A_SENDRECV = ti.WAIT, ti.TEST, ti.SENDRECV
 
 
 @jit
@@ -432,3 +433,11 @@ def named_request(x, r, first):
     app = x.apps[x.ranks[r].app]
     source, target = sender(app, x.values[first]), app.first + int(x.values[first + 1])
     return request_of(x, r, source, target, int(x.values[first + 2]))
+
+
+@jit
+def is_of_nobody(kind, values, first):
+    """Whether a message, or a wait or a test for one, is one from or to no rank."""
+    if kind in (A_WAIT, A_TEST):
+        return values[first] == NO_RANK or values[first + 1] == NO_RANK
+    return kind != A_SENDRECV and values[first] == NO_RANK

@@ -19,6 +19,7 @@ from ptaskmodel.replay.messages import (
     begins,
     drop_request,
     found,
+    is_of_nobody,
     make_ready,
     named_request,
     new_request,
@@ -71,7 +72,7 @@ from ptaskmodel.workload import ti_actions as ti
 A_BARRIER, A_COMPUTE, A_IRECV, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.IRECV, ti.ISEND
 A_RECV, A_SEND, A_SENDRECV, A_SLEEP = ti.RECV, ti.SEND, ti.SENDRECV, ti.SLEEP
 A_TEST, A_WAIT, A_WAITALL, A_LOCATION = ti.TEST, ti.WAIT, ti.WAITALL, ti.LOCATION
-A_INIT = ti.INIT
+A_INIT, NO_RANK = ti.INIT, ti.NO_RANK
 
 INFINITY = float("inf")
 
@@ -141,6 +142,8 @@ def next_operation(s, x, r):
         return (SLEEP if k == 0 else FINISHED), 0, values[first], 0
     if kind == A_WAITALL:
         return (WAIT_REQUESTS if k == 0 else FINISHED), 0, 0.0, 0
+    if is_of_nobody(kind, values, first):
+        return FINISHED, 0, 0.0, 0
     if kind == A_WAIT:
         return (WAIT_ONE if k == 0 else FINISHED), 0, 0.0, 0
     if kind == A_TEST:
@@ -149,6 +152,8 @@ def next_operation(s, x, r):
         to, source = app.first + int(values[first + 1]), sender(app, values[first + 3])
         if (to == r and source == r) or k == 3:
             return FINISHED, 0, 0.0, 0
+        if values[first + 1 + 2 * min(k, 1)] == NO_RANK:
+            return (TURN if k < 2 else ALL), 0, 0.0, 0
         if k == 0:
             unit = sized(values, first, 4, last, x.type_bytes, app.type_bytes)
             return POST_SEND, to, np.floor(values[first]) * unit, 0

@@ -54,9 +54,9 @@ NUMBER = {name: number for number, name in enumerate(ACTIONS)}
 # Whose fields say nothing that is simulated; of init, only whether there is one.
 UNREAD = (INIT, FINALIZE, COMM_SIZE, COMM_SPLIT, COMM_DUP, LOCATION)
 
-# What stands for a sender, or a tag, of which a receiver takes any: SimGrid writes -333 (its
-# MPI_UNDEFINED) and -444 into traces, and knows -555 (its MPI_ANY_SOURCE), too.
-ANY_SOURCES, ANY_TAG = (-333, -555), -444
+# What stands for a rank: any source, no rank (MPI_PROC_NULL), or one of both (SimGrid writes its
+# MPI_UNDEFINED for either); and for a tag, any tag.
+ANY_SOURCE, NO_RANK, UNDEFINED, ANY_TAG = -555, -666, -333, -444
 
 # Bytes of the datatypes by their number in a trace.
 DATATYPE_BYTES = np.array(
@@ -72,7 +72,8 @@ DATATYPE_BYTES = np.array(
 class Fields(NamedTuple):
     """The fields of an action. What is ``*`` is there once for each rank.
 
-    A name says what it is: a count (of elements), a rank, a sender (a rank, or any), a tag, any
+    A name says what it is: a count (of elements), a rank, a sender (a rank, any or
+    none), a receiver (a rank, or none), a tag, any
     tag (or all), flop, seconds, a datatype (type).
     optional: how many of them, from the end, may be missing.
     """
@@ -84,13 +85,13 @@ class Fields(NamedTuple):
 FIELDS: dict[int, Fields] = {
     COMPUTE: Fields(("flop",)),
     SLEEP: Fields(("seconds",)),
-    SEND: Fields(("rank", "tag", "count", "type"), 1),
-    ISEND: Fields(("rank", "tag", "count", "type"), 1),
+    SEND: Fields(("receiver", "tag", "count", "type"), 1),
+    ISEND: Fields(("receiver", "tag", "count", "type"), 1),
     RECV: Fields(("sender", "any tag", "any count", "type"), 1),
     IRECV: Fields(("sender", "any tag", "any count", "type"), 1),
-    SENDRECV: Fields(("count", "rank", "count", "sender", "type", "type")),
-    WAIT: Fields(("sender", "rank", "any tag")),
-    TEST: Fields(("sender", "rank", "any tag")),
+    SENDRECV: Fields(("count", "receiver", "count", "sender", "type", "type")),
+    WAIT: Fields(("sender", "receiver", "any tag")),
+    TEST: Fields(("sender", "receiver", "any tag")),
     WAITALL: Fields(()),
     BARRIER: Fields(()),
     BCAST: Fields(("count", "rank", "type"), 2),

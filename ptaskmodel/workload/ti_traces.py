@@ -12,14 +12,17 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.ti_actions import (
     ACTIONS,
     ALLGATHERV,
-    ANY_SOURCES,
+    ANY_SOURCE,
     ANY_TAG,
     DATATYPE_BYTES,
     FIELDS,
     INIT,
+    NO_RANK,
+    UNDEFINED,
     fields_of,
     least_fields,
 )
+from ptaskmodel.workload.ti_senders import settle
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -103,7 +106,25 @@ def trace_of(files: Sequence[Lines], ranks: int, origin: str, notes: Sequence[st
         whose, actions, counts, values = whose[order], actions[order], ordered, values[places]
     first = np.searchsorted(whose, np.arange(ranks + 1)).astype(np.int64)
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    unclear = settle(actions, whose, starts, values)
+    if unclear >= 0:
+        rank = int(whose[unclear])
+        raise WorkloadError(
+            f"{_place(files, rank, unclear - int(first[rank]))}: {ACTIONS[actions[unclear]]}: -333 "
+            "stands for any source or for none (MPI_PROC_NULL), and fewer messages come than are "
+            "asked for so: write -555 for any, -666 for none"
+        )
     return Trace(actions, first, starts, values, first_type, origin, tuple(told))
+
+
+def _place(files: Sequence[Lines], rank: int, number: int) -> str:
+    """Where an action of a rank stands."""
+    for lines in files:
+        own = np.flatnonzero(lines.ranks == rank)
+        if number < len(own):
+            return lines.place(int(own[number]))
+        number -= len(own)
+    return lines.where
 
 
 def _check(lines: Lines, ranks: int) -> None:
@@ -150,7 +171,8 @@ EXPECTED = {
     "count": "give a number of elements, 0 or more",
     "any count": "give a number of elements",
     "rank": "give a rank, 0 to {last}",
-    "sender": "give a rank, 0 to {last}, or -333 for any",
+    "sender": "give a rank, 0 to {last}, or -555 for any, or -666 for none",
+    "receiver": "give a rank, 0 to {last}, or -666 for none",
     "tag": "give a whole number",
     "any tag": "give a whole number (-444 for any)",
     "flop": "give an amount of 0 or more",
@@ -159,14 +181,21 @@ EXPECTED = {
 }
 
 
+STAND_FOR: dict[str, tuple[int, ...]] = {
+    "rank": (),
+    "sender": (ANY_SOURCE, NO_RANK, UNDEFINED),
+    "receiver": (NO_RANK, UNDEFINED),
+}
+
+
 def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
     finite = np.abs(values) <= (
         np.finfo(np.float64).max if name in ("flop", "seconds") else LARGEST
     )
     whole = values == np.floor(values)
-    if name in ("rank", "sender"):
-        wrong = ~(whole & (values >= 0) & (values < ranks))
-        return wrong if name == "rank" else wrong & ~np.isin(values, ANY_SOURCES)
+    if name in STAND_FOR:
+        is_rank = whole & (values >= 0) & (values < ranks)
+        return ~(is_rank | np.isin(values, STAND_FOR[name]))
     if name in ("tag", "any tag"):
         wrong = ~(finite & whole)
         return wrong if name == "any tag" else wrong | (values == ANY_TAG)

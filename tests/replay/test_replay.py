@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError, WorkloadError
 from ptaskmodel.platform import Platform, Torus
-from ptaskmodel.replay import hosts_in_file, hosts_named, hosts_of_ranks, read_trace, replay
+from ptaskmodel.replay import (
+    choosing,
+    hosts_in_file,
+    hosts_named,
+    hosts_of_ranks,
+    read_trace,
+    replay,
+)
+from ptaskmodel.replay.algorithms import default_algorithms
+from ptaskmodel.replay.selectors import AUTOMATIC, CHOICES
 from ptaskmodel.replay.state import COMPUTING, IN_ALL
+from ptaskmodel.workload.ti_actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV
 
 LATENCY = 110e-6
 BANDWIDTH = 125e6
@@ -112,6 +123,27 @@ def test_of_receives_that_fit_the_first_asked_for_gets_the_message(ends):
     assert first == pytest.approx(3 + LATENCY * 2.01467 + 26 / (BANDWIDTH * 0.812084), rel=1e-9)
     with pytest.raises(SimulationError, match="1 rank waits for ever: rank 0 in 'wait 2 0 8'"):
         ends([other, one, "wait -555 0 -444", "wait 2 0 8"], *senders)
+
+
+def test_messages_of_nobody_take_no_time(ends):
+    """At the ends of a line of ranks (MPI_PROC_NULL): nothing is sent, received or waited for."""
+    left = ["irecv -666 0 10", "isend -666 1 1e9", "irecv 1 1 10", "isend 1 0 10", "waitall"]
+    left += ["send -666 3 1e9", "recv -666 3 1", "wait -666 0 0", "test 0 -666 1"]
+    right = ["irecv 0 0 10", "isend 0 1 10", "irecv -333 1 10", "isend -333 0 10", "waitall"]
+    took = LATENCY * 2.01467 + 1.05 * 26 / (BANDWIDTH * 0.812084)  # both ways at once
+    assert ends(left, right) == pytest.approx([took, took], rel=1e-9)
+    swaps = ["sendRecv 10 -666 10 1 6 6"], ["sendRecv 10 0 10 -666 6 6"]
+    took = LATENCY * 2.01467 + 26 / (BANDWIDTH * 0.812084)
+    assert ends(*swaps)[0] == pytest.approx(took, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [SCATTERV, GATHERV, SCAN, BARRIER])
+def test_sizes_are_looked_at_only_where_algorithms_depend_on_them(kind, monkeypatch):
+    """Fields of others are no datatypes: a count of millions is far outside their table."""
+    monkeypatch.setattr(choosing, "deciding", None)
+    every = choosing.Chosen(default_algorithms(), CHOICES)
+    fields = (np.full(8, 2e6), 0, 8, 3, kind, DATATYPE_BYTES, 1.0)
+    assert choosing.chosen.py_func(*fields, every) == AUTOMATIC
 
 
 def test_any_tag_is_none_of_a_collective(ends):

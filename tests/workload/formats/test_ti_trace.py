@@ -87,8 +87,9 @@ def test_a_packed_trace_reads_back(shared, tmp_path):
         ("1 compute -1", "2: compute: field 1 is -1: give an amount of 0 or more"),
         ("1 compute", "2: compute has 0 fields of the 1 it needs"),
         ("1 send 7 0 1", "2: send: field 1 is 7: give a rank, 0 to 1"),
-        ("1 send -333 0 1", "2: send: field 1 is -333: give a rank, 0 to 1"),
-        ("1 recv -2 0 1", "2: recv: field 1 is -2: give a rank, 0 to 1, or -333 for any"),
+        ("1 send -555 0 1", "2: send: field 1 is -555: give a rank, 0 to 1, or -666 for none"),
+        ("1 recv -2 0 1", "2: recv: field 1 is -2: give a rank, 0 to 1, or -555 for any, or -666"),
+        ("1 bcast 1 -333", "2: bcast: field 2 is -333: give a rank, 0 to 1"),
         ("1 send 0 -444 1", "2: send: field 2 is -444: give a whole number"),
         ("1 send 0.5 0 1", "2: send: field 1 is 0.5: give a rank"),
         ("1 send 0 x 1", "2: send: 'x' is not a number"),
@@ -135,6 +136,27 @@ def test_arrays_that_do_not_fit_together_are_refused(shared, tmp_path):
     np.savez(tmp_path / "cut.npz", **arrays)
     with pytest.raises(WorkloadError, match="its arrays do not fit together"):
         read_trace(tmp_path / "cut.npz")
+
+
+def test_what_simgrid_writes_of_any_source_and_of_none_is_told_apart(tmp_path):
+    """Both are -333; from how many messages come follows which is which."""
+    path = tmp_path / "t.txt"
+    first = ["irecv -333 0 5", "isend -333 4 5", "recv -333 9 1", "irecv -333 8 1"]
+    first += ["wait -333 0 0", "wait 0 -333 4", "wait -333 0 8", "sendRecv 3 -333 3 1 6 6"]
+    other = ["send 0 9 1", "send 0 8 1", "sendRecv 3 0 3 -333 6 6"]
+    lines = [f"0 {line}\n" for line in first] + [f"1 {line}\n" for line in other]
+    path.write_text("".join(lines))
+    none, any_source = -666, -555
+    zero, one = plain(read_trace(path))
+    assert [action[1] for action in zero[:5]] == [none, none, any_source, any_source, none]
+    assert [action[1:3] for action in zero[5:7]] == [(0, none), (any_source, 0)]
+    assert zero[7][2] == one[2][4] == none
+    path.write_text("".join([*lines, "0 recv -333 9 1\n"]))
+    with pytest.raises(WorkloadError, match=r"t.txt:3: recv: -333 stands for any source or"):
+        read_trace(path)
+    # With any tag, messages of all tags are counted together.
+    path.write_text("0 recv -333 -444 1\n0 recv 1 3 1\n1 send 0 3 1\n1 send 0 4 1\n")
+    assert plain(read_trace(path))[0][0][1] == any_source
 
 
 def test_a_list_that_names_lists_is_refused(tmp_path):
