@@ -17,7 +17,16 @@ is met, whole components are solved.
 from __future__ import annotations
 
 from ptaskmodel.core.rates import is_alone, solve, solve_alone
-from ptaskmodel.core.state import CHANGED, RUNNING, State, bare_state
+from ptaskmodel.core.state import (
+    CHANGED,
+    RUNNING,
+    SUB,
+    TODO,
+    TOUCHED,
+    USED,
+    State,
+    bare_state,
+)
 from ptaskmodel.core.sub_system import (
     lay_sub_system,
     rebuild_kept,
@@ -43,7 +52,7 @@ def admit(s, slot, mark, n):
     t = s.activities[slot]
     if t.mark != mark:
         t.mark = mark
-        s.activities[n].slot_sub = slot
+        s.lists[SUB, n] = slot
         n += 1
     return n
 
@@ -55,13 +64,11 @@ def admit_limited(s, resource, looked, mark, n):
     if r.mark == looked:
         return n
     r.mark = looked
-    k = r.first
-    while k >= 0:
-        node = s.nodes[k]
-        t = s.activities[node.slot]
-        if t.limit == resource and node.usage > 0.0 and t.state == RUNNING:
-            n = admit(s, node.slot, mark, n)
-        k = node.next
+    for k in range(r.first, r.first + r.users):
+        user = s.users[k]
+        t = s.activities[user.slot]
+        if t.limit == resource and user.usage > 0.0 and t.state == RUNNING:
+            n = admit(s, user.slot, mark, n)
     return n
 
 
@@ -85,7 +92,7 @@ def begin(s, mark):
     looked = clock.mark
     n = 0
     for i in range(clock.n_todo):
-        slot = s.activities[i].slot_todo
+        slot = s.lists[TODO, i]
         t = s.activities[slot]
         changed = t.todo == CHANGED
         t.todo = 0
@@ -95,13 +102,13 @@ def begin(s, mark):
                 n = admit(s, slot, mark, n)
     n_changed = n
     for i in range(clock.n_touched):
-        resource = s.resources[i].slot_touched
+        resource = s.lists[TOUCHED, i]
         s.resources[resource].mark = 0
         n = admit_limited(s, resource, looked, mark, n)
     if n > MANY * clock.n_enabled:  # whole components: those on resources of these are in them
         n_changed = 0
     for i in range(n_changed):
-        t = s.activities[s.activities[i].slot_sub]
+        t = s.activities[s.lists[SUB, i]]
         for k in range(t.nodes, t.nodes + t.n_kept):
             n = admit_limited(s, s.kept[k].resource, looked, mark, n)
     clock.n_todo = 0
@@ -113,24 +120,22 @@ def begin(s, mark):
 def leave_to_affected(s, v, m, mark):
     """Lay what all others leave of each resource; False if a FATPIPE has several users."""
     for j in range(m):
-        resource = s.resources[j].slot_sub
+        resource = s.lists[USED, j]
         r = s.resources[resource]
         if r.fatpipe and r.enabled > 1:
             return False
         load = 0.0
         highest = 0.0
         lowest = INFINITY
-        k = r.first
-        while k >= 0:
-            node = s.nodes[k]
-            t = s.activities[node.slot]
-            if t.mark != mark and node.usage > 0.0 and t.state == RUNNING:
+        for k in range(r.first, r.first + r.users):
+            user = s.users[k]
+            t = s.activities[user.slot]
+            if t.mark != mark and user.usage > 0.0 and t.state == RUNNING:
                 level = t.rate * t.penalty
-                load += node.usage * t.rate
+                load += user.usage * t.rate
                 highest = max(highest, level)
                 if t.limit == resource:
                     lowest = min(lowest, level)
-            k = node.next
         v.load[j] = load
         v.highest[j] = highest
         v.lowest[j] = lowest
@@ -157,21 +162,19 @@ def charge(s, v, n):
 def admit_dissatisfied(s, v, m, mark, n):
     """Let those others be affected for whom an allocation does not hold; how many are then."""
     for j in range(m):
-        resource = s.resources[j].slot_sub
+        resource = s.lists[USED, j]
         r = s.resources[resource]
         lost = v.lowest[j] < INFINITY and (
             v.load[j] < r.capacity * (1.0 - CLOSE) or v.reached[j] > v.lowest[j] * (1.0 + CLOSE)
         )
         above = v.level[j] * (1.0 + CLOSE)
         if r.capacity > 0.0 and (lost or v.highest[j] > above):
-            k = r.first
-            while k >= 0:
-                node = s.nodes[k]
-                t = s.activities[node.slot]
-                if node.usage > 0.0 and t.state == RUNNING and t.mark != mark:  # noqa: SIM102
+            for k in range(r.first, r.first + r.users):
+                user = s.users[k]
+                t = s.activities[user.slot]
+                if user.usage > 0.0 and t.state == RUNNING and t.mark != mark:  # noqa: SIM102
                     if t.limit == resource or t.rate * t.penalty > above:
-                        n = admit(s, node.slot, mark, n)
-                k = node.next
+                        n = admit(s, user.slot, mark, n)
     return n
 
 
@@ -217,9 +220,9 @@ def follow_rates(s, solver):
         else:
             solve(s, n, m, solver)
     for i in range(n):
-        t = s.activities[s.activities[i].slot_sub]
+        t = s.activities[s.lists[SUB, i]]
         if abs(v.rate[i] - t.rate) <= SAME_RATE * t.rate:
             v.rate[i] = t.rate
         if v.limit[i] >= 0:
-            v.limit[i] = s.resources[v.limit[i]].slot_sub
+            v.limit[i] = s.lists[USED, v.limit[i]]
     return n

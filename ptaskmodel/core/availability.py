@@ -11,6 +11,7 @@ from ptaskmodel.core.queues import push_date, remove_date
 from ptaskmodel.core.sharing_graph import set_capacity
 from ptaskmodel.core.state import (
     BANDWIDTH,
+    DOOM,
     DOOMED,
     LATENCY,
     NO_CHANGE,
@@ -30,7 +31,7 @@ def doom(s, slot):
     clock = s.clock[0]
     a = s.activities[slot]
     if a.doomed == 0:
-        s.activities[clock.n_doomed].slot_doomed = slot
+        s.lists[DOOM, clock.n_doomed] = slot
         clock.n_doomed += 1
     a.doomed = DOOMED
 
@@ -41,10 +42,8 @@ def set_state(s, resource, on):
     r = s.resources[resource]
     r.on = on
     if not on:
-        k = r.first
-        while k >= 0:
-            doom(s, s.nodes[k].slot)
-            k = s.nodes[k].next
+        for k in range(r.first + r.users - 1, r.first - 1, -1):
+            doom(s, s.users[k].slot)
 
 
 @jit
@@ -77,11 +76,9 @@ def set_speed(s, resource, factor, gamma):
     r = s.resources[resource]
     r.one_core = r.peak * factor
     # Bounds first: the activities are counted in again with them around the change of capacity.
-    k = r.first
-    while k >= 0:
-        if s.activities[s.nodes[k].slot].state == RUNNING:
-            refresh_bound(s, s.nodes[k].slot, gamma)
-        k = s.nodes[k].next
+    for k in range(r.first, r.first + r.users):
+        if s.activities[s.users[k].slot].state == RUNNING:
+            refresh_bound(s, s.users[k].slot, gamma)
     set_capacity(s, resource, r.cores * r.one_core)
 
 

@@ -8,7 +8,17 @@ import numpy as np
 
 from ptaskmodel.core.idle_loads import CREEP, WATCHED
 from ptaskmodel.core.sharing_graph import STRICTLY_LESS
-from ptaskmodel.core.state import FREE, LIMIT_BOUND, RUNNING, TRACE, WAIT, WAITING, WAKE, State
+from ptaskmodel.core.state import (
+    FREE,
+    LIMIT_BOUND,
+    RUNNING,
+    TRACE,
+    WAIT,
+    WAITING,
+    WAKE,
+    WATCH,
+    State,
+)
 
 # Relative differences that rounding and the tolerances of solvers explain.
 CLOSE = 1e-9
@@ -89,13 +99,16 @@ def _enabled(s: State) -> Iterator[str]:
 
 
 def _resources(s: State) -> Iterator[str]:
-    used = np.unique(np.flatnonzero((s.resources["users"] > 0) | (s.resources["first"] >= 0)))
-    for resource in used.tolist():
+    for resource in np.flatnonzero(s.resources["users"]).tolist():
         r = s.resources[resource]
-        nodes = list(_chain(s.nodes["next"], int(r["first"])))
-        if len(nodes) != r["users"] or (s.nodes["resource"][nodes] != resource).any():
+        users = s.users[r["first"] : r["first"] + r["users"]]
+        nodes, slots = users["node"], users["slot"]
+        own = s.nodes[nodes]
+        places = np.arange(len(nodes))
+        if (own["resource"] != resource).any() or (own["place"] != places).any():
             yield f"the users of resource {resource} are miscounted"
-        slots = s.nodes["slot"][nodes]
+        if (own["usage"] != users["usage"]).any():
+            yield f"what resource {resource} is asked is not what it knows"
         enabled = (s.activities["state"][slots] == RUNNING) & (s.nodes["usage"][nodes] > 0.0)
         if enabled.sum() != r["enabled"]:
             yield f"the enabled users of resource {resource} are miscounted"
@@ -132,7 +145,7 @@ def _levels(s: State) -> Iterator[str]:
     r = s.resources
     if ((r["active"] == 1) & (r["enabled"] < 2)).any():
         yield "a resource without several users is active"
-    watched = r["slot_watched"][: clock["n_watched"]]
+    watched = s.lists[WATCH, : clock["n_watched"]]
     if sorted(watched.tolist()) != np.flatnonzero(r["active"] == WATCHED).tolist():
         yield "the list of watched resources is wrong"
     if (np.isfinite(r["level"]) != (r["active"] == 1)).any():

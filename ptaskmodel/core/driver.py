@@ -37,6 +37,7 @@ from ptaskmodel.core.rescue import solve_hard
 from ptaskmodel.core.solving import late_kernels
 from ptaskmodel.core.state import (
     CAPACITY,
+    DOOM,
     DOOMED,
     ENDED,
     EVENT,
@@ -45,6 +46,7 @@ from ptaskmodel.core.state import (
     FREE,
     GROW_ACTIVITIES,
     GROW_NODES,
+    GROW_USERS,
     GROW_WAKES,
     NO_CHANGE,
     OK,
@@ -68,6 +70,7 @@ from ptaskmodel.core.store import (
     room_for_activities,
     room_for_events,
     room_for_nodes,
+    room_for_users,
     room_for_wakes,
     with_scratch,
 )
@@ -335,7 +338,7 @@ class Core:
         self.change(TURN_ON if on else TURN_OFF, resource)
         self._tell(TURNED, resource, on)
         clock, activities = self.state.clock[0], self.state.activities
-        slots = activities["slot_doomed"][: clock["n_doomed"]]
+        slots = self.state.lists[DOOM, : clock["n_doomed"]]
         lost = activities["owner"][slots[activities["doomed"][slots] == DOOMED]].tolist()
         if not on:
             activities["doomed"][slots] = 0
@@ -407,6 +410,8 @@ class Core:
             self.state = room_for_activities(state, len(state.activities) + 1)
         elif status == GROW_NODES:
             self.state = room_for_nodes(state, argument)
+        elif status == GROW_USERS:
+            self.state = room_for_users(state, argument)
         elif status == GROW_WAKES:
             self.state = room_for_wakes(state, len(state.wakes) + 1)
         elif status == UNSOLVED:
@@ -435,12 +440,9 @@ class Core:
 
     def _users(self, resource: int) -> list[int]:
         """The activities on a resource."""
-        found = set()
-        k = int(self.state.resources["first"][resource])
-        while k >= 0:
-            found.add(int(self.state.nodes["slot"][k]))
-            k = int(self.state.nodes["next"][k])
-        return sorted(found)
+        r = self.state.resources[resource]
+        users = self.state.users[r["first"] : r["first"] + r["users"]]
+        return sorted(set(users["slot"].tolist()))
 
     # --- copies -----------------------------------------------------------------------------
 

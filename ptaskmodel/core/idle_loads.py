@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.sharing_graph import can_limit
-from ptaskmodel.core.state import RUNNING
+from ptaskmodel.core.state import RUNNING, USED, WATCH
 from ptaskmodel.jit import jit
 from ptaskmodel.sharing.arrays import Settings
 
@@ -41,15 +41,14 @@ def load_of(s, resource, mark):
     """
     load = 0.0
     charged = 0.0
-    k = s.resources[resource].first
-    while k >= 0:
-        node = s.nodes[k]
-        if node.usage > 0.0:
-            t = s.activities[np.uint64(node.slot)]
+    r = s.resources[resource]
+    for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
+        user = s.users[k]
+        if user.usage > 0.0:
+            t = s.activities[np.uint64(user.slot)]
             if t.state == RUNNING:
-                load += node.usage * (t.next_rate if t.mark == mark else t.rate)
-                charged += node.usage * t.charged
-        k = node.next
+                load += user.usage * (t.next_rate if t.mark == mark else t.rate)
+                charged += user.usage * t.charged
     return load, charged
 
 
@@ -66,7 +65,7 @@ def watch(s, resource):
     r = s.resources[np.uint64(resource)]
     if r.active == 0 and may_overflow(r):
         r.active = WATCHED
-        s.resources[np.uint64(clock.n_watched)].slot_watched = resource
+        s.lists[WATCH, np.uint64(clock.n_watched)] = resource
         clock.n_watched += 1
 
 
@@ -76,7 +75,7 @@ def join(s, resource, mark, m):
     r = s.resources[np.uint64(resource)]
     r.mark = mark
     r.local = m
-    s.resources[np.uint64(m)].slot_sub = resource
+    s.lists[USED, np.uint64(m)] = resource
     return m + 1
 
 
@@ -103,7 +102,7 @@ def activate(s, mark, m):
     watched = clock.n_watched
     clock.n_watched = 0
     for i in range(watched):
-        resource = s.resources[i].slot_watched
+        resource = s.lists[WATCH, i]
         r = s.resources[resource]
         r.active = 0
         if r.enabled < 2 or r.violations == 0 or not can_limit(s, r, r.demand):
@@ -115,16 +114,14 @@ def activate(s, mark, m):
             r.active = 1
             r.level = INFINITY
             m = join(s, resource, mark, m)
-            k = r.first
-            while k >= 0:
-                t = s.activities[s.nodes[k].slot]
-                if s.nodes[k].usage > 0.0 and t.state == RUNNING:
+            for k in range(r.first, r.first + r.users):
+                t = s.activities[s.users[k].slot]
+                if s.users[k].usage > 0.0 and t.state == RUNNING:
                     for q in range(t.nodes + t.n_active, t.nodes + t.n_kept):
                         if s.kept[q].resource == resource:
                             swap_kept(s, q, t.nodes + t.n_active)
                             t.n_active += 1
                             break
-                k = s.nodes[k].next
     return m
 
 
@@ -136,16 +133,14 @@ def deactivate(s, resource, mark):
     r.level = INFINITY
     _, r.load = load_of(s, resource, mark)
     watch(s, resource)
-    k = r.first
-    while k >= 0:
-        t = s.activities[s.nodes[k].slot]
-        if s.nodes[k].usage > 0.0 and t.state == RUNNING:
+    for k in range(r.first, r.first + r.users):
+        t = s.activities[s.users[k].slot]
+        if s.users[k].usage > 0.0 and t.state == RUNNING:
             for q in range(t.nodes, t.nodes + t.n_active):
                 if s.kept[q].resource == resource:
                     t.n_active -= 1
                     swap_kept(s, q, t.nodes + t.n_active)
                     break
-        k = s.nodes[k].next
 
 
 @jit
@@ -153,7 +148,7 @@ def forget_watched(s):
     """Watch nothing."""
     clock = s.clock[0]
     for i in range(clock.n_watched):
-        r = s.resources[s.resources[i].slot_watched]
+        r = s.resources[s.lists[WATCH, i]]
         if r.active == WATCHED:
             r.active = 0
     clock.n_watched = 0

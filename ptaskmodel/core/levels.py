@@ -33,7 +33,16 @@ from ptaskmodel.core.idle_loads import (
     swap_kept,
     watch,
 )
-from ptaskmodel.core.state import CHANGED, RUNNING, State, bare_state
+from ptaskmodel.core.state import (
+    CHANGED,
+    RUNNING,
+    SUB,
+    TODO,
+    TOUCHED,
+    USED,
+    State,
+    bare_state,
+)
 from ptaskmodel.core.sub_system import GIANT, SKIPPED_SEARCHES, SMALL, rebuild_kept, sub_system
 from ptaskmodel.jit import jit, late
 from ptaskmodel.sharing.arrays import Settings
@@ -122,7 +131,7 @@ def admit(s, slot, mark, n):
     t = s.activities[np.uint64(slot)]
     t.mark = mark
     t.next_rate = t.rate
-    s.activities[np.uint64(n)].slot_sub = slot
+    s.lists[SUB, np.uint64(n)] = slot
     return n + 1
 
 
@@ -145,7 +154,7 @@ def begin(s, mark):
     n = 0
     m = 0
     for i in range(clock.n_todo):
-        slot = s.activities[i].slot_todo
+        slot = s.lists[TODO, i]
         changed = s.activities[slot].todo == CHANGED
         s.activities[slot].todo = 0
         if s.activities[slot].state == RUNNING:
@@ -155,7 +164,7 @@ def begin(s, mark):
     clock.mark += 1
     summed = clock.mark
     for i in range(clock.n_touched):
-        resource = s.resources[i].slot_touched
+        resource = s.lists[TOUCHED, i]
         r = s.resources[resource]
         r.mark = 0
         if r.active == 1:
@@ -165,7 +174,7 @@ def begin(s, mark):
             _, r.load = load_of(s, resource, mark)
             watch(s, resource)
     for i in range(n):
-        t = s.activities[s.activities[i].slot_sub]
+        t = s.activities[s.lists[SUB, i]]
         for k in range(t.nodes + t.n_active, t.nodes + t.n_kept):
             resource = s.kept[k].resource
             r = s.resources[resource]
@@ -196,17 +205,16 @@ def spread(s, mark, n, m, from_n, from_m, wholly):
     j = from_m
     while j < m or (wholly and i < n):
         if wholly and i < n:
-            m = join_active(s, s.activities[np.uint64(i)].slot_sub, mark, m)
+            m = join_active(s, s.lists[SUB, np.uint64(i)], mark, m)
             i += 1
             continue
-        k = s.resources[s.resources[np.uint64(j)].slot_sub].first
+        r = s.resources[s.lists[USED, np.uint64(j)]]
         j += 1
-        while k >= 0:
-            node = s.nodes[np.uint64(k)]
-            t = s.activities[np.uint64(node.slot)]
-            if t.mark != mark and t.state == RUNNING and node.usage > 0.0:
-                n = admit(s, node.slot, mark, n)
-            k = node.next
+        for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
+            user = s.users[k]
+            t = s.activities[np.uint64(user.slot)]
+            if t.mark != mark and t.state == RUNNING and user.usage > 0.0:
+                n = admit(s, user.slot, mark, n)
     if n > SMALL and n > GIANT * clock.n_enabled:
         clock.skip_search = SKIPPED_SEARCHES
     return n, m
@@ -234,10 +242,10 @@ def write_core(s, n, m, c, mark, limit, wholly):
     wholly: all are solved.
     """
     for j in range(m):
-        c.levels[j] = s.resources[s.resources[j].slot_sub].level
+        c.levels[j] = s.resources[s.lists[USED, j]].level
     q = 0
     for i in range(n):
-        t = s.activities[np.uint64(s.activities[i].slot_sub)]
+        t = s.activities[np.uint64(s.lists[SUB, i])]
         c.row[i] = q
         first = np.uint64(t.nodes)
         last = np.uint64(t.nodes + t.n_active)
@@ -273,7 +281,7 @@ def count_active(s, n):
     """The active elements of the activities of the component."""
     z = 0
     for i in range(n):
-        z += s.activities[np.uint64(s.activities[i].slot_sub)].n_active
+        z += s.activities[np.uint64(s.lists[SUB, i])].n_active
     return z
 
 
@@ -294,7 +302,7 @@ def follow_levels(s):
     n, m = begin(s, mark)
     v = sub_system(s)
     for i in range(n):
-        slot = s.activities[i].slot_sub
+        slot = s.lists[SUB, i]
         t = s.activities[slot]
         rate = t.ceiling
         for k in range(t.nodes, t.nodes + t.n_active):
@@ -317,7 +325,7 @@ def follow_levels(s):
             n, m = spread(s, mark, n, m, from_n, from_m, wholly)
         if m == from_m:
             for i in range(n):
-                v.rate[i] = s.activities[s.activities[i].slot_sub].next_rate
+                v.rate[i] = s.activities[s.lists[SUB, i]].next_rate
             return n
         from_n = n if wholly else 0
         z = count_active(s, n)
@@ -327,13 +335,13 @@ def follow_levels(s):
             return GAVE_UP
         from_m = m
         for j in range(m):
-            s.resources[s.resources[j].slot_sub].level = c.levels[j]
+            s.resources[s.lists[USED, j]].level = c.levels[j]
         for i in range(n):
-            slot = s.activities[i].slot_sub
+            slot = s.lists[SUB, i]
             rate = c.y[i] * c.ub[i]
             where = c.seat[i]
             if where >= 0:
-                v.limit[i] = s.resources[c.used[where]].slot_sub
+                v.limit[i] = s.lists[USED, c.used[where]]
             if abs(rate - s.activities[slot].next_rate) > SAME_RATE * rate:
                 charge(s, slot, rate)
                 if not wholly:
@@ -342,7 +350,7 @@ def follow_levels(s):
         if m == from_m:
             for j in range(m):
                 if c.seats[j] == 0:
-                    deactivate(s, s.resources[j].slot_sub, mark)
+                    deactivate(s, s.lists[USED, j], mark)
     return GAVE_UP
 
 
@@ -351,12 +359,12 @@ def adopt(s, n, m):
     """Start anew from the rates, just applied, of all ``n`` enabled activities and their limits."""
     forget_watched(s)
     for j in range(m):
-        r = s.resources[s.resources[j].slot_sub]
+        r = s.resources[s.lists[USED, j]]
         r.active = 0
         r.level = INFINITY
         r.load = 0.0
     for i in range(n):
-        t = s.activities[s.activities[i].slot_sub]
+        t = s.activities[s.lists[SUB, i]]
         t.charged = t.rate
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
@@ -367,9 +375,9 @@ def adopt(s, n, m):
                 r.level = level if r.active == 0 else max(r.level, level)
                 r.active = 1
     for i in range(n):
-        put_active_first(s, s.activities[i].slot_sub)
+        put_active_first(s, s.lists[SUB, i])
     for j in range(m):
-        watch(s, s.resources[j].slot_sub)
+        watch(s, s.lists[USED, j])
 
 
 @jit

@@ -6,7 +6,14 @@ import numpy as np
 
 from ptaskmodel.core.availability import doom, follow, refresh_bound
 from ptaskmodel.core.queues import push_date, remove_date, remove_end
-from ptaskmodel.core.sharing_graph import disable, enable, has_room, link_nodes, unlink_nodes
+from ptaskmodel.core.sharing_graph import (
+    disable,
+    enable,
+    has_room,
+    link_nodes,
+    missing_users,
+    unlink_nodes,
+)
 from ptaskmodel.core.state import (
     DONE,
     DOOMED,
@@ -14,6 +21,7 @@ from ptaskmodel.core.state import (
     FREE,
     GROW_ACTIVITIES,
     GROW_NODES,
+    GROW_USERS,
     LIMIT_DELAY,
     LIMIT_LATENCY,
     LIMIT_NOTHING,
@@ -46,6 +54,9 @@ def missing(s, pattern):
     if not has_room(s, p.count):
         clock.argument = p.count
         return GROW_NODES
+    clock.argument = missing_users(s, p.first, p.count)
+    if clock.argument > 0:
+        return GROW_USERS
     if not has_room_for_events(s, 0):
         return EVENTS_FULL
     return OK

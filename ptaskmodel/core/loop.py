@@ -18,6 +18,7 @@ from ptaskmodel.core.queues import free_wake, push_date, remove_date
 from ptaskmodel.core.solving import reshare
 from ptaskmodel.core.state import (
     DONE,
+    DOOM,
     DOOMED,
     ENDED,
     EVENTS_FULL,
@@ -198,7 +199,7 @@ def early_execution(s, limit):
 @jit
 def listed_as_doomed(s, i):
     """The i-th of the doomed if it still is, else -1; it is off the list then."""
-    slot = s.activities[i].slot_doomed
+    slot = s.lists[DOOM, i]
     doomed = s.activities[slot].doomed == DOOMED
     s.activities[slot].doomed = 0
     return slot if doomed else NOTHING

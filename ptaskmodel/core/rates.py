@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptaskmodel.core.state import bare_state, numbers
+from ptaskmodel.core.state import SUB, bare_state, numbers
 from ptaskmodel.core.sub_system import sub_system
 from ptaskmodel.jit import INTERPRETED, jit, late
 from ptaskmodel.sharing.arrays import Answer, Settings, System
@@ -93,7 +93,7 @@ def solve(s, n, m, solver):
 @jit
 def solve_alone(s, solver):
     """Rate of an activity that shares with nobody: its bound or its tightest resource."""
-    t = s.activities[s.activities[0].slot_sub]
+    t = s.activities[s.lists[SUB, 0]]
     rate = t.bound
     limit = LIMIT_BOUND
     for k in range(t.nodes, t.nodes + t.n_kept):
@@ -113,7 +113,7 @@ def is_alone(s, n):
     """Whether the sub-system is one activity with one element for each of its resources."""
     if n != 1:
         return False
-    t = s.activities[s.activities[0].slot_sub]
+    t = s.activities[s.lists[SUB, 0]]
     for k in range(t.nodes, t.nodes + t.n_kept):
         if s.resources[s.kept[k].resource].enabled != 1:
             return False

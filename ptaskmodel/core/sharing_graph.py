@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import CHANGED, RUNNING, SIDES
+from ptaskmodel.core.state import CHANGED, RUNNING, SIDES, TODO, TOUCHED
 from ptaskmodel.jit import jit
 
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
 STRICTLY_LESS = 1.0 - 1e-9
-TOUCHED = -2  # mark of a resource in the list of those touched
+LISTED = -2  # mark of a resource in the list of those touched
 
 
 @jit
@@ -35,33 +35,32 @@ def mark_todo(s, slot, why):
     before = t.todo
     t.todo = max(before, why)
     if before == 0:
-        s.activities[clock.n_todo].slot_todo = slot
+        s.lists[TODO, clock.n_todo] = slot
         clock.n_todo += 1
 
 
 @jit
 def mark_users(s, resource):
     """A resource changed side: all its enabled users must look again."""
-    k = s.resources[resource].first
-    while k >= 0:
-        node = s.nodes[k]
-        if node.usage > 0.0 and s.activities[node.slot].state == RUNNING:
-            mark_todo(s, node.slot, SIDES)
-        k = node.next
+    r = s.resources[resource]
+    for k in range(r.first, r.first + r.users):
+        user = s.users[k]
+        if user.usage > 0.0 and s.activities[user.slot].state == RUNNING:
+            mark_todo(s, user.slot, SIDES)
 
 
 @jit
 def touch(s, resource):
     """Those who use this resource, which is not marked yet, must be solved again."""
     clock = s.clock[0]
-    s.resources[resource].mark = TOUCHED
-    s.resources[clock.n_touched].slot_touched = resource
+    s.resources[resource].mark = LISTED
+    s.lists[TOUCHED, clock.n_touched] = resource
     clock.n_touched += 1
 
 
 @jit
 def size_class(count):
-    """The smallest k with 2**k >= count: nodes are given out in blocks of 2**k."""
+    """The smallest k with 2**k >= count: nodes and users lie in blocks of 2**k."""
     k = 0
     while (1 << k) < count:
         k += 1
@@ -76,8 +75,47 @@ def has_room(s, count):
 
 
 @jit
+def missing_users(s, first, count):
+    """How many more places for users there must be before so many elements are used; 0: none."""
+    wanted = 0
+    for k in range(first, first + count):
+        r = s.resources[s.elements[k].resource]
+        if r.users + count > r.room:
+            wanted += 4 * (r.users + count)
+    return wanted if s.clock[0].n_users + wanted > s.users.size else 0
+
+
+@jit
+def make_room(s, resource):
+    """Give a resource twice as many places for users; there are so many."""
+    clock = s.clock[0]
+    r = s.resources[resource]
+    k = size_class(max(2, 2 * r.room))
+    first = s.clock[k].free_users
+    if first >= 0:
+        s.clock[k].free_users = s.users[first].slot
+    else:
+        first = clock.n_users
+        clock.n_users += 1 << k
+    for i in range(r.users):
+        old = s.users[r.first + i]
+        new = s.users[first + i]
+        new.slot = old.slot
+        new.usage = old.usage
+        new.node = old.node
+    if r.room > 0:
+        k = size_class(r.room)
+        s.users[r.first].slot = s.clock[k].free_users
+        s.clock[k].free_users = r.first
+        r.room *= 2
+    else:
+        r.room = 2
+    r.first = first
+
+
+@jit
 def link_nodes(s, slot, first, count):
-    """Give an activity its nodes, a copy of ``count`` elements, and hang them on their resources.
+    """Give an activity its nodes, a copy of ``count`` elements, and enter it with its resources.
 
     Returns whether all these resources are on.
     """
@@ -91,7 +129,7 @@ def link_nodes(s, slot, first, count):
     k = size_class(count)
     base = s.clock[k].free_nodes
     if base >= 0:
-        s.clock[k].free_nodes = s.nodes[base].next
+        s.clock[k].free_nodes = s.nodes[base].resource
     else:
         base = clock.n_nodes
         clock.n_nodes += 1 << k
@@ -104,13 +142,14 @@ def link_nodes(s, slot, first, count):
         node.usage = element.usage
         node.share = element.share
         node.largest = element.largest
-        node.slot = slot
-        node.previous = -1
-        node.next = r.first
+        node.place = r.users
         node.violates = 0
-        if r.first >= 0:
-            s.nodes[r.first].previous = base + k
-        r.first = base + k
+        if r.users == r.room:
+            make_room(s, element.resource)
+        user = s.users[r.first + r.users]
+        user.slot = slot
+        user.usage = element.usage
+        user.node = base + k
         r.users += 1
         all_on = all_on and r.on
     return all_on
@@ -123,16 +162,17 @@ def unlink_nodes(s, slot):
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         r = s.resources[node.resource]
-        if node.previous >= 0:
-            s.nodes[node.previous].next = node.next
-        else:
-            r.first = node.next
-        if node.next >= 0:
-            s.nodes[node.next].previous = node.previous
         r.users -= 1
+        if node.place < r.users:  # the last takes its place
+            user = s.users[r.first + node.place]
+            last = s.users[r.first + r.users]
+            user.slot = last.slot
+            user.usage = last.usage
+            user.node = last.node
+            s.nodes[last.node].place = node.place
     if t.n_nodes > 0:
         k = size_class(t.n_nodes)
-        s.nodes[t.nodes].next = s.clock[k].free_nodes
+        s.nodes[t.nodes].resource = s.clock[k].free_nodes
         s.clock[k].free_nodes = t.nodes
     t.n_nodes = 0
     t.n_kept = 0
@@ -285,7 +325,7 @@ def declassify(s, slot):
             if r.demand < np.inf:
                 r.demand -= node.usage * t.top
             if r.enabled > 0 and can_limit(s, r, before):
-                if r.mark != TOUCHED:
+                if r.mark != LISTED:
                     touch(s, node.resource)
                 empties = was_full and r.demand <= r.capacity * STRICTLY_LESS
                 if r.enabled == 1:
@@ -342,21 +382,18 @@ def disable(s, slot, state):
 @jit
 def set_capacity(s, resource, capacity):
     """Change a capacity: its users are counted out and in again around the change."""
-    k = s.resources[resource].first
-    while k >= 0:
-        node = s.nodes[k]
-        if node.usage > 0.0 and s.activities[node.slot].state == RUNNING:
-            t = s.activities[node.slot]
+    r = s.resources[resource]
+    for k in range(r.first, r.first + r.users):
+        user = s.users[k]
+        if user.usage > 0.0 and s.activities[user.slot].state == RUNNING:
+            t = s.activities[user.slot]
             if t.mark != -2:
                 t.mark = -2
-                declassify(s, node.slot)
-        k = node.next
-    s.resources[resource].capacity = capacity
-    k = s.resources[resource].first
-    while k >= 0:
-        node = s.nodes[k]
-        t = s.activities[node.slot]
-        if node.usage > 0.0 and t.state == RUNNING and t.mark == -2:
+                declassify(s, user.slot)
+    r.capacity = capacity
+    for k in range(r.first, r.first + r.users):
+        user = s.users[k]
+        t = s.activities[user.slot]
+        if user.usage > 0.0 and t.state == RUNNING and t.mark == -2:
             t.mark = 0
-            classify(s, node.slot)
-        k = node.next
+            classify(s, user.slot)

@@ -8,7 +8,7 @@ from ptaskmodel.core.affected import follow_rates
 from ptaskmodel.core.levels import GAVE_UP, adopt, certified, follow_levels, take_in_changes
 from ptaskmodel.core.queues import set_end
 from ptaskmodel.core.rates import BMF, SOLVERS, is_alone, solve, solve_alone
-from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, UNSOLVED
+from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, SUB, UNSOLVED, USED
 from ptaskmodel.core.stream import has_room_for_events, tell_rate
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, list_enabled, sub_system
 from ptaskmodel.jit import jit
@@ -35,12 +35,12 @@ def apply_rates(s, n, followed):
     clock = s.clock[0]
     v = sub_system(s)
     for i in range(n):
-        slot = s.activities[i].slot_sub
+        slot = s.lists[SUB, i]
         t = s.activities[slot]
         rate = v.rate[i]
         limit = v.limit[i]
         if limit >= 0 and not followed:
-            limit = s.resources[limit].slot_sub
+            limit = s.lists[USED, limit]
         if rate != t.rate:
             t.remaining -= t.rate * (clock.now - t.updated)
             t.updated = clock.now
@@ -118,5 +118,5 @@ def reshare(s, o):
             elif o.solver == BMF:
                 levels = sub_system(s).level
                 for j in range(clock.m_sub):
-                    s.resources[s.resources[j].slot_sub].level = levels[j]
+                    s.resources[s.lists[USED, j]].level = levels[j]
             return OK

@@ -10,6 +10,7 @@ from ptaskmodel.sharing.limits import LIMIT_BOUND as LIMIT_BOUND
 from ptaskmodel.sharing.limits import LIMIT_NOTHING as LIMIT_NOTHING
 
 INT, REAL, FLAG = "i8", "f8", "?"
+SMALL_INT = "i4"  # of what no kernel is given as an argument
 
 
 def numbers(*bounds: int) -> list[int]:
@@ -37,6 +38,7 @@ SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
 (
     GROW_ACTIVITIES,
     GROW_NODES,
+    GROW_USERS,
     GROW_WAKES,
     UNSOLVED,
     ROUTES_CHANGED,
@@ -47,7 +49,7 @@ SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
     PAUSED,
     SOME_ENDED,
     UNROUTED,
-) = numbers(12)
+) = numbers(13)
 # It did not: nothing is missing.
 OK = np.int64(-1)
 
@@ -85,12 +87,17 @@ RUN, STEP, SETTLE = numbers(3)
 # Of an activity whose kept elements must be rebuilt: a resource of it changed side; it changed.
 SIDES, CHANGED = numbers(1, 3)
 
+# Rows of lists: activities to share anew, to look at again, doomed; resources that these activities
+# use, that were touched, that are watched.
+SUB, TODO, DOOM, USED, TOUCHED, WATCH = numbers(6)
+LISTS = 6
+
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
 
 ACTIVITY = np.dtype(
     [
-        # What a new share of the resources touches comes first, to lie in a few cache lines.
+        # What a new share of the resources touches comes first, to lie in two cache lines.
         ("state", INT),
         ("mark", INT),
         ("nodes", INT),  # first of its nodes
@@ -102,13 +109,13 @@ ACTIVITY = np.dtype(
         ("ceiling", REAL),  # its largest rate alone, and what sets it (a resource or LIMIT_...)
         ("penalty", REAL),  # what its flow costs, over its weight
         ("ceiling_by", INT),
-        ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
+        ("limit", INT),  # resource that sets the rate, or one of LIMIT_...
         ("remaining", REAL),  # at date `updated`
         ("updated", REAL),
         ("bound", REAL),  # largest rate, 1/s
-        ("limit", INT),  # resource that sets the rate, or one of LIMIT_...
         ("heap", INT),  # position in the heap of ends, -1: not there
         ("order", INT),  # sequence number of the last time it was enabled
+        ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
         ("n_nodes", INT),
         ("top", REAL),  # a rate that it cannot exceed, whatever the others do
         ("tightest", INT),  # resource on which its use is the largest part of the capacity
@@ -126,10 +133,6 @@ ACTIVITY = np.dtype(
         ("waits_as", INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
         ("suspended_in", INT),  # the state to resume
         ("doomed", INT),  # 0, DOOMED or LISTED
-        # Lists of activities, one place in each record: place k is in record k.
-        ("slot_sub", INT),  # of the sub-system to solve
-        ("slot_todo", INT),
-        ("slot_doomed", INT),
     ],
     align=True,
 )
@@ -148,7 +151,7 @@ RESOURCE = np.dtype(
         ("active", INT),
         ("mark", INT),
         ("local", INT),
-        ("first", INT),  # head of the list of its nodes
+        ("first", INT),  # of its users
         ("fatpipe", FLAG),
         ("on", FLAG),
         ("demand", REAL),  # what its enabled users would take at their `top`
@@ -161,7 +164,8 @@ RESOURCE = np.dtype(
         ("ratio", REAL),  # its use as a part of the capacity; -1: it cannot dominate
         ("node", INT),  # its node
         ("group", INT),  # host that alone uses this link (and the host itself), -1: none
-        ("users", INT),  # nodes, whether enabled or not
+        ("users", INT),  # how many, whether enabled or not
+        ("room", INT),  # places for users, from `first` on
         ("latency", REAL),
         ("leader_stamp", INT),
         ("leader", INT),  # of a group, in the record of its host: its tightest resource
@@ -169,28 +173,30 @@ RESOURCE = np.dtype(
         ("cores", REAL),
         ("peak", REAL),  # speed of one core at availability 1
         ("pstate", INT),  # of a host
-        # Lists of resource numbers, one place in each record.
-        ("slot_touched", INT),
-        ("slot_watched", INT),
-        ("slot_sub", INT),
         ("traces", INT),  # head of the list of its availability traces, -1: none
     ],
     align=True,
 )
 
+# resource: in a free block, the next such.
 NODE = np.dtype(
     [
         ("resource", INT),
         ("usage", REAL),
         ("share", REAL),
         ("largest", REAL),
-        ("slot", INT),
-        ("next", INT),
-        ("previous", INT),
-        ("violates", INT),
+        ("place", SMALL_INT),  # among the users of the resource
+        ("violates", SMALL_INT),
     ],
     align=True,
 )
+
+# The users of a resource lie side by side; node: by which it is used. slot: in a free block, the
+# next such.
+USER = np.dtype([("slot", INT), ("usage", REAL), ("node", INT)], align=True)
+
+# A node that can limit its activity.
+KEPT = np.dtype([("resource", INT), ("usage", REAL), ("share", REAL)], align=True)
 
 # largest: of the parts that make the usage, what one core has to do
 ELEMENT = np.dtype(
@@ -295,7 +301,9 @@ CLOCK = np.dtype(
         ("keeps_levels", INT),  # 1: bmf from event to event
         ("keeps_rates", INT),  # 1: max-min, of which only what is affected is solved anew
         ("anew", INT),  # 1: the rates in force are not good enough
+        ("n_users", INT),  # places for users ever given out
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
+        ("free_users", INT),  # the same of places for users
     ],
     align=True,
 )
@@ -304,17 +312,19 @@ CLOCK = np.dtype(
 class State(NamedTuple):
     """Every array that the core reads and writes (see the record types of this module).
 
-    Few arrays, because each makes every kernel longer to compile: lists of activities and resources
-    are columns (``slot_...``) of their records, and the sub-system to solve lies in ``reals``,
-    ``integers`` and ``flags`` (see `sub_system.sub_system`).
+    Few arrays, because each makes every kernel longer to compile: ``lists`` has a row for each list
+    of activities or resources, and the sub-system to solve lies in ``reals``, ``integers`` and
+    ``flags`` (see `sub_system.sub_system`).
     """
 
     clock: np.ndarray  # record 0 is the clock
     activities: np.ndarray
     heap: np.ndarray
     resources: np.ndarray
+    lists: np.ndarray
     nodes: np.ndarray
-    kept: np.ndarray  # ELEMENT: those of an activity's nodes that can limit it, same places
+    kept: np.ndarray  # those of an activity's nodes that can limit it, same places
+    users: np.ndarray
     patterns: np.ndarray
     elements: np.ndarray
     queue: np.ndarray
@@ -331,11 +341,12 @@ def bare_state() -> State:
     """A state of the right types, with nothing in it."""
     records = {
         "clock": CLOCK, "activities": ACTIVITY, "heap": END, "resources": RESOURCE, "nodes": NODE,
-        "kept": ELEMENT, "patterns": PATTERN, "elements": ELEMENT, "queue": DATE,
+        "kept": KEPT, "users": USER, "patterns": PATTERN, "elements": ELEMENT, "queue": DATE,
         "wakes": WAKE_UP, "traces": TRACE_RECORD, "trace_events": TRACE_EVENT, "events": EVENT,
         "reals": np.float64, "integers": np.int64, "flags": np.bool_,
     }  # fmt: skip
-    return State(**{name: np.zeros(0, kind) for name, kind in records.items()})
+    arrays = {name: np.zeros(0, kind) for name, kind in records.items()}
+    return State(lists=np.zeros((LISTS, 0), np.int64), **arrays)
 
 
 class Options(NamedTuple):

@@ -12,7 +12,9 @@ from ptaskmodel.core.state import (
     ELEMENT,
     END,
     EVENT,
+    KEPT,
     LATENCY,
+    LISTS,
     NO_CHANGE,
     NODE,
     PATTERN,
@@ -21,6 +23,7 @@ from ptaskmodel.core.state import (
     STATE,
     TRACE_EVENT,
     TRACE_RECORD,
+    USER,
     WAKE_UP,
     State,
 )
@@ -56,7 +59,8 @@ def new_state(platform: Platform, live_bandwidths: bool) -> State:
     """
     resources = _resources(platform)
     clock = records(SIZE_CLASSES, CLOCK)
-    for name in ("oldest", "newest", "free_nodes", "free_slots", "free_wakes", "aside"):
+    free = ("free_nodes", "free_users", "free_slots", "free_wakes")
+    for name in ("oldest", "newest", "aside", *free):
         clock[name] = -1
     clock["changed"] = NO_CHANGE
     traces, events = _traces(platform, live_bandwidths)
@@ -68,8 +72,10 @@ def new_state(platform: Platform, live_bandwidths: bool) -> State:
         activities=records(0, ACTIVITY),
         heap=records(0, END),
         resources=resources,
+        lists=np.zeros((LISTS, len(resources)), dtype=np.int64),
         nodes=records(0, NODE),
-        kept=records(0, ELEMENT),
+        kept=records(0, KEPT),
+        users=records(0, USER),
         patterns=records(0, PATTERN),
         elements=records(0, ELEMENT),
         queue=records(0, DATE),
@@ -88,7 +94,6 @@ def _resources(platform: Platform) -> np.ndarray:
     n = len(platform.hosts)
     r = records(n + len(platform.links), RESOURCE)
     r["on"] = True
-    r["first"] = -1
     r["partner"] = -1
     r["traces"] = -1
     r["level"] = INFINITY
@@ -148,10 +153,13 @@ def room_for_activities(state: State, count: int) -> State:
     """A state with room for so many activities at a time."""
     if len(state.activities) >= count:
         return state
+    activities = enlarged(state.activities, count)
+    lists = state.lists
+    if lists.shape[1] < len(activities):
+        lists = np.zeros((LISTS, len(activities)), dtype=np.int64)
+        lists[:, : state.lists.shape[1]] = state.lists
     return with_scratch(
-        state._replace(
-            activities=enlarged(state.activities, count), heap=enlarged(state.heap, count)
-        )
+        state._replace(activities=activities, heap=enlarged(state.heap, count), lists=lists)
     )
 
 
@@ -161,6 +169,12 @@ def room_for_nodes(state: State, count: int) -> State:
     return with_scratch(
         state._replace(nodes=enlarged(state.nodes, size), kept=enlarged(state.kept, size))
     )
+
+
+def room_for_users(state: State, count: int) -> State:
+    """A state with room for ``count`` more users of resources."""
+    size = max(int(state.clock[0]["n_users"]) + 2 * count, 2 * len(state.users), 1024)
+    return state._replace(users=enlarged(state.users, size))
 
 
 def room_for_wakes(state: State, count: int) -> State:

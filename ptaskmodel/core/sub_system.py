@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.core.sharing_graph import can_limit
-from ptaskmodel.core.state import RUNNING
+from ptaskmodel.core.state import RUNNING, SUB, TODO, TOUCHED, USED
 from ptaskmodel.jit import jit, views
 from ptaskmodel.sharing.arrays import carve
 
@@ -40,15 +40,14 @@ def rebuild_kept(s, slot, incremental):
 @jit
 def add_users(s, resource, mark, n):
     """Append the enabled users of a resource that are not in the sub-system yet."""
-    k = s.resources[resource].first
-    while k >= 0:
-        node = s.nodes[k]
-        t = s.activities[node.slot]
-        if node.usage > 0.0 and t.mark != mark and t.state == RUNNING:
+    r = s.resources[resource]
+    for k in range(r.first, r.first + r.users):
+        user = s.users[k]
+        t = s.activities[user.slot]
+        if user.usage > 0.0 and t.mark != mark and t.state == RUNNING:
             t.mark = mark
-            s.activities[n].slot_sub = node.slot
+            s.lists[SUB, n] = user.slot
             n += 1
-        k = node.next
     return n
 
 
@@ -58,16 +57,16 @@ def search(s, mark):
     clock = s.clock[0]
     n = 0
     for i in range(clock.n_todo):
-        t = s.activities[s.activities[i].slot_todo]
+        t = s.activities[s.lists[TODO, i]]
         if t.state == RUNNING and t.mark != mark:
             t.mark = mark
-            s.activities[n].slot_sub = s.activities[i].slot_todo
+            s.lists[SUB, n] = s.lists[TODO, i]
             n += 1
     for i in range(clock.n_touched):
-        r = s.resources[s.resources[i].slot_touched]
+        r = s.resources[s.lists[TOUCHED, i]]
         r.mark = mark
         if r.enabled == 1 or r.violations > 0:
-            n = add_users(s, s.resources[i].slot_touched, mark, n)
+            n = add_users(s, s.lists[TOUCHED, i], mark, n)
     return n
 
 
@@ -76,7 +75,7 @@ def spread(s, mark, n):
     """Complete the components of the first n activities, all marked; their number."""
     i = 0
     while i < n:
-        t = s.activities[s.activities[i].slot_sub]
+        t = s.activities[s.lists[SUB, i]]
         for k in range(t.nodes, t.nodes + t.n_kept):
             resource = s.kept[k].resource
             r = s.resources[resource]
@@ -95,7 +94,7 @@ def list_enabled(s, mark):
     slot = s.clock[0].oldest
     while slot >= 0:
         if mark < 0 or s.activities[slot].mark == mark:
-            s.activities[n].slot_sub = slot
+            s.lists[SUB, n] = slot
             n += 1
         slot = s.activities[slot].next
     return n
@@ -105,13 +104,13 @@ def list_enabled(s, mark):
 def sort_oldest_first(s, n):
     """Insertion sort of a few activities by the order in which they were enabled."""
     for i in range(1, n):
-        slot = s.activities[i].slot_sub
+        slot = s.lists[SUB, i]
         order = s.activities[slot].order
         j = i - 1
-        while j >= 0 and s.activities[s.activities[j].slot_sub].order > order:
-            s.activities[j + 1].slot_sub = s.activities[j].slot_sub
+        while j >= 0 and s.activities[s.lists[SUB, j]].order > order:
+            s.lists[SUB, j + 1] = s.lists[SUB, j]
             j -= 1
-        s.activities[j + 1].slot_sub = slot
+        s.lists[SUB, j + 1] = slot
 
 
 @jit
@@ -137,17 +136,17 @@ def find_sub_system(s, incremental):
     """Choose the activities to solve, oldest first, with their kept elements; their number."""
     clock = s.clock[0]
     for i in range(clock.n_todo):
-        t = s.activities[s.activities[i].slot_todo]
+        t = s.activities[s.lists[TODO, i]]
         t.todo = 0
         if t.state == RUNNING:
-            rebuild_kept(s, s.activities[i].slot_todo, incremental)
+            rebuild_kept(s, s.lists[TODO, i], incremental)
     clock.mark += 1
     if not incremental:
         n = list_enabled(s, -1)
     else:
         n = whole_components(s, clock.mark, search(s, clock.mark))
     for i in range(clock.n_touched):
-        s.resources[s.resources[i].slot_touched].mark = 0
+        s.resources[s.lists[TOUCHED, i]].mark = 0
     clock.n_todo = 0
     clock.n_touched = 0
     return n
@@ -217,7 +216,7 @@ def lay_sub_system(s, n):
     m = 0
     z = 0
     for i in range(n):
-        t = s.activities[np.uint64(s.activities[i].slot_sub)]
+        t = s.activities[np.uint64(s.lists[SUB, i])]
         v.start[i] = z
         v.bound[i] = t.bound
         v.penalty[i] = t.penalty
@@ -228,7 +227,7 @@ def lay_sub_system(s, n):
             if r.mark != mark:
                 r.mark = mark
                 r.local = m
-                s.resources[m].slot_sub = element.resource
+                s.lists[USED, m] = element.resource
                 v.capacity[m] = r.capacity
                 s.flags[m] = r.fatpipe
                 v.level[m] = r.level
