@@ -10,6 +10,8 @@ from ptaskmodel.core.idle_loads import CREEP, WATCHED
 from ptaskmodel.core.sharing_graph import STRICTLY_LESS
 from ptaskmodel.core.state import (
     FREE,
+    IN_ENDS,
+    IN_QUEUE,
     LIMIT_BOUND,
     RUNNING,
     TRACE,
@@ -40,16 +42,17 @@ def check_state(state: State) -> list[str]:
 
 
 def _is_heap(keys: list[tuple[float, int]]) -> bool:
-    return all(keys[(k - 1) >> 1] < keys[k] for k in range(1, len(keys)))
+    return all(keys[(k - 1) >> 2] < keys[k] for k in range(1, len(keys)))
 
 
 def _queue(s: State) -> Iterator[str]:
     entries = s.queue[: s.clock[0]["n_queue"]]
     if not _is_heap(list(zip(entries["date"].tolist(), entries["order"].tolist(), strict=True))):
         yield "the queue of dates is no heap"
-    for kind, records in ((WAIT, s.activities), (WAKE, s.wakes), (TRACE, s.traces)):
+    queued = s.lists[IN_QUEUE], s.wakes["queued"], s.traces["queued"]
+    for kind, known in zip((WAIT, WAKE, TRACE), queued, strict=True):
         places = np.flatnonzero(entries["kind"] == kind)
-        if (records["queued"][entries["number"][places]] != places).any():
+        if (known[entries["number"][places]] != places).any():
             yield f"who stands in the queue (kind {kind}) does not know where"
     if s.clock[0]["n_traces"] != (entries["kind"] == TRACE).sum():
         yield "the traces in the queue are miscounted"
@@ -67,7 +70,7 @@ def _ends(s: State) -> Iterator[str]:
     ends = s.heap[: s.clock[0]["n_heap"]]
     if not _is_heap(list(zip(ends["date"].tolist(), ends["order"].tolist(), strict=True))):
         yield "the ends are no heap"
-    if (s.activities["heap"][ends["slot"]] != np.arange(len(ends))).any():
+    if (s.lists[IN_ENDS][ends["slot"]] != np.arange(len(ends))).any():
         yield "an activity does not know its place among the ends"
     a = s.activities[ends["slot"]]
     if ((a["state"] != RUNNING) | (a["rate"] <= 0.0)).any():

@@ -22,6 +22,8 @@ from ptaskmodel.core.state import (
     GROW_ACTIVITIES,
     GROW_NODES,
     GROW_USERS,
+    IN_ENDS,
+    IN_QUEUE,
     LIMIT_DELAY,
     LIMIT_LATENCY,
     LIMIT_NOTHING,
@@ -92,8 +94,8 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     a.rate = 0.0
     a.updated = clock.now
     a.limit = LIMIT_NOTHING
-    a.heap = -1
-    a.queued = -1
+    s.lists[IN_ENDS, slot] = -1
+    s.lists[IN_QUEUE, slot] = -1
     if s.traces.size > 0:
         follow(s, p.first, p.count, o)
     if not link_nodes(s, slot, p.first, p.count):
@@ -140,10 +142,10 @@ def stop(s, slot):
     if a.state == RUNNING:
         if a.rate > 0.0:
             tell_rate(s, slot, 0.0, LIMIT_NOTHING)
-        remove_end(s.heap, s.activities, clock, slot)
+        remove_end(s, slot)
         disable(s, slot, FREE)
-    if a.queued >= 0:
-        remove_date(s, a.queued)
+    if s.lists[IN_QUEUE, slot] >= 0:
+        remove_date(s, s.lists[IN_QUEUE, slot])
     if a.doomed == DOOMED:
         a.doomed = LISTED
     if a.n_nodes > 0:
@@ -187,13 +189,14 @@ def suspend(s, slot):
     tell_rate(s, slot, 0.0, LIMIT_SUSPENDED)
     if a.state == RUNNING:
         a.remaining = max(a.remaining - a.rate * (clock.now - a.updated), 0.0)
-        remove_end(s.heap, s.activities, clock, slot)
+        remove_end(s, slot)
         disable(s, slot, SUSPENDED)
         a.rate = 0.0
         a.updated = clock.now
     else:
-        a.pending = s.queue[a.queued].date - clock.now
-        remove_date(s, a.queued)
+        i = s.lists[IN_QUEUE, slot]
+        a.pending = s.queue[i].date - clock.now
+        remove_date(s, i)
         a.state = SUSPENDED
 
 

@@ -181,18 +181,22 @@ def early_execution(s, limit):
     computations end stand in a queue, and are due a moment too early like any others.
     """
     n = s.clock[0].n_heap
+    first = -1
+    order = -1
     i = 0
     while True:
-        if i < n and s.heap[i].date < limit:
-            a = s.activities[s.heap[i].slot]
+        end = s.heap[min(i, n - 1)]
+        if i < n and (end.date < limit or (end.date == limit and end.order < order)):
+            a = s.activities[end.slot]
             if a.n_nodes == 1 and s.resources[s.nodes[a.nodes].resource].one_core < INFINITY:
-                return s.heap[i].slot
-            i = 2 * i + 1
+                first = i
+                limit, order = end.date, end.order
+            i = 4 * i + 1
         else:
-            while i > 0 and i % 2 == 0:
-                i = (i - 1) >> 1
+            while i > 0 and i % 4 == 0:
+                i = (i - 1) >> 2
             if i == 0:
-                return NOTHING
+                return NOTHING if first < 0 else s.heap[first].slot
             i += 1
 
 

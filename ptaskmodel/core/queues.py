@@ -1,13 +1,14 @@
 """The two heaps of the core: the queue of dates, and enabled activities by date of end.
 
-Who stands in a heap knows its position there, so that it can be taken out.
+Who stands in a heap knows its position there, so that it can be taken out. Each place has four
+below it: few steps to the top, through neighbours.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import TRACE, WAIT, WAKE
+from ptaskmodel.core.state import IN_ENDS, IN_QUEUE, TRACE, WAIT, WAKE
 from ptaskmodel.jit import jit
 
 # Order of the first trace among entries of one date: before everything that is pushed.
@@ -23,7 +24,7 @@ def put_date(s, i, date, order, kind, number):
     entry.kind = kind
     entry.number = number
     if kind == WAIT:
-        s.activities[number].queued = i
+        s.lists[IN_QUEUE, number] = i
     elif kind == WAKE:
         s.wakes[number].queued = i
     else:
@@ -34,11 +35,11 @@ def put_date(s, i, date, order, kind, number):
 def raise_date(s, i, date, order, kind, number):
     """Put a date in place i, which is free, or nearer to the top."""
     while i > 0:
-        above = s.queue[(i - 1) >> 1]
+        above = s.queue[(i - 1) >> 2]
         if above.date < date or (above.date == date and above.order < order):
             break
         put_date(s, i, above.date, above.order, above.kind, above.number)
-        i = (i - 1) >> 1
+        i = (i - 1) >> 2
     put_date(s, i, date, order, kind, number)
 
 
@@ -47,14 +48,15 @@ def lower_date(s, i, date, order, kind, number):
     """Put a date in place i, which is free, or farther from the top."""
     n = s.clock[0].n_queue
     while True:
-        child = 2 * i + 1
-        if child >= n:
+        first = 4 * i + 1
+        if first >= n:
             break
+        child = first
         c = s.queue[child]
-        if child + 1 < n:
-            other = s.queue[child + 1]
+        for k in range(first + 1, min(first + 4, n)):
+            other = s.queue[k]
             if other.date < c.date or (other.date == c.date and other.order < c.order):
-                child += 1
+                child = k
                 c = other
         if date < c.date or (date == c.date and order < c.order):
             break
@@ -83,7 +85,7 @@ def remove_date(s, i):
     clock = s.clock[0]
     gone = s.queue[i]
     if gone.kind == WAIT:
-        s.activities[gone.number].queued = -1
+        s.lists[IN_QUEUE, gone.number] = -1
     elif gone.kind == WAKE:
         s.wakes[gone.number].queued = -1
     else:
@@ -96,7 +98,7 @@ def remove_date(s, i):
     last = s.queue[n]
     date, order = last.date, last.order
     if i > 0:
-        above = s.queue[(i - 1) >> 1]
+        above = s.queue[(i - 1) >> 2]
         if date < above.date or (date == above.date and order < above.order):
             raise_date(s, i, date, order, last.kind, last.number)
             return
@@ -141,78 +143,82 @@ def cancel_wake(s, number):
 
 
 @jit
-def put_end(heap, activities, i, date, order, slot):
+def put_end(s, i, date, order, slot):
     """Write a place of the heap of ends."""
-    end = heap[i]
+    end = s.heap[i]
     end.date = date
     end.order = order
     end.slot = slot
-    activities[slot].heap = i
+    s.lists[IN_ENDS, slot] = i
 
 
 @jit
-def sift_up(heap, activities, i):
-    """Move an end towards the top until it is in its place."""
-    date, order, slot = heap[i].date, heap[i].order, heap[i].slot
+def raise_end(s, i, date, order, slot):
+    """Put an end in place i, which is free, or nearer to the top."""
     while i > 0:
-        parent = heap[(i - 1) >> 1]
-        if parent.date < date or (parent.date == date and parent.order < order):
+        above = s.heap[(i - 1) >> 2]
+        if above.date < date or (above.date == date and above.order < order):
             break
-        put_end(heap, activities, i, parent.date, parent.order, parent.slot)
-        i = (i - 1) >> 1
-    put_end(heap, activities, i, date, order, slot)
+        put_end(s, i, above.date, above.order, above.slot)
+        i = (i - 1) >> 2
+    put_end(s, i, date, order, slot)
 
 
 @jit
-def sift_down(heap, activities, i, n):
-    """Move an end away from the top until it is in its place."""
-    date, order, slot = heap[i].date, heap[i].order, heap[i].slot
+def lower_end(s, i, date, order, slot):
+    """Put an end in place i, which is free, or farther from the top."""
+    n = s.clock[0].n_heap
     while True:
-        child = 2 * i + 1
-        if child >= n:
+        first = 4 * i + 1
+        if first >= n:
             break
-        c = heap[child]
-        if child + 1 < n:
-            other = heap[child + 1]
+        child = first
+        c = s.heap[child]
+        for k in range(first + 1, min(first + 4, n)):
+            other = s.heap[k]
             if other.date < c.date or (other.date == c.date and other.order < c.order):
-                child += 1
+                child = k
                 c = other
         if date < c.date or (date == c.date and order < c.order):
             break
-        put_end(heap, activities, i, c.date, c.order, c.slot)
+        put_end(s, i, c.date, c.order, c.slot)
         i = child
-    put_end(heap, activities, i, date, order, slot)
+    put_end(s, i, date, order, slot)
 
 
 @jit
-def remove_end(heap, activities, clock, slot):
+def place_end(s, i, date, order, slot):
+    """Put an end in place i, which is free, or where it belongs above or below."""
+    if i > 0:
+        above = s.heap[(i - 1) >> 2]
+        if date < above.date or (date == above.date and order < above.order):
+            raise_end(s, i, date, order, slot)
+            return
+    lower_end(s, i, date, order, slot)
+
+
+@jit
+def remove_end(s, slot):
     """Take an activity out of the heap of ends, if it is there."""
-    i = activities[slot].heap
+    i = s.lists[IN_ENDS, slot]
     if i < 0:
         return
-    activities[slot].heap = -1
+    s.lists[IN_ENDS, slot] = -1
+    clock = s.clock[0]
     clock.n_heap -= 1
-    n = clock.n_heap
-    if i == n:
-        return
-    last = heap[n]
-    moved = last.slot
-    put_end(heap, activities, i, last.date, last.order, moved)
-    sift_up(heap, activities, i)
-    sift_down(heap, activities, activities[moved].heap, n)
+    if i < clock.n_heap:
+        last = s.heap[clock.n_heap]
+        place_end(s, i, last.date, last.order, last.slot)
 
 
 @jit
-def set_end(heap, activities, clock, slot, date):
+def set_end(s, slot, date):
     """Give an activity its date of end (inf: never) and its place in the heap."""
-    t = activities[slot]
     if date == np.inf:
-        remove_end(heap, activities, clock, slot)
+        remove_end(s, slot)
         return
-    i = t.heap
+    i = s.lists[IN_ENDS, slot]
     if i < 0:
-        i = clock.n_heap
-        clock.n_heap += 1
-    put_end(heap, activities, i, date, t.order, slot)
-    sift_up(heap, activities, i)
-    sift_down(heap, activities, t.heap, clock.n_heap)
+        i = s.clock[0].n_heap
+        s.clock[0].n_heap += 1
+    place_end(s, i, date, s.activities[slot].order, slot)

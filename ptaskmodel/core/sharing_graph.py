@@ -104,7 +104,7 @@ def make_room(s, resource):
         new.usage = old.usage
         new.node = old.node
     if r.room > 0:
-        k = size_class(r.room)
+        k -= 1
         s.users[r.first].slot = s.clock[k].free_users
         s.clock[k].free_users = r.first
         r.room *= 2

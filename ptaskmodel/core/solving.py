@@ -47,9 +47,9 @@ def apply_rates(s, n, followed):
             t.rate = rate
             tell_rate(s, slot, rate, limit)
             if rate > 0.0:
-                set_end(s.heap, s.activities, clock, slot, clock.now + max(t.remaining, 0.0) / rate)
+                set_end(s, slot, clock.now + max(t.remaining, 0.0) / rate)
             else:
-                set_end(s.heap, s.activities, clock, slot, INFINITY)
+                set_end(s, slot, INFINITY)
         elif limit != t.limit:
             tell_rate(s, slot, rate, limit)
         t.limit = limit

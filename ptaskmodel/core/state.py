@@ -88,9 +88,10 @@ RUN, STEP, SETTLE = numbers(3)
 SIDES, CHANGED = numbers(1, 3)
 
 # Rows of lists: activities to share anew, to look at again, doomed; resources that these activities
-# use, that were touched, that are watched.
-SUB, TODO, DOOM, USED, TOUCHED, WATCH = numbers(6)
-LISTS = 6
+# use, that were touched, that are watched. Of each activity, where it stands in the heap of ends,
+# and the end of its wait in the queue of dates; -1: not there.
+SUB, TODO, DOOM, USED, TOUCHED, WATCH, IN_ENDS, IN_QUEUE = numbers(8)
+LISTS = 8
 
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
@@ -113,7 +114,6 @@ ACTIVITY = np.dtype(
         ("remaining", REAL),  # at date `updated`
         ("updated", REAL),
         ("bound", REAL),  # largest rate, 1/s
-        ("heap", INT),  # position in the heap of ends, -1: not there
         ("order", INT),  # sequence number of the last time it was enabled
         ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
         ("n_nodes", INT),
@@ -128,7 +128,6 @@ ACTIVITY = np.dtype(
         ("latency_bytes", REAL),  # largest latency * bytes of its flows, per unit
         ("asked", REAL),  # largest rate that its front end allows, 1/s
         ("routed", REAL),  # the bound of its pattern when it began; 0: a link had no bandwidth then
-        ("queued", INT),  # position of the end of its wait in the queue of dates, -1: not there
         ("pending", REAL),  # what was left of its wait when it was suspended
         ("waits_as", INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
         ("suspended_in", INT),  # the state to resume
@@ -148,10 +147,12 @@ RESOURCE = np.dtype(
         # fair level, inf: none; 1: active, it limits somebody, 2: watched, it may soon.
         ("load", REAL),
         ("level", REAL),
-        ("active", INT),
         ("mark", INT),
-        ("local", INT),
         ("first", INT),  # of its users
+        ("users", SMALL_INT),  # how many, whether enabled or not
+        ("room", SMALL_INT),  # places for users, from `first` on
+        ("active", SMALL_INT),
+        ("local", SMALL_INT),
         ("fatpipe", FLAG),
         ("on", FLAG),
         ("demand", REAL),  # what its enabled users would take at their `top`
@@ -164,8 +165,6 @@ RESOURCE = np.dtype(
         ("ratio", REAL),  # its use as a part of the capacity; -1: it cannot dominate
         ("node", INT),  # its node
         ("group", INT),  # host that alone uses this link (and the host itself), -1: none
-        ("users", INT),  # how many, whether enabled or not
-        ("room", INT),  # places for users, from `first` on
         ("latency", REAL),
         ("leader_stamp", INT),
         ("leader", INT),  # of a group, in the record of its host: its tightest resource
@@ -312,9 +311,9 @@ CLOCK = np.dtype(
 class State(NamedTuple):
     """Every array that the core reads and writes (see the record types of this module).
 
-    Few arrays, because each makes every kernel longer to compile: ``lists`` has a row for each list
-    of activities or resources, and the sub-system to solve lies in ``reals``, ``integers`` and
-    ``flags`` (see `sub_system.sub_system`).
+    Few arrays, because each makes every kernel longer to compile: ``lists`` has rows for what is
+    listed of activities and resources, and the sub-system to solve lies in ``reals``, ``integers``
+    and ``flags`` (see `sub_system.sub_system`).
     """
 
     clock: np.ndarray  # record 0 is the clock
