@@ -17,7 +17,7 @@ demo: .venv/installed
 	@echo "demo-results/tasks.csv:"
 	@cat demo-results/tasks.csv
 	@echo
-	@echo "Activate it with: . .venv/bin/activate"
+	@echo "Activate it with: . .venv/bin/activate   then begin your own: ptaskmodel init my-study"
 
 test: .venv/installed-for-tests
 	$(BIN)/ruff check

@@ -102,6 +102,22 @@ def read_text(
         raise error(f"{shown_path(path)}:{line}: {found}; save it as UTF-8") from None
 
 
+def taken_for(content: bytes) -> str | None:
+    """What a file that is no good seems to be, by how it begins, for a message; None: unknown."""
+    if content.startswith(_UTF16_MARKS):
+        return "is UTF-16; save it as UTF-8"
+    begin = content[:4096].removeprefix(_UTF8_MARK).lstrip()
+    if not begin:
+        return "is empty"
+    if begin.startswith(b"<"):
+        return "is XML, as platforms are"
+    if begin.startswith((b"{", b"[{")):
+        return "is JSON, as tasks and workloads are"
+    if content.startswith(_UTF8_MARK):
+        return "begins with a byte order mark; save it as UTF-8 without one"
+    return None
+
+
 def digest(path: AnyPath) -> str:
     """SHA-256 of a file as it is (not unpacked), hexadecimal. Raises PTaskModelError."""
     try:

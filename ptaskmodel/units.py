@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 
@@ -167,6 +168,8 @@ def _unknown_unit(text: str, unit: str, units: dict[str, float]) -> str:
     if unit[0].isspace():
         return f"{_shown(text)} has a blank before its unit; write them together"
     close = [known for known in units if known.lower() == unit.lower()]
+    begins = [known for known in units if len(known) > 1 and unit.startswith(known)]
+    close = close or sorted(begins, key=len)[-1:] or difflib.get_close_matches(unit, units, 2, 0.5)
     known = close or sorted(units, key=lambda u: (len(u), u))[:8]
     return f"{_shown(text)} has the unknown unit {_shown(unit)}; known units: {', '.join(known)}"
 

@@ -82,7 +82,8 @@ class Cluster:
         if job.num_hosts > self.num_hosts and not self._admit_larger:
             raise SimulationError(
                 f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
-                f"{self.num_hosts}: use a larger platform or leave the job out"
+                f"{self.num_hosts}: use a larger platform or leave the job out "
+                "(--leave-out-larger)"
             )
         if not asks_for_more_than_hosts(job):
             return

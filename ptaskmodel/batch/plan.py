@@ -225,7 +225,8 @@ class Plan:
             if job.num_hosts > self.machine.num_hosts:
                 raise SimulationError(
                     f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
-                    f"{self.machine.num_hosts}: use a larger platform or leave the job out"
+                    f"{self.machine.num_hosts}: use a larger platform or leave the job out "
+                    "(--leave-out-larger)"
                 )
 
     # --- walltimes --------------------------------------------------------------------------

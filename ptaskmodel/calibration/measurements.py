@@ -111,6 +111,8 @@ def _runtime_column(path: str | Path, columns: list[str]) -> str:
     found = [name for name in RUNTIME_COLUMNS if name in columns]
     if len(found) != 1:
         seen = " and ".join(found) or "none of them"
+        if len(columns) < 2:
+            seen += " but one column: separate columns by commas" if columns else ": it is empty"
         raise MeasurementError(
             f"{path}:1: one column of runtimes is needed, {' or '.join(RUNTIME_COLUMNS)}; "
             f"found {seen}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -18,11 +19,17 @@ class Choice(click.Choice):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value not in self.choices:
-            near = difflib.get_close_matches(str(value), self.choices, 1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(str(value), self.choices)
             known = ", ".join([*self.choices, *self.others])
             self.fail(f"{_name(param)} '{value}' is unknown: use one of {known}{hint}", param, ctx)
         return value
+
+
+def did_you_mean(value: str, choices: Iterable[str]) -> str:
+    """The end of a message on a wrong name: the nearest one, whatever the case."""
+    known = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(value.lower(), known, 1)
+    return f"; did you mean '{known[near[0]]}'?" if near else ""
 
 
 def _name(param: click.Parameter | None) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import click
 
-from ptaskmodel.cli.choices import Choice
+from ptaskmodel.cli.choices import Choice, did_you_mean
 from ptaskmodel.cli.talking import LEVELS, set_level
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -64,7 +63,6 @@ class Group(click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             known = self.list_commands(ctx)
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
+            hint = did_you_mean(name, known)
             ctx.fail(f"command '{name}' is unknown: use one of {', '.join(known)}{hint}")
         return super().resolve_command(ctx, args)

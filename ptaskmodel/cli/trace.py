@@ -71,6 +71,8 @@ def pack(traces: Path, output: Path, ranks: int | None) -> None:
     """Write TRACES in one compact file, which reads ten times as fast."""
     from ptaskmodel.replay import read_trace, write_trace
 
+    if output.suffix != ".npz":
+        raise PTaskModelError(f"{output}: a packed trace is named .npz; end the name so")
     found = read_trace(traces, ranks)
     write_trace(found, output)
     click.echo(f"{output}: {found.ranks} ranks, {len(found):,} actions")

@@ -126,7 +126,10 @@ def _why(text: str, error: json.JSONDecodeError) -> str:
         return "is XML, as platforms are, not JSON; the platform comes first, then tasks or jobs"
     if error.pos >= len(text.rstrip()):
         return "this is not JSON: ends too early; is it truncated?"
-    return f"is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+    what = f"is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+    if text[error.pos] in "}]" and text[: error.pos].rstrip().endswith(","):
+        what += "; the comma before it is one too many"
+    return what
 
 
 def _find(document: Any, wanted: object) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.files import read_bytes, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
 from ptaskmodel.workload.ti_actions import ACTIONS
 from ptaskmodel.workload.ti_scan import (
@@ -62,6 +62,9 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
     content = read_bytes(path, most=room, error=WorkloadError)
     if not _is_list(content):
         return _one_file(content, shown_path(path), ranks, room)
+    what = taken_for(content)
+    if what is not None:
+        raise WorkloadError(f"{shown_path(path)}: {what}; give a trace, or a list of traces")
     names = content.decode("utf-8", errors="surrogateescape").split()
     if not names:
         raise WorkloadError(f"{shown_path(path)}: is empty; give a trace or a list of traces")
