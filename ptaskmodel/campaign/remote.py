@@ -159,8 +159,9 @@ class _Making:
         limit, began = self._part.timeout_s, time.monotonic()
         step = ASK_S if limit is None else min(ASK_S, limit)
         while True:
+            wanted = self._wanted()
             try:
-                record = maker.answer(step)
+                record = maker.answer(step if wanted else 0.0)
             except MakerDiedError as death:
                 _own.maker = None
                 self._say({"run": call.id, "died": death.how, "log": death.log})
@@ -168,7 +169,7 @@ class _Making:
             if record is not None:
                 self._keep(call, record)
                 return True
-            wanted, took_s = self._wanted(), time.monotonic() - max(began, maker.ready_at or began)
+            took_s = time.monotonic() - max(began, maker.ready_at or began)
             late = limit is not None and took_s >= limit
             if late or not wanted:
                 maker.end()
