@@ -133,17 +133,25 @@ class Consumable:
         own = self.rows[need.partition.name]
         mine = self._union((row.used for row in own.rows), among)
 
-        def attempt(used: Used, own_used: Used | None = mine) -> Allocation | None:
-            found = self._attempt(need, among, used, own_used, busy)
-            return None if found is None or (refuses and refuses(found.nodes)) else found
+        def rooms(used: Used, own_used: Used | None) -> Sequence[Room] | None:
+            found = self._chosen(need, among, used, own_used, busy)
+            refused = found is not None and refuses is not None and refuses(_nodes_of(found))
+            return None if refused else found
+
+        def attempt(used: Used) -> Allocation | None:
+            found = rooms(used, mine)
+            return None if found is None else self._allocation(need, found, used, mine)
 
         if not self._gang and need.sharing != OVER_OTHERS:
-            found = attempt(self._union(self._used_by(self._partitions), among))
-            return None if found is None or attempt(self._nothing, None) is None else found
-        if attempt(self._nothing, None) is None:
+            used = self._union(self._used_by(self._partitions), among)
+            found = rooms(used, mine)
+            if found is None or rooms(self._nothing, None) is None:
+                return None
+            return self._allocation(need, found, used, mine)
+        if rooms(self._nothing, None) is None:
             return None
-        found = attempt(self._union(self._used_by(self._partitions), among))
-        return found if found is not None else self._shared(need, among, attempt)
+        alone = attempt(self._union(self._used_by(self._partitions), among))
+        return alone if alone is not None else self._shared(need, among, attempt)
 
     start = place
 
@@ -216,15 +224,22 @@ class Consumable:
             for name, rows in self.rows.items()
         )
 
-    def _attempt(
+    def _chosen(
         self,
         need: Need,
         among: Sequence[int],
         used: Used,
         mine: Used | None,
         busy: Used | None,
-    ) -> Allocation | None:
-        """mine: cores that the partition uses; None: all nodes count as free."""
+    ) -> Sequence[Room] | None:
+        """The nodes that a job would take, of some.
+
+        mine: cores that the partition uses; None: all nodes count as free.
+        """
+        lines, full = self.nodes.lines, self._full
+        most = sum((full[k] & ~used[k]).bit_count() * lines[k].threads for k in among)
+        if most < need.cpus:
+            return None
         rooms = []
         touched = 0 if mine is None else self.rows[need.partition.name].touched
         for node in among:
@@ -234,8 +249,7 @@ class Consumable:
                 rooms.append(room)
         if need.required.bit_count() > sum(room.required for room in rooms):
             return None
-        chosen = fit(need, rooms, self._style, busy)
-        return None if chosen is None else self._allocation(need, chosen, used, mine)
+        return fit(need, rooms, self._style, busy)
 
     def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
         """What a node offers, where some cores are used; None: it will not do."""
@@ -281,8 +295,7 @@ class Consumable:
             cpus.append(count if own_count else taken.bit_count() * line.threads)
             if need.memory is not None:
                 memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
-        nodes = sum(1 << room.node for room in chosen)
-        return Allocation(nodes, len(chosen), tuple(held), tuple(cpus), tuple(memory))
+        return Allocation(_nodes_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
 
     def _cores(self, need: Need, node: int, cpus: int, sockets: list[Mask]) -> Mask:
         """The cores of one node for so many CPUs."""
@@ -350,6 +363,10 @@ class Consumable:
             if found is not None:
                 return (last if last > now else max(now + 1, last + overdue_s)), found
         return None
+
+
+def _nodes_of(rooms: Sequence[Room]) -> Mask:
+    return sum(1 << room.node for room in rooms)
 
 
 # As many jobs are removed at once in a prediction, and one more.

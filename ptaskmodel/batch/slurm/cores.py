@@ -24,16 +24,16 @@ def whole_sockets(line: NodeLine, cores: Mask) -> Mask:
 
 def cyclic(sockets: list[Mask], count: int) -> Mask:
     """The lowest free core of each socket in turn, until there are enough."""
-    left = list(sockets)
-    found = 0
-    while count > 0 and any(left):
-        for k, free in enumerate(left):
-            if free and count > 0:
-                core = free & -free
-                left[k] ^= core
-                found |= core
-                count -= 1
-    return found
+    free = [each.bit_count() for each in sockets]
+    taken = [0] * len(sockets)
+    left = [k for k, cores in enumerate(free) if cores]
+    while count > 0 and left:
+        turns = min(count // len(left), *(free[k] - taken[k] for k in left))
+        for k in left if turns else left[:count]:
+            taken[k] += max(turns, 1)
+        count -= turns * len(left) if turns else count
+        left = [k for k in left if taken[k] < free[k]]
+    return sum(lowest(each, cores) for each, cores in zip(sockets, taken, strict=True))
 
 
 def block(sockets: list[Mask], count: int, boards: int = 1) -> Mask:

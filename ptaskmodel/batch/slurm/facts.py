@@ -57,8 +57,9 @@ class Unread(NamedTuple):
 class NodeLine:
     """A NodeName line: equal nodes. ``sockets`` counts those of all boards.
 
-    cpus: what a job may count on each node: one for each thread, or for each core (see
-    ``threads``). state: as in the file, in upper case (UNKNOWN, DOWN, DRAIN, FUTURE, ...).
+    cpus: what a job may count on each node: one for each thread, or for each core; ``threads``:
+    CPUs of a core, as jobs count them. state: as in the file, in upper case (UNKNOWN, DOWN, DRAIN,
+    FUTURE, ...).
     """
 
     names: tuple[str, ...]
@@ -75,16 +76,12 @@ class NodeLine:
     features: tuple[str, ...] = ()
     state: str = "UNKNOWN"
     where: str = ""
+    cores: int = field(init=False, repr=False, compare=False)
+    threads: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def cores(self) -> int:
-        """Cores of a node."""
-        return self.sockets * self.cores_per_socket
-
-    @property
-    def threads(self) -> int:
-        """CPUs of a core, as jobs count them."""
-        return max(1, self.cpus // self.cores)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cores", self.sockets * self.cores_per_socket)
+        object.__setattr__(self, "threads", max(1, self.cpus // self.cores))
 
     @property
     def usable(self) -> bool:

@@ -42,16 +42,45 @@ def dealt(need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[in
             if left and has_room(node):
                 give(node)
     crowded = not room
+    turns = [max(each // step, 1) for each in threads]
+    if not crowded:
+        left -= _whole_rounds(left, turns, step, per_node, offered, given, held)
     while left > 0:
         room = False
         for node in range(count):
-            for _ in range(max(threads[node] // step, 1)):
+            for _ in range(turns[node]):
                 if not left or not (crowded or has_room(node)):
                     break
                 give(node)
                 room |= offered[node] - given[node] >= step
         crowded |= not room
     return given
+
+
+def _whole_rounds(
+    left: int,
+    turns: Sequence[int],
+    step: int,
+    per_node: int | None,
+    offered: Sequence[int],
+    given: list[int],
+    held: list[int],
+) -> int:
+    """Give, at once, the tasks of rounds that leave room on each node; returns how many.
+
+    turns: tasks of a round on each node.
+    """
+    rounds = (left - 1) // sum(turns)
+    for node, each in enumerate(turns):
+        rounds = min(rounds, (offered[node] - given[node]) // (step * each) - 1)
+        if per_node:
+            rounds = min(rounds, (per_node - held[node]) // each - 1)
+    if rounds <= 0:
+        return 0
+    for node, each in enumerate(turns):
+        given[node] += rounds * each * step
+        held[node] += rounds * each
+    return rounds * sum(turns)
 
 
 def memory_of(need: Need, real: int, cpus: int) -> int:

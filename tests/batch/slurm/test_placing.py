@@ -1,14 +1,18 @@
 """Which nodes and cores a job gets, as a real Slurm confirmed them."""
 
+from types import SimpleNamespace
+
 import pytest
 from batch.slurm.small_clusters import CORES, LINEAR, conf_of, cores_of, job, nodes_of, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.batch.hostset import members, of_hosts
+from ptaskmodel.batch.slurm.cores import cyclic
 from ptaskmodel.batch.slurm.linear import Linear
 from ptaskmodel.batch.slurm.needs import need_of
 from ptaskmodel.batch.slurm.nodes import nodes_of as all_nodes
+from ptaskmodel.batch.slurm.spreading import dealt
 
 THREE = "NodeName=n[1-3] CPUs=8 Sockets=2 CoresPerSocket=4\nPartitionName=p Nodes=ALL Default=YES\n"
 EIGHT = "NodeName=n[1-8] CPUs=4\nPartitionName=p Nodes=ALL Default=YES\n"
@@ -122,3 +126,58 @@ def test_whole_nodes_by_masks_are_those_by_offers(sixteen, free, nodes, tasks):
     assert (None if found is None else members(found.nodes)) == (
         None if slow is None else members(slow)
     )
+
+
+def _dealt_one_by_one(cpus, step, offered, threads):
+    """The rule of `dealt` without tasks per node, a task after the other."""
+    count = len(offered)
+    left, given = max(max(cpus, count) // step, 1), [0] * count
+    for node in range(count):
+        if left:
+            left -= 1
+            given[node] = min(step, offered[node])
+    for node in range(count):
+        for _ in range(given[node] % threads[node] // step):
+            if left and offered[node] - given[node] >= step:
+                left -= 1
+                given[node] += step
+    while left:
+        before = left
+        for node in range(count):
+            for _ in range(max(threads[node] // step, 1)):
+                if left and offered[node] - given[node] >= step:
+                    left -= 1
+                    given[node] += step
+        if left == before:
+            break
+    return given
+
+
+@given(
+    st.integers(1, 4),
+    st.sampled_from([1, 2, 4]),
+    st.lists(st.integers(1, 40), min_size=1, max_size=6),
+    st.floats(0.05, 1.0),
+)
+def test_cpus_are_dealt_round_after_round(step, threads, nodes, part):
+    offered = [each * 4 for each in nodes]
+    need = SimpleNamespace(
+        cpus_per_task=step,
+        tasks_per_node=None,
+        cpus=max(1, int(part * sum(each // step * step for each in offered))),
+        cpus_per_node=1,
+    )
+    found = dealt(need, offered, [threads] * len(nodes))
+    assert found == _dealt_one_by_one(need.cpus, step, offered, [threads] * len(nodes))
+
+
+@given(st.lists(st.integers(0, 2**12 - 1), min_size=1, max_size=4), st.integers(0, 50))
+def test_cores_are_taken_from_sockets_in_turn(frees, count):
+    sockets = [free << 12 * k for k, free in enumerate(frees)]
+    left, expected = list(sockets), 0
+    while expected.bit_count() < count and any(left):
+        for k, free in enumerate(left):
+            if free and expected.bit_count() < count:
+                expected |= free & -free
+                left[k] &= free - 1
+    assert cyclic(sockets, count) == expected
