@@ -16,27 +16,17 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SIZES = ("small", "full")
-# What is no campaign: one program each, and its options for each size.
-PROGRAMS = {
-    "slurm": {
-        "small": ["--jobs", "60", "--orders", "1", "--speed-jobs", "500"],
-        "full": ["--jobs", "1000", "--logs", str(HERE / "logs")],
-    },
-}
 
 
 def names() -> list[str]:
     """All experiments."""
-    return sorted({path.parent.name for path in HERE.glob("*/small.toml")} | set(PROGRAMS))
+    return sorted(path.parent.name for path in HERE.glob("*/small.toml"))
 
 
 def remake(name: str, size: str, output: Path, on: list[str]) -> int:
     """Run and draw an experiment; the first exit code that is not 0."""
     place = output / name
     python = [sys.executable]
-    if name in PROGRAMS:
-        command = [*python, HERE / name / "run.py", *PROGRAMS[name][size], "-o", place]
-        return subprocess.call(list(map(str, command)))
     runs = place / f"{size}-runs"
     plan = HERE / name / f"{size}.toml"
     making = [*python, "-m", "ptaskmodel", "campaign", "run", plan, "-o", runs, *on]
@@ -72,7 +62,7 @@ def main() -> int:
     for name in given.names or names():
         print(f"\n== {name}, {given.size}", flush=True)
         codes[name] = remake(name, given.size, given.output, ["--on", given.on] if given.on else [])
-        if given.record and given.size == "small" and name not in PROGRAMS and not codes[name]:
+        if given.record and given.size == "small" and not codes[name]:
             record(name, given.output / name / "small-runs")
     failed = [name for name, code in codes.items() if code]
     if failed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from common import Row, configuration, evenly
+from common import MODEL, Row, configuration, evenly
 
 from ptaskmodel.batch.slurm.from_workload import NODES, submissions_of
 from ptaskmodel.batch.slurm.run import simulate
@@ -30,37 +30,37 @@ def conf_of(nodes: int, *lines: str):
     )
 
 
-def measured(logs: list[Path], count: int) -> list[Row]:
-    """A row a log: jobs, simulated days, processor time, days an hour."""
-    rows = []
-    for log in [None, *logs]:
-        if log is None:
-            name, nodes = "model, load 0.95", 64
-            workload = evenly("model", min(count, 5000), 0.95)
-        else:
-            name = log.name.split(".")[0]
-            nodes, each = next(m for start, m in MACHINES.items() if log.name.startswith(start))
-            workload = read_workload(log, Cleaning(each))
-            fitting = [job for job in workload.jobs[:count] if job.num_hosts <= nodes]
-            workload = workload.with_jobs(tuple(fitting))
-        conf = conf_of(nodes)
-        jobs = submissions_of(workload, conf, NODES).jobs
-        began = time.process_time()
-        run = simulate(conf, jobs, compiled=True)
-        took = time.process_time() - began
-        statistics = run.loop.statistics
-        days = (run.loop.now - jobs[0].submit_s) / 86_400
-        rows.append(
-            {
-                "log": name,
-                "nodes": nodes,
-                "jobs": len(jobs),
-                "simulated_days": days,
-                "cycles": statistics.cycles,
-                "mean_tested": statistics.tested / max(statistics.cycles, 1),
-                "processor_s": took,
-                "days_an_hour": days / took * 3600,
-                "jobs_a_second": len(jobs) / took,
-            }
-        )
-    return rows
+def measured(log: str | Path, count: int) -> list[Row]:
+    """A row: jobs, simulated days, processor time, days an hour."""
+    if isinstance(log, str):
+        name, nodes = "model, load 0.95", 64
+        workload = evenly(MODEL, min(count, 5000), 0.95)
+    else:
+        name = log.name.split(".")[0]
+        found = [machine for start, machine in MACHINES.items() if log.name.startswith(start)]
+        if not found:
+            return []
+        nodes, each = found[0]
+        workload = read_workload(log, Cleaning(each))
+        fitting = [job for job in workload.jobs[:count] if job.num_hosts <= nodes]
+        workload = workload.with_jobs(tuple(fitting))
+    conf = conf_of(nodes)
+    jobs = submissions_of(workload, conf, NODES).jobs
+    began = time.process_time()
+    run = simulate(conf, jobs, compiled=True)
+    took = time.process_time() - began
+    statistics = run.loop.statistics
+    days = (run.loop.now - jobs[0].submit_s) / 86_400
+    return [
+        {
+            "log": name,
+            "nodes": nodes,
+            "jobs": len(jobs),
+            "simulated_days": days,
+            "cycles": statistics.cycles,
+            "mean_tested": statistics.tested / max(statistics.cycles, 1),
+            "processor_s": took,
+            "days_an_hour": days / took * 3600,
+            "jobs_a_second": len(jobs) / took,
+        }
+    ]

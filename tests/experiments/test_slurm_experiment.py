@@ -6,13 +6,16 @@ import csv
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from ptaskmodel.campaign import read_plan
+
 STUDY = Path(__file__).resolve().parents[2] / "experiments" / "slurm"
 MODULES = (
-    *("accuracy", "common", "figures", "make_log", "parameters", "run", "separate", "sharing"),
-    *("speed", "suspension"),
+    *("accuracy", "common", "figures", "make_log", "parameters", "separate", "sharing"),
+    *("speed", "study", "suspension", "tables"),
 )
 
 
@@ -33,14 +36,22 @@ def rows(path):
 
 
 def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
-    run = study("run")
     monkeypatch.setattr(study("parameters"), "INTERVALS_s", (30,))
     monkeypatch.setattr(study("parameters"), "DEPTHS", (100,))
     monkeypatch.setattr(study("sharing"), "MEMORY", (0.6,))
     monkeypatch.setattr(study("suspension"), "FACTORS", (0.5,))
-    sizes = ["--jobs", "12", "--orders", "1", "--speed-jobs", "50"]
-    monkeypatch.setattr(sys, "argv", ["run.py", "-o", str(tmp_path), *sizes])
-    run.main()
+    plan = read_plan(STUDY / "small.toml")
+    made = [
+        (run, plan.kind.run({**run.parameters, "jobs": 12, "speed_jobs": 50}))
+        for run in plan.runs()
+    ]
+    records = [(run, {"series": found["series"]}) for run, found in made]
+    monkeypatch.setattr(
+        study("tables"),
+        "told_campaigns",
+        lambda _: ([SimpleNamespace(records=lambda: records)], tmp_path),
+    )
+    study("tables").main()
     written = {path.name for path in tmp_path.iterdir()}
     assert {"speed.csv", "parameters.csv", "separate.png", "sharing.png"} <= written
     assert {"suspension.png", "suspension_orders.csv", "shrunk.csv"} <= written

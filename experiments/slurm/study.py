@@ -1,0 +1,70 @@
+"""One run of the study of simulated Slurm: the rows of a table.
+
+accuracy: recorded runs of a real Slurm, fed with their dates and free. speed: simulated days an
+hour. parameters: bf_interval, depth and nodes varied. separate: one controller or two, with and
+without costs. sharing: nodes shared by sockets and cores, and what neighbours cost. suspension,
+shrunk, filled: suspend/resume against backfilling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import accuracy
+import numpy as np
+import parameters as settings
+import separate
+import sharing
+import speed
+import suspension
+from common import MODEL, Row
+
+HERE = Path(__file__).resolve().parent
+KTH_NODES, MODEL_NODES, SHARED_NODES = 100, 64, 16
+# The number of each row whose mean is kept: dates and counts, which any machine finds.
+TOLD = {
+    "accuracy": "mean_gap_s",
+    "speed": "cycles",
+    "parameters": "waiting_s",
+    "separate": "waiting_h",
+    "sharing": "waiting_h",
+    "suspension": "waiting_s",
+    "shrunk": "slowdown",
+    "filled": "start_s",
+}
+
+
+def _log(given: Mapping[str, Any]) -> tuple[str | Path, int]:
+    """The log and its nodes."""
+    return (MODEL, MODEL_NODES) if given["log"] == MODEL else (Path(given["log"]), KTH_NODES)
+
+
+def _suspension(given: Mapping[str, Any]) -> list[Row]:
+    """Those of the model, too."""
+    machines = dict.fromkeys([(MODEL, MODEL_NODES), _log(given)])
+    every = (suspension.measured(*one, given["jobs"], 1.2, given["orders"]) for one in machines)
+    return [row for rows in every for row in rows]
+
+
+TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
+    "accuracy": lambda given: accuracy.compared(HERE / given["recorded"]),
+    "speed": lambda given: speed.measured(_log(given)[0], given["speed_jobs"]),
+    "parameters": lambda given: settings.varied(*_log(given), given["jobs"], 1.0),
+    "separate": lambda given: separate.measured(
+        *_log(given), given["jobs"], 1.2, 4.0, given["orders"]
+    ),
+    "sharing": lambda given: sharing.measured(SHARED_NODES, given["jobs"], 1.2, given["orders"]),
+    "suspension": _suspension,
+    "shrunk": lambda given: suspension.shrunk(MODEL, MODEL_NODES, given["jobs"], 1.2),
+    "filled": lambda given: suspension.filled(),
+}
+
+
+def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows of a table: how many, and the mean of the number that `TOLD` names."""
+    table = parameters["table"]
+    rows = TABLES[table](parameters)
+    told = [row[TOLD[table]] for row in rows]
+    return {"rows": len(rows), "mean": float(np.mean(told)) if told else 0.0, "series": rows}
