@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,6 +134,19 @@ def event_of(line: str) -> Event | None:
             number = int(said.get("number") or array or 0)
             return Event(date, who, text, number, task, said.get("nodes", ""))
     return None
+
+
+def in_order(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events as they were told, but the ends that follow each other at one date by task.
+
+    Threads of slurmctld hear of them; who is first is up to the machine.
+    """
+    groups = groupby(events, key=lambda event: (event.date_s, event.who, event.what))
+    told: list[Event] = []
+    for (_, _, what), group in groups:
+        same = list(group)
+        told += sorted(same, key=lambda e: e.task or (e.number, 0)) if what == "end" else same
+    return tuple(told)
 
 
 def last_error(path: Path) -> str:

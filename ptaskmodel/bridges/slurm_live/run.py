@@ -27,7 +27,7 @@ from ptaskmodel.bridges.slurm_live.cluster import Cluster
 from ptaskmodel.bridges.slurm_live.failures import CONTROLLER, DIES, RESTARTS, Failure
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.installed import installed
-from ptaskmodel.bridges.slurm_live.reading import LOADED, Event
+from ptaskmodel.bridges.slurm_live.reading import LOADED, Event, in_order
 from ptaskmodel.bridges.slurm_live.settings import slurm_conf
 from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
 from ptaskmodel.bridges.slurm_live.users import passwd, users_of
@@ -145,7 +145,7 @@ def run_live(
             nodes,
             of_virtual_clock(options.t0, next(loaded, options.t0 - options.settle_s) - options.t0),
             tuple(book.records[r.id] for r in requests if r.id in book.records),
-            tuple(book.events),
+            in_order(book.events),
             has.version,
             cluster.now,
             time.monotonic() - began,

@@ -13,7 +13,7 @@ from ptaskmodel.bridges.slurm_live import building, installed
 from ptaskmodel.bridges.slurm_live.failures import read_failures
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.placements import Placements
-from ptaskmodel.bridges.slurm_live.reading import Event, event_of, over_of
+from ptaskmodel.bridges.slurm_live.reading import Event, event_of, in_order, over_of
 from ptaskmodel.bridges.slurm_live.settings import Place, slurm_conf
 from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
 from ptaskmodel.errors import SlurmError
@@ -106,6 +106,13 @@ def test_what_is_over_is_understood():
     )
     assert (over.start_s, over.end_s, over.eligible_s) == (10, 320, None)
     assert over_of("JobId=x") is None
+
+
+def test_ends_of_one_date_are_told_by_task():
+    begin, late = Event(5.0, "main", "x"), Event(6.0, "job", "end", 1)
+    ends = [Event(5.0, "job", "end", 1, (1, 5)), Event(5.0, "job", "end", 7, (1, 4))]
+    assert in_order([begin, *ends, late]) == in_order([begin, *ends[::-1], late])
+    assert in_order([ends[0], begin, ends[1]]) == (ends[0], begin, ends[1])
 
 
 def test_cores_are_those_that_slurm_tells(conf_file):
