@@ -159,15 +159,21 @@ def _required(taking: Taking, rooms: Iterable[Room]) -> bool:
     return True
 
 
-def _in_order(taking: Taking, rooms: Sequence[Room]) -> bool:
-    """Of lighter nodes first, as they come."""
+def _settled(taking: Taking, rooms: Sequence[Room]) -> bool | None:
+    """Take the nodes that must be; whether they suffice, None: others are to be looked at."""
     _limited(taking)
     if not _required(taking, rooms):
         return False
     if taking.chosen and taking.done:
         return True
-    if taking.room <= 0:
-        return False
+    return False if taking.room <= 0 else None
+
+
+def _in_order(taking: Taking, rooms: Sequence[Room]) -> bool:
+    """Of lighter nodes first, as they come."""
+    settled = _settled(taking, rooms)
+    if settled is not None:
+        return settled
     for room in sorted(rooms, key=lambda room: room.weight):
         if room.required or not taking.offers(room):
             continue
@@ -181,13 +187,9 @@ def _in_order(taking: Taking, rooms: Sequence[Room]) -> bool:
 
 def _least_loaded(taking: Taking, rooms: Sequence[Room]) -> bool:
     """Of lighter nodes first, those with the largest part of their CPUs free."""
-    _limited(taking)
-    if not _required(taking, rooms):
-        return False
-    if taking.chosen and taking.done:
-        return True
-    if taking.room <= 0:
-        return False
+    settled = _settled(taking, rooms)
+    if settled is not None:
+        return settled
     order = sorted((room for room in rooms if not room.required), key=lambda room: room.weight)
     for _, group in groupby(order, key=lambda room: room.weight):
         among = list(group)
