@@ -77,18 +77,28 @@ def _files_of(name: tuple[str, ...], folder: Path) -> list[Path]:
     return [file for one in places for file in (one.with_suffix(".py"), one / "__init__.py")]
 
 
+def _module_of(file: Path) -> tuple[str, ...]:
+    """The parts of the name under which a file, by its place in a folder, is imported."""
+    return file.parent.parts if file.name == "__init__.py" else file.with_suffix("").parts
+
+
 @functools.lru_cache(maxsize=KEPT)
 def _function(path: str, name: str, version: str) -> Callable[[Parameters], Any]:
-    """A function of a file of the user's, which finds what is beside it."""
+    """A function of a file of the user's, which finds what is beside it.
+
+    What is beside it is loaded anew: it may have changed, or be called as a module of elsewhere.
+    """
     module_name = f"_campaign_{hashlib.sha256(f'{path}{version}'.encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
         raise CampaignError(f"run: {path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    folder = str(Path(path).parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    folder = Path(path).parent
+    sys.path[:] = [str(folder), *(place for place in sys.path if place != str(folder))]
+    for file in sources(Path(path)):
+        sys.modules.pop(".".join(_module_of(file.relative_to(folder))), None)
+    importlib.invalidate_caches()
     spec.loader.exec_module(module)
     function = getattr(module, name, None)
     if not callable(function):

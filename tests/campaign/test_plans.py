@@ -8,6 +8,7 @@ import pytest
 
 from ptaskmodel.campaign.constraints import Condition
 from ptaskmodel.campaign.factors import Interval, Sampling, points, read_factor
+from ptaskmodel.campaign.kinds import kind_of
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.errors import CampaignError
 
@@ -52,6 +53,19 @@ def test_a_run_is_what_it_reads_and_what_it_is_told(folder):
     (folder / "in.txt").write_text("one")
     (folder / "study.py").write_text(STUDY + "# changed\n")
     assert not set(before) & {run.id for run in plan_of(text, folder, "plan").runs()}
+
+
+def test_what_a_function_imports_is_loaded_as_it_is_now_and_from_beside_it(tmp_path):
+    found = []
+    for place, value in (("a", "1"), ("b", "22"), ("a", "333")):
+        (tmp_path / place).mkdir(exist_ok=True)
+        (tmp_path / place / "one_of_two.py").write_text(f"y = {value}\n")
+        (tmp_path / place / "study.py").write_text(
+            "from one_of_two import y\n\n\ndef run(given):\n    return {'y': y}\n"
+        )
+        kind = kind_of("study.py:run", (), tmp_path / place)
+        found.append(kind.run({})["y"])
+    assert found == [1, 22, 333]
 
 
 def test_a_function_is_its_file_and_what_that_imports_beside_it(folder):

@@ -36,14 +36,14 @@ def rows(path):
 
 
 def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
+    runs = read_plan(STUDY / "small.toml").runs()
     monkeypatch.setattr(study("parameters"), "INTERVALS_s", (30,))
     monkeypatch.setattr(study("parameters"), "DEPTHS", (100,))
     monkeypatch.setattr(study("sharing"), "MEMORY", (0.6,))
     monkeypatch.setattr(study("suspension"), "FACTORS", (0.5,))
-    plan = read_plan(STUDY / "small.toml")
     made = [
-        (run, plan.kind.run({**run.parameters, "jobs": 12, "speed_jobs": 50}))
-        for run in plan.runs()
+        (run, study("study").one_run({**run.parameters, "jobs": 12, "speed_jobs": 50}))
+        for run in runs
     ]
     records = [(run, {"series": found["series"]}) for run, found in made]
     monkeypatch.setattr(
