@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ptaskmodel import kernel_sets
+from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.campaign.kind import Kind, Parameters
 from ptaskmodel.errors import CampaignError, SlurmError
 
@@ -52,6 +54,8 @@ def _trace(path: str, ranks: int | None) -> Any:
 
 # Parameters of `batch` that change the workload, in the order in which they do.
 TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
+# A policy of the user's, and partitions in a file.
+WITHIN = {"policy": re.compile(r"^(.+\.py):"), "allocation": re.compile(f"^{FILE_MARK}(.+)")}
 BATCH_FILES = ("platform", "workload", "failures", "maintenance", "calibration")
 
 
@@ -217,6 +221,7 @@ KINDS = {
         _of_batch,
         _MAPPINGS,
         ("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
+        within=WITHIN,
     ),
     "simulate": Kind(
         "simulate",

@@ -382,7 +382,11 @@ class ClusterPool:
 
     def _inputs_of(self, run: Run) -> dict[str, Input]:
         """The files that a run reads, by parameter."""
-        paths = {n: str(run.parameters[n]) for n in self._plan.kind.files if n in run.parameters}
+        paths = {
+            name: path
+            for name, value in run.parameters.items()
+            if (path := self._plan.kind.file_in(name, value)) is not None
+        }
         source, mark, _ = self._plan.kind.name.rpartition(":")
         if mark:
             paths[FUNCTION] = str(self._plan.folder / source)

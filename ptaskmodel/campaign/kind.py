@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ptaskmodel.errors import CampaignError, shown
@@ -24,7 +25,8 @@ class Kind:
     """A kind of run.
 
     run: gives what `numbers_of` takes, and under `SERIES` anything that JSON holds. files:
-    parameters that name files; kernels: the sets of them (see `kernel_sets`) that a run of
+    parameters that name files; within: those whose texts hold the name of one, if its pattern
+    finds it (its group); kernels: the sets of them (see `kernel_sets`) that a run of
     such parameters needs; needed: those that must be given; known: all, or None if any
     may be; made: those given as ``NAME.KEY``. metrics: what tables show if nothing is said.
     version: what identifies the code, beside the
@@ -41,6 +43,21 @@ class Kind:
     metrics: tuple[str, ...] = ()
     version: str = ""
     check: Callable[[Iterable[str]], None] | None = None
+    within: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+
+    def file_in(self, name: str, value: object) -> str | None:
+        """The name of a file that the value of a parameter is or holds; None: it has none."""
+        if name in self.files:
+            return str(value)
+        found = self.within[name].search(str(value)) if name in self.within else None
+        return None if found is None else found[1]
+
+    def with_file(self, name: str, value: object, file: str) -> str:
+        """The value of a parameter with another name of its file."""
+        found = self.within[name].search(str(value)) if name in self.within else None
+        if found is None:
+            return file
+        return found.string[: found.start(1)] + file + found.string[found.end(1) :]
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raises CampaignError for a parameter that this kind does not know, or lacks."""

@@ -1,4 +1,4 @@
-"""The files that a file names: traces of a platform, arrays of tasks, lists of traces, includes."""
+"""The files that a file names: traces of a platform, arrays, lists of traces, includes, imports."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import read_bytes
+from ptaskmodel.user_code import sources
 
 # In XML: speed_file, state_file, bandwidth_file ... and the file of a trace.
 _ATTRIBUTE = re.compile(rb"""[\s_]file\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -27,8 +28,14 @@ def named_by(path: Path) -> list[Path]:
     """The files that reading a file opens, itself first: what it names, and what that names.
 
     Of XML, JSON, lists of traces and Slurm's files; whatever they name that is a file, beside the
-    one that names it or beside the first. Raises CampaignError.
+    one that names it or beside the first. Of Python what it imports from beside it. Raises
+    CampaignError.
     """
+    if path.suffix == ".py":
+        try:
+            return sources(path)
+        except (SyntaxError, ValueError) as fault:
+            raise CampaignError(f"{path} is no Python file: {fault}") from None
     found = {path: None}
     waiting = [path]
     while waiting:

@@ -67,9 +67,9 @@ class Plan:
     """What a campaign file says.
 
     kind: of its runs. fixed: parameters of all. factors: levels, or an interval drawn from.
-    baseline: levels that the others are compared with. better: +1 or -1 for metrics of which more,
-    or less, is better. timeout_s, memory_MB: limits of a run. folder: what paths are relative to.
-    text: the file.
+    seeded: each repetition has a seed. baseline: levels that the others are compared with. better:
+    +1 or -1 for metrics of which more, or less, is better. timeout_s, memory_MB: limits of a run.
+    folder: what paths are relative to. text: the file.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Plan:
     constraints: tuple[Condition, ...]
     sampling: Sampling | None
     repetitions: int
+    seeded: bool
     first_seed: int
     metrics: tuple[str, ...]
     better: Mapping[str, int]
@@ -98,7 +99,7 @@ class Plan:
             if not all(condition.holds(given) for condition in self.constraints):
                 continue
             for repetition in range(self.repetitions):
-                if self.repetitions > 1:
+                if self.seeded:
                     given = {**given, SEED: self.first_seed + repetition}
                 run = self._run(given, point, repetition, digests)
                 if run.id not in ids:
@@ -115,13 +116,14 @@ class Plan:
     ) -> Run:
         parameters = dict(given)
         named: dict[str, Any] = dict(given)
-        for name in self.kind.files:
-            if name in given:
-                path = self.folder / str(given[name])
-                parameters[name] = str(path)
-                if str(path) not in digests:
-                    digests[str(path)] = digest_of(path, name)
-                named[name] = digests[str(path)]
+        for name, value in given.items():
+            file = self.kind.file_in(name, value)
+            if file is not None:
+                path = str(self.folder / file)
+                if path not in digests:
+                    digests[path] = digest_of(Path(path), name)
+                parameters[name] = self.kind.with_file(name, value, path)
+                named[name] = self.kind.with_file(name, value, digests[path])
         said = {
             "run": self.kind.version or self.kind.name,
             "parameters": named,
@@ -172,7 +174,8 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
     repetitions = _whole(given, "repetitions", 1, 1)
     if repetitions > 1 and SEED in names:
         raise CampaignError("repetitions set 'seed' themselves; leave it out of the parameters")
-    if repetitions > 1 and kind.known is not None and SEED not in kind.known():
+    has_seed = kind.known is None or SEED in kind.known()
+    if repetitions > 1 and not has_seed:
         raise CampaignError(f"repetitions: {kind.name} has no seed: a repetition would be the same")
     better = dict.fromkeys(_texts(given, "lower_is_better"), -1)
     better |= dict.fromkeys(_texts(given, "higher_is_better"), 1)
@@ -184,6 +187,7 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         constraints=tuple(Condition(one, names | {SEED}) for one in _texts(given, "constraints")),
         sampling=_sampling(given.get("sample")),
         repetitions=repetitions,
+        seeded="repetitions" in given and has_seed and SEED not in names,
         first_seed=_whole(given, "first_seed", 0, 0),
         metrics=tuple(_texts(given, "metrics")),
         better=better,

@@ -125,7 +125,9 @@ class _Making:
             return None
         if FUNCTION in found:
             self._kind = f"{found.pop(FUNCTION)}:{self._part.kind.rpartition(':')[2]}"
-        return call._replace(parameters=call.parameters | found)
+        given = call.parameters
+        moved = {n: given[n].replace(inputs[n].path, str(place)) for n, place in found.items()}
+        return call._replace(parameters=given | moved)
 
     def _place(self, one: Input) -> str | None:
         """Where an input is here: the same path if that is the same file, or where it was sent."""

@@ -149,12 +149,11 @@ def _inputs(campaign: Campaign) -> str:
     """The files that runs read, with their digests."""
     from ptaskmodel.campaign.inputs import digest_of
 
-    names = campaign.plan.kind.files
     paths = {
-        str(run.parameters[name])
+        path
         for run in campaign.runs
-        for name in names
-        if name in run.parameters
+        for name, value in run.parameters.items()
+        if (path := campaign.plan.kind.file_in(name, value)) is not None
     }
     rows = [(Path(path).name, digest_of(Path(path), path)) for path in sorted(paths)]
     return _rows(("input", "SHA-256"), rows) if rows else ""

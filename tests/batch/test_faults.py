@@ -117,3 +117,13 @@ def test_a_file_that_holds_no_policy_is_refused_in_one_line(capsys, tmp_path, ca
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
+
+
+def test_a_policy_finds_what_lies_beside_it(capsys, tmp_path, monkeypatch):
+    (tmp_path / "taste.py").write_text("def best(queue):\n    return queue[0].nothing\n")
+    monkeypatch.chdir(tmp_path)
+    text = "from taste import best\nclass Bad:\n    def decide(self, view): best(view.queue)\n"
+    (tmp_path / "bad.py").write_text(text)
+    (tmp_path / "w.json").write_text(json.dumps(JOBS))
+    assert main(["batch", GRAPHENE, "w.json", "--policy", "bad.py:Bad", "-o", "out"]) == 2
+    assert "raised AttributeError at bad.py:3" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.replay import read_trace
+from ptaskmodel.user_code import sources
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 from ptaskmodel.workload.reading import read_workload
@@ -102,7 +103,15 @@ def conf(place):
     return place / "slurm.conf", read_conf
 
 
-KINDS = [platform, traces, jobs, tasks, conf]
+def code(place):
+    (place / "package").mkdir()
+    (place / "package" / "__init__.py").write_text("from . import inner\n")
+    (place / "package" / "inner.py").write_text("x = 1\n")
+    (place / "mine.py").write_text("import os\nfrom package.inner import x\n")
+    return place / "mine.py", sources
+
+
+KINDS = [platform, traces, jobs, tasks, conf, code]
 
 
 def opened_below(folder, read, path, monkeypatch):

@@ -192,3 +192,40 @@ def test_a_mistake_is_one_line(folder, text, said):
         plan_of(text, folder, "plan").runs()
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_policy_and_partitions_of_files_are_of_the_folder_and_part_of_what_a_run_is(folder):
+    (folder / "mine.py").write_text("from helping import y\n\n\nclass Mine:\n    pass\n")
+    for name in ("helping.py", "platform.xml", "jobs.json", "parts.json"):
+        (folder / name).write_text("1")
+    text = (
+        'run = "batch"\n[parameters]\nplatform = "platform.xml"\nworkload = "jobs.json"\n'
+        'allocation = "partitions:parts.json"\n[factors]\npolicy = ["easy", "mine.py:Mine"]\n'
+    )
+
+    def runs():
+        return plan_of(text, folder, "plan").runs()
+
+    easy, own = runs()
+    assert easy.parameters["policy"] == "easy"
+    assert own.parameters["policy"] == f"{folder / 'mine.py'}:Mine"
+    assert own.parameters["allocation"] == f"partitions:{folder / 'parts.json'}"
+    (folder / "helping.py").write_text("2")
+    same, other = runs()
+    assert same.id == easy.id
+    assert other.id != own.id
+    (folder / "parts.json").write_text("2")
+    assert easy.id not in {run.id for run in runs()}
+    (folder / "mine.py").unlink()
+    with pytest.raises(CampaignError, match=r"parameter 'policy': .*mine\.py: no such file"):
+        runs()
+
+
+def test_one_repetition_asked_for_is_the_first_of_several(folder):
+    text = 'run = "study.py:measure"\nrepetitions = 3\n[factors]\nx = [1]\n'
+    one, several = (plan_of(t, folder, "p").runs() for t in (text.replace("3", "1"), text))
+    assert one[0].id == several[0].id
+    assert one[0].parameters["seed"] == 0
+    assert (
+        "seed" not in plan_of(text.replace("repetitions = 3", ""), folder, "p").runs()[0].parameters
+    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any, cast
 
 from ptaskmodel.batch.view import Policy
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.user_code import load
 
 
 def user_policy(spec: str, options: Mapping[str, Any]) -> Policy:
@@ -23,13 +22,8 @@ def user_policy(spec: str, options: Mapping[str, Any]) -> Policy:
     path = Path(file)
     if not path.is_file():
         raise SimulationError(f"policy {spec}: there is no file {file}")
-    loader = importlib.util.spec_from_file_location(f"policy_{path.stem}", path)
-    assert loader is not None
-    assert loader.loader is not None
-    module = importlib.util.module_from_spec(loader)
-    sys.modules[loader.name] = module
     try:
-        loader.loader.exec_module(module)
+        module = load(path, f"policy_{path.stem}")
     except (Exception, SystemExit) as error:
         raise _broken(spec, path, error) from error
     made = getattr(module, name, None)
@@ -52,7 +46,7 @@ def _broken(spec: str, path: Path, error: BaseException) -> SimulationError:
     """What to say of an exception in the user's file: what, and where."""
     where = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if Path(frame.f_code.co_filename) == path:
+        if Path(frame.f_code.co_filename) == path.resolve():
             where = f" at {path.name}:{line}"
     if isinstance(error, SyntaxError) and error.lineno is not None:
         where = f" at {path.name}:{error.lineno}"
