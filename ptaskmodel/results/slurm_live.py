@@ -18,7 +18,7 @@ from ptaskmodel.batch.slurm.profiles import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests import Submissions
 from ptaskmodel.batch.slurm.sacctmgr import read_accounts
-from ptaskmodel.bridges.slurm_live.reading import LOADED, START, Event
+from ptaskmodel.bridges.slurm_live.reading import LOADED, START, SUBMIT, Event
 from ptaskmodel.bridges.slurm_live.run import LiveOptions, LiveRun, run_live
 from ptaskmodel.files import write_json
 from ptaskmodel.results.output import FORMAT, SUMMARY, check_output_directory, whole_directory
@@ -196,10 +196,12 @@ def _meta(run: LiveRun) -> dict[str, Any]:
 def _event_rows(run: LiveRun) -> Iterator[tuple[Any, ...]]:
     """As in the events.csv of a recorded run, which `--cycles` reads."""
     names = {job.number: job.id for job in run.jobs if job.number}
+    submitted = {job.number: job.request.array_id for job in run.jobs if job.number}
     for event in run.events:
         if event.who != LOADED:
             what = f"start on {event.nodes}" if event.what == START else event.what
-            job = names.get(event.number, "") if event.number else ""
+            those = submitted if event.what == SUBMIT else names
+            job = those.get(event.number, "") if event.number else ""
             yield f"{event.date_s - run.phases.t0:.3f}", event.who, what, job
 
 

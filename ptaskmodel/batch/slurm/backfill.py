@@ -12,6 +12,7 @@ from ptaskmodel.batch.slurm.costs import CHANGED, DEPTH, FREE, QUEUE, ROOM, STAR
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.record import LIVE, PENDING, Allocation, JobRecord
+from ptaskmodel.batch.slurm.rules import ARRAY_LIMIT
 from ptaskmodel.batch.slurm.timeslots import TimeSlots
 
 if TYPE_CHECKING:
@@ -78,15 +79,17 @@ class Cycle:
         self._tested = 0
         self._reserved: dict[str, int] = {}
         self._counts: dict[tuple[str, object], int] = {}
-        self._arrays: dict[str, int] = {}
-        self._stopped: set[str] = set()
+        # The tasks of arrays, by partition; the array for which reservations were made last, and
+        # how many.
+        self._tasks: dict[tuple[str, int], list[Entry]] = {}
+        self._array = "", 0
         # Whether some job could have run before the date from which it was tested.
         self.postponed = False
 
     def run(self) -> bool:
         """Test the queue in order; False: the cycle pauses, and goes on with `go_on`."""
         controller = self._controller
-        self._left = iter(list(controller.queue.build(self._now)))
+        self._left = self._records(list(controller.queue.build(self._now)))
         for job in controller.planned:
             job.planned_s, job.planned = None, 0
         controller.planned.clear()
@@ -117,10 +120,8 @@ class Cycle:
             if self.lasted_s + self.slice_s >= most_s:
                 self.end = TIME
                 break
-            job, before = entry.job, self._tested
-            if job.state != PENDING or self._skipped(entry):
-                continue
-            outcome = self._test(entry)
+            before = self._tested
+            outcome = self._record(entry)
             self.slice_s += test_s * (self._tested - before)
             if outcome == END:
                 most = options.bf_max_job_start
@@ -151,47 +152,97 @@ class Cycle:
 
     # --- who is tested ----------------------------------------------------------------------
 
+    def _records(self, entries: list[Entry]) -> Iterator[Entry]:
+        """The entries of jobs, and of the first task of each array in each partition."""
+        for place, entry in enumerate(entries):
+            array = entry.job.request.array
+            if array is not None:
+                if not self._tasks:
+                    self._find_tasks(entries[place:])
+                if self._tasks[array.job, entry.which][0] is not entry:
+                    continue
+            yield entry
+
+    def _find_tasks(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            array = entry.job.request.array
+            if array is not None:
+                self._tasks.setdefault((array.job, entry.which), []).append(entry)
+
+    def _record(self, entry: Entry) -> str:
+        """Test a job, or the tasks of an array one after another until one of them cannot be."""
+        array = entry.job.request.array
+        tasks = [entry] if array is None else self._tasks[array.job, entry.which]
+        outcome, now_only = NEXT, None
+        for task in tasks:
+            if task.job.state != PENDING:
+                continue
+            if now_only is None:
+                if self._is_blocked(task):
+                    return NEXT
+                now_only = self._now_only(task.job, task.which)
+            if self._skipped(task):
+                return NEXT
+            outcome = self._test(task, now_only)
+            if outcome in (NEXT, END):
+                break
+            if outcome == RESERVED and array is not None:
+                before, count = self._array
+                self._array = array.job, count + 1 if before == array.job else 1
+                if self._array[1] >= self._options.bf_max_job_array_resv:
+                    break
+        return outcome
+
+    def _is_blocked(self, entry: Entry) -> bool:
+        """Whether the partition does not take a job, or a limit of an account blocks it."""
+        controller, job, partition = self._controller, entry.job, entry.job.partitions[entry.which]
+        rules = controller.rules
+        if rules.waits_for(job, partition) is not None:
+            return True
+        reason = rules.limits.blocks(job, partition) if rules.limits.enforced else None
+        if reason is not None:
+            controller.queue.waits_because(job, reason)
+        return reason is not None
+
     def _skipped(self, entry: Entry) -> bool:
+        """Whether so many tasks of an array or so many jobs of a user were there already."""
         job, which = entry.job, entry.which
         controller = self._controller
-        array = job.request.array
-        if array is not None and array.job in self._stopped:
-            return True
-        reason = controller.forbidden(job, which)
-        if reason is not None:
-            job.reason = reason
+        if controller.rules.array_is_full(job):
+            controller.queue.waits_because(job, ARRAY_LIMIT)
             return True
         options, partition = self._options, job.partitions[which].name
         user = job.request.user
         most = (
-            (("part", partition), options.bf_max_job_part),
-            (("user", user), 0 if options.bf_max_job_assoc else options.bf_max_job_user),
-            (("assoc", (job.request.account, user)), options.bf_max_job_assoc),
             (("user_part", (user, partition)), options.bf_max_job_user_part),
+            (("part", partition), options.bf_max_job_part),
+            (("assoc", (job.request.account, user)), options.bf_max_job_assoc),
+            (("user", user), 0 if options.bf_max_job_assoc else options.bf_max_job_user),
         )
+        if any(limit and self._counts.get(key, 0) >= limit for key, limit in most):
+            return True
         for key, limit in most:
             if limit:
-                count = self._counts.get(key, 0)
-                if count >= limit:
-                    return True
-                self._counts[key] = count + 1
-        return False
+                self._counts[key] = self._counts.get(key, 0) + 1
+        return controller.rules.lacks_licences(job)
 
     def _now_only(self, job: JobRecord, which: int) -> bool:
-        options = self._options
-        count = options.bf_job_part_count_reserve
-        return self._controller.may_pass(job, which, self._now) or bool(
-            count and self._reserved.get(job.partitions[which].name, 0) >= count
-        )
+        if self._options.bf_one_resv_per_job and job.planned_s is not None:
+            return True
+        return self._controller.may_pass(job, which, self._now) or self._full(job, which)
+
+    def _full(self, job: JobRecord, which: int) -> bool:
+        """Whether a partition has as many reservations as it may."""
+        count = self._options.bf_job_part_count_reserve
+        return bool(count and self._reserved.get(job.partitions[which].name, 0) >= count)
 
     # --- one job ----------------------------------------------------------------------------
 
-    def _test(self, entry: Entry) -> str:
-        """Find the first date of a job, and start it or reserve."""
+    def _test(self, entry: Entry, now_only: bool) -> str:
+        """Find the first date of a job, and start it or reserve. now_only: whether not later."""
         controller, now = self._controller, self._now
         job, which = entry.job, entry.which
         need: Need = job.needs[which]
-        now_only = self._now_only(job, which)
         lasts = need.planned_s
         counted = False
         later: float = now
@@ -233,7 +284,7 @@ class Cycle:
             if date > now and self._slots.collides(begin, finish, found.nodes):
                 later = int(date)
                 continue
-            if controller.exceeds(job, which, found, now) is None:
+            if controller.exceeds(job, which, found, now) is None and not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
 
@@ -256,11 +307,13 @@ class Cycle:
 
     def _start(self, job: JobRecord, which: int, among: Mask) -> str | None:
         """Start a job now; None: it could not be."""
-        controller = self._controller
-        found = controller.find(job, which, among, self._now)
-        reason = controller.exceeds(job, which, found, self._now)
+        controller, rules = self._controller, self._controller.rules
+        reason = rules.limits.blocks(job, job.partitions[which]) if rules.limits.enforced else None
+        found = None if reason is not None else controller.find(job, which, among, self._now)
+        if reason is None:
+            reason = controller.exceeds(job, which, found, self._now)
         if reason is not None:
-            job.reason = reason
+            controller.queue.waits_because(job, reason)
             return NEXT
         if found is None:
             return NEXT if job.state != PENDING or controller.is_preempting(job) else None
@@ -274,12 +327,6 @@ class Cycle:
     def _reserve(
         self, job: JobRecord, which: int, date: float, begin: int, finish: int, nodes: Mask
     ) -> str:
-        array = job.request.array
-        if array is not None:
-            count = self._arrays.get(array.job, 0) + 1
-            self._arrays[array.job] = count
-            if count >= self._options.bf_max_job_array_resv:
-                self._stopped.add(array.job)
         name = job.partitions[which].name
         self._reserved[name] = self._reserved.get(name, 0) + 1
         if job.planned_s is None or date < job.planned_s:

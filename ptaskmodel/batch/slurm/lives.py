@@ -77,7 +77,7 @@ class Lives:
         self.nodes = nodes
         self.phases = phases
         self.rules = rules
-        self.queue = Queue(rules.dependencies.state, rules.eligible)
+        self.queue = Queue(rules.dependencies.state, rules.eligible, self._changed_at)
         self.select = select_of(conf, nodes)
         self.gang = Gang(conf.partitions, nodes) if conf.gang else None
         self.jobs: list[JobRecord] = []
@@ -136,6 +136,9 @@ class Lives:
     def _changed(self, date: float) -> None:
         self.changed_s = self.second(date)
 
+    def _changed_at(self, now: int) -> None:
+        self.changed_s = now
+
     # --- submission -------------------------------------------------------------------------
 
     def submit(self, request: JobRequest, date: float) -> JobRecord:
@@ -151,7 +154,10 @@ class Lives:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)
         if reason is None and not self.rules.could_start(job):
+            # It is in the list of jobs when that is found, and stays there for a while.
             reason = "BadConstraints"
+            self._ended.append((now, job))
+            self._changed(date)
         if reason is not None:
             job.state, job.reason, job.end_s = record.REFUSED, reason, now
             return job
@@ -159,6 +165,8 @@ class Lives:
         self.rules.waits(job, now)
         self.rules.tested_at_submit(job)
         self.queue.add(job)
+        self.queue.expect(job, now)
+        self.queue.bar(job, [self.rules.waits_for(job, p) for p in job.partitions])
         if request.deadline_s is not None:
             self._with_deadline.append(job)
         self.requested = True
@@ -300,6 +308,7 @@ class Lives:
             self.completing |= nodes_of(job)
             return
         self._changed(date)
+        self.rules.clean(job)
         if self.gang is not None:
             self._change_gang(self.gang.ended(job), date)
         if completing.requeued:
@@ -335,10 +344,12 @@ class Lives:
         """A job that was stopped waits again, from now on, and is eligible later."""
         now = self.second(date)
         job.restarts += 1
-        job.state, job.reason = record.PENDING, "BeginTime"
+        job.state = record.PENDING
         job.submit_s, job.begin_s, job.eligible_s = now, now + REQUEUED_S, None
         self.rules.waits(job, now)
+        self.queue.again(job)
         self.queue.add(job)
+        self.queue.waits_because(job, "BeginTime")
         if job.request.deadline_s is not None and job not in self._with_deadline:
             self._with_deadline.append(job)
         self.requeued.append(job)
@@ -350,10 +361,13 @@ class Lives:
         if job.state == record.PENDING:
             self.queue.remove(job)
             job.state, job.end_s = record.CANCELLED, self.second(date)
+            self._ended.append((self.second(date), job))
             self.rules.gone(job, self.second(date))
             self._changed(date)
         elif job.state in record.LIVE:
             self.kill(job, date, record.CANCELLED)
+        else:
+            self._changed(date)  # whoever asks for a job that is over
 
     # --- suspension -------------------------------------------------------------------------
 
@@ -425,6 +439,7 @@ class Lives:
             if now + (lasts or 0) > self.second(deadline_s):
                 self.queue.remove(job)
                 job.state, job.reason, job.end_s = record.DEADLINE, "DeadLine", now
+                self._ended.append((now, job))
                 self.rules.gone(job, now)
                 self._changed(date)
 

@@ -112,7 +112,7 @@ class Loop:
     def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:
         dates = {} if self._recorded is None else self._recorded.submitted
         lag = self._phases.submit_s
-        found = [(dates.get(each.id, each.submit_s + lag), each) for each in requests]
+        found = [(dates.get(each.array_id, each.submit_s + lag), each) for each in requests]
         found.sort(key=lambda arrival: arrival[0])
         return found
 

@@ -78,10 +78,11 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
         need = job.needs[entry.which]
         reason = controller.forbidden(job, entry.which)
         if reason is not None:
-            job.reason = reason
-            controller.changed_s = now
-            if reason == LICENCES and options.bf_licenses:
-                break
+            queue.waits_because(job, reason)
+            if reason == LICENCES:
+                controller.changed_s = now
+                if options.bf_licenses:
+                    break
             if options.assoc_limit_stop and stops_others(reason):
                 blocked.add(partition.name)
                 withdrawn |= controller.nodes.partitions[partition.name]
@@ -90,7 +91,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
         found = controller.find(job, entry.which, allowed & ~withdrawn, now)
         reason = controller.exceeds(job, entry.which, found, now)
         if reason is not None:
-            job.reason = reason
+            queue.waits_because(job, reason)
             if options.assoc_limit_stop and stops_others(reason):
                 blocked.add(partition.name)
                 withdrawn |= controller.nodes.partitions[partition.name]
@@ -102,7 +103,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
             if options.sched_max_job_start and started >= options.sched_max_job_start:
                 break
             continue
-        job.reason = "Resources" if why is None else why
+        queue.waits_because(job, "Resources" if why is None else why)
         if need.required and need.required.bit_count() >= need.least:
             withdrawn |= need.required
             continue
@@ -140,15 +141,16 @@ def _is_queued(controller: Controller, entry: Entry, rejected: set[tuple[str, st
     Of an array a task is rejected, as all behind it in the same partition, until it starts.
     """
     job = entry.job
-    reason = controller.rules.waits_for(job, job.partitions[entry.which])
-    if reason is None and job.request.array is not None:
+    if controller.rules.waits_for(job, job.partitions[entry.which]) is not None:
+        return False
+    if job.request.array is not None:
         if _array_in(entry) in rejected:
             return False
         rejected.add(_array_in(entry))
-        reason = ARRAY_LIMIT if controller.rules.array_is_full(job) else None
-    if reason is not None:
-        job.reason = reason
-    return reason is None
+        if controller.rules.array_is_full(job):
+            controller.queue.waits_because(job, ARRAY_LIMIT)
+            return False
+    return True
 
 
 def _all_wait(

@@ -160,15 +160,22 @@ class Recorded(NamedTuple):
 
 
 def read_cycles(path: AnyPath) -> Recorded:
-    """The dates of a recorded run (runK.events.csv). Raises SlurmError with the line at fault."""
+    """The dates of a recorded run (runK.events.csv), those of one instant in the file's order.
+
+    Raises SlurmError with the line at fault.
+    """
     cycles: list[tuple[float, str]] = []
     submitted: dict[str, float] = {}
     ended: dict[str, float] = {}
     checked: set[float] = set()
+    written, apart = -inf, 0.0
     for where, row in _rows(path):
         if len(row) < len(_COLUMNS):
             raise SlurmError(f"{where}: give a date, who, what and a job, separated by commas")
         date, (who, what, job) = _date(row[0], where), row[1:4]
+        apart = apart + APART_S if date == written else 0.0
+        written = date
+        date += apart
         if who == "main" and what in _PASSES:
             cycles.append((date, _PASSES[what]))
         elif who == "backfill" and what == "begin":
@@ -226,6 +233,8 @@ def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:
     return found
 
 
+# Between two events that a recorded run has at one date.
+APART_S = 1e-6
 # Turns of a loop that is late.
 PATIENCE_S = 2.5
 _COLUMNS = ["time", "who", "what", "id"]

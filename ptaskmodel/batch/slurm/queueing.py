@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
 
 READY, WAITING, NEVER = "ready", "waiting", "never"
+NEVER_SATISFIED = "DependencyNeverSatisfied"
+# Reasons that are told to nobody.
+PLAIN = frozenset(("None", "Priority", "Resources"))
 
 
 class Entry(NamedTuple):
@@ -23,19 +26,27 @@ class Queue:
     """Entries of jobs that could be looked at; apart from them those that are not eligible yet.
 
     dependencies: says whether those of a job are "ready", "waiting" or "never" fulfilled;
-    eligible: told since when a job may be looked at.
+    eligible: told since when a job may be looked at; changed: told when reasons to wait were new
+    to those who keep accounts, which counts as a change of jobs.
     """
 
     def __init__(
         self,
         dependencies: Callable[[JobRecord, int], str] = lambda job, now: READY,
         eligible: Callable[[JobRecord, int], None] = lambda job, since: None,
+        changed: Callable[[int], None] = lambda now: None,
     ) -> None:
         self.entries: list[Entry] = []
         self.jobs: dict[JobRecord, None] = {}
         self._apart: dict[JobRecord, None] = {}
         self._dependencies = dependencies
         self._tell_eligible = eligible
+        self._tell_changed = changed
+        # Of jobs that one of their partitions does not take: why, or None, of each partition.
+        self._barred: dict[JobRecord, tuple[str | None, ...]] = {}
+        # The reason last told of each job, or array, and those who may have another one.
+        self._told: dict[str, str] = {}
+        self._reasoned: dict[str, JobRecord] = {}
         self._keys: dict[JobRecord, list[tuple[Any, ...]]] = {}
         self._partitions: dict[str, int] = {}
 
@@ -47,9 +58,31 @@ class Queue:
         self.jobs[job] = None
         self._apart[job] = None
 
+    def bar(self, job: JobRecord, reasons: Sequence[str | None]) -> None:
+        """Partitions do not take a job, for reasons; None: one does."""
+        if any(reasons):
+            self._barred[job] = tuple(reasons)
+
+    def expect(self, job: JobRecord, now: int) -> None:
+        """A job has just been submitted, and may have to wait for something else than nodes."""
+        if job.held or job.begin_s > now or job.request.dependency is not None:
+            self._waits_for(job, now)
+
+    def waits_because(self, job: JobRecord, reason: str) -> None:
+        """A job waits for a reason that is told when the queue is built the next time."""
+        job.reason = reason
+        name = job.request.array_id
+        if reason not in PLAIN and self._told.get(name) != reason:
+            self._reasoned[name] = job
+
+    def again(self, job: JobRecord) -> None:
+        """A job begins anew: nothing is told of it yet."""
+        self._told.pop(job.request.array_id, None)
+
     def remove(self, job: JobRecord) -> None:
         """A job waits no more."""
         del self.jobs[job]
+        self._barred.pop(job, None)
         if job in self._apart:
             del self._apart[job]
         else:
@@ -74,11 +107,28 @@ class Queue:
 
     def build(self, now: int) -> list[Entry]:
         """The queue as it is looked at now: who has become eligible is in it."""
+        if self._reasoned:
+            self._tell_reasons(now)
         if self._apart:
             for job in [job for job in self._apart if self._eligible(job, now)]:
                 del self._apart[job]
                 self._put_in(job)
+        if self._barred:
+            self._look_at_barred(now)
         return self.entries
+
+    def _look_at_barred(self, now: int) -> None:
+        """Each partition of a job is looked at in turn, and a reason that is new is a change."""
+        fresh, known = False, {reason for each in self._barred.values() for reason in each}
+        for job, reasons in self._barred.items():
+            if job in self._apart:
+                continue
+            for reason in reasons:
+                if reason != job.reason and (reason is not None or job.reason in known):
+                    fresh = True
+                    self.waits_because(job, reason or "None")
+        if fresh:
+            self._tell_changed(now)
 
     def in_partition(self, name: str) -> int:
         """How many entries a partition has."""
@@ -101,26 +151,42 @@ class Queue:
             del self.entries[bisect_left(self.entries, (key,))]
             self._partitions[job.partitions[which].name] -= 1
 
+    def _tell_reasons(self, now: int) -> None:
+        fresh = False
+        for name, job in self._reasoned.items():
+            if job.state == PENDING and job.reason not in PLAIN:
+                fresh |= self._told.get(name) != job.reason
+                self._told[name] = job.reason
+        self._reasoned.clear()
+        if fresh:
+            self._tell_changed(now)
+
+    def _waits_for(self, job: JobRecord, now: int) -> bool:
+        """Whether a job waits for something else than nodes; its reason is set if so."""
+        reason = None
+        if job.reason == NEVER_SATISFIED:
+            return True  # whatever is known of the others later
+        if job.held:
+            reason = "JobHeldUser"
+        elif (state := self._dependencies(job, now)) != READY:
+            reason = "Dependency" if state == WAITING else NEVER_SATISFIED
+        elif job.begin_s > now:
+            reason = "BeginTime"
+        if reason is not None and reason != job.reason:
+            self.waits_because(job, reason)
+        return reason is not None
+
     def _eligible(self, job: JobRecord, now: int) -> bool:
         """Whether a job may be looked at; its reason is set if not."""
-        if job.state != PENDING:
+        if job.state != PENDING or self._waits_for(job, now):
             return False
-        if job.held:
-            job.reason = "JobHeldUser"
-        elif job.begin_s > now:
-            job.reason = "BeginTime"
-        else:
-            state = self._dependencies(job, now)
-            if state == READY:
-                if job.eligible_s is None:
-                    waited = job.request.dependency is not None
-                    job.eligible_s = now if waited else job.begin_s
-                    self._tell_eligible(job, job.eligible_s)
-                if job.reason in ("JobHeldUser", "BeginTime", "Dependency"):
-                    job.reason = "None"
-                return True
-            job.reason = "Dependency" if state == WAITING else "DependencyNeverSatisfied"
-        return False
+        if job.eligible_s is None:
+            waited = job.request.dependency is not None
+            job.eligible_s = now if waited else job.begin_s
+            self._tell_eligible(job, job.eligible_s)
+        if job.reason in ("JobHeldUser", "BeginTime", "Dependency"):
+            job.reason = "None"
+        return True
 
 
 def _keys(job: JobRecord) -> list[tuple[Any, ...]]:

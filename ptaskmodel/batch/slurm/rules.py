@@ -155,9 +155,13 @@ class Rules:
             return reason
         if self.array_is_full(job):
             return ARRAY_LIMIT
-        if self._licences.missing(job.request):
+        if self.lacks_licences(job):
             return LICENCES
         return self.limits.blocks(job, partition) if self.limits.enforced else None
+
+    def lacks_licences(self, job: JobRecord) -> bool:
+        """Whether a job asks for more licences than are free."""
+        return self._licences.missing(job.request)
 
     def array_is_full(self, job: JobRecord) -> bool:
         """Whether as many tasks of the job's array run as may at once."""
@@ -213,8 +217,11 @@ class Rules:
         self.limits.ended(job)
         if not again:
             self.limits.gone(job)
-        self._licences.give_back(job.request)
         self._count(job, -1)
+
+    def clean(self, job: JobRecord) -> None:
+        """The nodes of a job that is over are clean: not before are its licences free."""
+        self._licences.give_back(job.request)
 
     def gone(self, job: JobRecord, now: int) -> None:
         """A job that waited is over."""

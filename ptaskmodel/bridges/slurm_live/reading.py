@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 # What jobs do, by the events of a log; who says when the scheduler came up.
 START, SUSPEND, RESUME, REQUEUE = "start", "suspend", "resume", "requeue"
+SUBMIT = "submit"
 LOADED = "loaded"
 
 
@@ -104,7 +105,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str, str | None], ...] = tuple(
             "backfill",
             START,
         ),
-        (r"_slurm_rpc_submit_batch_job: JOB", "job", "submit"),
+        (r"_slurm_rpc_submit_batch_job: JOB", "job", SUBMIT),
         (r"_job_complete: JOB done", "job", "end"),
         (r"gang: suspending JOB", "gang", SUSPEND),
         (r"gang: resuming JOB", "gang", RESUME),

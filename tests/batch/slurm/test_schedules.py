@@ -207,7 +207,8 @@ def test_who_cannot_meet_his_deadline_waits_no_longer(tmp_path):
         job("b", 10.5, 100, 10, nodes=1, deadline_s=700.0),
         job("c", 20.5, 100, 1, nodes=1, deadline_s=2000.0),
         job("d", 650.5, 590, 10, nodes=1, deadline_s=1200.0),
-        job("e", 651.5, 10, 10, nodes=1, dependency="afterok:b"),
+        job("e", 200.5, 10, 10, nodes=1, dependency="afterok:b"),
+        job("f", 651.5, 10, 10, nodes=1, dependency="afterok:b"),
     ]
     _, records = run(conf_of(tmp_path, LINEAR + FOUR), jobs, phases=Phases(boot_s=-50.0))
     # As a real Slurm 22.05.8 has it: the pass that looks when it is too late cancels.
@@ -216,3 +217,4 @@ def test_who_cannot_meet_his_deadline_waits_no_longer(tmp_path):
     assert ends["d"] == ("DEADLINE", 651)
     assert ends["c"][0] == "TIMEOUT"
     assert (records["e"].state, records["e"].reason) == ("PENDING", "DependencyNeverSatisfied")
+    assert records["f"].state == "COMPLETED"  # nobody knows of b any more
