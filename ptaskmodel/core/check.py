@@ -37,7 +37,6 @@ def check_state(state: State) -> list[str]:
         *_kept(state),
         *_levels(state),
         *_rates(state),
-        *_patterns(state),
     ]
 
 
@@ -107,7 +106,7 @@ def _resources(s: State) -> Iterator[str]:
         users = s.users[r["first"] : r["first"] + r["users"]]
         nodes, slots = users["node"], users["slot"]
         own = s.nodes[nodes]
-        places = np.arange(len(nodes))
+        places = r["gone"] + np.arange(len(nodes))
         if (own["resource"] != resource).any() or (own["place"] != places).any():
             yield f"the users of resource {resource} are miscounted"
         if (own["usage"] != users["usage"]).any():
@@ -220,13 +219,6 @@ def _rates(s: State) -> Iterator[str]:
             yield f"what limits activity {slot} is not full"
         if not r["fatpipe"][limit] and rate * a["penalty"] < highest[limit] * (1.0 - CLOSE):
             yield f"somebody is above activity {slot} on what limits it"
-
-
-def _patterns(s: State) -> Iterator[str]:
-    active = s.activities[s.activities["state"] != FREE]
-    used = np.bincount(active["pattern"], minlength=len(s.patterns))
-    if (s.patterns["users"] < used).any():
-        yield "a pattern in use counts fewer users than it has"
 
 
 def _chain(following: np.ndarray, first: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ resources in front. At an event:
 2. whatever overflows becomes active, without a level yet;
 3. the levels of the active resources of these activities are found (`bmf_levels`), those of others
    as they are; then with the resources on which another rate was found, and so on, in the end of
-   the connected component over active resources. Where that held most activities at the last event,
+   the connected component over active resources. Where that has looked at too many activities,
    all at once;
 4. activities whose rate changed charge their other resources (`core.idle_loads`); if some overflow,
    again from 2;
@@ -43,7 +43,7 @@ from ptaskmodel.core.state import (
     State,
     bare_state,
 )
-from ptaskmodel.core.sub_system import GIANT, SKIPPED_SEARCHES, SMALL, rebuild_kept, sub_system
+from ptaskmodel.core.sub_system import SKIPPED_SEARCHES, SMALL, rebuild_kept, sub_system
 from ptaskmodel.jit import jit, late
 from ptaskmodel.sharing.arrays import Settings
 from ptaskmodel.sharing.bmf_levels import FILL_LATER, carve_seats, climb
@@ -56,6 +56,8 @@ AIM, ACCEPT = TOLERANCES.aim, TOLERANCES.accept
 MAX_ROUNDS = 50
 # Rounds in which only those are solved whose resources another rate was found on.
 NEAR_ROUNDS = 6
+# The part of all rates that must change at an event for them to be found all at once.
+FEW_CHANGE = 0.25
 GAVE_UP = -1
 # A rate that changes less, relatively, stays as it is.
 SAME_RATE = 1e-12
@@ -200,7 +202,6 @@ def spread(s, mark, n, m, from_n, from_m, wholly):
 
     Returns the numbers of activities and resources.
     """
-    clock = s.clock[0]
     i = from_n
     j = from_m
     while j < m or (wholly and i < n):
@@ -215,9 +216,26 @@ def spread(s, mark, n, m, from_n, from_m, wholly):
             t = s.activities[np.uint64(user.slot)]
             if t.mark != mark and t.state == RUNNING and user.usage > 0.0:
                 n = admit(s, user.slot, mark, n)
-    if n > SMALL and n > GIANT * clock.n_enabled:
-        clock.skip_search = SKIPPED_SEARCHES
     return n, m
+
+
+@jit
+def judge_search(s, n, looked):
+    """Whether all are to be solved at once for a while, or no longer.
+
+    looked: at how many activities the search for those affected has looked, each time counted; 0:
+    there was none, all ``n`` with an active resource were solved.
+    """
+    clock = s.clock[0]
+    if looked > max(SMALL, clock.n_enabled):
+        clock.skip_search = SKIPPED_SEARCHES
+    elif looked == 0 and clock.skip_search > 0:
+        changed = 0
+        for i in range(n):
+            t = s.activities[np.uint64(s.lists[SUB, i])]
+            changed += 1 if t.next_rate != t.rate else 0
+        if changed < FEW_CHANGE * n:
+            clock.skip_search = 0
 
 
 @jit
@@ -316,18 +334,21 @@ def follow_levels(s):
     near = NEAR_ROUNDS if clock.skip_search == 0 else 0
     from_n = 0
     from_m = 0
+    looked = 0
     for step in range(MAX_ROUNDS):
+        if m == from_m:
+            judge_search(s, n, looked)
+            for i in range(n):
+                v.rate[i] = s.activities[s.lists[SUB, i]].next_rate
+            return n
         wholly = step >= near
-        if near == 0 and step == 0 and m > 0:
+        if near == 0 and step == 0:
             clock.skip_search -= 1
             n, m = all_on_active(s, mark, n, m)
         else:
             n, m = spread(s, mark, n, m, from_n, from_m, wholly)
-        if m == from_m:
-            for i in range(n):
-                v.rate[i] = s.activities[s.lists[SUB, i]].next_rate
-            return n
         from_n = n if wholly else 0
+        looked += n if near > 0 else 0
         z = count_active(s, n)
         c, reals, integers = carve_core(n, m, z, v.reals, v.integers)
         write_core(s, n, m, c, mark, v.limit, wholly)

@@ -79,7 +79,6 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
         clock.n_slots += 1
     clock.n_active += 1
     p = s.patterns[pattern]
-    p.users += 1
     a = s.activities[slot]
     a.owner = owner
     a.pattern = pattern
@@ -150,7 +149,6 @@ def stop(s, slot):
         a.doomed = LISTED
     if a.n_nodes > 0:
         unlink_nodes(s, slot)
-    s.patterns[a.pattern].users -= 1
     a.state = FREE
     a.rate = 0.0
     a.next = clock.free_slots
@@ -207,4 +205,4 @@ def resume(s, slot, gamma):
     if a.suspended_in == RUNNING:
         share(s, slot, gamma)
     else:
-        wait(s, slot, s.clock[0].now + a.pending, a.waits_as)
+        wait(s, slot, s.clock[0].now + a.pending, np.int64(a.waits_as))

@@ -32,7 +32,7 @@ def mark_todo(s, slot, why):
     """The kept elements of this activity must be rebuilt before the next solve."""
     clock = s.clock[0]
     t = s.activities[slot]
-    before = t.todo
+    before = np.int64(t.todo)
     t.todo = max(before, why)
     if before == 0:
         s.lists[TODO, clock.n_todo] = slot
@@ -80,16 +80,38 @@ def missing_users(s, first, count):
     wanted = 0
     for k in range(first, first + count):
         r = s.resources[s.elements[k].resource]
-        if r.users + count > r.room:
+        if r.gone + r.users + count > r.room:
             wanted += 4 * (r.users + count)
     return wanted if s.clock[0].n_users + wanted > s.users.size else 0
 
 
 @jit
+def move_users(s, resource, first):
+    """Let the users of a resource lie elsewhere, or farther ahead."""
+    r = s.resources[resource]
+    for i in range(r.users):
+        old = s.users[r.first + i]
+        new = s.users[first + i]
+        new.slot = old.slot
+        new.usage = old.usage
+        new.node = old.node
+        s.nodes[old.node].place = i
+    r.first = first
+    r.gone = 0
+
+
+@jit
 def make_room(s, resource):
-    """Give a resource twice as many places for users; there are so many."""
+    """Make room for users of a resource behind the last one.
+
+    Where few have left at the front, it gets twice as many places; there are so many.
+    """
     clock = s.clock[0]
     r = s.resources[resource]
+    before = r.first - r.gone
+    if 2 * r.gone > r.room:
+        move_users(s, resource, before)
+        return
     k = size_class(max(2, 2 * r.room))
     first = s.clock[k].free_users
     if first >= 0:
@@ -97,20 +119,14 @@ def make_room(s, resource):
     else:
         first = clock.n_users
         clock.n_users += 1 << k
-    for i in range(r.users):
-        old = s.users[r.first + i]
-        new = s.users[first + i]
-        new.slot = old.slot
-        new.usage = old.usage
-        new.node = old.node
+    move_users(s, resource, first)
     if r.room > 0:
         k -= 1
-        s.users[r.first].slot = s.clock[k].free_users
-        s.clock[k].free_users = r.first
+        s.users[before].slot = s.clock[k].free_users
+        s.clock[k].free_users = before
         r.room *= 2
     else:
         r.room = 2
-    r.first = first
 
 
 @jit
@@ -142,10 +158,10 @@ def link_nodes(s, slot, first, count):
         node.usage = element.usage
         node.share = element.share
         node.largest = element.largest
-        node.place = r.users
-        node.violates = 0
-        if r.users == r.room:
+        if r.gone + r.users == r.room:
             make_room(s, element.resource)
+        node.place = r.gone + r.users
+        node.violates = 0
         user = s.users[r.first + r.users]
         user.slot = slot
         user.usage = element.usage
@@ -157,14 +173,23 @@ def link_nodes(s, slot, first, count):
 
 @jit
 def unlink_nodes(s, slot):
-    """Take the nodes of an activity off their resources."""
+    """Take the nodes of an activity off their resources.
+
+    Mostly it is the first user that leaves, or the last: no other has to move.
+    """
     t = s.activities[slot]
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
         r = s.resources[node.resource]
         r.users -= 1
-        if node.place < r.users:  # the last takes its place
-            user = s.users[r.first + node.place]
+        if r.users == 0:
+            r.first -= r.gone
+            r.gone = 0
+        elif node.place == r.gone:
+            r.first += 1
+            r.gone += 1
+        elif node.place < r.gone + r.users:  # the last takes its place
+            user = s.users[r.first - r.gone + node.place]
             last = s.users[r.first + r.users]
             user.slot = last.slot
             user.usage = last.usage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -11,11 +11,25 @@ from ptaskmodel.sharing.limits import LIMIT_NOTHING as LIMIT_NOTHING
 
 INT, REAL, FLAG = "i8", "f8", "?"
 SMALL_INT = "i4"  # of what no kernel is given as an argument
+CACHE_LINE = 64  # bytes
 
 
 def numbers(*bounds: int) -> list[int]:
     """The integers of ``range(*bounds)``, as numpy integers."""
     return cast("list[int]", list(np.arange(*bounds)))
+
+
+def in_lines(fields: Any) -> np.dtype:
+    """Records of these fields, as numpy takes them, each from the start of a cache line on."""
+    plain: Any = np.dtype(fields, align=True)
+    lines = -(-plain.itemsize // CACHE_LINE)
+    padded: Any = {
+        "names": plain.names,
+        "formats": [plain[name] for name in plain.names],
+        "offsets": [plain.fields[name][1] for name in plain.names],
+        "itemsize": lines * CACHE_LINE,
+    }
+    return np.dtype(padded, align=True)
 
 
 # The names below are numpy integers: for each plain one passed to a kernel, numba would compile the
@@ -96,7 +110,7 @@ LISTS = 8
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
 
-ACTIVITY = np.dtype(
+ACTIVITY = in_lines(
     [
         # What a new share of the resources touches comes first, to lie in two cache lines.
         ("state", INT),
@@ -119,7 +133,8 @@ ACTIVITY = np.dtype(
         ("n_nodes", INT),
         ("top", REAL),  # a rate that it cannot exceed, whatever the others do
         ("tightest", INT),  # resource on which its use is the largest part of the capacity
-        ("todo", INT),  # 0, SIDES or CHANGED
+        ("todo", SMALL_INT),  # 0, SIDES or CHANGED
+        ("doomed", SMALL_INT),  # 0, DOOMED or LISTED
         ("previous", INT),
         ("owner", INT),  # what the front end knows it by
         ("pattern", INT),
@@ -129,11 +144,9 @@ ACTIVITY = np.dtype(
         ("asked", REAL),  # largest rate that its front end allows, 1/s
         ("routed", REAL),  # the bound of its pattern when it began; 0: a link had no bandwidth then
         ("pending", REAL),  # what was left of its wait when it was suspended
-        ("waits_as", INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
-        ("suspended_in", INT),  # the state to resume
-        ("doomed", INT),  # 0, DOOMED or LISTED
-    ],
-    align=True,
+        ("waits_as", SMALL_INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
+        ("suspended_in", SMALL_INT),  # the state to resume
+    ]
 )
 
 # Enabled activities by (date at which they end at this rate, order).
@@ -150,7 +163,8 @@ RESOURCE = np.dtype(
         ("mark", INT),
         ("first", INT),  # of its users
         ("users", SMALL_INT),  # how many, whether enabled or not
-        ("room", SMALL_INT),  # places for users, from `first` on
+        ("room", SMALL_INT),  # places for users
+        ("gone", SMALL_INT),  # of these, those before `first`, of users that came first and left
         ("active", SMALL_INT),
         ("local", SMALL_INT),
         ("fatpipe", FLAG),
@@ -184,7 +198,7 @@ NODE = np.dtype(
         ("usage", REAL),
         ("share", REAL),
         ("largest", REAL),
-        ("place", SMALL_INT),  # among the users of the resource
+        ("place", SMALL_INT),  # of those of the resource for users
         ("violates", SMALL_INT),
     ],
     align=True,
@@ -203,7 +217,7 @@ ELEMENT = np.dtype(
 )
 
 # A work on hosts, laid on its routes: what a unit of it asks of each resource. `users` counts who
-# holds it; one that nobody holds is freed when room is needed.
+# holds it besides activities; one that nobody holds or uses is freed when room is needed.
 PATTERN = np.dtype(
     [
         ("first", INT),  # of its elements, -1: not routed

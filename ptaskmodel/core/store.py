@@ -7,6 +7,7 @@ import numpy as np
 from ptaskmodel.core.state import (
     ACTIVITY,
     BANDWIDTH,
+    CACHE_LINE,
     CLOCK,
     DATE,
     ELEMENT,
@@ -35,7 +36,6 @@ from ptaskmodel.sharing.solvers import scratch_sizes
 
 INFINITY = float("inf")
 SIZE_CLASSES = 48
-CACHE_LINE = 64  # bytes
 EVENTS = 1 << 15  # in the stream before they are handed over
 
 

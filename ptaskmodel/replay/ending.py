@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptaskmodel.core.life import stop
 from ptaskmodel.core.queues import cancel_wake
 from ptaskmodel.jit import jit
@@ -31,7 +33,7 @@ def end_application(s, x, a):
         m = x.messages[i]
         if m.source != -1 and app.first <= m.target < last:
             if m.state == FLYING:
-                stop(s, m.slot)
+                stop(s, np.int64(m.slot))
             if m.state == AWAITED or m.receiver == NOBODY:
                 take_from_bucket(x, i)
             free_message(x, i)

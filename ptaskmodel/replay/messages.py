@@ -83,13 +83,15 @@ def route_between(s, x, source, target):
 def bucket_of(x, source, target, tag):
     """The bucket of messages from a rank to another.
 
-    All messages to a rank that takes some from anybody are in one, in the order of posting.
+    All messages to a rank that takes some from anybody are in one, in the order of posting. Those
+    from a rank to ranks in a row lie side by side: they are mostly wanted one by one. Where the
+    rows of sources begin is spread by the golden ratio.
     """
     if x.counts[0].take_any == 1 and x.ranks[target].takes_any == 1:
         source = 0
         tag = 0
-    mixed = source * 0x9E3779B1 + target * 0x85EBCA77 + tag
-    return (mixed ^ (mixed >> 15)) & (x.buckets.size - 1)
+    row = (source * 0x9E3779B1 & 0xFFFFFFFF) * x.buckets.size >> 32
+    return (row + target + (tag & 0xFFFFFF) * 9) & (x.buckets.size - 1)
 
 
 @jit
@@ -110,12 +112,12 @@ def found(x, source, target, tag, wanted):
 
     wanted: AWAITED by its receiver, or SENT (perhaps under way, or over already).
     """
-    i = x.buckets[bucket_of(x, source, target, tag)].first
+    i = np.int64(x.buckets[bucket_of(x, source, target, tag)].first)
     while i >= 0:
         m = x.messages[i]
         if fits(m, source, target, tag) and (m.state == AWAITED) == (wanted == AWAITED):
             return i
-        i = m.next
+        i = np.int64(m.next)
     return i
 
 
@@ -135,11 +137,11 @@ def put_in_bucket(x, i):
 def take_from_bucket(x, i):
     m = x.messages[i]
     bucket = x.buckets[bucket_of(x, m.source, m.target, m.tag)]
-    before = -1
-    k = bucket.first
+    before = np.int64(-1)
+    k = np.int64(bucket.first)
     while k != i:
         before = k
-        k = x.messages[k].next
+        k = np.int64(x.messages[k].next)
     if before < 0:
         bucket.first = m.next
     else:
@@ -152,9 +154,9 @@ def take_from_bucket(x, i):
 def spread(x, buckets):
     """Put the messages of other buckets into those of ``x``, which are empty."""
     for k in range(buckets.size):
-        i = buckets[k].first
+        i = np.int64(buckets[k].first)
         while i >= 0:
-            after = x.messages[i].next
+            after = np.int64(x.messages[i].next)
             put_in_bucket(x, i)
             i = after
 
@@ -229,19 +231,21 @@ def fly(s, x, o, i, poster, place):
     route = x.routes[place]
     size = m.bytes + x.protocol[0].envelope
     m.state = FLYING
-    m.began = s.clock[0].now
     p = s.patterns[route.pattern]
     latency = p.latency * factor(x.latency_factors, size)
     amount = size * route.unit / factor(x.bandwidth_factors, size)
     delay = latency if latency > 0.0 else np.nan
-    m.latency = latency
-    m.after = x.ranks[poster].told
-    m.number = counts.begun
+    if counts.tells == 1:
+        m.began = s.clock[0].now
+        m.latency = latency
+        m.after = x.ranks[poster].told
+        m.number = counts.begun
     counts.begun += 1
     if counts.names == 1:
         tell(s, STARTED, ~(2 * i + 1), float(m.source * x.ranks.size + m.target))
-    m.slot = start(s, route.pattern, amount, 1.0, INFINITY, delay, ~(2 * i + 1), o)
-    if s.activities[m.slot].state == LOST:
+    slot = start(s, route.pattern, amount, 1.0, INFINITY, delay, ~(2 * i + 1), o)
+    m.slot = slot
+    if s.activities[slot].state == LOST:
         counts.lost = m.source
 
 

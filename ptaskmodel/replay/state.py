@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.state import INT, REAL, numbers
+from ptaskmodel.core.state import INT, REAL, SMALL_INT, in_lines, numbers
 from ptaskmodel.core.store import records
 
 # What a rank does: it is in the list of those to go on; computes; sleeps; waits for a message of
@@ -87,24 +87,25 @@ RANK = np.dtype(
     align=True,
 )
 
-MESSAGE = np.dtype(
+MESSAGE = in_lines(
     [
-        ("state", INT),
+        # One cache line,
+        ("state", SMALL_INT),
+        ("detached", SMALL_INT),  # 1: its sender did not wait
+        ("slot", SMALL_INT),  # activity, -1: none
+        ("next", SMALL_INT),  # in its bucket, or among the free
         ("source", INT),  # ranks; ANYBODY while it is awaited so; -1: its place is free
         ("target", INT),
         ("tag", INT),
         ("bytes", REAL),
-        ("slot", INT),  # activity, -1: none
         ("sender", INT),  # request, NOBODY or ACTION
         ("receiver", INT),
-        ("next", INT),  # in its bucket, or among the free
+        # and what is kept to be told, if it is.
         ("number", INT),  # in the order in which they begin to travel
         ("began", REAL),  # to travel
         ("latency", REAL),  # s before its bytes flow
         ("after", INT),  # number of the last span of the rank that let it begin
-        ("detached", INT),  # 1: its sender did not wait
-    ],
-    align=True,
+    ]
 )
 
 REQUEST = np.dtype(
@@ -148,7 +149,7 @@ FLIGHT = np.dtype(
     align=True,
 )
 
-BUCKET = np.dtype([("first", INT), ("last", INT)], align=True)
+BUCKET = np.dtype([("first", SMALL_INT), ("last", SMALL_INT)], align=True)
 
 # The pattern of a pair of hosts (or of a host with itself, to compute: target -1), -1: wanted, and
 # the amount of it that one byte, or one flop, is. key: -1: none.

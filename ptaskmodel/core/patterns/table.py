@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.core.patterns.placement import Placement
 from ptaskmodel.core.patterns.router import Router, Row, Shape
-from ptaskmodel.core.state import PATTERN, State
+from ptaskmodel.core.state import FREE, PATTERN, State
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.errors import PlatformError, PTaskModelError, SimulationError
 from ptaskmodel.workload.works import ParallelWork
@@ -224,22 +224,23 @@ class Patterns:
         self.n_elements = 0
 
     def idle(self, state: State) -> list[int]:
-        """The patterns that nobody holds."""
-        users = state.patterns["users"][: len(self.shapes)]
-        return [k for k in np.flatnonzero(users == 0).tolist() if self.shapes[k] is not None]
+        """The patterns that nobody holds or uses."""
+        kept = state.patterns["users"][: len(self.shapes)] > 0
+        active = state.activities["state"] != FREE
+        kept[state.activities["pattern"][active]] = True
+        return [k for k in np.flatnonzero(~kept).tolist() if self.shapes[k] is not None]
 
     def free_all(self, state: State, gone: list[int]) -> None:
-        """Free patterns that nobody holds and close the gaps that they leave."""
-        users = state.patterns["users"]
+        """Free patterns that nobody holds or uses and close the gaps that they leave."""
         for number in gone:
             shape = self.shapes[number]
             if isinstance(shape, Shape):
                 del self.known[shape.key]
             self.shapes[number] = None
         self.free += reversed(gone)
-        routed = np.array(self.routed, dtype=np.int64)
-        routed = routed[users[routed] > 0]
         state.patterns["first"][gone] = -1
+        routed = np.array(self.routed, dtype=np.int64)
+        routed = routed[state.patterns["first"][routed] >= 0]
         place = self._places(state, routed)
         state.elements[: len(place)] = state.elements[place]
         counts = state.patterns["count"][routed]
