@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.compiled.cycle import (
+    DONE,
     ENTRIES,
+    FACTS,
+    IS_NOT_PLAIN,
+    IS_NOT_TESTED,
+    IS_UNKNOWN,
     MOST,
+    NEW,
     NOW,
     NUMBERS,
+    PLANS_IDLE,
     POSITION,
     POSTPONED,
-    RECORDS,
     ROOM,
+    RUNNING,
     STARTS,
     STEP,
     TESTED,
+    TOLD,
+    UNKNOWN,
     WINDOW,
     CycleState,
     cycle,
@@ -29,13 +38,14 @@ from ptaskmodel.batch.slurm.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import PENDING, Allocation, JobRecord
+from ptaskmodel.jit import as_compiled
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.slurm.controller import Controller
 
 BACKFILL = "backfill"
-# With fewer entries the kernel is not worth its arrays.
-FEW = 4
+# So many entries, and jobs that run, there is room for at first.
+FEW = 64
 
 
 def suits(conf: Conf, nodes: Nodes) -> bool:
@@ -80,47 +90,43 @@ def is_plain(job: JobRecord) -> bool:
     )
 
 
-class Running:
-    """The jobs that run, each with a place in arrays: when it ends, and its nodes as words."""
+class Places:
+    """The nodes of the jobs that run, as words, each job's in a place."""
 
     def __init__(self, words: int) -> None:
-        self._places: dict[JobRecord, int] = {}
+        self._places: dict[int, int] = {}
         self._free: list[int] = []
-        self.ends = np.zeros(0, dtype=np.int64)
         self.held = np.zeros((0, words), dtype=np.uint64)
 
-    def order(self, running: Sequence[tuple[float, int, JobRecord]]) -> NDArray:
-        """The places of those who run, by the end of their limits."""
+    def of(self, running: Sequence[tuple[float, int, JobRecord]]) -> list[int]:
+        """The places of those who run."""
         known = self._places
         if len(known) > 2 * len(running) + 1000:
-            self._forget({job for _, _, job in running})
-        for end, _, job in running:
-            if job not in known:
-                known[job] = self._take(job, end)
-        return np.array([known[job] for _, _, job in running], dtype=np.int64)
+            for number in known.keys() - {number for _, number, _ in running}:
+                self.forget(number)
+        try:
+            return [known[number] for _, number, _ in running]
+        except KeyError:
+            for _, number, job in running:
+                if number not in known:
+                    known[number] = self._take(job)
+            return [known[number] for _, number, _ in running]
 
-    def forget(self, job: JobRecord) -> None:
+    def forget(self, number: int) -> None:
         """A job does not run any more, and may again, elsewhere."""
-        if job in self._places:
-            self._free.append(self._places.pop(job))
+        if number in self._places:
+            self._free.append(self._places.pop(number))
 
-    def _take(self, job: JobRecord, end: float) -> int:
+    def _take(self, job: JobRecord) -> int:
         if not self._free:
-            count = len(self.ends)
-            room = max(64, 2 * count)
-            self.ends = np.concatenate((self.ends, np.zeros(room, dtype=np.int64)))
-            more = np.zeros((room, self.held.shape[1]), dtype=np.uint64)
-            self.held = np.concatenate((self.held, more))
+            count, words = self.held.shape
+            room = max(FEW, 2 * count)
+            self.held = np.concatenate((self.held, np.zeros((room, words), dtype=np.uint64)))
             self._free = list(range(count + room - 1, count - 1, -1))
         assert job.allocation is not None
         place = self._free.pop()
-        self.ends[place] = int(end)
         self.held[place] = words_of(job.allocation.nodes, self.held.shape[1])
         return place
-
-    def _forget(self, alive: set[JobRecord]) -> None:
-        for job in [job for job in self._places if job not in alive]:
-            self.forget(job)
 
 
 def words_of(nodes: Mask, words: int) -> NDArray:
@@ -128,32 +134,34 @@ def words_of(nodes: Mask, words: int) -> NDArray:
     return np.frombuffer(int(nodes).to_bytes(words * 8, "little"), dtype=np.uint64)
 
 
-# What is kept of each job, by its number: nodes, seconds, row of masks; whether the size that it
-# is found to have was told. Of one that is not known yet, or that is not plain:
-FACTS, TOLD = 3, 3
-UNKNOWN, NOT_PLAIN = -1, -2
+def longer(array: NDArray, room: int, value: int = 0) -> NDArray:
+    """An array with room for more along its last axis, full of a value there."""
+    longer = np.full((*array.shape[:-1], room), value, dtype=array.dtype)
+    longer[..., : array.shape[-1]] = array
+    return longer
 
 
 class QuickCycles:
-    """Makes cycles for a controller, with arrays that are kept from one to the next."""
+    """Makes cycles for a controller, with arrays that are kept from one to the next.
+
+    postponed: whether, in the last cycle, some job could have run before the date from which it was
+    tested. plans_idle_nodes: whether it reserved nodes that are idle.
+    """
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        nodes = controller.nodes
+        nodes, conf = controller.nodes, controller.conf
         self._cpus = nodes.cpus[0]
-        self._words = (len(nodes) + 63) // 64
-        self._masks: dict[Mask, int] = {}
-        self._rows: list[NDArray] = []
-        self._running = Running(self._words)
-        self._known = np.full((FACTS + 1, 0), UNKNOWN, dtype=np.int64)
-        room = controller.conf.bf_node_space_size + 3
-        self._slots = np.zeros((3, room), dtype=np.int64)
-        self._free = np.zeros((room, self._words), dtype=np.uint64)
-        self._sets = np.zeros((4, self._words), dtype=np.uint64)
-        self._runs = np.zeros(len(nodes) + 2, dtype=np.int64)
-        self._masks_array = np.zeros((0, self._words), dtype=np.uint64)
-        self._counts = np.zeros((room, 0), dtype=np.int64)
-        self._later_free = np.zeros((0, self._words), dtype=np.uint64)
+        self._words = words = (len(nodes) + 63) // 64
+        self._first = conf.first_job_id
+        self._rows: dict[Mask, int] = {}
+        self._places = Places(words)
+        self._up: Mask = 0
+        room = conf.bf_node_space_size + 3
+        self._state = state_for(room, words)
+        options, numbers = conf.scheduler, self._state.numbers
+        numbers[STEP], numbers[WINDOW] = options.bf_resolution_s, options.bf_window_min * 60
+        numbers[MOST], numbers[ROOM] = options.bf_max_job_test, conf.bf_node_space_size
         self.postponed = False
         self.plans_idle_nodes = False
 
@@ -165,142 +173,166 @@ class QuickCycles:
     def run(self, date: float) -> int | None:
         """Make a cycle, and say how many jobs it tested; None: it is none of this kind."""
         controller = self._controller
-        now, options = controller.second(date), controller.conf.scheduler
+        now = controller.second(date)
         entries = controller.queue.build(now)
-        if len(entries) < FEW or not controller.unreserved or controller.completing:
+        if not controller.unreserved or controller.completing:
             return None
-        jobs = [entry.job for entry in entries]
-        places = np.array([job.number for job in jobs], dtype=np.int64)
-        table = self._facts(jobs, places)
-        if table is None:
-            return None
-        numbers = np.zeros(NUMBERS, dtype=np.int64)
-        step, window = options.bf_resolution_s, options.bf_window_min * 60
-        numbers[[NOW, STEP, WINDOW, ENTRIES]] = now, step, window, len(jobs)
-        numbers[[MOST, RECORDS]] = options.bf_max_job_test, 1
-        numbers[ROOM] = controller.conf.bf_node_space_size
-        begins, ends, following = self._slots
-        begins[0], ends[0] = now // step * step, (now + window) // step * step
-        following[0] = -1
-        self._free[0] = words_of(controller.nodes.up, self._words)
-        if len(self._masks_array) < len(self._rows):
-            self._masks_array = np.array(self._rows)
-            self._counts = np.zeros((len(self._free), len(self._rows)), dtype=np.int64)
-        sets = self._sets
-        sets[:] = 0
-        order = self._running.order(controller.running)
-        state = CycleState(
-            numbers=numbers,
-            wanted=table[0],
-            lasts=table[1],
-            partition=table[2],
-            planned=np.full(len(jobs), -1, dtype=np.int64),
-            tested=np.zeros(len(jobs), dtype=np.int64),
-            masks=self._masks_array,
-            order=order,
-            ends=self._running.ends,
-            held=self._running.held,
-            slot_begin=begins,
-            slot_end=ends,
-            following=following,
-            free=self._free,
-            counts=self._counts,
-            later_free=self._room_for(order),
-            idle=words_of(controller.select.idle, self._words).copy(),
-            planned_nodes=sets[0],
-            chosen=sets[1],
-            left=sets[2],
-            usable=sets[3],
-            runs=self._runs,
-        )
-        self._go_through(state, jobs, date)
-        self._note_plans(state, jobs, places)
+        jobs = [job for _, _, job in entries]
+        if not jobs:
+            self._forget_plans()
+            self.postponed = self.plans_idle_nodes = False
+            return 0
+        self._make_room(len(jobs))
+        state, first = self._state, self._first
+        state.jobs[: len(jobs)] = [job.number - first for job in jobs]
+        numbers = state.numbers
+        numbers[NOW], numbers[ENTRIES], numbers[POSITION] = now, len(jobs), 0
+        if controller.nodes.up != self._up:
+            self._up = controller.nodes.up
+            state.up[:] = words_of(self._up, self._words)
+        if controller.requeued:
+            self._see_requeued()
+        self._note_who_runs()
+        with as_compiled():
+            if not self._go_through(jobs, date):
+                return None
+        self._note_plans(jobs)
         return int(numbers[TESTED])
 
-    def _room_for(self, order: NDArray) -> NDArray:
-        """A row of words for each job that runs, and one more."""
-        if len(self._later_free) <= len(order):
-            self._later_free = np.zeros((2 * len(order) + 64, self._words), dtype=np.uint64)
-        return self._later_free
-
-    def _go_through(self, state: CycleState, jobs: list[JobRecord], date: float) -> None:
-        """Run the kernel, and start the jobs that it finds can start."""
-        controller = self._controller
-        while cycle(state) == STARTS:
-            place = int(state.numbers[POSITION])
-            nodes = int.from_bytes(state.chosen.tobytes(), "little")
-            job = jobs[place]
-            allocation = Allocation(nodes, nodes.bit_count())
-            controller.rules.tested(job, allocation)
-            controller.start(job, 0, allocation, date, BACKFILL)
-            state.idle[:] = words_of(controller.select.idle, self._words)
-            order = self._running.order(controller.running)
-            running = self._running
-            state = state._replace(
-                order=order,
-                ends=running.ends,
-                held=running.held,
-                later_free=self._room_for(order),
+    def _make_room(self, entries: int) -> None:
+        state, known = self._state, len(self._controller.jobs)
+        if known > state.known.shape[1]:
+            self._state = state = state._replace(
+                known=longer(state.known, 2 * known + 1000, IS_UNKNOWN)
             )
-            state.numbers[POSITION] = place + 1
+        if entries > len(state.jobs):
+            names = "jobs", "planned", "tested", "new"
+            self._state = state._replace(**_zeros(names, 2 * entries))
 
-    def _note_plans(self, state: CycleState, jobs: list[JobRecord], places: NDArray) -> None:
-        controller = self._controller
-        told = self._known[TOLD]
-        for place in np.flatnonzero(state.tested & (told[places] == UNKNOWN)).tolist():
+    def _see_requeued(self) -> None:
+        """Whoever waits again is told anew: its priority was made anew, too."""
+        for job in self._controller.requeued:
+            self._state.known[TOLD, job.number - self._first] = IS_UNKNOWN
+            self._places.forget(job.number)
+        self._controller.requeued.clear()
+
+    def _note_who_runs(self) -> None:
+        """Who runs, until when, and which nodes are idle."""
+        running = self._controller.running
+        count = len(running)
+        places = self._places.of(running)
+        state = self._state
+        if count > len(state.order):
+            room = 2 * count
+            state = state._replace(
+                **_zeros(("order", "ends"), room),
+                later_free=np.zeros((room + 1, self._words), dtype=np.uint64),
+                later_counts=np.zeros((room + 1, len(state.masks)), dtype=np.int64),
+            )
+        if state.held is not self._places.held:
+            state = state._replace(held=self._places.held)
+        self._state = state
+        if count:
+            state.order[:count] = places
+            state.ends[:count] = [end for end, _, _ in running]
+        state.numbers[RUNNING] = count
+        state.idle[:] = words_of(self._controller.select.idle, self._words)
+
+    def _go_through(self, jobs: list[JobRecord], date: float) -> bool:
+        """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""
+        controller, numbers = self._controller, self._state.numbers
+        while (status := cycle(self._state)) != DONE:
+            place = int(numbers[POSITION])
+            job = jobs[place]
+            if status == STARTS:
+                nodes = int.from_bytes(self._state.chosen.tobytes(), "little")
+                allocation = Allocation(nodes, nodes.bit_count())
+                controller.rules.tested(job, allocation)
+                controller.start(job, 0, allocation, date, BACKFILL)
+                self._note_who_runs()
+                numbers[POSITION] = place + 1
+            elif status == UNKNOWN:
+                facts = self._facts_of(job)
+                self._state.known[:TOLD, job.number - self._first] = facts
+                numbers[POSITION] = 0
+            else:
+                return False
+        return True
+
+    def _note_plans(self, jobs: list[JobRecord]) -> None:
+        controller, state = self._controller, self._state
+        for place in state.new[: state.numbers[NEW]].tolist():
             job = jobs[place]
             if job.state == PENDING:
-                told[job.number] = 1
                 controller.rules.tested_cpus(job, job.needs[0].least * self._cpus)
-        for job in controller.planned:
-            job.planned_s = None
-        controller.planned.clear()
+        self._forget_plans()
         if controller.keeps_plans:
-            for place in np.flatnonzero(state.planned >= 0).tolist():
-                jobs[place].planned_s = int(state.planned[place])
+            planned = state.planned[: len(jobs)]
+            for place in np.flatnonzero(planned >= 0).tolist():
+                jobs[place].planned_s = int(planned[place])
                 controller.planned.append(jobs[place])
         self.postponed = bool(state.numbers[POSTPONED])
-        idle = words_of(controller.select.idle, self._words)
-        self.plans_idle_nodes = bool((state.planned_nodes & idle).any())
+        self.plans_idle_nodes = bool(state.numbers[PLANS_IDLE])
 
-    def _facts(self, jobs: Sequence[JobRecord], places: NDArray) -> NDArray | None:
-        """Nodes, seconds and row of masks of each job; None: some job is not plain."""
-        most = int(places.max())
-        if most >= self._known.shape[1]:
-            more = np.full((FACTS + 1, 2 * most + 1000), UNKNOWN, dtype=np.int64)
-            more[:, : self._known.shape[1]] = self._known
-            self._known = more
-        # Whoever waits again is told anew: its priority was made anew, too.
-        for job in self._controller.requeued:
-            self._known[TOLD, job.number] = UNKNOWN
-            self._running.forget(job)
-        self._controller.requeued.clear()
-        table = self._known[:FACTS].take(places, axis=1)
-        unknown = np.flatnonzero(table[0] == UNKNOWN)
-        if len(unknown):
-            for place in unknown.tolist():
-                self._known[:FACTS, jobs[place].number] = self._facts_of(jobs[place])
-            table = self._known[:FACTS].take(places, axis=1)
-        return None if (table[0] == NOT_PLAIN).any() else table
+    def _forget_plans(self) -> None:
+        for job in self._controller.planned:
+            job.planned_s = None
+        self._controller.planned.clear()
 
     def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
+        """Nodes, seconds and row of masks of a job."""
         if not is_plain(job):
-            return NOT_PLAIN, 0, 0
+            return IS_NOT_PLAIN, 0, 0
+        reason = self._controller.rules.waits_for(job, job.partitions[0])
+        if reason is not None:
+            job.reason = reason
+            return IS_NOT_TESTED, 0, 0
         need: Need = job.needs[0]
         if need.least * self._cpus < need.cpus or need.least > need.most:
-            return NOT_PLAIN, 0, 0
-        if need.nodes not in self._masks:
-            self._masks[need.nodes] = len(self._rows)
-            self._rows.append(words_of(need.nodes, self._words))
-        return need.least, need.planned_s, self._masks[need.nodes]
+            return IS_NOT_PLAIN, 0, 0
+        if need.nodes not in self._rows:
+            self._add_row(need.nodes)
+        return need.least, need.planned_s, self._rows[need.nodes]
+
+    def _add_row(self, nodes: Mask) -> None:
+        state, row = self._state, len(self._rows)
+        self._rows[nodes] = row
+        if row == len(state.masks):
+            more = {
+                name: longer(getattr(state, name), row + 1)
+                for name in ("counts", "grows", "later_counts")
+            }
+            masks = np.concatenate((state.masks, np.zeros((1, self._words), dtype=np.uint64)))
+            self._state = state = state._replace(masks=masks, **more)
+        state.masks[row] = words_of(nodes, self._words)
+
+
+def _zeros(names: Iterable[str], length: int) -> dict[str, NDArray]:
+    return {name: np.zeros(length, dtype=np.int64) for name in names}
+
+
+def state_for(slots: int, words: int) -> CycleState:
+    """The state of a kernel for so many slots, and nodes of so many words."""
+    many = _zeros(("jobs", "planned", "tested", "new", "order", "ends"), FEW)
+    many |= _zeros(("slot_begin", "slot_end", "following"), slots)
+    sets = ("up", "idle", "planned_nodes", "chosen", "left", "usable")
+    one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
+    return CycleState(
+        numbers=np.zeros(NUMBERS, dtype=np.int64),
+        known=np.full((FACTS, 0), IS_UNKNOWN, dtype=np.int64),
+        masks=np.zeros((1, words), dtype=np.uint64),
+        held=np.zeros((0, words), dtype=np.uint64),
+        free=np.zeros((slots, words), dtype=np.uint64),
+        counts=np.zeros((slots, 1), dtype=np.int64),
+        grows=np.zeros((slots, 1), dtype=np.int64),
+        later_free=np.zeros((FEW + 1, words), dtype=np.uint64),
+        later_counts=np.zeros((FEW + 1, 1), dtype=np.int64),
+        runs=np.zeros(words * 64 + 2, dtype=np.int64),
+        **many,
+        **one,
+    )
 
 
 def prepare_kernels() -> None:
     """Have the kernel compiled (see `kernel_sets`)."""
-    numbers, sets = np.zeros(NUMBERS, dtype=np.int64), np.zeros((1, 1), dtype=np.uint64)
-    many = ("masks", "held", "free", "later_free")
-    one = ("idle", "planned_nodes", "chosen", "left", "usable")
-    fields: dict[str, NDArray] = dict.fromkeys(CycleState._fields, numbers)
-    fields |= {**dict.fromkeys(many, sets), **dict.fromkeys(one, sets[0])}
-    fields |= {"order": numbers[:0], "counts": numbers.reshape(1, -1)}
-    cycle(CycleState(**fields))
+    cycle(state_for(1, 1))

@@ -11,33 +11,45 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel.batch.slurm.compiled.words import choose, count
 from ptaskmodel.jit import entry, jit
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 # What ``numbers`` holds, by place.
-NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM, POSTPONED, CHOSEN = range(11)
-NUMBERS = 11
-DONE, STARTS = 0, 1
+NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
+RUNNING, POSTPONED, PLANS_IDLE, NEW = 9, 10, 11, 12
+NUMBERS = 13
+DONE, STARTS, UNKNOWN, NOT_PLAIN = range(4)
+# What is known of each job, by its number: nodes, seconds, row of masks; whether the size that it
+# is found to have was told. In place of nodes:
+NODES, SECONDS, ROW, TOLD = range(4)
+FACTS = 4
+IS_UNKNOWN, IS_NOT_PLAIN, IS_NOT_TESTED = -1, -2, 0
 NOT_PLANNED = -1
 
 
 class CycleState(NamedTuple):
-    """numbers: see above. Of each entry: nodes wanted, how long it is planned for, its partition's
-    row in masks; planned: its date, and whether it was tested. order: the places of the jobs that
-    run, by end; ends, held: by place, that and its nodes. Slots are linked by following; slot 0 is
-    the first; counts: of each slot and row of masks, how many nodes are free. idle, planned_nodes,
-    chosen: sets. later_free (a row more than jobs that run), left, usable, runs: scratch.
+    """numbers: see above. jobs: of each entry the number of its job; known: what is known of these,
+    by number. planned: of each entry its date, tested: whether it was; new: the entries that are
+    tested for the first time. masks: the nodes of partitions. up: the nodes that are. order, ends:
+    of the jobs that run, by end, their places and that; held: by place, their nodes.
+
+    Slots are linked by following; slot 0 is the first. free: their nodes; counts: of each row of
+    masks, how many of it are; grows: whether some are free in the following slot that are not here.
+    idle, planned_nodes, chosen: sets. later_free: the nodes that are free when so many of those
+    that run have ended; later_counts: how many of each row of masks. left, usable, runs: scratch.
     """
 
     numbers: Ints
-    wanted: Ints
-    lasts: Ints
-    partition: Ints
+    jobs: Ints
+    known: Ints
     planned: Ints
     tested: Ints
+    new: Ints
     masks: Words
+    up: Words
     order: Ints
     ends: Ints
     held: Words
@@ -46,7 +58,9 @@ class CycleState(NamedTuple):
     following: Ints
     free: Words
     counts: Ints
+    grows: Ints
     later_free: Words
+    later_counts: Ints
     idle: Words
     planned_nodes: Words
     chosen: Words
@@ -57,60 +71,105 @@ class CycleState(NamedTuple):
 
 @entry
 def cycle(s):
-    """Test entries from POSITION on: DONE, or STARTS where the entry there can start now."""
+    """Test entries from POSITION on: DONE, or STARTS where the entry there can start now.
+
+    At first, UNKNOWN or NOT_PLAIN where the entry at POSITION is that.
+    """
     numbers = s.numbers
-    _look_ahead(s)
     if numbers[POSITION] == 0:
-        _count_free(s, 0)
+        numbers[POSITION] = _odd_one(s)
+        if numbers[POSITION] < numbers[ENTRIES]:
+            return 2 if s.known[NODES, s.jobs[numbers[POSITION]]] == IS_UNKNOWN else 3
+        numbers[POSITION] = 0
+        _begin(s)
+    _look_ahead(s)
     while numbers[POSITION] < numbers[ENTRIES]:
         if numbers[TESTED] >= numbers[MOST]:
-            return 0
+            break
         status = _test(s, numbers[POSITION])
         if status == 1:
             return 1
         if status == 2:
-            return 0
+            break
         numbers[POSITION] += 1
+    numbers[PLANS_IDLE] = 0
+    for w in range(len(s.idle)):
+        if s.planned_nodes[w] & s.idle[w]:
+            numbers[PLANS_IDLE] = 1
     return 0
+
+
+@jit
+def _odd_one(s):
+    """The first entry of which nothing is known, or that is not plain; else one behind all."""
+    for k in range(s.numbers[ENTRIES]):
+        if s.known[NODES, s.jobs[k]] < 0:
+            return np.int64(k)
+    return s.numbers[ENTRIES]
+
+
+@jit
+def _begin(s):
+    """An empty map, and nothing planned."""
+    numbers = s.numbers
+    now, step = numbers[NOW], numbers[STEP]
+    numbers[TESTED], numbers[RECORDS], numbers[POSTPONED], numbers[NEW] = 0, 1, 0, 0
+    for k in range(numbers[ENTRIES]):
+        s.planned[k] = NOT_PLANNED
+        s.tested[k] = 0
+    s.slot_begin[0] = now // step * step
+    s.slot_end[0] = (now + numbers[WINDOW]) // step * step
+    s.following[0] = -1
+    for w in range(len(s.up)):
+        s.free[0, w] = s.up[w]
+        s.planned_nodes[w] = 0
+    _count_free(s.counts, s.usable, s.masks, s.free, 0)
+    _note_growth(s.grows, s.masks, s.free, s.following, 0)
 
 
 @jit
 def _test(s, k):
     """One entry: 0: on with the next; 1: it can start now, on chosen; 2: the map is full."""
+    job = s.jobs[k]
+    wanted, lasts, row = s.known[NODES, job], s.known[SECONDS, job], s.known[ROW, job]
+    if wanted == IS_NOT_TESTED:
+        return 0
     numbers = s.numbers
-    now, wanted, lasts = numbers[NOW], s.wanted[k], s.lasts[k]
+    now, running = numbers[NOW], numbers[RUNNING]
+    # Whatever is reserved, so many of those that run must end before.
+    fewest = _fewest_ended(s.later_counts, running, row, wanted)
     later, slot, crowded = now, np.int64(0), np.int64(-1)
     while True:
         start = later
-        slot = _slot_at(s, slot, start)
+        slot = _slot_at(s.slot_end, s.following, slot, start)
         end = max(start, now) + lasts
-        if start >= crowded:
-            crowded = _crowded_until(s, slot, end, s.partition[k], wanted)
-        later, enough = _open(s, k, slot, end, wanted, start >= crowded)
-        date = np.int64(-1)
-        if enough:
-            if s.tested[k] == 0:
-                s.tested[k] = 1
-                numbers[TESTED] += 1
-            date = _predict(s, wanted)
-        if date < 0:
+        later = _growth_after(s.slot_begin, s.slot_end, s.following, s.grows, slot, end, row)
+        most = running if later == 0 else _ended_by(s.ends, running, later)
+        enough = fewest <= most
+        if enough and start >= crowded:
+            crowded = _crowded_until(
+                s.slot_begin, s.slot_end, s.following, s.counts, slot, end, row, wanted
+            )
+        enough = enough and start >= crowded
+        if not (enough and _open(s, s.later_free[most], row, slot, end, wanted)):
             if later > 0:
                 continue
-            return 0
+            break
+        _note_test(s, k, job)
+        ended = _predict(s.usable, s.left, s.later_free, wanted, fewest, most)
+        date = now if ended == 0 else max(s.ends[ended - 1], now + 1)
         if date < start:
             date = start
             numbers[POSTPONED] = 1
         if date <= now:
-            _choose(s, wanted)
+            choose(s.chosen, s.usable, s.runs, wanted)
             return 1
-        if later > 0 and date > later:
-            continue
         if date > now + numbers[WINDOW]:
             return 0
-        _choose(s, wanted)
+        choose(s.chosen, s.usable, s.runs, wanted)
         step = numbers[STEP]
         begin, finish = date // step * step, (date + lasts) // step * step
-        if _collides(s, begin, finish):
+        if _collides(s.slot_begin, s.slot_end, s.following, s.free, s.chosen, begin, finish):
             later = date
             continue
         s.planned[k] = date
@@ -120,201 +179,192 @@ def _test(s, k):
             return 2
         _reserve(s, begin, max(finish, begin + step))
         return 0
+    if s.tested[k] == 0 and _was_open(s, row, lasts, wanted):
+        _note_test(s, k, job)
+    return 0
 
 
 @jit
-def _slot_at(s, slot, date):
+def _note_test(s, k, job):
+    """An entry is tested: it counts, once; its job, if it never was."""
+    if s.tested[k] == 0:
+        s.tested[k] = 1
+        s.numbers[TESTED] += 1
+        if s.known[TOLD, job] < 0:
+            s.known[TOLD, job] = 1
+            s.new[s.numbers[NEW]] = k
+            s.numbers[NEW] += 1
+
+
+@jit
+def _was_open(s, row, lasts, wanted):
+    """Whether an entry that has no date would have one if nobody ran."""
+    now = s.numbers[NOW]
+    later, slot = now, np.int64(0)
+    while True:
+        start = later
+        slot = _slot_at(s.slot_end, s.following, slot, start)
+        end = max(start, now) + lasts
+        if _open(s, s.masks[row], row, slot, end, wanted):
+            return True
+        later = _growth_after(s.slot_begin, s.slot_end, s.following, s.grows, slot, end, row)
+        if later == 0:
+            return False
+
+
+@jit
+def _slot_at(slot_end, following, slot, date):
     """The first slot from one on that ends after a date; -1: none."""
-    while slot >= 0 and s.slot_end[slot] <= date:
-        slot = s.following[slot]
+    while slot >= 0 and slot_end[slot] <= date:
+        slot = following[slot]
     return slot
 
 
 @jit
-def _crowded_until(s, slot, end, row, wanted):
+def _crowded_until(slot_begin, slot_end, following, counts, slot, end, row, wanted):
     """The end of the first slot until a date that has too few nodes for an entry; -1: none."""
-    while slot >= 0 and s.slot_begin[slot] <= end:
-        if s.counts[slot, row] < wanted:
-            return s.slot_end[slot]
-        slot = s.following[slot]
+    while slot >= 0 and slot_begin[slot] <= end:
+        if counts[slot, row] < wanted:
+            return slot_end[slot]
+        slot = following[slot]
     return np.int64(-1)
 
 
 @jit
-def _open(s, k, slot, end, wanted, enough):
-    """When to look again, or 0; and whether left has enough: the nodes of an entry that are
-    reserved nowhere from a slot on until end. Without enough, left holds some more.
+def _growth_after(slot_begin, slot_end, following, grows, slot, end, row):
+    """The end of the first slot behind which there is a node that is not in all since a slot.
+
+    0: there is none, up to the first slot behind end. What is in all, as long as nothing grows, is
+    in the last one.
     """
-    row, left = s.partition[k], s.left
-    mask = s.masks[row]
-    for w in range(len(left)):
-        left[w] = mask[w]
-    later, enough = np.int64(0), enough and _count(left) >= wanted
     while slot >= 0:
-        after = s.following[slot]
-        if later == 0 and after >= 0:
-            for w in range(len(left)):
-                if mask[w] & s.free[after, w] & ~(left[w] & s.free[slot, w]):
-                    later = s.slot_end[slot]
-                    break
-        if s.slot_begin[slot] > end:
+        if grows[slot, row]:
+            return slot_end[slot]
+        if slot_begin[slot] > end:
             break
-        for w in range(len(left)):
-            left[w] &= s.free[slot, w]
-        enough = enough and _count(left) >= wanted
-        if later > 0 and not enough:
-            break
-        slot = after
-    return later, enough
+        slot = following[slot]
+    return np.int64(0)
 
 
 @jit
-def _predict(s, wanted):
-    """The first date at which so many nodes of left are free, and usable: which; -1: never.
-
-    Jobs only give nodes back, so the first end that suffices is found by bisection.
+def _open(s, some, row, slot, end, wanted):
+    """left: those of some nodes of a row that are not reserved from a slot on until end; whether
+    they suffice. If not, it holds some more.
     """
-    now = s.numbers[NOW]
-    if _common(s, 0) >= wanted:
-        return now
-    low, high = np.int64(0), np.int64(len(s.order))
-    if _common(s, high) < wanted:
-        return np.int64(-1)
+    left, mask, free = s.left, s.masks[row], s.free
+    for w in range(len(left)):
+        left[w] = mask[w] & some[w]
+    while slot >= 0 and s.slot_begin[slot] <= end:
+        after = s.following[slot]
+        # A slot behind which nothing grows has all that the following one has.
+        if s.grows[slot, row] or after < 0 or s.slot_begin[after] > end:
+            for w in range(len(left)):
+                left[w] &= free[slot, w]
+            if count(left) < wanted:
+                return False
+        slot = after
+    return count(left) >= wanted
+
+
+@jit
+def _fewest_ended(later_counts, running, row, wanted):
+    """After how many ends a row has so many nodes; more than those that run: it never has."""
+    low, high = np.int64(-1), running + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if _common(s, middle) >= wanted:
+        if later_counts[middle, row] >= wanted:
             high = middle
         else:
             low = middle
-    _common(s, high)
-    return max(s.ends[s.order[high - 1]], now + 1)
+    return high
 
 
 @jit
-def _common(s, ended):
+def _ended_by(ends, running, date):
+    """How many of those that run end at a date at the latest."""
+    low, high = np.int64(0), running
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] <= date:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def _predict(usable, left, later_free, wanted, fewest, most):
+    """After how many ends, at least fewest, so many of left are free, as they are after most.
+
+    usable: which. Jobs only give nodes back, so bisection finds it.
+    """
+    low, high = fewest - 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _common(usable, left, later_free, middle) >= wanted:
+            high = middle
+        else:
+            low = middle
+    _common(usable, left, later_free, high)
+    return high
+
+
+@jit
+def _common(usable, left, later_free, ended):
     """usable: the nodes of left that are free when so many jobs have ended; how many."""
-    for w in range(len(s.usable)):
-        s.usable[w] = s.left[w] & s.later_free[ended, w]
-    return _count(s.usable)
+    for w in range(len(usable)):
+        usable[w] = left[w] & later_free[ended, w]
+    return count(usable)
 
 
 @jit
 def _look_ahead(s):
-    """later_free: the nodes that are free when so many of those that run have ended."""
+    """later_free, later_counts: what is free when so many of those that run have ended."""
     for w in range(len(s.idle)):
         s.later_free[0, w] = s.idle[w]
-    for j in range(len(s.order)):
+    for j in range(s.numbers[RUNNING]):
         place = s.order[j]
         for w in range(len(s.idle)):
             s.later_free[j + 1, w] = s.later_free[j, w] | s.held[place, w]
+    for j in range(s.numbers[RUNNING] + 1):
+        for row in range(len(s.masks)):
+            for w in range(len(s.usable)):
+                s.usable[w] = s.masks[row, w] & s.later_free[j, w]
+            s.later_counts[j, row] = count(s.usable)
 
 
 @jit
-def _count_free(s, slot):
+def _count_free(counts, usable, masks, free, slot):
     """counts: how many nodes of each mask are free in a slot."""
-    for row in range(len(s.masks)):
-        for w in range(len(s.usable)):
-            s.usable[w] = s.masks[row, w] & s.free[slot, w]
-        s.counts[slot, row] = _count(s.usable)
+    for row in range(len(masks)):
+        for w in range(len(usable)):
+            usable[w] = masks[row, w] & free[slot, w]
+        counts[slot, row] = count(usable)
 
 
 @jit
-def _choose(s, wanted):
-    """chosen: the tightest run of usable that suffices, or the largest ones, from the lowest on."""
-    runs, chosen = s.runs, s.chosen
-    for w in range(len(chosen)):
-        chosen[w] = 0
-    number = _runs(s.usable, runs)
-    while wanted > 0:
-        best = np.int64(-1)
-        for r in range(number):
-            length = runs[2 * r + 1]
-            if length == 0:
-                continue
-            if best < 0:
-                best = np.int64(r)
-                continue
-            most = runs[2 * best + 1]
-            if length >= wanted:
-                if most < wanted or length < most:
-                    best = np.int64(r)
-            elif most < wanted and length > most:
-                best = np.int64(r)
-        if best < 0:
-            return
-        first, length = runs[2 * best], min(runs[2 * best + 1], wanted)
-        _fill(chosen, first, first + length)
-        wanted -= length
-        runs[2 * best + 1] = 0
+def _note_growth(grows, masks, free, following, slot):
+    """grows: whether nodes of each mask are free behind a slot that are not in it."""
+    after = following[slot]
+    for row in range(len(masks)):
+        grows[slot, row] = 0
+        if after >= 0:
+            for w in range(masks.shape[1]):
+                if masks[row, w] & free[after, w] & ~free[slot, w]:
+                    grows[slot, row] = 1
+                    break
 
 
 @jit
-def _runs(words, runs):
-    """(first, length) of each run of a set, in runs; how many there are."""
-    number, length = 0, 0
-    for w in range(len(words)):
-        word = words[w]
-        if word == np.uint64(0xFFFFFFFFFFFFFFFF):
-            if length == 0:
-                runs[2 * number] = w * 64
-            length += 64
-            continue
-        if word == np.uint64(0):
-            if length > 0:
-                runs[2 * number + 1] = length
-                number, length = number + 1, 0
-            continue
-        place = np.int64(0)
-        while place < 64:
-            rest = word >> np.uint64(place)
-            if rest & np.uint64(1):
-                more = min(_trailing_zeros(~rest), 64 - place)
-                if length == 0:
-                    runs[2 * number] = w * 64 + place
-                length += more
-            else:
-                more = min(_trailing_zeros(rest), 64 - place)
-                if length > 0:
-                    runs[2 * number + 1] = length
-                    number, length = number + 1, 0
-            place += more
-    if length > 0:
-        runs[2 * number + 1] = length
-        number += 1
-    return number
-
-
-@jit
-def _fill(words, first, end):
-    """Put the nodes from first to end into a set."""
-    full = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for w in range(first >> 6, (end + 63) >> 6):
-        word = full
-        if w * 64 < first:
-            word &= full << np.uint64(first - w * 64)
-        if (w + 1) * 64 > end:
-            word &= full >> np.uint64((w + 1) * 64 - end)
-        words[w] |= word
-
-
-@jit
-def _trailing_zeros(word):
-    """How many zeros a word ends in; 64 if it is 0."""
-    if word == np.uint64(0):
-        return np.int64(64)
-    return _ones(~word & (word - np.uint64(1)))
-
-
-@jit
-def _collides(s, begin, end):
+def _collides(slot_begin, slot_end, following, free, chosen, begin, end):
     """Whether some of chosen is reserved in [begin, end)."""
     slot = np.int64(0)
-    while slot >= 0 and s.slot_begin[slot] < end:
-        if s.slot_end[slot] > begin:
-            for w in range(len(s.chosen)):
-                if s.chosen[w] & ~s.free[slot, w]:
+    while slot >= 0 and slot_begin[slot] < end:
+        if slot_end[slot] > begin:
+            for w in range(len(chosen)):
+                if chosen[w] & ~free[slot, w]:
                     return True
-        slot = s.following[slot]
+        slot = following[slot]
     return False
 
 
@@ -329,18 +379,27 @@ def _reserve(s, begin, end):
     if slot >= 0:
         if s.slot_end[slot] > begin:
             _split(s, slot, begin)
+        changed = slot
         slot = s.following[slot]
         while slot >= 0:
             if end < s.slot_end[slot]:
                 _split(s, slot, end)
             for w in range(len(s.chosen)):
                 s.free[slot, w] &= ~s.chosen[w]
-            _count_free(s, slot)
+            _count_free(s.counts, s.usable, s.masks, s.free, slot)
             if end == s.slot_end[slot]:
                 after = s.following[slot]
                 break
             slot = s.following[slot]
-    slot = before
+        while changed != after:
+            _note_growth(s.grows, s.masks, s.free, s.following, changed)
+            changed = s.following[changed]
+    _join(s, before, after)
+
+
+@jit
+def _join(s, slot, after):
+    """Make one of the first two equal neighbours from a slot on and before another."""
     while slot != after:
         following = s.following[slot]
         if following < 0:
@@ -353,6 +412,7 @@ def _reserve(s, begin, end):
         if equal:
             s.slot_end[slot] = s.slot_end[following]
             s.following[slot] = s.following[following]
+            _note_growth(s.grows, s.masks, s.free, s.following, slot)
             return
         slot = following
 
@@ -369,22 +429,4 @@ def _split(s, slot, date):
         s.free[new, w] = s.free[slot, w]
     for row in range(len(s.masks)):
         s.counts[new, row] = s.counts[slot, row]
-
-
-@jit
-def _count(words):
-    """How many nodes a set has."""
-    count = np.int64(0)
-    for w in range(len(words)):
-        count += _ones(words[w])
-    return count
-
-
-@jit
-def _ones(x):
-    """How many ones a word has."""
-    x = x - (x >> np.uint64(1) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + (x >> np.uint64(2) & np.uint64(0x3333333333333333))
-    x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    # Compilers know this product for the one instruction that counts.
-    return np.int64(x * np.uint64(0x0101010101010101) >> np.uint64(56))
+        s.grows[new, row], s.grows[slot, row] = s.grows[slot, row], 0

@@ -1,0 +1,112 @@
+"""Sets of nodes as 64-bit words: how many there are, and the tightest runs of some."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.jit import jit
+
+
+@jit
+def choose(chosen, usable, runs, wanted):
+    """chosen: the tightest run of usable that suffices, or the largest ones, from the lowest on."""
+    for w in range(len(chosen)):
+        chosen[w] = 0
+    number = _runs(usable, runs)
+    while wanted > 0:
+        best = np.int64(-1)
+        for r in range(number):
+            length = runs[2 * r + 1]
+            if length == 0:
+                continue
+            if best < 0:
+                best = np.int64(r)
+                continue
+            most = runs[2 * best + 1]
+            if length >= wanted:
+                if most < wanted or length < most:
+                    best = np.int64(r)
+            elif most < wanted and length > most:
+                best = np.int64(r)
+        if best < 0:
+            return
+        first, length = runs[2 * best], min(runs[2 * best + 1], wanted)
+        _fill(chosen, first, first + length)
+        wanted -= length
+        runs[2 * best + 1] = 0
+
+
+@jit
+def _runs(words, runs):
+    """(first, length) of each run of a set, in runs; how many there are."""
+    number, length = 0, 0
+    for w in range(len(words)):
+        word = words[w]
+        if word == np.uint64(0xFFFFFFFFFFFFFFFF):
+            if length == 0:
+                runs[2 * number] = w * 64
+            length += 64
+            continue
+        if word == np.uint64(0):
+            if length > 0:
+                runs[2 * number + 1] = length
+                number, length = number + 1, 0
+            continue
+        place = np.int64(0)
+        while place < 64:
+            rest = word >> np.uint64(place)
+            if rest & np.uint64(1):
+                more = min(_trailing_zeros(~rest), 64 - place)
+                if length == 0:
+                    runs[2 * number] = w * 64 + place
+                length += more
+            else:
+                more = min(_trailing_zeros(rest), 64 - place)
+                if length > 0:
+                    runs[2 * number + 1] = length
+                    number, length = number + 1, 0
+            place += more
+    if length > 0:
+        runs[2 * number + 1] = length
+        number += 1
+    return number
+
+
+@jit
+def _fill(words, first, end):
+    """Put the nodes from first to end into a set."""
+    full = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for w in range(first >> 6, (end + 63) >> 6):
+        word = full
+        if w * 64 < first:
+            word &= full << np.uint64(first - w * 64)
+        if (w + 1) * 64 > end:
+            word &= full >> np.uint64((w + 1) * 64 - end)
+        words[w] |= word
+
+
+@jit
+def _trailing_zeros(word):
+    """How many zeros a word ends in; 64 if it is 0."""
+    if word == np.uint64(0):
+        return np.int64(64)
+    return _ones(~word & (word - np.uint64(1)))
+
+
+@jit
+def count(words):
+    """How many nodes a set has."""
+    found = np.int64(0)
+    for w in range(len(words)):
+        found += _ones(words[w])
+    return found
+
+
+@jit
+def _ones(x):
+    """How many ones a word has."""
+    x = x - (x >> np.uint64(1) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + (x >> np.uint64(2) & np.uint64(0x3333333333333333))
+    x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    # Compilers know this product for the one instruction that counts.
+    return np.int64(x * np.uint64(0x0101010101010101) >> np.uint64(56))
