@@ -17,6 +17,7 @@ import click
 
 from ptaskmodel import __version__
 from ptaskmodel.cli.command import HELP, Group
+from ptaskmodel.cli.mistakes import mistake_text
 from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
 
@@ -131,14 +132,14 @@ def _exit_code(command: click.Command, name: str, given: list[str]) -> int:
             sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
-    except (click.BadArgumentUsage, click.MissingParameter) as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return USER_ERROR
-    except click.BadParameter as error:
-        click.echo(f"Error: {' '.join(error.format_message().splitlines())}", err=True)
+    except click.UsageError as error:
+        tell(f"error: {mistake_text(error)}")
         return USER_ERROR
     except click.ClickException as error:
-        error.show()
+        tell(f"error: {error.format_message()}")
         return USER_ERROR
     except PTaskModelError as error:
         if is_verbose() and error.__cause__ is not None:

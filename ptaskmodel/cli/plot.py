@@ -13,7 +13,7 @@ from ptaskmodel.results.names import COLOURS, PICTURES
 
 @click.command(cls=Command)
 @click.argument("results", metavar="RESULTS", type=PATH)
-@click.argument("kind", type=Choice(PICTURES))
+@click.argument("picture", metavar="PICTURE", type=Choice(PICTURES))
 @click.option(
     "--colour",
     type=Choice(COLOURS),
@@ -23,7 +23,7 @@ from ptaskmodel.results.names import COLOURS, PICTURES
     "interval, or time in which each limited somebody.",
 )
 @output_option("The picture to write: .png, .svg or .pdf.", required=True)
-def plot(results: Path, kind: str, colour: str, output: Path) -> None:
+def plot(results: Path, picture: str, colour: str, output: Path) -> None:
     """Draw the results in directory RESULTS.
 
     gantt: tasks on hosts over time; progress: what part of each is done; links, hosts: what part of
@@ -36,5 +36,5 @@ def plot(results: Path, kind: str, colour: str, output: Path) -> None:
     """
     from ptaskmodel.results.plots import draw_results
 
-    draw_results(results, kind, output, colour)
+    draw_results(results, picture, output, colour)
     click.echo(f"written   {output}")

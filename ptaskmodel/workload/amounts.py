@@ -58,7 +58,7 @@ def _why_bad(value: float, positive: bool) -> str:
     if not math.isfinite(value):
         return f"{value} is not a finite number"
     if value < 0:
-        return f"{value!r} is negative; give a number {'above 0' if positive else 'that is not'}"
+        return f"{value!r} is negative; give {'a number above 0' if positive else '0 or more'}"
     if value == 0:
         return "0 is too small; give a number above 0"
     if value < SMALLEST:

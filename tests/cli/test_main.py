@@ -57,7 +57,26 @@ def test_version(capsys):
 )
 def test_usage_errors_exit_with_2(arguments, capsys):
     assert cli.main(arguments) == 2
-    assert "Error: " in capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("ptaskmodel: error: ")
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("simulate p.xml", "simulate: TASKS is missing; give ptaskmodel simulate PLATFORM TASKS"),
+        ("workload convert a", "--output is missing; give ptaskmodel workload convert SOURCE -o"),
+        ("plot results", "PICTURE is missing, one of gantt, progress,"),
+        ("simulate a b c", "unexpected extra argument (c) (`ptaskmodel simulate --help`"),
+        ("simulate a b --util 3", "No such option '--util'"),
+        ("simulate a b --until", "'--until' requires an argument"),
+    ],
+)
+def test_what_is_missing_or_too_much_is_told_with_what_to_give(line, said, capsys):
+    assert cli.main(line.split()) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_mistake_of_the_user_is_one_line_and_exit_code_2(capsys, fails_with):

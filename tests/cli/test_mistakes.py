@@ -13,7 +13,7 @@ MISTAKES = {
     "simulate p.xml host.json": "unknown host 'nod-0'; do you mean 'node-0'",
     "simulate p.xml unit.json": "/tasks/0/cpu: is '1Gf'; give a number",
     "simulate p.xml huge.json": "1e+300 is larger than",
-    "simulate p.xml negative.json": "is negative; give a number that is not",
+    "simulate p.xml negative.json": "is negative; give 0 or more",
     "simulate p.xml comma.json": "the comma before it is one too many",
     "simulate p.xml flow.json": "no route from 'node-0' to 'node-1'",
     "simulate gflops.xml t.json": "known units: Gf",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.output import FORMAT, NAMES
 from ptaskmodel.results.schemas import schema_names, schema_of
+from ptaskmodel.workload.formats.batsim import JOB_FIELDS, ORIGINS
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -35,6 +38,7 @@ PriorityType=priority/multifactor
 PriorityWeightAge=1000
 """
 SLURM_JOBS = "id,submit,nodes,cores,limit,run\nj1,0,4,,600,300\nj2,10,4,,300,100\nj3,20,1,,60,50\n"
+PLANS = Path(__file__).parents[2] / "experiments"
 EVERY = "--attribution --trace csv"
 RUNS = {
     "simulate": f"simulate p.xml t.json {EVERY} --energy",
@@ -144,6 +148,55 @@ def test_what_is_printed_names_the_files_that_are_written(place, capsys, run):
     name = "simulate" if run == "simulate" else "summary.json"
     whole = printed if run == "simulate" else {"format": FORMAT, **printed}
     jsonschema.validate(whole, schema_of(name))
+
+
+CAMPAIGN = """run = "study.py:measure"
+repetitions = 2
+metrics = ["twice"]
+timeout_s = 600
+sample = { count = 2, seed = 1 }
+constraints = ["x < 4"]
+[factors]
+x = [1, 2, 5]
+y = { from = 0, to = 2 }
+z = { least = 0.5, most = 2.0 }
+"""
+FUNCTION = """def measure(given):
+    if given["x"] == 2:
+        raise ValueError("no")
+    return {"twice": 2 * given["x"], "share": 0.5}
+"""
+
+
+def test_campaign_files_and_runs_are_as_their_schemas_say(tmp_path, capsys):
+    (tmp_path / "study.py").write_text(FUNCTION)
+    (tmp_path / "plan.toml").write_text(CAMPAIGN)
+    jsonschema.validate(tomllib.loads(CAMPAIGN), schema_of("campaign"))
+    assert main(["campaign", "run", str(tmp_path / "plan.toml"), "--processes", "1"]) in (0, 2)
+    runs = [
+        json.loads(path.read_text()) for path in (tmp_path / "plan-runs" / "runs").glob("*/*.json")
+    ]
+    assert {run["status"] for run in runs} == {"done", "failed"}
+    for run in runs:
+        jsonschema.validate(run, schema_of("campaign-run"))
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*/*.toml")), ids=lambda path: path.parent.name)
+def test_campaigns_of_experiments_are_as_the_schema_says(path):
+    jsonschema.validate(tomllib.loads(path.read_text()), schema_of("campaign"))
+
+
+def test_what_jobs_ask_for_is_in_the_schema_of_workloads():
+    job = {"id": 1, "subtime": 0, "res": 2, "profile": "p", "cores": 3, "memory": 10**9}
+    job |= {"resources": {"gpu": 2}, "licences": {"matlab": 1}, "competitors": 2.5, "walltime": -1}
+    whole = {"jobs": [job], "profiles": {"p": {"type": "delay", "delay": 1}}, "notes": ["none"]}
+    jsonschema.validate(whole, schema_of("workload"))
+    known = schema_of("workload")["properties"]["jobs"]["items"]["properties"]
+    assert set(known) == {*JOB_FIELDS, *ORIGINS}
+    for wrong in ({"cores": 0}, {"resources": {"gpu": -1}}, {"memory": "4 GB"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**whole, "jobs": [job | wrong]}, schema_of("workload"))
 
 
 @pytest.mark.jit

@@ -25,6 +25,12 @@ DOCUMENTS = {
         "meta.schema.json",
         "in results of `slurm-live`: its phases",
     ),
+    "campaign": (__name__, "campaign.schema.json", "campaign files (TOML)"),
+    "campaign-run": (
+        __name__,
+        "campaign-run.schema.json",
+        "in directories of campaigns: a run each",
+    ),
     "simulate": (__name__, "simulate.schema.json", "what `simulate --json` prints"),
     "platform-info": (__name__, "platform-info.schema.json", "what `platform info --json` prints"),
     "workload-info": (__name__, "workload-info.schema.json", "what `workload info --json` prints"),
