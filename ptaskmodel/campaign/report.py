@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import io
+import itertools
 import math
+import numbers
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from importlib.resources import files
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
+from ptaskmodel.campaign.inputs import digest_of
 from ptaskmodel.campaign.pictures import (
     differences_figure,
     effects_figure,
@@ -24,17 +23,15 @@ from ptaskmodel.campaign.statistics import effects, means, paired
 from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.files import whole_file
+from ptaskmodel.results.drawing import lasting
+from ptaskmodel.results.page import empty_data, write_page
+from ptaskmodel.results.report_sections import Section, Table
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
 MOST_ROWS = 400
-STYLE = (
-    "img { max-width: 100%; height: auto; } "
-    "pre { overflow: auto; background: var(--panel); padding: 8px; }"
-)
 
 
 def figures(campaign: Campaign, frame: pandas.DataFrame) -> dict[str, Figure]:
@@ -81,106 +78,131 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
     frame = done(campaign, whole)
     plan, metrics = campaign.plan, list(metrics_of(campaign, whole))
     factors = list(plan.factors)
-    count = Counter(whole["status"])
-    parts = [
-        f"<p class=soft>{count[DONE]} of {len(whole)} runs made, {count[FAILED]} failed; "
-        f"ptaskmodel {html.escape(__version__)}. Everything is in this page.</p>"
-    ]
     short = in_short(frame, factors, metrics, plan.baseline, plan.better)
-    if short:
-        said = "".join(f"<li>{html.escape(one)}</li>" for one in short)
-        parts.append(f"<h2>In short</h2><ul>{said}</ul>")
-    pictures = figures(campaign, frame)
-    titles = {
-        "differences": "Against the baseline, run by run",
-        "effects": "What each factor does",
-        "interactions": "What depends on what",
-        "pareto": "Both at once",
-    }
-    notes = {
-        "differences": "Runs that are alike in all else, seed included, are compared; bars are "
-        "95 % intervals of the mean difference. Grey: not told apart from none.",
-        "effects": "Means over all else, with 95 % intervals.",
-        "interactions": "For each metric the two factors whose effects depend on each other most.",
-        "pareto": "Means of each combination; the line joins those that none beats in both.",
-    }
-    for name, title in titles.items():
-        if name in pictures:
-            parts += [
-                f"<h2>{title}</h2><p class=soft>{notes[name]}</p>",
-                _image(pictures[name], title),
-            ]
-            if name == "differences":
-                parts.append(_table(paired(frame, factors, metrics, plan.baseline)))
-            if name == "effects":
-                varied = [one for one in factors if frame[one].nunique() > 1]
-                parts.append(
-                    "<p class=soft>Part of the variation of each metric that goes with each "
-                    "factor, or with a pair of them beyond both.</p>"
-                )
-                parts.append(_table(effects(frame, varied, metrics)))
-    parts += ["<h2>Means</h2>", _table(means(frame, factors, metrics))]
-    if count[FAILED]:
-        failures = campaign.failures()[:MOST_ROWS]
-        rows = [(*run.point.values(), run.repetition, error) for run, error in failures]
-        parts += ["<h2>Runs that failed</h2>", _rows((*factors, "repetition", "error"), rows)]
+    before = [Section("In short", points=tuple(short))] if short else []
+    before += _found(campaign, frame, factors, metrics)
     again = f"ptaskmodel campaign run campaign.toml -o {campaign.store.directory.name}"
-    parts += [
-        "<h2>How it was made, and how to make it again</h2>",
-        f"<pre>{html.escape(again)}</pre>",
-        f"<p class=soft>campaign.toml:</p><pre>{html.escape(plan.text)}</pre>",
-        _inputs(campaign),
+    after = [
+        *_failures(campaign, factors),
+        Section("How to make it again", text=f"{again}\n\n# campaign.toml\n{plan.text}"),
     ]
-    css = files("ptaskmodel.results").joinpath("templates/report.css").read_text(encoding="utf-8")
-    title = html.escape(plan.name)
-    with whole_file(path) as stream:
-        stream.write(
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<link rel="icon" href="data:,"><title>{title}</title><style>{css}{STYLE}</style>'
-            f"</head><body><main><h1>{title}</h1>\n"
-        )
-        stream.write("\n".join(parts))
-        stream.write("\n</main></body></html>\n")
+    data = empty_data("run") | {
+        "cards": _cards(campaign, whole, factors),
+        "facts": _facts(campaign),
+        "table": _runs(whole, factors, metrics),
+    }
+    subject = f"A campaign of {len(whole):,} runs"
+    write_page(path, data, title=plan.name, subject=subject, before=before, after=after)
     return short
 
 
-def _inputs(campaign: Campaign) -> str:
-    """The files that runs read, with their digests."""
-    from ptaskmodel.campaign.inputs import digest_of
+TITLES = {
+    "differences": "Against the baseline, run by run",
+    "effects": "What each factor does",
+    "interactions": "What depends on what",
+    "pareto": "Both at once",
+}
+NOTES = {
+    "differences": "Runs that are alike in all else, seed included, are compared; bars are 95 % "
+    "intervals of the mean difference. Grey: not told apart from none.",
+    "effects": "Means over all else, with 95 % intervals. Below, part: how much of the variation "
+    "of a metric goes with a factor, or with two of them beyond both.",
+    "interactions": "For each metric the two factors whose effects depend on each other most.",
+    "pareto": "Means of each combination; the line joins those that none beats in both.",
+}
 
+
+def _found(
+    campaign: Campaign, frame: pandas.DataFrame, factors: list[str], metrics: list[str]
+) -> list[Section]:
+    """What the runs say: pictures, with the tables that they are drawn from."""
+    pictures = figures(campaign, frame)
+    varied = [one for one in factors if frame[one].nunique() > 1]
+    tables = {
+        "differences": lambda: _table(paired(frame, factors, metrics, campaign.plan.baseline)),
+        "effects": lambda: _table(effects(frame, varied, metrics)),
+    }
+    found = [
+        Section(
+            title,
+            NOTES[name],
+            (tables[name](),) if name in tables else (),
+            pictures[name],
+            title,
+        )
+        for name, title in TITLES.items()
+        if name in pictures
+    ]
+    return [*found, Section("Means", "", (_table(means(frame, factors, metrics)),))]
+
+
+def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:
+    count = Counter(whole["status"])
+    cards = [["runs made", f"{count[DONE]:,}", f"of {len(whole):,}"]]
+    if count[FAILED]:
+        cards.append(["runs failed", f"{count[FAILED]:,}"])
+    cards += [[name, f"{whole[name].nunique():,}", "levels"] for name in factors]
+    cards.append(["repetitions", f"{campaign.plan.repetitions:,}"])
+    seconds = float(whole["wall_s"].sum()) if "wall_s" in whole else 0.0
+    if seconds > 0.0:
+        cards.append(["computed in all", lasting(seconds)])
+    return cards
+
+
+def _facts(campaign: Campaign) -> list[list[str]]:
+    """What was run, the files that runs read, with their digests, and the version."""
     paths = {
         path
         for run in campaign.runs
         for name, value in run.parameters.items()
         if (path := campaign.plan.kind.file_in(name, value)) is not None
     }
-    rows = [(Path(path).name, digest_of(Path(path), path)) for path in sorted(paths)]
-    return _rows(("input", "SHA-256"), rows) if rows else ""
+    facts = [
+        ["input", f"{path} (SHA-256 {digest_of(Path(path), path)[:12]}…)"] for path in sorted(paths)
+    ]
+    return [*facts, ["versions", f"ptaskmodel {__version__}"]]
 
 
-def _image(figure: Figure, title: str) -> str:
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=130, facecolor="white")
-    data = base64.b64encode(stream.getvalue()).decode()
-    return f'<img alt="{html.escape(title)}" src="data:image/png;base64,{data}">'
+def _failures(campaign: Campaign, factors: list[str]) -> list[Section]:
+    failed = list(itertools.islice(campaign.failures(), MOST_ROWS))
+    rows = [tuple(map(str, (*run.point.values(), run.repetition, error))) for run, error in failed]
+    table = Table((*factors, "repetition", "error"), rows)
+    return [Section("Runs that failed", "", (table,))] if rows else []
 
 
-def _table(frame: pandas.DataFrame) -> str:
-    rows = frame.head(MOST_ROWS).itertuples(index=False, name=None)
-    cut = f"<p class=soft>The first {MOST_ROWS} of {len(frame):,} rows.</p>"
-    return _rows(list(frame.columns), rows) + (cut if len(frame) > MOST_ROWS else "")
+def _runs(whole: pandas.DataFrame, factors: list[str], metrics: list[str]) -> dict[str, Any]:
+    """The table of runs, searched and sorted on the page."""
+    names = [*factors, "repetition", "status", *metrics]
+    frame = whole[[name for name in names if name in whole]]
+    rows = [[_plain(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    # A column is sorted as numbers only if it holds nothing else.
+    texts = [k for k in range(len(frame.columns)) if any(isinstance(row[k], str) for row in rows)]
+    for row in rows:
+        for k in texts:
+            row[k] = "" if row[k] is None else str(row[k])
+    return {"heads": list(frame.columns), "rows": rows, "texts": texts, "order": [0, False]}
 
 
-def _rows(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    cells = "".join(f"<th>{html.escape(str(name)).replace('_', ' ')}</th>" for name in head)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    table = f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div class=scroll>{table}</div>"
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; None for what is missing."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return float(value) if math.isfinite(value) else None
+    return None if value is None else str(value)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"<td>{html.escape(str(value))}</td>"
-    text = "" if math.isnan(value) else f"{value:.5g}" if isinstance(value, float) else f"{value:,}"
-    return f"<td class=number>{text}</td>"
+def _table(frame: pandas.DataFrame) -> Table:
+    """The first rows of a frame as texts; columns of numbers to the right."""
+    rows = [
+        tuple(map(_text, row)) for row in frame.head(MOST_ROWS).itertuples(index=False, name=None)
+    ]
+    right = [k for k, kind in enumerate(frame.dtypes) if kind.kind in "iuf"]
+    return Table([str(name).replace("_", " ") for name in frame.columns], rows, right)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return str(value)
+    number = float(value)
+    if math.isnan(number):
+        return ""
+    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.5g}"

@@ -8,6 +8,10 @@ import click
 
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import PATH, output_option
+from ptaskmodel.errors import PTaskModelError
+
+# What a directory of a campaign holds, and no other.
+CAMPAIGN = "campaign.toml"
 
 
 @click.command(cls=Command)
@@ -22,9 +26,17 @@ from ptaskmodel.cli.parameters import PATH, output_option
 def report(results: Path, output: Path, against: Path | None) -> None:
     """Make one self-contained HTML page of the results in directory RESULTS.
 
-    It shows most for a run of `simulate --attribution`, and of `slurm`; those of `batch` are taken
-    too.
+    RESULTS are of `simulate`, `batch`, `slurm` or `replay`, or a campaign. The page shows most of
+    runs with --attribution, of replays with --timeline and --critical-path.
     """
+    if (results / CAMPAIGN).exists():
+        from ptaskmodel.campaign import Campaign, write_campaign_report
+
+        if against is not None:
+            raise PTaskModelError(f"{results}: --against is for results of slurm")
+        write_campaign_report(Campaign.in_directory(results), output)
+        click.echo(f"written   {output}")
+        return
     from ptaskmodel.results.report import write_report
 
     write_report(results, output, against=against)

@@ -34,5 +34,6 @@ PICTURES: Mapping[str, str] = {
     "backfill": "what backfill of a simulated Slurm tested in each cycle, and how long it took",
     "power": "what hosts and links draw over time, and the energy of that",
     "ranks": "what each rank of a replay did when",
+    "times": "how long each rank of a replay did what",
     "matrix": "who sent how much to whom in a replay",
 }

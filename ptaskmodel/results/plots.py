@@ -191,6 +191,7 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
 }
 REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
     "ranks": replay_plots.ranks,
+    "times": replay_plots.times,
     "matrix": replay_plots.matrix,
 }
 

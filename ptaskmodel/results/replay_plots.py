@@ -223,6 +223,39 @@ def matrix(directory: Path) -> Figure:
     return figure
 
 
+def times(directory: Path) -> Figure:
+    """How long each rank did what: states on each other, ranks side by side."""
+    lines = _rows(directory, RANKS)
+    try:
+        spent = np.array(
+            [[float(row[f"{name.replace(' ', '_')}_s"]) for name in STATES] for row in lines]
+        ).reshape(-1, len(STATES))
+    except (KeyError, ValueError, TypeError) as fault:
+        raise PTaskModelError(
+            f"{directory / RANKS}: cannot be read ({fault}); replay anew"
+        ) from None
+    if not spent.sum() > 0.0:
+        raise PTaskModelError(f"{directory / RANKS}: no rank took any time; nothing to draw")
+    unit, unit_name = time_unit(float(spent.sum(axis=1).max()))
+    edges = np.arange(len(spent) + 1) - 0.5
+    figure = new_figure(10.0, 3.6)
+    axes = figure.add_subplot()
+    below = np.zeros(len(spent))
+    for k, name in enumerate(STATES):
+        if spent[:, k].any():
+            above = below + spent[:, k] / unit
+            axes.stairs(above, edges, baseline=below, fill=True, color=COLOURS[name], label=name)
+            below = above
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(bottom=0.0)
+    if len(spent) <= 16:
+        axes.set_xticks(range(len(spent)))
+    axes.set_xlabel("rank")
+    axes.set_ylabel(f"time ({unit_name})")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False, fontsize=9)
+    return figure
+
+
 def _rows(directory: Path, name: str) -> list[dict[str, str]]:
     try:
         with (directory / name).open(encoding="utf-8", newline="") as stream:

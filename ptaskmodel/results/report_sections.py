@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# CSS pixels: of an inch of a picture; where a phone is narrower than the least, it scrolls.
+PIXELS, LEAST = 96, 560
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -24,13 +27,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with a sentence, tables and a picture below it. alt: what the picture shows."""
+    """A heading, and below it a sentence, points, a picture, tables, a text as it is.
+
+    alt: what the picture shows.
+    """
 
     title: str
     note: str = ""
     tables: tuple[Table, ...] = ()
     picture: Figure | None = None
     alt: str = ""
+    points: tuple[str, ...] = ()
+    text: str = ""
 
 
 def as_html(sections: Sequence[Section]) -> str:
@@ -42,9 +50,14 @@ def _section(section: Section) -> str:
     parts = [f"<h2>{html.escape(section.title)}</h2>"]
     if section.note:
         parts.append(f'<p class="soft">{html.escape(section.note)}</p>')
-    parts += [_table(table) for table in section.tables]
+    if section.points:
+        said = "".join(f"<li>{html.escape(point)}</li>" for point in section.points)
+        parts.append(f"<ul>{said}</ul>")
     if section.picture is not None:
         parts.append(_image(section.picture, section.alt or section.title))
+    parts += [_table(table) for table in section.tables]
+    if section.text:
+        parts.append(f"<pre>{html.escape(section.text)}</pre>")
     return "<section>" + "\n".join(parts) + "</section>"
 
 
@@ -69,4 +82,8 @@ def _image(figure: Figure, alt: str) -> str:
     with mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
         figure.savefig(stream, format="svg", metadata={"Date": None}, facecolor="white", dpi=150)
     data = base64.b64encode(stream.getvalue()).decode("ascii")
-    return f'<img class="picture" src="data:image/svg+xml;base64,{data}" alt="{html.escape(alt)}">'
+    width = round(PIXELS * figure.get_figwidth())
+    size = f"width:clamp({min(width, LEAST)}px,100%,{width}px)"
+    source = f"data:image/svg+xml;base64,{data}"
+    image = f'<img class="picture" style="{size}" src="{source}" alt="{html.escape(alt)}">'
+    return f'<div class="scrolled">{image}</div>'

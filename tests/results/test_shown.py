@@ -6,9 +6,9 @@ import csv
 import json
 import re
 import shutil
-import time
 
 import pytest
+from browsing import console, opened, ready
 
 from ptaskmodel.cli import main
 
@@ -94,7 +94,7 @@ def test_plots(kind, size, request, tmp_path):
 
 
 def test_there_is_a_worst_bottleneck_only_where_somebody_is_slowed_down(small, tmp_path):
-    worst = re.compile(r"worst bottleneck.{,200}?: \d+\.\d% of the task time", re.DOTALL)
+    worst = re.compile(r"worst bottleneck.{,200}?\d+\.\d% of the tasks' time", re.DOTALL)
     alone = make(tmp_path, 1, name="alone")
     for results, shown in ((small, True), (alone, False)):
         assert main(["report", str(results), "-o", str(tmp_path / "report.html")]) == 0
@@ -171,68 +171,42 @@ def test_batch_results_are_taken(tmp_path):
     assert "1 of 2 jobs ended as: REJECTED" in page.read_text()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """A headless Chromium that keeps its console."""
-    if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    selenium = pytest.importorskip("selenium.webdriver")
-    options = selenium.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,1000"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    options.binary_location = shutil.which("chromium")
-    service = selenium.ChromeService(shutil.which("chromedriver"))
-    driver = selenium.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
-
-
-def wait_for(condition, seconds=10.0):
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "the page did not do it in time"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("size", ["small", "large"])
 def test_the_report_in_a_browser(size, request, tmp_path, browser):
     page = tmp_path / "report.html"
     assert main(["report", str(request.getfixturevalue(size)), "-o", str(page)]) == 0
     text = page.read_text()
     assert "http" not in text.replace("https://simgrid.org", "")
-    browser.get(page.as_uri())
+    opened(browser, page)
 
     def by_id(name):
         return browser.find_element("id", name)
 
-    wait_for(lambda: browser.execute_script("return document.body.dataset.ready") == "yes")
     before = by_id("range").text
     by_id("zoom-in").click()
-    wait_for(lambda: by_id("range").text != before)
+    ready(browser, lambda: by_id("range").text != before)
     by_id("gantt").send_keys("0")
-    wait_for(lambda: by_id("range").text == before)
+    ready(browser, lambda: by_id("range").text == before)
     by_id("gantt").send_keys("+")
-    wait_for(lambda: by_id("range").text != before)
+    ready(browser, lambda: by_id("range").text != before)
     everything = by_id("tasks-count").text
     by_id("tasks-search").send_keys("<7>")
-    wait_for(lambda: by_id("tasks-count").text != everything)
+    ready(browser, lambda: by_id("tasks-count").text != everything)
     shown = browser.find_elements("css selector", "#tasks tbody tr")
     assert shown
     assert all("<7>" in row.text for row in shown)
     by_id("limits-search").send_keys("no such thing")
-    wait_for(lambda: by_id("limits-count").text.startswith("0 of "))
+    ready(browser, lambda: by_id("limits-count").text.startswith("0 of "))
     browser.find_element("css selector", "#tasks tbody button").click()
-    wait_for(lambda: browser.switch_to.active_element.get_attribute("id") == "gantt")
+    ready(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "gantt")
     browser.execute_script("window.scrollTo(0, 0); document.getElementById('zoom-all').click()")
-    assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+    assert console(browser) == []
 
 
 def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, browser):
     page = tmp_path / "report.html"
     assert main(["report", str(small), "-o", str(page)]) == 0
-    browser.get(page.as_uri())
-    wait_for(lambda: browser.execute_script("return document.body.dataset.ready") == "yes")
+    opened(browser, page)
     canvas = browser.find_element("id", "topology")
     note = browser.find_element("id", "users-note")
     chosen = "return document.getElementById('use-select').selectedOptions[0].textContent"
@@ -255,7 +229,7 @@ def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, brow
     canvas.send_keys("\ue008\ue007")  # with Shift
     assert browser.execute_script(chosen).startswith("link c_backbone")
     browser.find_element("id", "topology-colour").send_keys("highest")
-    assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
+    assert console(browser) == []
 
 
 def test_the_report_fits_a_phone(small, tmp_path, browser):
@@ -263,8 +237,7 @@ def test_the_report_fits_a_phone(small, tmp_path, browser):
     assert main(["report", str(small), "-o", str(page)]) == 0
     metrics = {"width": 375, "height": 700, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    browser.get(page.as_uri())
-    wait_for(lambda: browser.execute_script("return document.body.dataset.ready") == "yes")
+    opened(browser, page)
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert wide <= 375

@@ -5,14 +5,16 @@ const $ = (id) => document.getElementById(id);
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442"];
 const number = (x) => x === null || x === undefined ? "" : String(Number(x.toPrecision(5)));
 const seconds = (x) => x === null || x === undefined ? "" : `${number(x)} s`;
-// Dates keep all digits to the millisecond: rounded ones would show jobs that overlap.
-const date = (x) => x === null || x === undefined ? "" : (Math.round(x * 1000) / 1000).toLocaleString("en", {maximumFractionDigits: 3});
-const span = (x) => x >= 86400 ? `${number(x / 86400)} d` : x >= 3600 ? `${number(x / 3600)} h` : x >= 1 ? `${number(x)} s` : `${number(x * 1000)} ms`;
+// Dates keep all digits to the millisecond, of short runs to a millionth: rounded ones would show jobs that overlap.
+const DIGITS = data.end >= 10 ? 3 : data.end >= 0.01 ? 6 : 9;
+const date = (x) => x === null || x === undefined ? "" : x.toLocaleString("en", {maximumFractionDigits: DIGITS});
+const span = (x) => x >= 86400 ? `${number(x / 86400)} d` : x >= 3600 ? `${number(x / 3600)} h` : x >= 1 ? `${number(x)} s` : x >= 1e-3 || !x ? `${number(x * 1000)} ms` : `${number(x * 1e6)} µs`;
 const tasks = data.tasks;  // [id, profile, start, finish, state, hosts, slowdown, limit, limit_s, shared]
 const [ID, PROFILE, START, FINISH, STATE, HOSTS, SLOW, LIMIT, LIMIT_S, SHARED] = tasks.length ? tasks[0].keys() : [];
 const end = data.end || 1;
-const [UNIT, UNIT_NAME] = end > 4 * 86400 ? [86400, "d"] : end > 4 * 3600 ? [3600, "h"] : [1, "s"];
+const [UNIT, UNIT_NAME] = end > 4 * 86400 ? [86400, "d"] : end > 4 * 3600 ? [3600, "h"] : end >= 1 ? [1, "s"] : end >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
 $("tasks-title").textContent = `${data.what[0].toUpperCase()}${data.what.slice(1)}s`;
+$("facts-part").hidden = !data.facts.length;
 const until = (t) => t[FINISH] === null ? end : t[FINISH];
 
 function add(parent, tag, text, attributes) {
@@ -47,14 +49,23 @@ function ticks(from, to, most) {
 }
 
 /* Summary */
-for (const [name, value] of data.cards) { const card = add($("cards"), "div", name, {className: "card"}); add(card, "b", value); }
+for (const [name, value, about] of data.cards) {
+  const card = add($("cards"), "div", name, {className: value.length > 16 ? "card wide" : "card"});
+  add(card, "b", value);
+  if (about) add(card, "small", about);
+}
 for (const [name, value] of data.facts) { add($("facts"), "dt", name); add($("facts"), "dd", value); }
 for (const text of data.warnings) add($("warnings"), "li", text);
 $("warnings-part").hidden = !data.warnings.length;
 
-/* Gantt: tasks that are on a host at once lie in lanes of its row. */
-const rows = data.hosts.map(() => []);
-tasks.forEach((t, k) => { if (t[START] !== null) for (const h of t[HOSTS]) rows[h].push(k); });
+/* Gantt: tasks that are on a host at once lie in lanes of its row; each rank has a row of its own. */
+const onHost = data.hosts.map(() => []);
+tasks.forEach((t, k) => { if (t[START] !== null) for (const h of t[HOSTS]) onHost[h].push(k); });
+const ofRanks = data.what === "rank", names = ofRanks ? tasks.map((t) => t[ID]) : data.hosts;
+const rows = ofRanks ? tasks.map((_, k) => [k]) : onHost;
+const timeline = data.timeline ? rankTimeline(data.timeline) : null;
+$("gantt-part").hidden = data.what === "run";
+if (timeline) for (const [name, colour] of timeline.legend) { const item = add($("gantt-legend"), "span", undefined, {className: "key"}); add(item, "i").style.background = colour; add(item, "span", name); }
 const lanes = rows.map((members) => {
   members.sort((a, b) => tasks[a][START] - tasks[b][START] || a - b);
   const bars = []; let group = [], ends = [], last = -Infinity;
@@ -76,7 +87,7 @@ const alike = (names, at) => {
   while (names.length > 1 && k < names[0].length && names.every((name) => name.length > k + 1 && at(name, k) === at(names[0], k))) k++;
   return k;
 };
-const ending = alike(data.hosts, (name, k) => name[name.length - 1 - k]), beginning = alike(data.hosts, (name, k) => name[k]);
+const ending = alike(names, (name, k) => name[name.length - 1 - k]), beginning = alike(names, (name, k) => name[k]);
 function hostLabel(name, most) {
   if (name.length <= most) return name;
   if (ending > 1 && name.length > ending) name = `${name.slice(0, name.length - ending)}…`;
@@ -87,9 +98,10 @@ const LEFT = 104, TOP = 22;
 const rowHeight = Math.max(3, Math.min(30, Math.floor(460 / Math.max(rows.length, 1))));
 const shownRows = Math.min(rows.length, Math.floor(12000 / rowHeight));
 let view = [0, end], chosen = -1;
-$("gantt-note").textContent = !rows.length ? "No task ran on a host."
-  : `${tasks.length.toLocaleString("en")} ${data.what}s on ${rows.length.toLocaleString("en")} hosts. Drag to move, wheel or pinch to zoom, point at a bar for its facts. Tasks on a host at the same time share the height of its row.`
-  + (shownRows < rows.length ? ` Only the first ${shownRows} hosts are drawn.` : "");
+$("gantt-note").textContent = !rows.length ? `No ${data.what} ran on a host.`
+  : ofRanks ? `${rows.length.toLocaleString("en")} ranks on ${data.hosts.length.toLocaleString("en")} hosts. Drag to move, wheel or pinch to zoom, point at a bar for its facts.${timeline && data.timeline.messages.length ? " Lines are messages, from sender to receiver; zoom in where there are too many to draw." : ""}`
+  : `${tasks.length.toLocaleString("en")} ${data.what}s on ${rows.length.toLocaleString("en")} hosts. Drag to move, wheel or pinch to zoom, point at a bar for its facts. Those on a host at the same time share the height of its row.`
+  + (shownRows < rows.length ? ` Only the first ${shownRows} rows are drawn.` : "");
 const left = (width) => Math.min(LEFT, width * 0.2);
 const toX = (time, width) => left(width) + (time - view[0]) / (view[1] - view[0]) * (width - left(width) - 6);
 function drawGantt() {
@@ -104,7 +116,7 @@ function drawGantt() {
   pen.textAlign = "right";
   const every = Math.ceil(13 / rowHeight);
   for (let h = 0; h < shownRows; h += every) {
-    pen.fillText(hostLabel(data.hosts[h], Math.floor(margin / 7.5)), margin - 6, TOP + (h + 0.5) * rowHeight);
+    pen.fillText(hostLabel(names[h], Math.floor(margin / 7.5)), margin - 6, TOP + (h + 0.5) * rowHeight);
   }
   pen.save(); pen.beginPath(); pen.rect(margin, TOP, width - margin, shownRows * rowHeight); pen.clip();
   pen.textAlign = "left";
@@ -118,17 +130,18 @@ function drawGantt() {
       if (b <= edge && k !== chosen) continue;  // hidden behind what is drawn already
       const part = (rowHeight - (rowHeight > 6 ? 2 : 0)) / n;
       const y = TOP + h * rowHeight + (rowHeight > 6 ? 1 : 0) + lane * part;
-      pen.fillStyle = COLOURS[k % COLOURS.length];
-      pen.fillRect(a, y, Math.max(b - a, 0.7), Math.max(part - (part > 5 ? 0.5 : 0), 0.5));
+      if (timeline) timeline.bar(pen, k, view, (time) => toX(time, width), y, part);
+      else { pen.fillStyle = COLOURS[k % COLOURS.length]; pen.fillRect(a, y, Math.max(b - a, 0.7), Math.max(part - (part > 5 ? 0.5 : 0), 0.5)); }
       if (k === chosen) { pen.strokeStyle = "#000"; pen.lineWidth = 2; pen.strokeRect(a, y, Math.max(b - a, 1), part); pen.lineWidth = 1; }
       if (n === 1 && b - a < 0.7) edge = a + 0.7;
-      if (part >= 12 && b - a > 7 * t[ID].length) {
+      if (!ofRanks && part >= 12 && b - a > 7 * t[ID].length) {
         pen.fillStyle = "#0072B2 #D55E00 #009E73".includes(COLOURS[k % COLOURS.length]) ? "#fff" : "#000";
         pen.fillText(t[ID], Math.max(a, margin) + 3, y + part / 2);
       }
       drawn++;
     }
   }
+  if (timeline) timeline.lines(pen, view, (time) => toX(time, width), (rank) => TOP + (rank + 0.5) * rowHeight);
   pen.restore();
   $("range").textContent = `${date(view[0])} s to ${date(view[1])} s`;
   $("gantt").dataset.drawn = drawn;
@@ -167,9 +180,11 @@ function taskAt(event) {
   const hit = here.find(([, lane, n]) => Math.floor((y - h * rowHeight) / rowHeight * n) === lane) || here[0];
   return hit ? hit[0] : -1;
 }
-function describe(k) {
+function describe(k, time) {
   const t = tasks[k], lines = [`${data.what} ${t[ID]}${t[PROFILE] ? ` (${t[PROFILE]})` : ""}: ${t[STATE]}`,
     `from ${date(t[START])} s to ${date(until(t))} s (${seconds(until(t) - t[START])})`, `${t[HOSTS].length} hosts`];
+  const now = timeline && time !== undefined ? timeline.at(k, time) : null;
+  if (now) lines.push(`${now[0]} from ${date(now[1])} s to ${date(now[2])} s (${span(now[2] - now[1])})`);
   if (t[SLOW] !== null) lines.push(`contention slowdown ${number(t[SLOW])}`);
   if (t[LIMIT]) lines.push(`mostly limited by ${t[LIMIT]} (${seconds(t[LIMIT_S])})`);
   if (t[SHARED]) lines.push(`shared with ${t[SHARED]}`);
@@ -199,14 +214,14 @@ $("gantt").addEventListener("pointermove", (event) => {
   }
   if (before) pointers.set(event.pointerId, event);
   const k = taskAt(event);
-  tip(event, k >= 0 ? describe(k) : "");
+  tip(event, k >= 0 ? describe(k, timeAt(event)) : "");
 });
 $("gantt").addEventListener("click", (event) => { chosen = taskAt(event); redraw(); });
 function show(k) {
   chosen = k;
   const t = tasks[k];
   if (t[START] !== null) { const span = Math.min(Math.max(until(t) - t[START], end * 1e-9) * 2, end); move((t[START] + until(t)) / 2 - span / 2, span); }
-  if (t[HOSTS].length) $("gantt-scroll").scrollTop = Math.max(Math.min(...t[HOSTS]) * rowHeight - 40, 0);
+  if (t[HOSTS].length) $("gantt-scroll").scrollTop = Math.max((ofRanks ? k : Math.min(...t[HOSTS])) * rowHeight - 40, 0);
   $("gantt-title").scrollIntoView();
   $("gantt").focus({preventScroll: true});
 }
@@ -252,7 +267,7 @@ function fillUses(chosenUse) {
 /* [task, start, end, part of what was sent] of those that used a resource, most first, and how many there were. */
 function usersOf(kind, name) {
   if (kind === "host") {
-    const h = data.hosts.indexOf(name), on = h < 0 ? [] : rows[h];
+    const h = data.hosts.indexOf(name), on = h < 0 ? [] : onHost[h];
     const found = on.map((k) => [tasks[k][ID], tasks[k][START], until(tasks[k])]).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1]));
     return [found.slice(0, MOST_USERS), found.length];
   }
@@ -286,7 +301,7 @@ function drawUse() {
     pen.fillText(elided(id, Math.floor((margin - 10) / 7)), margin - 5, y);
     if (bytes !== undefined) pen.fillText(amount(bytes), width - 4, y);
   });
-  if (users.length) $("users-note").textContent = `Below: ${data.what}s that used ${use[1] === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${count.toLocaleString("en")}.` : ".");
+  if (users.length) $("users-note").textContent = `Below: ${ofRanks && use[1] === "link" ? "messages" : `${data.what}s`} that used ${use[1] === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${count.toLocaleString("en")}.` : ".");
   if (places) places.pick(use[1], use[1] === "link" && data.topology.users[use[0]] ? data.topology.users[use[0]][0] : use[0]);
 }
 $("use-search").addEventListener("input", later(() => fillUses(), 120));
@@ -335,10 +350,14 @@ function table(id, allHeads, allValues, allTexts, order, button, dates = new Set
   fill();
 }
 $("limits-part").hidden = !data.limits.length;
-table("limits", ["limit", "resource", "time (s)", "tasks", "mean use (%)"], data.limits, new Set([0, 1]), [2, true]);
-table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
+const limited = ofRanks ? "computations and messages" : `${data.what}s`;
+$("limits-note").textContent = `For each limit: how long it held ${limited} back, summed over them, and how many.`;
+table("limits", ["limit", "resource", "time (s)", limited, "mean use (%)"], data.limits, new Set([0, 1]), [2, true]);
+if (data.table) table("tasks", data.table.heads, data.table.rows, new Set(data.table.texts), data.table.order, data.what === "run" ? null : show);
+else table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
   tasks.map((t) => [t[ID], t[PROFILE] || "", t[STATE], t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
   new Set([0, 1, 2, 6, 8]), data.has_slowdowns ? [5, true] : [4, true], show, new Set([3]));
+$("tasks-search").placeholder = data.what === "run" ? "search runs: levels, status" : data.table ? "search ranks: rank, host" : `search ${data.what}s: id, profile, state, limit`;
 
 /* The load of a machine: [hosts in use: mean, most; hosts waited for, mean; jobs that wait, most] */
 $("load-part").hidden = !data.load;

@@ -1,0 +1,126 @@
+"""The first things that a report says: numbers on cards, inputs and choices, warnings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ptaskmodel.recording.limits import HOST, LINK
+from ptaskmodel.results.drawing import lasting, prefix_of, short_name
+from ptaskmodel.results.loading import Results
+from ptaskmodel.results.replay_report import replay_cards
+from ptaskmodel.results.replay_tables import SPANS
+
+# Of the time of all tasks: less than this held up by a resource is no bottleneck to name.
+WORTH_TELLING = 0.001
+# States that a reader wants to know of at once.
+GOOD_STATES = frozenset({"completed", "COMPLETED_SUCCESSFULLY", "COMPLETED"})
+
+
+def cards_of(results: Results, limits: list[list[Any]]) -> list[list[str]]:
+    """[name, value, what it is about or \"\"]; limits: as `report.limits_of` gives them."""
+    summary = results.summary
+    makespan = summary.get("makespan", summary.get("makespan_s", results.end_s))
+    cards = [["makespan", lasting(makespan)]]
+    states = Counter(task.state for task in results.tasks)
+    all_good = len(states) == 1 and next(iter(states)) in GOOD_STATES
+    cards.append([f"{results.what}s", f"{len(results.tasks):,}", "all completed" * all_good])
+    if not all_good:
+        for state, n in sorted(states.items()):
+            cards.append([state.replace("_", " ").lower(), f"{n:,}"])
+    if results.what == "rank":
+        cards += replay_cards(summary)
+    cards += _batch_cards(summary)
+    cards += _energy_cards(summary)
+    slow = [task.slowdown for task in results.tasks if task.slowdown is not None]
+    if slow:
+        cards.append(["mean contention slowdown", f"{sum(slow) / len(slow):.4g}"])
+    total = sum(row[2] for row in limits)
+    shared = [row for row in limits if row[0] in (HOST, LINK)]
+    whose = "messages' and computations'" if results.what == "rank" else f"{results.what}s'"
+    slowed = max(slow, default=2.0) > 1.0 + 1e-6
+    if shared and slowed and shared[0][2] >= WORTH_TELLING * total:
+        kind, name, seconds = shared[0][:3]
+        text = f"{kind} {short_name(name, 44)}"
+        cards.append(["worst bottleneck", text, f"{seconds / total:.1%} of the {whose} time"])
+    return cards
+
+
+def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
+    """What the summary of a batch says of waiting and of the use of the machine."""
+    cards = []
+    for name, key, text in (
+        ("mean waiting", "waiting_s", lasting),
+        ("mean bounded slowdown", "bounded_slowdown", "{:,.4g}".format),
+    ):
+        mean = summary[key].get("mean") if isinstance(summary.get(key), dict) else None
+        if isinstance(mean, int | float):
+            cards.append([name, text(mean)])
+    used = summary.get("utilisation")
+    if isinstance(used, int | float):
+        cards.append(["utilisation", f"{used:.1%}"])
+    return cards
+
+
+def _energy_cards(summary: dict[str, Any]) -> list[list[str]]:
+    """The joules of the run and the most that was drawn, if they were counted."""
+    found = summary.get("energy")
+    if not isinstance(found, dict):
+        return []
+    cards = []
+    for name, key, unit in (("energy", "total_J", "J"), ("peak power", "peak_W", "W")):
+        value = found.get(key)
+        if isinstance(value, int | float):
+            scale, prefix = prefix_of(value)
+            cards.append([name, f"{value / scale:.4g} {prefix}{unit}"])
+    return cards
+
+
+def facts_of(results: Results) -> list[list[str]]:
+    """[name, value] of inputs, choices, notes and versions."""
+    summary = results.summary
+    facts = [["input", f"{e['path']} (SHA-256 {e['sha256'][:12]}…)"]
+             for e in summary.get("inputs") or [] if "path" in e and "sha256" in e]  # fmt: skip
+    names = {
+        "solver": "solver",
+        "network_model": "network model",
+        "count": "competitors counted by",
+        "policy": "scheduling policy",
+        "allocation": "allocation",
+        "events": "events",
+        "end_date": "simulated until (s)",
+        "simulation_wall_time_s": "simulated in (s)",
+    }
+    for key, name in names.items():
+        if key in summary:
+            value = summary[key]
+            facts.append([name, _fact(key, value)])
+    facts += [["note", str(note)] for note in summary.get("notes") or []]
+    versions = summary.get("versions")
+    if isinstance(versions, dict):
+        facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
+    return facts
+
+
+def _fact(key: str, value: Any) -> str:
+    """A value of the summary for a reader, who needs dates to the millisecond."""
+    if key.endswith("_time_s"):
+        return f"{value:.4g}"
+    return f"{round(value, 3):,}" if key == "end_date" else str(value)
+
+
+def warnings_of(results: Results) -> list[str]:
+    """What somebody who did not make the run should know before believing it."""
+    states = Counter(task.state for task in results.tasks)
+    found = [
+        f"{n:,} of {len(results.tasks):,} {results.what}s ended as: {state}"
+        for state, n in sorted(states.items())
+        if state not in GOOD_STATES
+    ]
+    if results.what == "rank" and not (results.directory / SPANS).exists():
+        found.append(
+            "Made without --timeline: what ranks did when, and who sent to whom, is not here."
+        )
+    if results.what == "task" and not results.limits:
+        found.append("Made without --attribution: no bottlenecks, slowdowns or utilisation.")
+    return found

@@ -1,0 +1,143 @@
+"""Pages of replays and campaigns: members of the family, in a real browser where there is one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+from browsing import console, opened, ready
+
+from ptaskmodel.cli import main
+
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="n" suffix="" radical="0-3" speed="1Gf" bw="125MBps" lat="50us"/>
+</platform>
+"""
+RANKS = (
+    "0 init\n1 init\n0 compute 1e9\n0 isend 1 0 1e8\n0 waitall\n0 compute 5e8\n0 finalize\n"
+    "1 recv 0 0 1e8\n1 compute 5e8\n1 finalize\n"
+)
+PLAN = """name = "Two lengths"
+run = "simulate"
+compare_with = { tasks = "short.json" }
+[parameters]
+platform = "p.xml"
+[factors]
+tasks = ["short.json", "long.json"]
+"""
+
+
+def data_of(page):
+    """What the script of a page shows."""
+    return json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
+
+
+@pytest.fixture(scope="module")
+def replayed(tmp_path_factory):
+    pytest.importorskip("matplotlib")
+    place = tmp_path_factory.mktemp("replay")
+    (place / "p.xml").write_text(PLATFORM)
+    (place / "t.txt").write_text(RANKS)
+    files = [str(place / "p.xml"), str(place / "t.txt")]
+    wanted = ["--timeline", "--critical-path", "--attribution"]
+    assert main(["replay", *files, *wanted, "-o", str(place / "out")]) == 0
+    assert main(["report", str(place / "out"), "-o", str(place / "page.html")]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    pytest.importorskip("matplotlib")
+    place = tmp_path_factory.mktemp("campaign")
+    (place / "p.xml").write_text(PLATFORM)
+    (place / "plan.toml").write_text(PLAN)
+    for name, flop in (("short", 1e9), ("long", 3e9)):
+        task = {"id": "a", "hosts": ["n0"], "cpu": [flop]}
+        (place / f"{name}.json").write_text(json.dumps({"tasks": [task]}))
+    run = ["campaign", "run", str(place / "plan.toml"), "-o", str(place / "out")]
+    assert main([*run, "--processes", "1"]) == 0
+    assert main(["report", str(place / "out"), "-o", str(place / "page.html")]) == 0
+    return place
+
+
+def test_a_page_of_a_replay_holds_what_its_tables_say(replayed):
+    page = (replayed / "page.html").read_text()
+    for title in ("Where the time goes", "What determined the end", "Who sent to whom"):
+        assert f"<h2>{title}</h2>" in page
+    data = data_of(page)
+    timeline = data["timeline"]
+    states = [name for name, _ in timeline["states"]]
+    spent = {}
+    for flat in timeline["ranks"]:
+        for lasted, state in zip(flat[1::3], flat[2::3], strict=True):
+            spent[states[state]] = spent.get(states[state], 0.0) + lasted * timeline["tick"]
+    assert spent["computing"] == pytest.approx(2.0, rel=1e-6)
+    ends = [sum(flat[::3]) + sum(flat[1::3]) for flat in timeline["ranks"]]
+    assert max(ends) * timeline["tick"] == pytest.approx(data["end"], rel=1e-6)
+    assert len(timeline["messages"]) == 1
+    # Rank 0 computes, sends, and rank 1 computes: three parts, one after the other.
+    assert [part[:2] for part in timeline["path"]][:2] == [[0, 0], [0, 1]]
+    assert all(a[3] == b[2] for a, b in zip(timeline["path"], timeline["path"][1:], strict=False))
+    assert [row[0] for row in data["table"]["rows"]] == ["rank 0", "rank 1"]
+
+
+def test_a_bare_replay_says_what_it_lacks(replayed, tmp_path):
+    files = [str(replayed / "p.xml"), str(replayed / "t.txt")]
+    assert main(["replay", *files, "-o", str(tmp_path / "out")]) == 0
+    assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "Made without --timeline" in page
+    assert "Where the time goes" in page
+    assert data_of(page)["timeline"] is None
+
+
+def test_a_damaged_timeline_is_one_line(replayed, tmp_path, capsys):
+    shutil.copytree(replayed / "out", tmp_path / "out")
+    (tmp_path / "out/spans.csv").write_text("rank,action,start_s,end_s\n7,compute,0,1\n")
+    assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")]) == 2
+    assert "a timeline that cannot be read" in capsys.readouterr().err
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_page_of_a_campaign_has_its_runs(campaign):
+    data = data_of((campaign / "page.html").read_text())
+    heads = data["table"]["heads"]
+    assert heads[:3] == ["tasks", "repetition", "status"]
+    assert sorted(row[heads.index("makespan")] for row in data["table"]["rows"]) == [1.0, 3.0]
+    assert ["runs made", "2", "of 2"] in data["cards"]
+    assert main(["report", str(campaign / "out"), "--against", str(campaign / "out")]) == 2
+
+
+def test_what_a_rank_does_is_told_where_the_mouse_is(replayed, browser):
+    opened(browser, replayed / "page.html")
+    legend = browser.find_element("id", "gantt-legend").text.split("\n")
+    assert legend == ["computing", "receiving", "waiting", "message", "critical path"]
+    point = (
+        "const c = arguments[0], a = c.getBoundingClientRect();"
+        "c.dispatchEvent(new PointerEvent('pointermove', {clientX: a.left + a.width * arguments[1],"
+        " clientY: a.top + 30, bubbles: true}));"
+        "return document.getElementById('tip').textContent"
+    )
+    canvas = browser.find_element("id", "gantt")
+    assert "computing from 0 s to 1 s" in browser.execute_script(point, canvas, 0.15)
+    assert len(browser.find_elements("css selector", "#tasks tbody tr")) == 2
+    browser.find_element("css selector", "#tasks tbody button").click()
+    ready(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "gantt")
+    assert console(browser) == []
+
+
+def test_runs_of_a_campaign_are_sorted_and_searched(campaign, browser):
+    opened(browser, campaign / "page.html")
+    assert not browser.find_element("id", "gantt-part").is_displayed()
+    heads = browser.find_elements("css selector", "#tasks thead button")
+    next(head for head in heads if head.text == "makespan").click()
+    first = browser.find_element("css selector", "#tasks tbody tr")
+    assert first.text.startswith("long.json")
+    browser.find_element("id", "tasks-search").send_keys("short")
+    count = browser.find_element("id", "tasks-count")
+    ready(browser, lambda: count.text == "1 of 2")
+    assert console(browser) == []
