@@ -180,13 +180,26 @@ MEASURES: Mapping[str, Callable[[Results, str], dict[str, float]]] = {
 
 
 def platform_of(results: Results) -> Platform:
-    """The platform of a run, read again. Raises PTaskModelError if its file is not as it was."""
+    """The platform of a run, read again from the file that its summary names.
+
+    A relative path is taken from here, or from the directory of the results or one above. Raises
+    PTaskModelError if the file is not there, or not as it was.
+    """
     from ptaskmodel.platform import load_platform
 
     inputs = results.summary.get("inputs") or []
     if not inputs:
         raise PTaskModelError(f"{results.directory}: its summary names no platform file")
     path = Path(inputs[0]["path"])
-    if digest(path) != inputs[0]["sha256"]:
-        raise PTaskModelError(f"{path}: has changed since the run; give the file of the run")
-    return load_platform(path)
+    above = results.directory.absolute().parents
+    places = [path, *(folder / path for folder in (results.directory, *above))]
+    there = [place for place in dict.fromkeys(places) if place.is_file()]
+    if not there:
+        raise PTaskModelError(
+            f"{path}: the platform of the run is not there; "
+            "put it back, or do this where the run was made"
+        )
+    found = next((place for place in there if digest(place) == inputs[0]["sha256"]), None)
+    if found is None:
+        raise PTaskModelError(f"{there[0]}: has changed since the run; give the file of the run")
+    return load_platform(found)

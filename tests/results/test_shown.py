@@ -241,3 +241,22 @@ def test_the_report_fits_a_phone(small, tmp_path, browser):
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert wide <= 375
+
+
+def test_the_platform_of_a_run_is_found_from_other_directories(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path, 3)
+    run = "simulate run.xml tasks.json --attribution -q -o results/first"
+    assert main(run.split()) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    draw = "plot ../results/first topology -o topology.svg"
+    assert main(draw.split()) == 0
+    capsys.readouterr()
+    (tmp_path / "run.xml").write_text(PLATFORM.format(bandwidth="10MBps"))
+    assert main(draw.split()) == 2
+    assert "has changed since the run" in capsys.readouterr().err
+    (tmp_path / "run.xml").unlink()
+    assert main(draw.split()) == 2
+    assert "do this where the run was made" in capsys.readouterr().err
