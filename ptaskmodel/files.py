@@ -30,7 +30,7 @@ MAX_BYTES = 2**30
 
 _PIECE = 2**20
 _GZIP = b"\x1f\x8b"
-_UTF8_MARK = b"\xef\xbb\xbf"
+UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # Whoever writes holds a lock until the end: what can be locked was left by a run that was killed.
 _PARTIAL = ".ptaskmodel-partial"
@@ -74,24 +74,12 @@ def read_bytes(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModel
     return content
 
 
-def read_text(
-    path: AnyPath,
-    *,
-    most: int = MAX_BYTES,
-    mark: bool = False,
-    error: Kind = PTaskModelError,
-) -> str:
-    """The text of a UTF-8 file; see `read_bytes`. ``mark``: one byte order mark may begin it.
+def read_text(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModelError) -> str:
+    """The text of a UTF-8 file, without a byte order mark at its begin; see `read_bytes`.
 
     Raises ``error`` with the line that is not UTF-8.
     """
-    content = read_bytes(path, most=most, error=error)
-    if content.startswith(_UTF8_MARK):
-        if not mark:
-            raise error(
-                f"{shown_path(path)}: begins with a byte order mark; save it as UTF-8 without one"
-            )
-        content = content[len(_UTF8_MARK) :]
+    content = read_bytes(path, most=most, error=error).removeprefix(UTF8_MARK)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -106,14 +94,14 @@ def taken_for(content: bytes) -> str | None:
     """What a file that is no good seems to be, by how it begins, for a message; None: unknown."""
     if content.startswith(_UTF16_MARKS):
         return "is UTF-16; save it as UTF-8"
-    begin = content[:4096].removeprefix(_UTF8_MARK).lstrip()
+    begin = content[:4096].removeprefix(UTF8_MARK).lstrip()
     if not begin:
         return "is empty"
     if begin.startswith(b"<"):
         return "is XML, as platforms are"
     if begin.startswith((b"{", b"[{")):
         return "is JSON, as tasks and workloads are"
-    if content.startswith(_UTF8_MARK):
+    if content.startswith(UTF8_MARK):
         return "begins with a byte order mark; save it as UTF-8 without one"
     return None
 

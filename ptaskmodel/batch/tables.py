@@ -21,7 +21,7 @@ def read_table(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[str, 
     Other columns are left alone. Raises SimulationError with file and line.
     """
     where = shown_path(path)
-    text = io.StringIO(read_text(path, mark=True, error=SimulationError), newline="")
+    text = io.StringIO(read_text(path, error=SimulationError), newline="")
     reader = csv.reader(text, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]

@@ -82,7 +82,7 @@ def read_measurements(path: str | Path, competitors: str | None = None) -> list[
     Raises MeasurementError (file, line, column, value, remedy).
     """
     try:
-        text = io.StringIO(read_text(path, mark=True, error=MeasurementError), newline="")
+        text = io.StringIO(read_text(path, error=MeasurementError), newline="")
         reader = csv.DictReader(text, restkey="", strict=True)
         columns = list(reader.fieldnames or ())
         rows = [(reader.line_num, row) for row in reader]

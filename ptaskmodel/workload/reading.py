@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_bytes, shown_path
+from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
 from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
 from ptaskmodel.workload.jobs import Workload
 
@@ -26,7 +26,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     found = _named(path)
     if found is not None:
         return found
-    start = read_bytes(path, error=WorkloadError).lstrip()[:START]
+    start = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK).lstrip()[:START]
     if not start:
         raise WorkloadError(f"{shown_path(path)}: is empty; give a workload")
     for name in formats_of(JOBS):

@@ -29,7 +29,6 @@ MISTAKES = {
     "simulate p.xml empty": "is empty; give a JSON document",
     "simulate none.xml t.json": "no such file",
     "simulate p.xml t16.json": "is not UTF-8 but UTF-16; save it as UTF-8",
-    "simulate p.xml tbom.json": "begins with a byte order mark",
     "simulate p.xml t.json -o p.xml": "is a file; give a directory",
     "simulate p.xml t.json --until 10s": "'10s' is not a number; give one without a unit",
     "simulate p.xml t.json --solver BMF": "did you mean 'bmf'?",

@@ -132,3 +132,13 @@ def test_transforms_that_make_no_sense(log, tmp_path, capsys, options, message):
     error = capsys.readouterr().err
     assert message in error
     assert not made.exists()
+
+
+@pytest.mark.parametrize("ending", [".json", ".swf", ""])
+def test_a_byte_order_mark_is_read_over(tmp_path, capsys, ending):
+    made, marked = tmp_path / f"made{ending or '.swf'}", tmp_path / f"marked{ending}"
+    assert main(f"workload generate lublin -o {made} --jobs 5 --hosts 8".split()) == 0
+    marked.write_bytes(b"\xef\xbb\xbf" + made.read_bytes())
+    capsys.readouterr()
+    assert main(["workload", "info", str(marked), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] == 5

@@ -55,7 +55,7 @@ def read_lines(path: AnyPath) -> Iterator[list[Pair]]:
 
 def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
     name = shown_path(path)
-    for number, line in _joined(read_text(path, most=MAX_BYTES, mark=True, error=SlurmError)):
+    for number, line in _joined(read_text(path, most=MAX_BYTES, error=SlurmError)):
         reading.lines[0] += 1
         where = f"{name}:{number}"
         if reading.lines[0] > MAX_LINES:

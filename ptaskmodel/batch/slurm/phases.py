@@ -195,7 +195,7 @@ def read_cycles(path: AnyPath) -> Recorded:
 def _rows(path: AnyPath) -> Iterator[tuple[str, list[str]]]:
     """("FILE:LINE", fields) of the lines of a table of events."""
     where = shown_path(path)
-    text = io.StringIO(read_text(path, mark=True, error=SlurmError), newline="")
+    text = io.StringIO(read_text(path, error=SlurmError), newline="")
     rows = csv.reader(text, strict=True)
     try:
         if next(rows, None) != _COLUMNS:

@@ -38,7 +38,7 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     Raises SlurmError with file and line.
     """
     where = shown_path(path)
-    text = read_text(path, mark=True, error=SlurmError)
+    text = read_text(path, error=SlurmError)
     if not looks_like(text[:4096].encode()):
         raise SlurmError(f"{where}:1: give the columns {', '.join(NEEDED)}, separated by commas")
     rows = csv.DictReader(io.StringIO(text), strict=True)

@@ -57,7 +57,7 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     Raises SlurmError with file and line.
     """
     where = shown_path(path)
-    lines = read_text(path, mark=True, error=SlurmError).split("\n")
+    lines = read_text(path, error=SlurmError).split("\n")
     if not looks_like(lines[0].encode()):
         raise SlurmError(
             f"{where}:1: print a table with sacct -P and JobID and Submit among others"

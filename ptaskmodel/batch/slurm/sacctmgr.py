@@ -31,7 +31,7 @@ Options = list[tuple[str, str]]
 def read_accounts(path: AnyPath) -> Accounts:
     """The accounts of a file. Raises SlurmError with file and line."""
     reading = _Reading(shown_path(path))
-    lines = read_text(path, most=MAX_BYTES, mark=True, error=SlurmError).split("\n")
+    lines = read_text(path, most=MAX_BYTES, error=SlurmError).split("\n")
     for number, line in enumerate(lines, start=1):
         if line.strip() and not line.lstrip().startswith("#"):
             reading.line(line.rstrip("\r"), f"{reading.origin}:{number}")

@@ -8,7 +8,7 @@ from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.from_workload import CPUS, NODES, submissions_of
 from ptaskmodel.batch.slurm.requests import Submissions
 from ptaskmodel.errors import SlurmError, WorkloadError, shown
-from ptaskmodel.files import AnyPath, read_bytes, shown_path
+from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.reading import format_of, read_workload
 
@@ -59,7 +59,7 @@ def _read(
     cleaning: Cleaning | None,
     t0: int | None,
 ) -> Submissions:
-    start = read_bytes(path, error=WorkloadError)[:START]
+    start = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)[:START]
     if recorded.looks_like(start):
         return recorded.read_jobs(path, phase_s)
     if sacct.looks_like(start):

@@ -28,7 +28,7 @@ class Failure(NamedTuple):
 def read_failures(path: AnyPath, conf: Conf) -> tuple[Failure, ...]:
     """The failures of a CSV file, by date. Raises SlurmError with file and line."""
     where = shown_path(path)
-    rows = csv.DictReader(io.StringIO(read_text(path, mark=True, error=SlurmError)))
+    rows = csv.DictReader(io.StringIO(read_text(path, error=SlurmError)))
     if rows.fieldnames is None or tuple(rows.fieldnames) != COLUMNS:
         raise SlurmError(f"{where}:1: give the columns {','.join(COLUMNS)}")
     known = {*nodes_of(conf).names, CONTROLLER}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, cut
-from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.swf_lines import parsed
@@ -118,7 +118,7 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
     file and line for a line that has not 18 numbers.
     """
     where = shown_path(path)
-    content = read_bytes(path, error=WorkloadError)
+    content = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)
     text, quick = _split(content)
     rows = parsed(quick, len(FIELDS), LARGEST) if quick else None
     if rows is None:

@@ -52,7 +52,7 @@ NOT_DOCUMENTS = {
     "comment": (b'{"tasks": [] // none\n}', ":1:14: is not JSON"),
     "NaN": (b'{"tasks": [{"id": 1, "delay": NaN}]}', ": NaN is not JSON; give a finite"),
     "Infinity": (b'{"tasks": [{"id": 1, "delay": -Infinity}]}', ": -Infinity is not JSON"),
-    "byte order mark": (b"\xef\xbb\xbf{}", ": begins with a byte order mark"),
+    "two byte order marks": (b"\xef\xbb\xbf\xef\xbb\xbf{}", ":1:1: is not JSON"),
     "Latin-1": ('{"description":\n"h\xf4te"}'.encode("latin-1"), ":2: is not UTF-8"),
     "UTF-16": ("{}".encode("utf-16"), ":1: is not UTF-8"),
     "binary": (bytes(range(128, 256)), ":1: is not UTF-8"),
