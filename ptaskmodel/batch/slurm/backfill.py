@@ -298,12 +298,18 @@ class Cycle:
         if found is not None:
             controller.rules.tested(job, found)
             return self._now, found
-        if now_only:
-            return None
-        over = controller.find_over(job, which, among, self._now)
-        if over is not None:
-            return self._now, over
-        return controller.predict(job, need, among, self._now, self._ends)
+        select, ends = controller.select, self._ends
+        victims = controller.may_preempt(job, need, self._now)
+        if victims:
+            # All of them are gone at once, whoever would have to make room.
+            select = controller.without(victims)
+            gone = set(victims)
+            ends = [end for end in ends if end[2] not in gone]
+            over = controller.suspends(victims)
+            found = select.place(need, among, over=over, refuses=refuses)
+            if found is not None:
+                return self._now, found
+        return None if now_only else controller.predict(job, need, among, self._now, ends, select)
 
     def _start(self, job: JobRecord, which: int, among: Mask) -> str | None:
         """Start a job now; None: it could not be."""

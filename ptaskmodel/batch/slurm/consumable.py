@@ -86,6 +86,10 @@ class Consumable:
 
     resume = pause
 
+    def lift(self, job: JobRecord) -> None:
+        """On a trial: a job is suspended for another, which takes its cores, not its memory."""
+        self.rows[job.partition.name].remove(job)
+
     def _count(self, job: JobRecord, sign: int) -> None:
         allocation = job.allocation
         assert allocation is not None

@@ -16,7 +16,7 @@ from ptaskmodel.batch.slurm.preemption import Preemption
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.select import predict
+from ptaskmodel.batch.slurm.select import Select, predict
 
 
 def is_steady(conf: Conf, nodes: Nodes) -> bool:
@@ -100,10 +100,14 @@ class Controller(Lives):
         within: Mask,
         now: int,
         ends: Sequence[tuple[float, int, JobRecord]],
+        select: Select | None = None,
     ) -> tuple[float, Allocation] | None:
-        """When and where a job fits if the others end at their limits."""
+        """When and where a job fits if the others end at their limits.
+
+        select: what is used by whom, if not what is now.
+        """
         refuses = self.refuses(job, need, now)
-        found = predict(self.select, self.conf, need, within, now, ends, refuses)
+        found = predict(select or self.select, self.conf, need, within, now, ends, refuses)
         if found is not None:
             self.rules.tested(job, found[1])
         return found
@@ -118,12 +122,27 @@ class Controller(Lives):
             found = self._preempt(job, need, within, now)
         return found
 
-    def find_over(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
-        """Where a job could start now if its victims were gone."""
+    def may_preempt(self, job: JobRecord, need: Need, now: int) -> list[JobRecord]:
+        """All whom a job may preempt."""
         if not self.preemption.active:
-            return None
-        found = self._victims(job, job.needs[which], within, now)
-        return None if found is None else found[0]
+            return []
+        live = (job for _, _, job in self.ends())
+        among = self.nodes.partitions[need.partition.name]
+        return self.preemption.candidates(job, need, among, live, now)
+
+    def without(self, victims: Sequence[JobRecord]) -> Select:
+        """What is used when some jobs are gone, or suspended if that is what happens to them."""
+        trial: Select = self.select.copy()
+        for victim in victims:
+            if self.preemption.mode_of(victim) == SUSPEND:
+                trial.lift(victim)
+            else:
+                trial.remove(victim, running=victim.state == record.RUNNING)
+        return trial
+
+    def suspends(self, victims: Sequence[JobRecord]) -> bool:
+        """Whether some of the victims are suspended."""
+        return any(self.preemption.mode_of(victim) == SUSPEND for victim in victims)
 
     def is_preempting(self, job: JobRecord) -> bool:
         """Whether victims of a job have been killed and it waits for their nodes."""
@@ -139,9 +158,7 @@ class Controller(Lives):
     def _victims(
         self, job: JobRecord, need: Need, within: Mask, now: int
     ) -> tuple[Allocation, list[JobRecord]] | None:
-        live = (job for _, _, job in self.ends())
-        among = self.nodes.partitions[need.partition.name]
-        candidates = self.preemption.candidates(job, need, among, live, now)
+        candidates = self.may_preempt(job, need, now)
         if not candidates:
             return None
         return self.preemption.victims(self.select, need, within, candidates)

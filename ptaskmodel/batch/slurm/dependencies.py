@@ -24,12 +24,16 @@ _TERM = re.compile(r"([a-z]+)((?::[^:,?]+)*)", re.IGNORECASE)
 
 
 class Depending(Protocol):
-    """What dependencies read of a job's record. start_s: when it started last, Unix seconds."""
+    """What dependencies read of a job's record.
+
+    start_s: when it started last, Unix seconds. completing: whether its nodes are not clean yet.
+    """
 
     request: JobRequest
     number: int
     state: str
     start_s: int
+    completing: bool
 
 
 class Term(NamedTuple):
@@ -159,4 +163,4 @@ class Dependencies:
 
 
 def _over(job: Depending) -> bool:
-    return job.state != PENDING and job.state not in LIVE
+    return job.state != PENDING and job.state not in LIVE and not job.completing

@@ -95,6 +95,11 @@ class Linear:
         """A job that is suspended stays, but does not run."""
         self.running.remove(_held(job).nodes)
 
+    def lift(self, job: JobRecord) -> None:
+        """On a trial: a job is suspended for another, if it is not yet."""
+        if job.state != "SUSPENDED":
+            self.pause(job)
+
     def resume(self, job: JobRecord) -> None:
         self.running.add(_held(job).nodes)
 

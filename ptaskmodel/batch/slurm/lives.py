@@ -149,7 +149,7 @@ class Lives:
         self.jobs.append(job)
         job.listed = self._heads.setdefault(request.array_id, self._list())
         job.place = self.rules.place(job)
-        job.needs = [self.rules.need(request, p, job.min_nodes) for p in job.partitions]
+        job.needs = self.rules.needs(job)
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)
@@ -273,7 +273,7 @@ class Lives:
             job.suspensions[-1][1] = date
         attempt.end_s, attempt.state = date, state
         attempt.suspensions = [list(each) for each in job.suspensions]
-        job.state, job.end_s = state, now
+        job.state, job.end_s, job.completing = state, now, True
         self.select.remove(job, running=ran)
         self.rules.ended(job, now, again=requeued)
         self._ended.append((now, job))
@@ -308,6 +308,7 @@ class Lives:
             self.completing |= nodes_of(job)
             return
         self._changed(date)
+        job.completing = False
         self.rules.clean(job)
         if self.gang is not None:
             self._change_gang(self.gang.ended(job), date)
@@ -346,7 +347,7 @@ class Lives:
         job.restarts += 1
         job.state = record.PENDING
         job.submit_s, job.begin_s, job.eligible_s = now, now + REQUEUED_S, None
-        self.rules.waits(job, now)
+        self.rules.waits_again(job, now)
         self.queue.again(job)
         self.queue.add(job)
         self.queue.waits_because(job, "BeginTime")

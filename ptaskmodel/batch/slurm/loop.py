@@ -24,6 +24,8 @@ LIMITS_S = 30
 # How often all who wait are tried before they are given up.
 ROUNDS = 3
 PURGE_S = 60
+# Pauses between passes that are not waited for: sched_min_interval is 2 us unless it is given.
+SHORT_PAUSE_US = 2
 # Events between two calls that say how far it is.
 PROGRESS_EVERY = 256
 Progress = Callable[[float, int, int], None]
@@ -97,6 +99,11 @@ class Loop:
         # The cycle that pauses, and until when it holds the controller.
         self._open: Cycle | None = None
         self._held_until = -inf
+        # The least time from a pass to the next, the first date of that, and whether it is full.
+        least_us = self._options.sched_min_interval_us
+        self._pause_s = (least_us + 1) / 1e6 if least_us > SHORT_PAUSE_US else 0.0
+        self._next_pass = -inf
+        self._full_waits = False
         self._period_s = controller.rules.priorities.period_s or inf
         self._refresh_date = phases.main_boot_s + self._period_s
         self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
@@ -174,7 +181,7 @@ class Loop:
         """Kills that the last event asks for, and the passes that follow at once."""
         controller = self.controller
         controller.carry_out(self._now)
-        while controller.at_once and self._recorded is None and self._now >= self._held_until:
+        while controller.at_once and self._recorded is None and self._now >= self._pass_date:
             controller.at_once = False
             self._pass(self._now, full=False)
             controller.carry_out(self._now)
@@ -199,8 +206,8 @@ class Loop:
             look = self._look_date()
             if look < date or (look == date == turn and self._phases.backfill_first):
                 date, what = look, CYCLE
-            if controller.at_once and self._held_until < date:
-                date, what = self._held_until, RELEASED
+            if controller.at_once and self._pass_date < date:
+                date, what = self._pass_date, RELEASED
         elif self._scripted < len(self._script):
             date, what, which = min((date, what, which), self._script[self._scripted])
         told = self._recorded is None or self._scripted < len(self._script)
@@ -284,7 +291,20 @@ class Loop:
             controller.requested = False
             self._pass(date, full=False)
 
+    @property
+    def _pass_date(self) -> float:
+        """When a pass can be made that is due now."""
+        return max(self._held_until, self._next_pass)
+
     def _pass(self, date: float, *, full: bool) -> None:
+        """Make a pass, or have it made when the last one is long enough ago."""
+        if self._pause_s and self._recorded is None:
+            full |= self._full_waits
+            self._full_waits = full and date < self._next_pass
+            if date < self._next_pass:
+                self.controller.at_once = True
+                return
+            self._next_pass = date + self._pause_s
         self.controller.miss_deadlines(date)
         main_pass(self.controller, date, full=full)
         self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))

@@ -45,7 +45,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
         barred |= partitions[each.partition.name]
     blocked = {name for name, nodes in partitions.items() if nodes & barred}
     rejected: set[tuple[str, str]] = set()
-    withdrawn = controller.completing
+    withdrawn, completing = 0, controller.completing
     for name in blocked:
         withdrawn |= partitions[name]
     looked = started = 0
@@ -64,6 +64,8 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
         if options.partition_job_depth:
             depth = by_partition.get(partition.name, 0)
             if depth >= options.partition_job_depth:
+                if job.reason == "None":
+                    job.reason, controller.changed_s = "Priority", now
                 continue
             by_partition[partition.name] = depth + 1
         if not full:
@@ -77,6 +79,14 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
             continue
         need = job.needs[entry.which]
         reason = controller.forbidden(job, entry.which)
+        left = partitions[partition.name] & controller.nodes.up & ~withdrawn
+        limited = is_account_limit(job.reason) and reason is not None and is_account_limit(reason)
+        if left.bit_count() < job.request.least_nodes and not limited:
+            # The nodes are not looked at, and nobody may pass.
+            job.reason, controller.changed_s = "Resources", now
+            blocked.add(partition.name)
+            withdrawn |= partitions[partition.name]
+            continue
         if reason is not None:
             queue.waits_because(job, reason)
             if reason == LICENCES:
@@ -88,7 +98,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
                 withdrawn |= controller.nodes.partitions[partition.name]
             continue
         allowed, why = controller.allowed(job, need, now)
-        found = controller.find(job, entry.which, allowed & ~withdrawn, now)
+        found = controller.find(job, entry.which, allowed & ~(withdrawn | completing), now)
         reason = controller.exceeds(job, entry.which, found, now)
         if reason is not None:
             queue.waits_because(job, reason)
@@ -109,9 +119,11 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
             continue
         if why is not None or job.request.reservation is not None:
             continue
+        if len(job.partitions) > 1 and not controller.rules.could_ever(need):
+            continue
         if controller.may_pass(job, entry.which, now):
             continue
-        if controller.steady and withdrawn == controller.completing:
+        if controller.steady and not withdrawn:
             controller.head = job, _idle(controller)
         blocked.add(partition.name)
         withdrawn |= controller.nodes.partitions[partition.name]

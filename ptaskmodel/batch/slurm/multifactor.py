@@ -67,6 +67,15 @@ class Multifactor:
             self._several[job.number] = (job, rows)
             job.priorities = [int(self._rows.get(row, "value")) for row in rows]
 
+    def again(self, job: Waiting, now: int) -> None:
+        """A job that is requeued keeps its priorities until they are refreshed."""
+        before = [int(value) for value in job.priorities]
+        self.at_submit(job, now)
+        for row, value in zip(self._waiting[job.number][1], before, strict=True):
+            self._rows.set(row, "value", value)
+        if len(before) > 1:
+            job.priorities = before
+
     def accrue(self, job: Waiting, since_s: int) -> None:
         """The job's age counts from a date on, as of the next refresh; told once is enough."""
         if job.number in self._waiting:

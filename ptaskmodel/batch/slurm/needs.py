@@ -74,11 +74,17 @@ class Need:
 
 
 def need_of(
-    request: JobRequest, partition: Partition, conf: Conf, nodes: Nodes, min_nodes: int = 1
+    request: JobRequest,
+    partition: Partition,
+    conf: Conf,
+    nodes: Nodes,
+    min_nodes: int = 1,
+    exclusive: bool = False,
 ) -> Need:
     """What a job needs in a partition. Raises SlurmError for a node that is unknown.
 
-    min_nodes: the least MinNodes of its partitions, which it asks for at least.
+    min_nodes: the least MinNodes of its partitions, which it asks for at least. exclusive: whether
+    the first of them has made it take whole nodes.
     """
     linear = conf.select_type == LINEAR
     tasks = request.tasks
@@ -102,7 +108,8 @@ def need_of(
         tasks = max(request.least_nodes, least) * (request.tasks_per_node or 1)
     if partition.max_nodes is not None:
         most = min(most, partition.max_nodes)
-    whole = linear or partition.over_subscribe == EXCLUSIVE or request.exclusive == WHOLE_NODES
+    exclusive = exclusive or partition.over_subscribe == EXCLUSIVE
+    whole = linear or exclusive or request.exclusive == WHOLE_NODES
     return Need(
         partition,
         _fitting(request, partition, nodes, conf, whole) | required & usable if possible else 0,
@@ -128,9 +135,7 @@ def need_of(
         request.contiguous,
         request.spread,
         request.switches,
-        conf.scheduler.max_switch_wait_s
-        if request.switch_wait_s is None
-        else request.switch_wait_s,
+        min(conf.scheduler.max_switch_wait_s, request.switch_wait_s or UNBOUNDED),
         None if limit == inf else int(limit) * 60,
         None if request.time_min_min is None else request.time_min_min * 60,
     )

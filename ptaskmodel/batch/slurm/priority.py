@@ -57,15 +57,12 @@ class Basic:
         self._arrays: dict[str, int] = {}
 
     def at_submit(self, job: Waiting, now: int) -> None:
-        """Give a job its priority; one that comes again gets a new one, behind all others.
-
-        The tasks of an array have one.
-        """
+        """Give a job its priority, behind all others; the tasks of an array have one."""
         given, nice = job.request.priority, job.request.nice
         if job.held or given is not None:
             job.priorities = [0 if job.held else given] * len(job.partitions)
             return
-        array = job.request.array if job.restarts == 0 else None
+        array = job.request.array
         if array is not None and array.job in self._arrays:
             job.priorities = [self._arrays[array.job]] * len(job.partitions)
             return
@@ -77,6 +74,9 @@ class Basic:
         self._lowest = min(self._lowest, value + nice)
         if array is not None:
             self._arrays[array.job] = value
+
+    def again(self, job: Waiting, now: int) -> None:
+        """A job that is requeued keeps its priority."""
 
     def accrue(self, job: Waiting, since_s: int) -> None:
         """Nothing grows with age."""

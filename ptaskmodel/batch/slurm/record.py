@@ -40,7 +40,8 @@ class JobRecord:
     priority and a need for each. eligible_s: None until it is. limit_s: of this run, seconds; inf:
     none. end_s: while it runs, when its limit ends. ran_s: how long it has run before ``since_s``
     without what it was suspended. victim: whether it was listed as such by a preemptor. lost:
-    whether it does no more work, as one of its nodes has failed. listed: its place in the list of
+    whether it does no more work, as one of its nodes has failed. completing: whether it is over,
+    but its nodes are not clean yet. listed: its place in the list of
     all jobs. tested_cpus: what it was last found to take, 0 before. by: which scheduler started it.
     planned_s, planned: what backfill last found for it.
     """
@@ -52,6 +53,7 @@ class JobRecord:
         "attempt",
         "begin_s",
         "by",
+        "completing",
         "eligible_s",
         "end_s",
         "gang_order",
@@ -107,6 +109,7 @@ class JobRecord:
         self.ran_s = 0.0
         self.victim = False
         self.lost = False
+        self.completing = False
         self.restarts = 0
         self.by = ""
         self.planned_s: float | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 
 from ptaskmodel.batch.hostset import Mask, members
 from ptaskmodel.batch.slurm.accounts import Accounts, plain_accounts
 from ptaskmodel.batch.slurm.dependencies import Dependencies
-from ptaskmodel.batch.slurm.facts import LINEAR, Conf, Partition
+from ptaskmodel.batch.slurm.facts import EXCLUSIVE, LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.fair_share import ShareTree
 from ptaskmodel.batch.slurm.limits import Limits
 from ptaskmodel.batch.slurm.members import Members
@@ -67,6 +68,9 @@ class Rules:
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
         self._tasks: dict[str, int] = {}
+        # How many tasks arrays have, and why those that came were refused.
+        self.array_sizes: Mapping[str, int] = {}
+        self._arrays_refused: dict[str, str | None] = {}
         self._first: dict[str, int] = {}
 
     def place(self, job: JobRecord) -> int:
@@ -102,14 +106,25 @@ class Rules:
             self._possible[need] = self._empty.place(need, self._nodes.usable)
         return self._possible[need]
 
-    def need(self, request: JobRequest, partition: Partition, min_nodes: int) -> Need:
+    def needs(self, job: JobRecord) -> list[Need]:
+        """What a job needs in each of its partitions.
+
+        It is tried at its submission in the one of the highest tier, which may make it exclusive.
+        """
+        first = max(job.partitions, key=lambda partition: partition.tier)
+        whole = first.over_subscribe == EXCLUSIVE
+        return [self.need(job.request, each, job.min_nodes, whole) for each in job.partitions]
+
+    def need(
+        self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False
+    ) -> Need:
         """What a job needs in a partition: one object for all who ask for the same.
 
         min_nodes: the least MinNodes of its partitions.
         """
-        key = (partition.name, min_nodes, *_asks(request))
+        key = (partition.name, min_nodes, exclusive, *_asks(request))
         if key not in self._needs:
-            found = need_of(request, partition, self._conf, self._nodes, min_nodes)
+            found = need_of(request, partition, self._conf, self._nodes, min_nodes, exclusive)
             self._needs[key] = found
         return self._needs[key]
 
@@ -131,7 +146,17 @@ class Rules:
         if asked is not None and not features_of(asked) <= self._features:
             return "InvalidFeature"
         reason = refused_by(self._conf, job.request, job.partitions, qos, self._rooms)
-        return reason or self.limits.refuses(job)
+        return reason or self._refused_by_limits(job)
+
+    def _refused_by_limits(self, job: JobRecord) -> str | None:
+        """Why limits to submissions refuse a job; the tasks of an array come together."""
+        if job.request.array is None:
+            return self.limits.refuses(job)
+        name = job.request.array_id
+        if name not in self._arrays_refused:
+            count = self.array_sizes.get(name, 1)
+            self._arrays_refused[name] = self.limits.refuses(job, count)
+        return self._arrays_refused[name]
 
     def submitted(self, job: JobRecord, now: int) -> None:
         """A job has come: whom it depends on, and whose limits it counts for."""
@@ -141,6 +166,10 @@ class Rules:
     def waits(self, job: JobRecord, now: int) -> None:
         """A job waits, for the first time or again: its priorities."""
         self.priorities.at_submit(job, now)
+
+    def waits_again(self, job: JobRecord, now: int) -> None:
+        """A job waits again."""
+        self.priorities.again(job, now)
 
     # --- waiting ----------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,6 +67,7 @@ def simulate(
     phases = phases or Phases()
     boot_s = second_of(phases, phases.main_boot_s)
     rules = Rules(conf, nodes, boot_s, accounts, reserved)
+    rules.array_sizes = Counter(each.array.job for each in requests if each.array is not None)
     execution = execution or DelayExecution(limited=False)
     told = None if recorded is None else recorded.ended
     running = Running(execution, nodes.cpus, phases.end_s, told)

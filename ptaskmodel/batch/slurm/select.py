@@ -38,6 +38,9 @@ class Select(Protocol):
     def pause(self, job: JobRecord) -> None:
         """A job is suspended."""
 
+    def lift(self, job: JobRecord) -> None:
+        """On a trial: a job is suspended for another, which takes what it computed with."""
+
     def resume(self, job: JobRecord) -> None:
         """A suspended job runs again."""
 

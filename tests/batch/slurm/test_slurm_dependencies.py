@@ -30,7 +30,9 @@ def jobs(**dependencies):
         request = JobRequest(
             name, 0.0, DelayWork(1.0), user="ann", name="same", dependency=text, array=array
         )
-        found[name] = SimpleNamespace(request=request, number=number, state="PENDING", start_s=0)
+        found[name] = SimpleNamespace(
+            request=request, number=number, state="PENDING", start_s=0, completing=False
+        )
         known.add(found[name])
     return known, found
 
