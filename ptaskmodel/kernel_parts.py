@@ -13,6 +13,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import binding as llvm_binding
 from llvmlite import ir
 from numba.core import cgutils as numba_cgutils
 from numba.core import codegen
@@ -37,6 +38,7 @@ from ptaskmodel.kernel_code import (
 # Typed in part only.
 cgutils: Any = numba_cgutils
 types: Any = numba_types
+llvm: Any = llvm_binding
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 # Called whenever a kernel has been lowered, for whoever watches.
@@ -46,6 +48,9 @@ NAME = "ptaskmodel_entry"
 
 class _EntryLibrary(codegen.JITCodeLibrary):
     """The code of an entry, optimised, but left for an engine of ours to make machine code of."""
+
+    # Half as much machine code again, which only loops over numbers gain by.
+    unrolls = False
 
     def finalize(self) -> None:
         """Link the parts of parts, too, and optimise the whole."""
@@ -69,12 +74,20 @@ class _EntryLibrary(codegen.JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         """Optimise what nobody outside can call: calls hand over what is read, not every word.
 
-        A state of many arrays is hundreds of words, which each call would copy to the stack.
+        A state of many arrays is hundreds of words, which each call would copy to the stack. One
+        round of passes is enough where nobody counts references.
         """
         for function in self._final_module.functions:
             if not function.is_declaration and function.name != NAME:
                 function.linkage = "internal"
-        super()._optimize_final_module()
+        if not hasattr(llvm, "create_pipeline_tuning_options"):  # llvmlite before 0.44
+            super()._optimize_final_module()
+            return
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization, options.slp_vectorization = True, False
+        options.loop_unrolling = self.unrolls
+        builder = llvm.create_pass_builder(self.codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -87,6 +100,12 @@ class _EntryLibrary(codegen.JITCodeLibrary):
         needs = [name for name in needs if not name.startswith("llvm.")]
         needs += [each.name for each in module.global_variables if each.name.startswith(LATE)]
         return Code(NAME, tuple(needs), self.codegen._tm.emit_object(module))
+
+
+class _LateLibrary(_EntryLibrary):
+    """The code of a late kernel: those that solve are."""
+
+    unrolls = True
 
 
 class _PartLibrary(codegen.JITCodeLibrary):
@@ -151,7 +170,7 @@ class _LateLowering(_Lowering):
     """Lowers a kernel into an `_EntryLibrary`, with a function for other kernels to call."""
 
     _name: Any = "late_lowering"
-    library = _EntryLibrary
+    library = _LateLibrary
 
     def run_pass(self, state: Any) -> bool:
         super().run_pass(state)

@@ -7,6 +7,7 @@ process of its own, and lets somebody watch.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import logging
@@ -111,7 +112,8 @@ def _cores() -> int:
 
 
 def prepare_watched(name: str) -> None:
-    """The same; a character on standard output tells of each kernel."""
+    """The same in a process of its own; a character on standard output tells of each kernel."""
+    gc.disable()  # what compiles leaves little behind
     with contextlib.suppress(ImportError, AttributeError):  # a numba that has changed inside
         from ptaskmodel import kernel_parts
 
