@@ -19,7 +19,7 @@ from ptaskmodel.files import AnyPath, read_text
 TABLES = ("mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data")
 SECONDS = 120
 # How long slurmdbd may take to be there, s of its own clock.
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 def start_accounting(cluster: Cluster, accounts: AnyPath | None) -> None:

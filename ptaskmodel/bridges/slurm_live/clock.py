@@ -17,7 +17,7 @@ NEVER = 2**63 - 1
 # The driver comes back so often, real seconds, that an interruption is heard.
 TURN_S = 0.1
 # For how long something may run without a pause, real seconds, before the run is given up.
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 FILES = 65_536
 _STATISTICS = ("wake_ups", "express", "of_one_process", "walks")
 
@@ -33,7 +33,7 @@ class Clock:
         self, driver: Path, warden: int, first: int, watched: int, *, slack_us: float, express: bool
     ) -> None:
         self._library = library = ctypes.CDLL(str(driver))
-        # The driver keeps three files of each task open.
+        # The driver keeps four files of each task open.
         self._limits = soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))

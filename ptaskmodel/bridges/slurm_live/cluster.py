@@ -21,7 +21,7 @@ from ptaskmodel.bridges.slurm_live.building import Built
 from ptaskmodel.bridges.slurm_live.clock import Clock, ns_of
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.installed import Installed
-from ptaskmodel.bridges.slurm_live.processes import STEP, Ended, Processes, how
+from ptaskmodel.bridges.slurm_live.processes import Ended, Processes, how
 from ptaskmodel.bridges.slurm_live.reading import last_error
 from ptaskmodel.bridges.slurm_live.settings import Place, environment, gres_conf, topology_conf
 from ptaskmodel.bridges.slurm_live.sleepers import Sleepers
@@ -168,7 +168,8 @@ class Cluster:
     def settle(self) -> None:
         """Let all come to rest; no time passes."""
         assert self.clock is not None
-        self._run(self.clock.now)
+        while not self._run(self.clock.now):
+            pass
 
     def go_on(self, until: float) -> bool:
         """Let time pass until a date, or until something has happened; whether it is that date.
@@ -191,11 +192,7 @@ class Cluster:
         return what == clocks.REACHED
 
     def _note(self, ended: Ended) -> None:
-        if ended.pid in self._clients or self._killed == ended.name:
-            pass
-        elif self._killed and ended.name == STEP:
-            return
-        else:
+        if ended.pid not in self._clients and self._killed != ended.name:
             why = last_error(self.path("log", f"{ended.name}.log"))
             why = why or last_error(self.path("out", ended.name))
             said = f": {why}" if why and ended.status >= 0 else ""

@@ -19,8 +19,8 @@ WARDEN = Path(__file__).resolve().parent / "warden.py"
 MOST = 1 << 18
 # What Slurm has started itself, for a job, and has left to the warden.
 STEP = "a job's slurmstepd"
-ANSWER_S = 60.0
-END_S = 20.0
+ANSWER_S = 120.0
+END_S = 120.0
 
 
 class Ended(NamedTuple):

@@ -9,7 +9,7 @@ removes the directory of the run, and is gone. What Slurm detaches becomes its c
 TEXT is what it says on stderr if it was not told to end. It hears {"start": [words], "env": {},
 "output": file} and answers {"pid": n} or {"fault": text}; it hears {"kill": text}, of all whose
 environment has that text, with what is below them, and {"end": true}. It says {"ended": pid,
-"status": n}, as subprocess has it, of what it started, and of a step of a job that is killed.
+"status": n}, as subprocess has it, of what it started, and of a step of a job that others kill.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PR_SET_CHILD_SUBREAPER = 36
 MOST = 1 << 18
 STEP = b"slurmstepd"
 # How long processes in the kernel's hands are waited for, s.
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class Warden:
@@ -40,6 +40,7 @@ class Warden:
         self.directory = directory
         self.line = line
         self.started: dict[int, subprocess.Popen] = {}
+        self.doomed: set[int] = set()  # killed on purpose, and not yet gone
         self.told_to_end = False
 
     def run(self, woken: int) -> None:
@@ -54,7 +55,9 @@ class Warden:
                     os.read(woken, 4096)
                 self.bury()
             if self.line.fileno() in ready:
-                packet = self.line.recv(MOST)
+                packet = b""
+                with contextlib.suppress(ConnectionError):  # gone, with words of ours unread
+                    packet = self.line.recv(MOST)
                 if not packet:
                     return
                 self.hear(json.loads(packet))
@@ -92,6 +95,7 @@ class Warden:
             with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
                     found += [pid, *descendants(pid)]
+        self.doomed.update(found)
         # Nobody is to see the others die, and tell.
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in found:
@@ -115,10 +119,12 @@ class Warden:
             if process is None:
                 name = name_of(found.si_pid)
                 os.waitpid(found.si_pid, 0)
-                if found.si_code != os.CLD_EXITED and name == STEP:
+                lost = found.si_code != os.CLD_EXITED and found.si_pid not in self.doomed
+                if lost and name == STEP:
                     self.say({"ended": found.si_pid, "status": -found.si_status})
             else:
                 self.say({"ended": found.si_pid, "status": process.wait()})
+            self.doomed.discard(found.si_pid)
 
     def end(self) -> None:
         """Kill all that is below, until there is nothing, and remove the directory."""

@@ -60,6 +60,7 @@ def test_jobs_feel_each_other(tmp_path):
     file = tmp_path / "jobs.json"
     file.write_text(workload)
     run = ran(conf, file, platform=load_platform(tmp_path / "nodes.xml"))
+    assert run.stopped is None
     assert dates(run) == {"a": (1, 41), "b": (1, 41)}
 
 

@@ -5,7 +5,11 @@
  * task has come or gone: so nothing ran between the walks, and nothing will before the clock moves,
  * for what the kernel delivers between processes of one machine it delivers within the sender's call.
  * In the first walk the number is read before the state, in the second after it: what is woken
- * between the walks is then seen running, or seen to have run. */
+ * between the walks is then seen running, or seen to have run.
+ *
+ * A state of sleep alone proves nothing: whoever reaps a child, or looks whether what it waits for is
+ * there, is already in it, and on a busy machine it may lose the processor just then.  So the first walk
+ * also reads the file `syscall`, for which the kernel waits until the task has left the run queue. */
 #define _GNU_SOURCE
 #include "clock.h"
 #include <errno.h>
@@ -27,6 +31,7 @@ enum { REACHED, HAPPENED, PAUSED, NOBODY };
 #define LISTEN 300000
 #define REAP_EVERY 4096
 #define MOST_TASKS 65536
+#define DENIED (-1)
 
 struct task {
   int tid;
@@ -36,7 +41,7 @@ struct process {
   int pid, begin, count; /* its tasks */
 };
 struct files {
-  int state, runs, children; /* 1 + descriptor; 0: not open */
+  int state, runs, call, children; /* 1 + descriptor; 0: not open; DENIED: not ours to read */
 };
 
 struct driver {
@@ -86,19 +91,20 @@ void *driver_open(int fd, int64_t first, int64_t slack, int warden, int watched,
   return d;
 }
 
-static void forget(int *kept) {
-  if (*kept) close(*kept - 1);
+static void forget(struct driver *d, int *kept) {
+  if (*kept > 0) close(*kept - 1), d->open--;
   *kept = 0;
+}
+
+static void forget_files(struct driver *d, struct files *f) {
+  forget(d, &f->state), forget(d, &f->runs), forget(d, &f->call), forget(d, &f->children);
 }
 
 static void forget_all(struct driver *d) {
   for (int k = 0; k <= d->most_pids; k++) {
-    forget(&d->folders[k]);
-    forget(&d->files[k].state);
-    forget(&d->files[k].runs);
-    forget(&d->files[k].children);
+    forget(d, &d->folders[k]);
+    forget_files(d, &d->files[k]);
   }
-  d->open = 0;
 }
 
 void driver_close(struct driver *d) {
@@ -127,15 +133,15 @@ static int opened(struct driver *d, int *kept, const char *path, int flags) {
   return *kept > 0;
 }
 
-/* The content of such a file; -1: the task is gone. */
+/* The content of such a file; -1: the task is gone, or it may not be read. */
 static int content(struct driver *d, int *kept, int pid, int tid, const char *name, char *out, int size) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/%s", pid, tid, name);
-  for (int turn = 0; turn < 2 && opened(d, kept, path, 0); turn++) {
-    int got = pread(*kept - 1, out, size - 1, 0);
+  for (int turn = 0; turn < 2 && *kept != DENIED && opened(d, kept, path, 0); turn++) {
+    int got = pread(*kept - 1, out, size - 1, 0), fault = errno;
     if (got >= 0) return out[got] = 0, got;
-    forget(kept); /* of an earlier owner of this number */
-    d->open--;
+    forget_files(d, &d->files[tid]); /* all are of an earlier owner of this number */
+    if (fault == EPERM || fault == EACCES) *kept = DENIED;
   }
   return -1;
 }
@@ -165,17 +171,26 @@ static int tasks_of(struct driver *d, int pid, struct task *out, int room) {
       }
     }
     if (n) return n;
-    forget(kept);
-    d->open--;
+    forget(d, kept);
   }
   return -1;
 }
 
+/* Its state if that is one of sleep, or of what is over; 0: it is not. */
 static int asleep(struct driver *d, int pid, int tid) {
   char text[512], *end;
   if (content(d, &d->files[tid].state, pid, tid, "stat", text, sizeof text) <= 0) return 0;
   end = strrchr(text, ')');
-  if (end && strchr("SZXTtI", end[2])) return 1;
+  if (end && strchr("SZXTt", end[2])) return end[2];
+  d->busy = tid;
+  return 0;
+}
+
+/* Whether a task in a state of sleep has left the run queue.  Where the kernel does not tell, it has. */
+static int has_left(struct driver *d, int pid, int tid) {
+  char text[160];
+  int got = content(d, &d->files[tid].call, pid, tid, "syscall", text, sizeof text);
+  if (got <= 0 || strncmp(text, "running", 7)) return 1;
   d->busy = tid;
   return 0;
 }
@@ -208,7 +223,9 @@ static int first_look(struct driver *d, struct process *p, int descend) {
   if (p->count < 0) return 0;
   d->num_tasks += p->count;
   for (struct task *t = d->tasks + p->begin; t < d->tasks + d->num_tasks; t++) {
-    if ((t->runs = runs(d, p->pid, t->tid)) < 0 || !asleep(d, p->pid, t->tid)) return 0;
+    if ((t->runs = runs(d, p->pid, t->tid)) < 0) return 0;
+    int state = asleep(d, p->pid, t->tid);
+    if (!state || (state == 'S' && !has_left(d, p->pid, t->tid))) return 0;
     if (descend && !add_children(d, p->pid, t->tid)) return 0;
   }
   return 1;
@@ -244,11 +261,13 @@ static int all_quiet(struct driver *d) {
   return 1;
 }
 
-/* Whether all is quiet, given that nobody has told another process anything since it was. */
+static int is_over(struct driver *d, int pid) { return kill(pid, 0) || asleep(d, pid, pid) == 'Z'; }
+
+/* Whether all is quiet, given that nobody has told another process anything since it was; an end tells. */
 static int still_quiet(struct driver *d) {
   struct process *p = d->processes;
+  if (!d->waker || d->page->messages != d->messages || is_over(d, d->waker)) return all_quiet(d);
   d->num_processes = d->num_tasks = 0;
-  if (!d->waker || d->page->messages != d->messages) return all_quiet(d);
   add(d, d->waker);
   if (!first_look(d, p, 0) || !second_look(d, p) || d->page->messages != d->messages) return 0;
   d->local++;
