@@ -46,6 +46,7 @@ clean:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 .venv/installed: pyproject.toml | .venv/bin/python
+	@echo "Installing into .venv, about 550 MB: a minute or two where the network is quick"
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable .
 	touch $@
 

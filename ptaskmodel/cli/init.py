@@ -31,5 +31,6 @@ def init(name: Path) -> None:
     click.echo(f"next      cd {name}")
     click.echo("          ptaskmodel simulate platform.xml tasks.json --attribution -o results")
     click.echo("          ptaskmodel report results -o report.html")
-    click.echo("what if   change platform.xml or tasks.json, simulate with -o results-2, then")
+    click.echo("what if   copy platform.xml to faster.xml, change the copy, then")
+    click.echo("          ptaskmodel simulate faster.xml tasks.json --attribution -o results-2")
     click.echo("          ptaskmodel compare results results-2")

@@ -66,8 +66,12 @@ def simulate(
 
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
+    from ptaskmodel.cli.talking import LOGGER
     from ptaskmodel.results.runs import SimulationOptions, kernels_for, simulate_into
+    from ptaskmodel.simulation.overload import overload_text
 
+    if (piling_up := overload_text(platform, tasks)) is not None:
+        LOGGER.warning("%s", piling_up)
     ready_kernels(kernels_for(platform, SimulationOptions(**options)))
     with told_progress(len(tasks), "tasks") as progress:
         run = simulate_into(

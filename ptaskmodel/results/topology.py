@@ -201,5 +201,8 @@ def platform_of(results: Results) -> Platform:
         )
     found = next((place for place in there if digest(place) == inputs[0]["sha256"]), None)
     if found is None:
-        raise PTaskModelError(f"{there[0]}: has changed since the run; give the file of the run")
+        raise PTaskModelError(
+            f"{there[0]}: has changed since the run; what runs were made of is to be kept: "
+            "change a copy of it"
+        )
     return load_platform(found)
