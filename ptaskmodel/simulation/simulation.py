@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
     import pandas
 
 INFINITY = float("inf")
-EVENTS_PER_SLICE = 20_000
+# Between two pauses: at most so many events, fewer where each looks at many activities.
+EVENTS_PER_SLICE, LOOKS_PER_SLICE = 20_000, 4_000_000
 PROGRESS_EVERY_S = 0.2
 RANKS_ASK = (NEEDS_PATTERN, NEEDS_ROUTE, GROW_MESSAGES, GROW_REQUESTS, LOST_WAIT)
 
@@ -236,7 +238,10 @@ class Simulation:
         if self._watch.observers:
             return self._advance_observed(options)
         if pause:
-            options = options._replace(pause_at=self.events + EVENTS_PER_SLICE)
+            # Each event may make one more active.
+            active = int(self.core.state.clock[0]["n_active"]) + math.isqrt(LOOKS_PER_SLICE)
+            events = min(EVENTS_PER_SLICE, LOOKS_PER_SLICE // active)
+            options = options._replace(pause_at=self.events + events)
         return self._go(options)
 
     def _go(self, options: Options) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
-from ptaskmodel.simulation import overload
+from ptaskmodel.simulation import overload, simulation
 from ptaskmodel.simulation.overload import offered_load, overload_text
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
 
@@ -72,6 +72,20 @@ def test_only_many_tasks_that_pile_up_are_told_of(platform, size, told):
     assert overload_text(platform, tasks[:500]) is None
     if told:
         assert text.startswith("the offered load of link 'l' is 1.5: tasks come faster than")
+
+
+@pytest.mark.parametrize(("together", "least"), [(10, 8), (300, 24)])
+def test_progress_is_told_oftener_where_more_goes_on(platform, monkeypatch, together, least):
+    monkeypatch.setattr(simulation, "PROGRESS_EVERY_S", -1.0)
+    monkeypatch.setattr(simulation, "LOOKS_PER_SLICE", 10_000)
+    sim = pm.Simulation(platform)
+    for k in range(600):
+        start_s = k // together * 1e5 + k % together * 1e-3
+        sim.add(pm.ParallelTask(["a"], flops=100 + k, start_s=start_s, id=str(k)))
+    dates = []
+    sim.run(progress=lambda now, *_: dates.append(now))
+    assert dates == sorted(dates)
+    assert least <= len(dates) <= 3 * least
 
 
 @pytest.mark.jit
