@@ -28,11 +28,12 @@ def plot(results: Path, picture: str, colour: str, output: Path) -> None:
 
     gantt: tasks on hosts over time; progress: what part of each is done; links, hosts: what part
     of each is used over time; topology: the platform coloured by use; slowdowns: their
-    distribution; load: hosts in use and the queue of a batch; queue: how long it has waited;
-    waits, reasons, backfill: of a simulated Slurm, who waited how long, and why, and backfill's
-    cycles; power: what hosts and links draw (needs a run with --energy); times: how long each rank
-    of a replay did what; ranks: and when; matrix: who sent to whom (both need --timeline).
-    progress, links, hosts, topology and slowdowns need a run with --attribution.
+    distribution; load: hosts in use and the queue of a batch; queue: how long those in it have
+    waited; waits: which of its jobs, and for how long; reasons, backfill: of a simulated Slurm,
+    why jobs waited, and backfill's cycles; power: what hosts and links draw (needs a run with
+    --energy); times: how long each rank of a replay did what; ranks: and when; matrix: who sent to
+    whom (both need --timeline). progress, links, hosts, topology and slowdowns need a run with
+    --attribution.
     """
     from ptaskmodel.results.plots import draw_results
 

@@ -11,7 +11,8 @@ from ptaskmodel.files import whole_path
 from ptaskmodel.results.loading import Results, ShownTask
 
 if TYPE_CHECKING:
-    from matplotlib.colors import Colormap
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind people tell apart.
@@ -19,11 +20,13 @@ BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999"
 )  # fmt: skip
 TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
-# Of parts of a capacity, 0 to 100 %: grey that can be seen on white, then ColorBrewer's YlGnBu.
+# Of parts of a capacity, above 0 to 100 %: ColorBrewer's YlGnBu without what is too pale on white.
 HEAT = (
-    *("#ECECE4", "#ABDEB7", "#73C8BD", "#40B5C4", "#2498C1"),
-    *("#2072B1", "#234DA0", "#1F2F87", "#081D58"),
+    *("#BCE3B0", "#97D6B9", "#6AC4BE", "#3FB1C3", "#2495C0"),
+    *("#2070B0", "#234BA0", "#1F2E86", "#081D58"),
 )
+# Of what is not used at all: grey, which none of those above is; a line is thinner than an area.
+UNUSED, UNUSED_LINE = "#E9E9E9", "#D4D4D4"
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
 
 
@@ -37,10 +40,27 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def heat() -> Colormap:
-    """Colours of parts of a capacity, from 0 (pale) to 100 % (dark) in every picture."""
+    """Colours of parts of a capacity, from 0 (pale) to 100 % (dark) in every picture.
+
+    What is not used is below its scale, and grey.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("heat", list(HEAT))
+    return LinearSegmentedColormap.from_list("heat", list(HEAT)).with_extremes(under=UNUSED)
+
+
+def use_scale() -> Normalize:
+    """Per cent of a capacity, for `heat`: what is not used is below it."""
+    from matplotlib.colors import Normalize
+
+    return Normalize(1e-9, 100.0)
+
+
+def use_bar(figure: Figure, shown: ScalarMappable, axes: Any, label: str, room: float) -> None:
+    """The bar of `heat` and `use_scale` beside a picture, with what is not used below 0 %."""
+    bar = figure.colorbar(shown, ax=axes, pad=0.01, fraction=room, extend="min", extendfrac=0.03)
+    bar.set_ticks([0, 20, 40, 60, 80, 100])
+    bar.set_label(f"{label}; grey: not used")
 
 
 def check_picture(path: str | Path) -> None:

@@ -149,7 +149,7 @@ def _crowd(
     mean = occupancy(rows, hosts, span, CELLS)
     image = axes.imshow(
         mean, aspect="auto", cmap=heat(), interpolation="nearest",
-        vmin=0, vmax=max(mean.max(), 1.0),
+        vmin=1e-9, vmax=max(mean.max(), 1.0),
         extent=(0.0, span / unit, len(hosts) - 0.5, -0.5),
     )  # fmt: skip
     label = f"mean number of {results.what}s on the host"

@@ -29,7 +29,7 @@ PICTURES: Mapping[str, str] = {
     "slowdowns": "their distribution",
     "load": "hosts in use and the queue of a batch over time",
     "queue": "how long those in the queue have waited, utilisation and tuning over time",
-    "waits": "how long jobs of a simulated Slurm waited, by size, length, user and partition",
+    "waits": "how long jobs of a batch waited, by size, length and user",
     "reasons": "how many jobs of a simulated Slurm wait for which reason over time",
     "backfill": "what backfill of a simulated Slurm tested in each cycle, and how long it took",
     "power": "what hosts and links draw over time, and the energy of that",

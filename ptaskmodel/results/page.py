@@ -67,6 +67,7 @@ def empty_data(what: str) -> dict[str, Any]:
         "warnings": [],
         "hosts": [],
         "tasks": [],
+        "words": [],
         "has_slowdowns": False,
         "limits": [],
         "uses": [],

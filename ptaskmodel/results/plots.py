@@ -29,6 +29,8 @@ from ptaskmodel.results.drawing import (
     save,
     short_name,
     time_unit,
+    use_bar,
+    use_scale,
 )
 from ptaskmodel.results.gantt import gantt
 from ptaskmodel.results.loading import Results, results_of
@@ -37,6 +39,7 @@ from ptaskmodel.results.names import PICTURES
 from ptaskmodel.results.power_curve import power_over_time
 from ptaskmodel.results.queue_over_time import queue_over_time
 from ptaskmodel.results.topology import topology
+from ptaskmodel.results.waiting_plot import waiting_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -125,11 +128,10 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     figure = new_figure(10.0, min(max(2.5, 1.2 + 0.25 * len(names)), 11.0))
     axes = figure.add_subplot()
     image = axes.imshow(
-        grid, aspect="auto", cmap=heat(), interpolation="nearest", vmin=0,
-        vmax=100,
+        grid, aspect="auto", cmap=heat(), interpolation="nearest", norm=use_scale(),
         extent=(0.0, end / unit, len(names) - 0.5, -0.5),
     )  # fmt: skip
-    figure.colorbar(image, ax=axes, label=f"mean use of the {kind} (% of its capacity)", pad=0.01)
+    use_bar(figure, image, axes, f"mean use of the {kind} (% of its capacity)", 0.15)
     axes.set_xlim(0.0, max(results.end_s, width) / unit)
     host_ticks(axes, names, 60)
     axes.set_xlabel(f"time ({unit_name})")
@@ -184,7 +186,9 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
         slurm_pictures.load if slurm_reading.is_slurm(results.summary) else machine_load
     )(results),
     "queue": queue_over_time,
-    "waits": slurm_pictures.waits,
+    "waits": lambda results: (
+        slurm_pictures.waits if slurm_reading.is_slurm(results.summary) else waiting_figure
+    )(results),
     "reasons": slurm_pictures.reasons,
     "backfill": slurm_pictures.backfill,
     "power": power_over_time,

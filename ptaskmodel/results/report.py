@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from ptaskmodel.results.machine_load import load_data
 from ptaskmodel.results.page import empty_data, write_page
 from ptaskmodel.results.replay_report import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.report_cards import cards_of, facts_of, warnings_of
+from ptaskmodel.results.report_sections import Section
 from ptaskmodel.results.slurm_reading import is_slurm
 from ptaskmodel.results.topology_page import topology_data
 from ptaskmodel.results.waiting import waiting_sections
+from ptaskmodel.results.waiting_plot import waiting_figure
 
-MAX_USES = 400
+MAX_USES = {HOST: 200, LINK: 300}
 # More bars than these are neither drawn nor sent.
 MAX_BARS = 500_000
 CROWDED = "Too many jobs and hosts for a chart of who ran where."
@@ -41,7 +44,9 @@ def write_report(
     PTaskModelError if results cannot be read or compared, or the page cannot be written.
     """
     results = results_of(results)
-    before, after, subject = [], [], SUBJECTS[results.what]
+    before: list[Section] = []
+    after: list[Section] = []
+    subject = SUBJECTS[results.what]
     if is_slurm(results.summary):
         from ptaskmodel.results.slurm_report import sections_of
 
@@ -50,11 +55,20 @@ def write_report(
     elif against is not None:
         raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
     elif results.what == "job":
-        after = waiting_sections(results)
+        after = [*_waits(results), *waiting_sections(results)]
     elif results.what == "rank":
         after = replay_sections(results)
     write_page(path, page_data(results), title=_title(results), subject=subject, before=before,
                after=after)  # fmt: skip
+
+
+def _waits(results: Results) -> list[Section]:
+    """The picture of who waited, if anybody did."""
+    waited = results.summary.get("waiting_s")
+    if not isinstance(waited, dict) or not waited.get("max"):
+        return [Section("Who waited how long", "No job waited.")]
+    alt = "Waiting by hosts asked for, time of execution and user; distribution of slowdowns"
+    return [Section("Who waited how long", "", picture=waiting_figure(results), alt=alt)]
 
 
 def _title(results: Results) -> str:
@@ -69,26 +83,8 @@ def page_data(results: Results) -> dict[str, Any]:
     """What the page shows, as JSON; see the comments of report.js."""
     crowded = sum(len(task.hosts) for task in results.tasks) > MAX_BARS
     hosts = [] if crowded else host_order(results)
-    place = {host: k for k, host in enumerate(hosts)}
-    main = _main_limits(results.limits)
-    tasks = []
-    for task in results.tasks:
-        limit, seconds, shared = main.get(task.task_id, (None, None, None))
-        where = [] if crowded else sorted({place[host] for host in task.hosts})
-        tasks.append(
-            [
-                task.task_id,
-                task.profile,
-                task.start_s,
-                task.finish_s,
-                task.state,
-                where,
-                task.slowdown,
-                limit,
-                seconds,
-                shared,
-            ]
-        )
+    words: dict[str, int] = {}
+    tasks = _task_rows(results, {host: k for k, host in enumerate(hosts)}, words)
     uses, width_s, note = _uses(results)
     limits = limits_of(results)
     return empty_data(results.what) | {
@@ -98,16 +94,58 @@ def page_data(results: Results) -> dict[str, Any]:
         "warnings": warnings_of(results) + [CROWDED] * crowded,
         "hosts": hosts,
         "tasks": tasks,
+        "words": list(words),
         "has_slowdowns": any(task.slowdown is not None for task in results.tasks),
         "limits": limits,
         "uses": uses,
         "use_width": width_s,
         "use_note": note,
-        "topology": topology_data(results),
+        "topology": topology_data(results, [name for name, kind, *_ in uses if kind == LINK]),
         "load": load_data(results),
         "timeline": timeline_data(results),
         "table": ranks_table(results),
     }
+
+
+def _task_rows(results: Results, place: dict[str, int], words: dict[str, int]) -> list[list[Any]]:
+    """Of each task what report.js names its columns, as short as can be.
+
+    place: numbers of hosts. Texts that come back are numbers in ``words``, which grows; dates and
+    times end where they say no more; of hosts, each is what it is beyond the one before.
+    """
+    main = _main_limits(results.limits)
+    digits = decimals(results.end_s)
+
+    def word(text: str | None) -> int | None:
+        return None if text is None else words.setdefault(text, len(words))
+
+    def rounded(seconds: float | None) -> float | None:
+        return None if seconds is None else round(seconds, digits)
+
+    rows = []
+    for task in results.tasks:
+        limit, seconds, shared = main.get(task.task_id, (None, None, None))
+        where = sorted({place[host] for host in task.hosts}) if place else []
+        rows.append(
+            [
+                task.task_id,
+                word(task.profile),
+                rounded(task.start_s),
+                rounded(task.finish_s),
+                word(task.state),
+                [k - before for k, before in zip(where, [0, *where], strict=False)],
+                None if task.slowdown is None else float(f"{task.slowdown:.7g}"),
+                word(limit),
+                rounded(seconds),
+                shared,
+            ]
+        )
+    return rows
+
+
+def decimals(end_s: float) -> int:
+    """Of dates up to an end, s, on a page: a part in 10^9 of it, or the millisecond."""
+    return max(3, 9 - math.ceil(math.log10(end_s))) if end_s > 0.0 else 3
 
 
 def _main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
@@ -164,7 +202,13 @@ def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
         key: 100.0 * sum((b - a) * share for a, b, share in spans) / span
         for key, spans in table.items()
     }
-    chosen = sorted(table, key=lambda key: (-mean[key], natural(key[0])))[:MAX_USES]
+    order = sorted(table, key=lambda key: (-mean[key], natural(key[0])))
+    left = dict(MAX_USES)
+    chosen = []
+    for key in order:
+        if left[key[1]] > 0:
+            left[key[1]] -= 1
+            chosen.append(key)
     uses = []
     for name, kind in chosen:
         parts = [0] * (round(table[name, kind][-1][0] / width) + 1)
@@ -173,5 +217,8 @@ def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
         uses.append([name, kind, mean[name, kind], parts])
     note = f"Means over {lasting(width)}, the most used first."
     if len(table) > len(chosen):
-        note += f" The {len(chosen)} most used of {len(table):,} are here."
+        most = " and ".join(
+            f"{count - left[kind]} most used {kind}s" for kind, count in MAX_USES.items()
+        )
+        note += f" Of {len(table):,} resources, the {most} are here."
     return uses, width, note

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
-from ptaskmodel.results.drawing import NEEDS_ATTRIBUTION, heat, natural, new_figure, short_name
+from ptaskmodel.results.drawing import (
+    NEEDS_ATTRIBUTION,
+    UNUSED_LINE,
+    heat,
+    natural,
+    new_figure,
+    short_name,
+    use_bar,
+    use_scale,
+)
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.names import COLOURS
 
@@ -19,7 +28,6 @@ if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
     from ptaskmodel.platform.sketch import Line, Sketch
 
-UNUSED = "#DADADA"
 MARKED = 5  # links named below the picture
 # Inches: of a picture, and of a sketch's unit at most.
 MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 15.0, 9.5, 0.75
@@ -57,11 +65,10 @@ def _paint(
 ) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import LineCollection
-    from matplotlib.colors import Normalize
 
     from ptaskmodel.platform.sketch_paint import add_boxes, add_groups, page
 
-    scale, colours = Normalize(0.0, 100.0), heat()
+    scale, colours = use_scale(), heat()
     width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
     worst = sorted((name for name in links if links[name] > 0.0),
                    key=lambda name: (-links[name], natural(name)))[:MARKED]  # fmt: skip
@@ -74,7 +81,7 @@ def _paint(
     axes.add_collection(
         LineCollection(
             [path for path, _ in paths],
-            colors=[colours(scale(use)) if use else UNUSED for _, use in paths],
+            colors=[colours(scale(use)) if use else UNUSED_LINE for _, use in paths],
             linewidths=[thin * (1.0 + 0.05 * use) for _, use in paths],
             zorder=1,
         )
@@ -88,8 +95,7 @@ def _paint(
     add_boxes(axes, drawn, fill, unit)
     add_groups(axes, drawn, unit, {})
     _mark(axes, drawn, worst)
-    bar = figure.colorbar(ScalarMappable(scale, colours), ax=axes, pad=0.01, fraction=0.03)
-    bar.set_label(label)
+    use_bar(figure, ScalarMappable(scale, colours), axes, label, 0.03)
     axes.set_title(title, fontsize=10, loc="left")
     if worst:
         lines = [

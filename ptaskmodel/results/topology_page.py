@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.drawing import HEAT, natural
+from ptaskmodel.results.drawing import HEAT, UNUSED, UNUSED_LINE, natural
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.topology import MEASURES, cable_of, platform_of
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 MAX_BOXES = 30_000
 MAX_USERS = 20  # of a link
-MAX_LINKS = 2_000  # whose users are on the page, the most used
+TICKS = 100_000  # of the dates of users, over the whole run
 
 
-def topology_data(results: Results) -> dict[str, Any] | str:
-    """What the page draws, as JSON (see topology.js), or why it cannot."""
+def topology_data(results: Results, chosen: Sequence[str]) -> dict[str, Any] | str:
+    """What the page draws, as JSON (see topology.js), or why it cannot.
+
+    chosen: the links whose users are shown.
+    """
     from ptaskmodel.platform.sketch import sketch
 
     if not results.utilisation:
@@ -36,6 +39,7 @@ def topology_data(results: Results) -> dict[str, Any] | str:
     number = {name: k for k, name in enumerate(names)}
     return {
         "heat": HEAT,
+        "unused": [UNUSED, UNUSED_LINE],
         "measures": list(MEASURES),
         "boxes": [
             [box.name, box.kind, *_rounded(box.x, box.y, box.width, box.height)]
@@ -55,7 +59,8 @@ def topology_data(results: Results) -> dict[str, Any] | str:
         ],
         "hosts": _uses(uses["host"], [host.name for host in platform.hosts]),
         "links": [[name, *use] for name, use in _uses(uses["link"], names).items()],
-        "users": _users(results, uses["link"][0], drawn),
+        "tick": (results.end_s or 1.0) / TICKS,
+        "users": _users(results, chosen, drawn),
     }
 
 
@@ -72,15 +77,29 @@ def _uses(measures: Sequence[dict[str, float]], names: Sequence[str]) -> dict[st
     }
 
 
-def _users(results: Results, mean: dict[str, float], drawn: Sketch) -> dict[str, list[Any]]:
-    """Of the most used links: [cable, how many tasks, [[task, start, end, bytes], ...]]."""
+def _users(results: Results, chosen: Sequence[str], drawn: Sketch) -> dict[str, list[Any]]:
+    """Of the chosen links: [cable, how many tasks, [[task, start, end, bytes], ...]].
+
+    A task is its number if it is one of those on the page, else its name.
+    """
     known = {name for line in drawn.lines for name in line.links}
     known |= {box.name for box in drawn.boxes if box.kind == "link"}
-    chosen = sorted(results.link_users, key=lambda name: (-mean.get(name, 0.0), natural(name)))
+    number: dict[str, int] = {task.task_id: k for k, task in enumerate(results.tasks)}
+    scale = (results.end_s or 1.0) / TICKS
     found = {}
-    for name in chosen[:MAX_LINKS]:
+    for name in chosen:
+        if name not in results.link_users:
+            continue
         count, users = results.link_users[name]
-        rows = [[user.task_id, user.start_s, user.end_s, user.bytes] for user in users[:MAX_USERS]]
+        rows = [
+            [
+                number.get(user.task_id, user.task_id),
+                round(user.start_s / scale),
+                round(user.end_s / scale),
+                float(f"{user.bytes:.5g}"),
+            ]
+            for user in users[:MAX_USERS]
+        ]
         found[name] = [cable_of(name, known), count, rows]
     return found
 

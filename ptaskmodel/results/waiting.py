@@ -32,10 +32,7 @@ def waiting_sections(results: Results) -> list[Section]:
         for row in rows(path, *COLUMNS, optional=True):
             if row["kind"] in found:
                 found[row["kind"]].append(row)
-        users = found["user"]
-        if [row["class"] for row in users] == [UNKNOWN]:
-            users.clear()
-        users.sort(key=lambda row: -finite(row["host_seconds"]))
+        users = found["user"] = _known(found["user"])
         tables = tuple(_table(SHOWN[kind], found[kind][:MOST_USERS]) for kind in SHOWN)
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{path}: cannot be read ({error}); make the batch anew") from None
@@ -45,7 +42,35 @@ def waiting_sections(results: Results) -> list[Section]:
     note = NOTE
     if len(users) > MOST_USERS:
         note += f" The {MOST_USERS} of {len(users):,} users who used most are here."
-    return [Section("Who waited", note, tables)]
+    return [Section("Waiting in classes of jobs", note, tables)]
+
+
+def users_of(results: Results) -> list[tuple[str, int, float, float]]:
+    """(user, jobs, mean waiting in s, longest in s), who used most first; empty if not known.
+
+    Raises PTaskModelError if classes.csv is not as it was written.
+    """
+    path = results.directory / CLASSES
+    try:
+        found = [row for row in rows(path, *COLUMNS, optional=True) if row["kind"] == "user"]
+        return [
+            (
+                row["class"],
+                int(row["jobs"]),
+                finite(row["mean_waiting"]),
+                finite(row["max_waiting"]),
+            )
+            for row in _known(found)
+        ]
+    except (OSError, ValueError, csv.Error) as error:
+        raise PTaskModelError(f"{path}: cannot be read ({error}); make the batch anew") from None
+
+
+def _known(users: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Users by what they used; none where all there is is a class of those unknown."""
+    if [row["class"] for row in users] == [UNKNOWN]:
+        return []
+    return sorted(users, key=lambda row: -finite(row["host_seconds"]))
 
 
 def _table(name: str, classes: list[dict[str, str]]) -> Table:

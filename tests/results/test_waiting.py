@@ -5,6 +5,7 @@ import pytest
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.waiting import COLUMNS, MOST_USERS, waiting_sections
+from ptaskmodel.results.waiting_plot import waiting_figure
 
 
 def results_with(place, *lines):
@@ -52,3 +53,30 @@ def test_a_damaged_table_is_told_in_one_line(tmp_path, line):
     with pytest.raises(PTaskModelError, match=r"classes\.csv: cannot be read") as caught:
         waiting_sections(results_with(tmp_path, line))
     assert "\n" not in str(caught.value)
+
+
+def test_the_picture_of_who_waited(tmp_path):
+    pytest.importorskip("matplotlib")
+    columns = "requested_number_of_resources,execution_time,waiting_time,turnaround_time"
+    lines = ["1,100,0,100", "16,20,3600,3620", "1000,90000,1e6,1090000", "4,,,"]
+    (tmp_path / "jobs.csv").write_text("\n".join([columns, *lines]) + "\n")
+    users = ("user,ann,2,30,0,0,10,1,", "user,bob,1,90,1e6,1e6,90000,12.1,")
+    results = results_with(tmp_path, *users)
+    figure = waiting_figure(results)
+    sizes, lengths, by_user, slowdowns = figure.axes
+    assert len(sizes.collections[0].get_offsets()) == 3
+    assert lengths.get_yscale() == sizes.get_xscale() == "log"
+    assert [label.get_text() for label in by_user.get_yticklabels()] == ["bob (1)", "ann (2)"]
+    # Bounded slowdowns with tau of 60 s: 1, 3620 / 60, 1090000 / 90000.
+    assert max(slowdowns.lines[0].get_xdata()) == pytest.approx(3620 / 60)
+    assert "Waiting of 3 jobs (33% did not)" in figure.get_suptitle()
+
+
+def test_where_no_job_ran_there_is_no_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(PTaskModelError, match=r"jobs\.csv: cannot be read"):
+        waiting_figure(results_with(tmp_path))
+    text = "requested_number_of_resources,execution_time,waiting_time,turnaround_time\n4,,,\n"
+    (tmp_path / "jobs.csv").write_text(text)
+    with pytest.raises(PTaskModelError, match="no job ran"):
+        waiting_figure(results_with(tmp_path))

@@ -11,6 +11,11 @@ const date = (x) => x === null || x === undefined ? "" : x.toLocaleString("en", 
 const span = (x) => x >= 86400 ? `${number(x / 86400)} d` : x >= 3600 ? `${number(x / 3600)} h` : x >= 1 ? `${number(x)} s` : x >= 1e-3 || !x ? `${number(x * 1000)} ms` : `${number(x * 1e6)} µs`;
 const tasks = data.tasks;  // [id, profile, start, finish, state, hosts, slowdown, limit, limit_s, shared]
 const [ID, PROFILE, START, FINISH, STATE, HOSTS, SLOW, LIMIT, LIMIT_S, SHARED] = tasks.length ? tasks[0].keys() : [];
+for (const t of tasks) {
+  for (const c of [PROFILE, STATE, LIMIT]) if (t[c] !== null) t[c] = data.words[t[c]];
+  let last = 0;
+  t[HOSTS] = t[HOSTS].map((step) => last += step);
+}
 const end = data.end || 1;
 const [UNIT, UNIT_NAME] = end > 4 * 86400 ? [86400, "d"] : end > 4 * 3600 ? [3600, "h"] : end >= 1 ? [1, "s"] : end >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
 $("tasks-title").textContent = `${data.what[0].toUpperCase()}${data.what.slice(1)}s`;
@@ -248,6 +253,7 @@ if (typeof data.topology === "string") { $("topology-note").textContent = data.t
 else {
   $("topology-part").hidden = false;
   $("topology-key").style.background = `linear-gradient(to right, ${data.topology.heat.join(",")})`;
+  $("topology-unused").style.background = data.topology.unused[0];
   places = topology(data.topology, $("topology"), {sized, tip, number, picked: pickUse, stepped: stepUse});
   $("topology-colour").addEventListener("change", () => places.colour($("topology-colour").value));
   $("topology-in").onclick = () => places.zoom(1.5); $("topology-out").onclick = () => places.zoom(1 / 1.5); $("topology-all").onclick = places.all;
@@ -272,7 +278,9 @@ function usersOf(kind, name) {
     return [found.slice(0, MOST_USERS), found.length];
   }
   const known = places && data.topology.users[name];
-  return known ? [known[2].slice(0, MOST_USERS), known[1]] : [[], 0];
+  if (!known) return [[], 0];
+  const named = known[2].map(([user, from, to, bytes]) => [typeof user === "number" ? tasks[user][ID] : user, from * data.topology.tick, to * data.topology.tick, bytes]);
+  return [named, known[1]];
 }
 function drawUse() {
   const use = uses[$("use-select").value];

@@ -15,7 +15,7 @@ for (const box of data.boxes) { reach(box[X] - box[WIDTH] / 2, box[Y] - box[HEIG
 for (const [paths] of data.lines) for (const path of paths) for (let k = 0; k < path.length; k += 2) reach(path[k], path[k + 1]);
 const wide = sides[2] - sides[0] + 1, high = sides[3] - sides[1] + 1;
 const heat = (percent) => {
-  if (!percent) return data.heat[0];
+  if (!percent) return data.unused[0];
   const at = Math.min(percent, 100) / 100 * (data.heat.length - 1), k = Math.min(Math.floor(at), data.heat.length - 2);
   const channel = (colour, c) => parseInt(colour.slice(1 + 2 * c, 3 + 2 * c), 16);
   return `rgb(${[0, 1, 2].map((c) => Math.round(channel(data.heat[k], c) * (k + 1 - at) + channel(data.heat[k + 1], c) * (at - k))).join(",")})`;
@@ -50,7 +50,7 @@ function draw() {
       pen.stroke();
     }
   };
-  for (const [use, k] of order) stroke(data.lines[k], use ? heat(use) : "#dadada", thin * (1 + 0.05 * use));
+  for (const [use, k] of order) stroke(data.lines[k], use ? heat(use) : data.unused[1], thin * (1 + 0.05 * use));
   const picked = chosen && chosen.kind === "link" ? byName.get(chosen.name) || [] : [];
   for (const k of picked) { stroke(data.lines[k], "#D55E00", thin * 6 + 3); stroke(data.lines[k], heat(useOf(data.lines[k][2], measure)), thin * 3 + 1); }
   pen.textAlign = "center"; pen.textBaseline = "middle";
