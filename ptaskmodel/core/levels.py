@@ -7,7 +7,7 @@ resources in front. At an event:
 1. the loads of touched resources are summed anew; activities that are new, or whose kept elements
    changed, take the rate that the levels in force give them;
 2. whatever overflows becomes active, without a level yet;
-3. the levels of the active resources of these activities are found (`bmf_levels`), those of others
+3. the levels of the active resources of these activities are found (`component`), those of others
    as they are; then with the resources on which another rate was found, and so on, in the end of
    the connected component over active resources. Where that has looked at too many activities,
    all at once;
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.core.component import ACCEPT, coefficient, common_coefficient, find_levels
 from ptaskmodel.core.idle_loads import (
     activate,
     charge,
@@ -45,28 +46,18 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.core.sub_system import SKIPPED_SEARCHES, SMALL, rebuild_kept, sub_system
 from ptaskmodel.jit import jit, late
-from ptaskmodel.sharing.arrays import Settings
-from ptaskmodel.sharing.bmf_levels import FILL_LATER, carve_seats, climb
-from ptaskmodel.sharing.bmf_presolve import carve_core, list_users
 from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 
 INFINITY = float("inf")
-TOLERANCES = Settings()
-AIM, ACCEPT = TOLERANCES.aim, TOLERANCES.accept
 MAX_ROUNDS = 50
 # Rounds in which only those are solved whose resources another rate was found on.
 NEAR_ROUNDS = 6
-# The part of all rates that must change at an event for them to be found all at once.
-FEW_CHANGE = 0.25
+# How often a search may look at each activity before there is none for a while; the part of all
+# rates that must change at an event for that to go on.
+LOOKED_AT, FEW_CHANGE = 2.0, 0.25
 GAVE_UP = -1
 # A rate that changes less, relatively, stays as it is.
 SAME_RATE = 1e-12
-
-
-@jit
-def coefficient(element):
-    """What fairness compares."""
-    return element.share if element.share > 0.0 else element.usage
 
 
 @jit
@@ -103,6 +94,7 @@ def take_in(s, slot):
     if t.ceiling == INFINITY:
         t.ceiling = 1.0
         t.ceiling_by = LIMIT_NOTHING
+    t.even = common_coefficient(s, slot)
     put_active_first(s, slot)
 
 
@@ -227,7 +219,7 @@ def judge_search(s, n, looked):
     there was none, all ``n`` with an active resource were solved.
     """
     clock = s.clock[0]
-    if looked > max(SMALL, clock.n_enabled):
+    if looked > LOOKED_AT * max(SMALL, clock.n_enabled):
         clock.skip_search = SKIPPED_SEARCHES
     elif looked == 0 and clock.skip_search > 0:
         changed = 0
@@ -250,57 +242,6 @@ def all_on_active(s, mark, n, m):
             m = join_active(s, slot, mark, m)
         slot = t.next
     return n, m
-
-
-@jit
-def write_core(s, n, m, c, mark, limit, wholly):
-    """Write what is to be solved as a core scaled to C = 1, bound = 1; returns its elements.
-
-    The level of an active resource that is not solved bounds its users; ``limit`` is what does.
-    wholly: all are solved.
-    """
-    for j in range(m):
-        c.levels[j] = s.resources[s.lists[USED, j]].level
-    q = 0
-    for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
-        c.row[i] = q
-        first = np.uint64(t.nodes)
-        last = np.uint64(t.nodes + t.n_active)
-        bound = t.ceiling
-        limit[i] = t.ceiling_by
-        cost = 1.0 / t.penalty
-        if not wholly:
-            for k in range(first, last):
-                element = s.kept[k]
-                r = s.resources[np.uint64(element.resource)]
-                if r.mark != mark:
-                    rate = r.level * cost / coefficient(element)
-                    if rate < bound:
-                        bound = rate
-                        limit[i] = element.resource
-        c.ub[i] = bound
-        if bound > 0.0:
-            inverse = cost / bound
-            for k in range(first, last):
-                element = s.kept[k]
-                r = s.resources[np.uint64(element.resource)]
-                if wholly or r.mark == mark:
-                    c.used[q] = r.local
-                    c.a[q] = element.usage * bound / r.capacity
-                    c.t[q] = inverse / coefficient(element)
-                    q += 1
-    c.row[n] = q
-    list_users(n, m, c)
-
-
-@jit
-def count_active(s, n):
-    """The active elements of the activities of the component."""
-    z = 0
-    for i in range(n):
-        z += s.activities[np.uint64(s.lists[SUB, i])].n_active
-    return z
 
 
 def example() -> tuple[State]:
@@ -349,20 +290,14 @@ def follow_levels(s):
             n, m = spread(s, mark, n, m, from_n, from_m, wholly)
         from_n = n if wholly else 0
         looked += n if near > 0 else 0
-        z = count_active(s, n)
-        c, reals, integers = carve_core(n, m, z, v.reals, v.integers)
-        write_core(s, n, m, c, mark, v.limit, wholly)
-        if not climb(n, m, FILL_LATER, AIM, c, carve_seats(m, z, reals, integers)) <= ACCEPT:
+        if not find_levels(s, n, m, mark, wholly):
             return GAVE_UP
         from_m = m
         for j in range(m):
-            s.resources[s.lists[USED, j]].level = c.levels[j]
+            s.resources[s.lists[USED, j]].level = v.level[j]
         for i in range(n):
             slot = s.lists[SUB, i]
-            rate = c.y[i] * c.ub[i]
-            where = c.seat[i]
-            if where >= 0:
-                v.limit[i] = s.lists[USED, c.used[where]]
+            rate = v.rate[i]
             if abs(rate - s.activities[slot].next_rate) > SAME_RATE * rate:
                 charge(s, slot, rate)
                 if not wholly:
@@ -370,7 +305,7 @@ def follow_levels(s):
         m = activate(s, mark, m)
         if m == from_m:
             for j in range(m):
-                if c.seats[j] == 0:
+                if v.lowest[j] == 0.0:
                     deactivate(s, s.lists[USED, j], mark)
     return GAVE_UP
 

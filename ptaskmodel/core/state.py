@@ -116,13 +116,15 @@ ACTIVITY = in_lines(
         ("state", INT),
         ("mark", INT),
         ("nodes", INT),  # first of its nodes
-        ("n_kept", INT),
-        ("n_active", INT),  # of them, on active resources: they come first
+        ("n_kept", SMALL_INT),
+        ("n_active", SMALL_INT),  # of them, on active resources: they come first
         ("rate", REAL),  # since `updated`, 1/s
         ("next_rate", REAL),  # the rate that is being found
         ("charged", REAL),  # the rate that the loads of what limits nobody count
         ("ceiling", REAL),  # its largest rate alone, and what sets it (a resource or LIMIT_...)
         ("penalty", REAL),  # what its flow costs, over its weight
+        ("even", REAL),  # what fairness compares of its rate, 0: not the same everywhere
+        ("local", INT),  # its number in the component
         ("ceiling_by", INT),
         ("limit", INT),  # resource that sets the rate, or one of LIMIT_...
         ("remaining", REAL),  # at date `updated`

@@ -82,6 +82,14 @@ def test_the_hard_systems_of_the_study_come_and_go(shared_data, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_tasks_that_ask_the_same_of_all_their_resources_come_and_go(seed, tmp_path):
+    random = np.random.default_rng(seed)
+    asked = random.choice([0.1, 1.0, 1.0, 3.0], 60) * (random.random((20, 60)) < 0.15)
+    capacity = random.choice([1.0, 2.0, 2.5, 1e-6], 20)
+    step_through(simulation_of(SharingProblem.from_dense(asked, capacity), tmp_path, seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_levels_are_taken_from_rates_found_anew(seed):
     random = np.random.default_rng(seed)
     simulation = prepare({**random_scenario(seed), "events": []})

@@ -1,0 +1,253 @@
+"""The levels of active resources that are connected: by filling where that is enough, else `climb`.
+
+An activity is *even* if what fairness compares of it is the same on each of its resources, as of a
+message, which asks the same of all links on its way. Where all are, bottleneck max fairness is
+weighted max-min fairness: levels are found from the lowest up, one resource at a time (see
+`sharing.maxmin_core`), exactly and without steps that might not converge.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.state import SUB, USED
+from ptaskmodel.core.sub_system import sub_system
+from ptaskmodel.jit import jit
+from ptaskmodel.sharing.arrays import Settings, carve
+from ptaskmodel.sharing.bmf_levels import FILL_LATER, carve_seats, climb
+from ptaskmodel.sharing.bmf_presolve import carve_core, list_users
+from ptaskmodel.sharing.maxmin_core import MUCH_LESS, sift_down
+
+INFINITY = float("inf")
+TOLERANCES = Settings()
+AIM, ACCEPT = TOLERANCES.aim, TOLERANCES.accept
+# A resource is full later than was thought only beyond rounding.
+LATER = 1.0 + 1e-13
+# What is left at least of a resource, as a part of it: somebody still rises on it.
+SLIVER = 1e-15
+ZERO = np.int64(0)
+
+
+@jit
+def coefficient(element):
+    """What fairness compares."""
+    return element.share if element.share > 0.0 else element.usage
+
+
+@jit
+def common_coefficient(s, slot):
+    """What fairness compares of an activity if that is the same on all its resources, else 0."""
+    t = s.activities[slot]
+    common = 0.0
+    for k in range(t.nodes, t.nodes + t.n_kept):
+        x = coefficient(s.kept[k])
+        if common > 0.0 and x != common:
+            return 0.0
+        common = x
+    return common * t.penalty
+
+
+@jit
+def write_core(s, n, m, c, mark, limit, wholly):
+    """Write what is to be solved as a core scaled to C = 1, bound = 1; returns its elements.
+
+    The level of an active resource that is not solved bounds its users; ``limit`` is what does.
+    wholly: all are solved.
+    """
+    for j in range(m):
+        c.levels[j] = s.resources[s.lists[USED, j]].level
+    q = 0
+    for i in range(n):
+        t = s.activities[np.uint64(s.lists[SUB, i])]
+        c.row[i] = q
+        first = np.uint64(t.nodes)
+        last = np.uint64(t.nodes + t.n_active)
+        bound = t.ceiling
+        limit[i] = t.ceiling_by
+        cost = 1.0 / t.penalty
+        if not wholly:
+            for k in range(first, last):
+                element = s.kept[k]
+                r = s.resources[np.uint64(element.resource)]
+                if r.mark != mark:
+                    rate = r.level * cost / coefficient(element)
+                    if rate < bound:
+                        bound = rate
+                        limit[i] = element.resource
+        c.ub[i] = bound
+        if bound > 0.0:
+            inverse = cost / bound
+            for k in range(first, last):
+                element = s.kept[k]
+                r = s.resources[np.uint64(element.resource)]
+                if wholly or r.mark == mark:
+                    c.used[q] = r.local
+                    c.a[q] = element.usage * bound / r.capacity
+                    c.t[q] = inverse / coefficient(element)
+                    q += 1
+    c.row[n] = q
+    list_users(n, m, c)
+
+
+@jit
+def count_active(s, n):
+    """The active elements of the activities of the component."""
+    z = 0
+    for i in range(n):
+        z += s.activities[np.uint64(s.lists[SUB, i])].n_active
+    return z
+
+
+@jit
+def begin_filling(s, n, m, mark, v, rising):
+    """Let everybody rise from 0; False if somebody is not even.
+
+    Of each activity: its largest rate and the reason; of each resource: what is left (``load``),
+    what is taken of it for each unit of level (``reached``; ``capacity``: when last summed), how
+    many uses still rise.
+    """
+    for j in range(m):
+        v.load[j] = s.resources[s.lists[USED, j]].capacity
+        v.reached[j] = 0.0
+        v.level[j] = INFINITY
+        v.lowest[j] = 0.0
+        rising[j] = 0
+    for i in range(n):
+        t = s.activities[np.uint64(s.lists[SUB, i])]
+        if t.even == 0.0 and t.n_active > 0:
+            return False
+        t.local = i
+        v.rate[i] = -1.0
+        inverse = 1.0 / t.even
+        bound = t.ceiling
+        reason = t.ceiling_by
+        for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
+            element = s.kept[k]
+            r = s.resources[np.uint64(element.resource)]
+            if r.mark == mark:
+                where = np.uint64(r.local)
+                v.reached[where] += element.usage * inverse
+                rising[where] += 1
+            elif r.level * inverse < bound:
+                bound = r.level * inverse
+                reason = element.resource
+        v.bound[i] = bound
+        v.limit[i] = reason
+    return True
+
+
+@jit
+def settle_rate(s, slot, rate, mark, v, rising):
+    """An activity rises no more."""
+    t = s.activities[np.uint64(slot)]
+    v.rate[np.uint64(t.local)] = rate
+    inverse = 1.0 / t.even
+    for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
+        element = s.kept[k]
+        r = s.resources[np.uint64(element.resource)]
+        if r.mark == mark:
+            j = np.uint64(r.local)
+            rising[j] -= 1
+            v.load[j] -= element.usage * rate
+            v.reached[j] -= element.usage * inverse
+
+
+@jit
+def stop_bounded(s, resource, level, mark, v, rising):
+    """Stop the users of a resource that cannot rise to a level, or sum anew what is left of it.
+
+    Returns whether some have stopped.
+    """
+    r = s.resources[resource]
+    left = r.capacity
+    slope = 0.0
+    some = False
+    for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
+        user = s.users[k]
+        t = s.activities[np.uint64(user.slot)]
+        if user.usage > 0.0 and t.mark == mark:
+            rate = v.rate[np.uint64(t.local)]
+            if rate >= 0.0:
+                left -= user.usage * rate
+            elif v.bound[np.uint64(t.local)] * t.even <= level:
+                settle_rate(s, user.slot, v.bound[np.uint64(t.local)], mark, v, rising)
+                some = True
+            else:
+                slope += user.usage / t.even
+    if not some:
+        v.load[r.local] = max(left, r.capacity * SLIVER)
+        v.reached[r.local] = slope
+        v.capacity[r.local] = slope
+    return some
+
+
+@jit
+def fill(s, n, m, mark, v):
+    """Rates, limits and levels by filling; False if somebody is not even."""
+    rising, integers = carve(v.integers, m)
+    heap, _ = carve(integers, m)
+    full_at = v.highest
+    if not begin_filling(s, n, m, mark, v, rising):
+        return False
+    for j in range(m):
+        heap[j] = j
+        v.capacity[j] = v.reached[j]
+        full_at[j] = v.load[j] / v.reached[j]
+    for j in range(m // 2 - 1, -1, -1):
+        sift_down(heap, full_at, j, m)
+    n_heap = m
+    while n_heap > 0:
+        j = heap[0]
+        resource = s.lists[USED, j]
+        if rising[j] > 0 and v.reached[j] < MUCH_LESS * v.capacity[j]:
+            stop_bounded(s, resource, -1.0, mark, v, rising)
+        level = v.load[j] / v.reached[j]
+        if rising[j] > 0 and level <= full_at[j] * LATER:
+            if stop_bounded(s, resource, level, mark, v, rising):
+                continue
+            level = v.load[j] / v.reached[j]
+        if rising[j] == 0:
+            n_heap -= 1
+            heap[0] = heap[n_heap]
+        elif level > full_at[j] * LATER:
+            full_at[j] = level
+        else:
+            v.level[j] = level
+            v.lowest[j] = 1.0
+            r = s.resources[resource]
+            for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
+                user = s.users[k]
+                t = s.activities[np.uint64(user.slot)]
+                at = np.uint64(t.local)
+                if user.usage > 0.0 and t.mark == mark and v.rate[at] < 0.0:
+                    v.limit[at] = resource
+                    settle_rate(s, user.slot, level / t.even, mark, v, rising)
+        sift_down(heap, full_at, ZERO, n_heap)
+    for i in range(n):
+        if v.rate[i] < 0.0:
+            v.rate[i] = v.bound[i]
+    return True
+
+
+@jit
+def find_levels(s, n, m, mark, wholly):
+    """Rates, limits (numbers of resources) and levels of the component; False: do not settle.
+
+    They are written to the sub-system, with, as ``lowest``, 0 where nobody sits on a resource.
+    """
+    v = sub_system(s)
+    if fill(s, n, m, mark, v):
+        return True
+    z = count_active(s, n)
+    c, reals, integers = carve_core(n, m, z, v.reals, v.integers)
+    write_core(s, n, m, c, mark, v.limit, wholly)
+    if not climb(n, m, FILL_LATER, AIM, c, carve_seats(m, z, reals, integers)) <= ACCEPT:
+        return False
+    for j in range(m):
+        v.level[j] = c.levels[j]
+        v.lowest[j] = c.seats[j]
+    for i in range(n):
+        v.rate[i] = c.y[i] * c.ub[i]
+        if c.seat[i] >= 0:
+            v.limit[i] = s.lists[USED, c.used[c.seat[i]]]
+    return True
