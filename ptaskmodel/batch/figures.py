@@ -55,18 +55,24 @@ class Figures:
 
 
 def figures_of(schedule: Schedule) -> Figures:
-    """The numbers of a schedule."""
-    if schedule.plain is not None:
-        return schedule.plain.figures()
+    """The numbers of a schedule, found once."""
+    if not schedule.known:
+        plain = schedule.plain
+        schedule.known.append(_figures(schedule) if plain is None else plain.figures())
+    return schedule.known[0]
+
+
+def _figures(schedule: Schedule) -> Figures:
     first: dict[int, float] = {}
     stretches: list[tuple[float, float]] = []
     hosts: list[float] = []
+    now = schedule.now_s
     for attempt in schedule.attempts:
         first.setdefault(id(attempt.job), attempt.start_s or 0.0)
-        for stretch in running_intervals(attempt, schedule.now_s):
+        for stretch in running_intervals(attempt, now):
             stretches.append(stretch)
             hosts.append(attempt.use)
-    final, now = schedule.final, schedule.now_s
+    final = schedule.final
     dates = np.array(stretches, dtype=np.float64).reshape(len(stretches), 2)
     whole = all(isinstance(count, int) for count in hosts)
     return Figures(

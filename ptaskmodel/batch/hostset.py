@@ -196,9 +196,10 @@ def contiguous(hosts: Mask, count: int) -> Mask | None:
 
 def text(hosts: Placement) -> str:
     """The set in Batsim's notation, such as "0-2 5"."""
+    flat = flat_runs(hosts)
     return " ".join(
-        str(first) if length == 1 else f"{first}-{first + length - 1}"
-        for first, length in runs(hosts)
+        str(first) if end == first + 1 else f"{first}-{end - 1}"
+        for first, end in zip(flat[::2], flat[1::2], strict=True)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.attempt import Attempt
@@ -11,6 +11,7 @@ from ptaskmodel.batch.hostset import HostSet
 from ptaskmodel.batch.pstates import Switch
 
 if TYPE_CHECKING:
+    from ptaskmodel.batch.figures import Figures
     from ptaskmodel.batch.plain_schedule import PlainSchedule
 
 
@@ -56,6 +57,8 @@ class Schedule:
     link_changes: tuple[LinkChange, ...] = ()
     switches: tuple[Switch, ...] = ()
     plain: PlainSchedule | None = None
+    # What `figures_of` has found of it, once it was asked.
+    known: list[Figures] = field(default_factory=list, init=False, repr=False)
 
     def ended(self) -> Iterator[Attempt]:
         """The last attempts of the jobs that ran and ended, in order of submission."""

@@ -11,6 +11,7 @@ import pytest
 
 from ptaskmodel.batch import BatchSimulation, Easy, Fcfs, Redirection
 from ptaskmodel.batch.execution import actual_duration_s
+from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import distribution, job_times, load, metrics
 from ptaskmodel.batch.output import JOB_COLUMNS, write_schedule
 from ptaskmodel.errors import SimulationError
@@ -37,6 +38,10 @@ def test_times_and_slowdowns_by_hand(schedule):
     assert times.slowdown.tolist() == [1, 11, 2]
     assert times.bounded_slowdown(60.0) == pytest.approx([1, 110 / 60, 100 / 60])
     assert times.per_processor_slowdown(10.0) == pytest.approx([1, 5.5, 1])
+
+
+def test_a_schedule_is_put_into_arrays_once(schedule):
+    assert figures_of(schedule) is figures_of(schedule)
 
 
 def test_the_summary_by_hand(schedule):
