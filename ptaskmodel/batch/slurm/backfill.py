@@ -305,8 +305,7 @@ class Cycle:
             select = controller.without(victims)
             gone = set(victims)
             ends = [end for end in ends if end[2] not in gone]
-            over = controller.suspends(victims)
-            found = select.place(need, among, over=over, refuses=refuses)
+            found = select.place(need, among, refuses=refuses)
             if found is not None:
                 return self._now, found
         return None if now_only else controller.predict(job, need, among, self._now, ends, select)

@@ -121,15 +121,13 @@ class Consumable:
         need: Need,
         within: Mask,
         *,
-        over: bool = False,
         busy: Used | None = None,
         refuses: Refuses | None = None,
     ) -> Allocation | None:
         """Where a job can run now, within some nodes.
 
         busy: how many jobs each node has today, where this is a prediction and such nodes come
-        first. refuses: nodes that fit, but are not to be taken. over has no meaning here: whether
-        cores of lower tiers may be taken follows from the configuration.
+        first. refuses: nodes that fit, but are not to be taken.
         """
         among = [node for node in members(need.nodes & within) if self._lets_in(need, node)]
         if len(among) < need.least or need.required & ~sum(1 << node for node in among):

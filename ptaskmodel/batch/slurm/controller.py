@@ -140,10 +140,6 @@ class Controller(Lives):
                 trial.remove(victim, running=victim.state == record.RUNNING)
         return trial
 
-    def suspends(self, victims: Sequence[JobRecord]) -> bool:
-        """Whether some of the victims are suspended."""
-        return any(self.preemption.mode_of(victim) == SUSPEND for victim in victims)
-
     def is_preempting(self, job: JobRecord) -> bool:
         """Whether victims of a job have been killed and it waits for their nodes."""
         return job in self.preempting

@@ -96,9 +96,18 @@ class Linear:
         self.running.remove(_held(job).nodes)
 
     def lift(self, job: JobRecord) -> None:
-        """On a trial: a job is suspended for another, if it is not yet."""
+        """On a trial: a job is suspended for another, if it is not yet.
+
+        What was its alone is so no more, and all memory of its nodes counts as free.
+        """
+        nodes = _held(job).nodes
+        self.present.remove(nodes)
         if job.state != "SUSPENDED":
             self.pause(job)
+        if _alone(job):
+            self.exclusive &= ~nodes
+        for node in members(nodes):
+            self.memory[node] = max(0, self.memory[node] - self.nodes.memory_MiB[node])
 
     def resume(self, job: JobRecord) -> None:
         self.running.add(_held(job).nodes)
@@ -115,11 +124,10 @@ class Linear:
         """The nodes without any job."""
         return self.nodes.up & ~self.present.levels[0]
 
-    def usable(self, need: Need, within: Mask, most: int, over: bool = False) -> Mask:
-        """The nodes with at most so many jobs that run; over: whoever is suspended there."""
+    def usable(self, need: Need, within: Mask, most: int) -> Mask:
+        """The nodes with at most so many jobs, whether they run or not."""
         found = need.nodes & within & ~self.running.above(most) & ~self.exclusive
-        if not over:
-            found &= ~self.present.above(most)
+        found &= ~self.present.above(most)
         if need.memory is not None:
             found = of_hosts(
                 k
@@ -133,17 +141,16 @@ class Linear:
         need: Need,
         within: Mask,
         *,
-        over: bool = False,
         refuses: Refuses | None = None,
     ) -> Allocation | None:
         """Where a job can run now, within some nodes: with the least sharing that does."""
-        found = self._place(need, within, over)
+        found = self._place(need, within)
         return None if found is None or (refuses and refuses(found.nodes)) else found
 
-    def _place(self, need: Need, within: Mask, over: bool) -> Allocation | None:
+    def _place(self, need: Need, within: Mask) -> Allocation | None:
         seen = -1
         for most in range(need.share):
-            usable = self.usable(need, within, most, over)
+            usable = self.usable(need, within, most)
             count = usable.bit_count()
             if count == seen or count < need.least:
                 continue
@@ -162,13 +169,12 @@ class Linear:
         need: Need,
         within: Mask,
         *,
-        over: bool = False,
         refuses: Refuses | None = None,
     ) -> Allocation | None:
         """The same, among sets of nodes of growing weight, as a start looks at them."""
         sets = self.nodes.sets
-        if len(sets) == 1 or over:
-            return self.place(need, within, over=over, refuses=refuses)
+        if len(sets) == 1:
+            return self.place(need, within, refuses=refuses)
         union = need.required
         for k, (weight, nodes) in enumerate(sets):
             union |= nodes

@@ -449,8 +449,10 @@ class Lives:
         before = self.second(date) - self.conf.min_job_age_s
         gone = False
         while self._ended and self._ended[0][0] <= before:
-            self.rules.dependencies.forget(self._ended.popleft()[1])
-            gone = True
+            date_s, job = self._ended.popleft()
+            if job.state not in record.OPEN and job.end_s == date_s:
+                self.rules.dependencies.forget(job)
+                gone = True
         if gone:
             self._changed(date)
 

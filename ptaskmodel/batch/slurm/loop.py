@@ -221,6 +221,8 @@ class Loop:
 
     def _do(self, what: int, which: int, date: float) -> None:
         controller = self.controller
+        if self._recorded is not None:
+            self._purge(date)
         if what == CLEAN:
             controller.clean(date)
         elif what == SUBMIT:
@@ -277,9 +279,7 @@ class Loop:
             self._last_check = now
             controller.check_limits(date)
             self._settle()
-        if now - self._last_purge >= PURGE_S:
-            self._last_purge = now
-            controller.purge(date)
+        self._purge(date)
         if options.sched_interval_s < 0:
             return
         if now - self._last_full >= options.sched_interval_s:
@@ -290,6 +290,12 @@ class Loop:
             self._last_call = now
             controller.requested = False
             self._pass(date, full=False)
+
+    def _purge(self, date: float) -> None:
+        now = self.controller.second(date)
+        if now - self._last_purge >= PURGE_S:
+            self._last_purge = now if self._recorded is None else self._last_purge + PURGE_S
+            self.controller.purge(date)
 
     @property
     def _pass_date(self) -> float:

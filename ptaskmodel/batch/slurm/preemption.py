@@ -148,9 +148,9 @@ class Preemption:
             suspends = self.mode_of(job) == SUSPEND
             if not suspends:
                 trial.remove(job, running=job.state == RUNNING)
-            elif job.state == RUNNING:
-                trial.pause(job)
-            found = trial.place(need, within, over=suspends)
+            else:
+                trial.lift(job)
+            found = trial.place(need, within)
             if found is not None:
                 return found, count
         return None

@@ -54,12 +54,11 @@ class Select(Protocol):
         need: Need,
         within: Mask,
         *,
-        over: bool = False,
         refuses: Refuses | None = None,
     ) -> Allocation | None:
         """Where a job can run now, within some nodes.
 
-        over: where suspended jobs are, too. refuses: nodes that fit, but are not to be taken.
+        refuses: nodes that fit, but are not to be taken.
         """
         ...
 
@@ -68,7 +67,6 @@ class Select(Protocol):
         need: Need,
         within: Mask,
         *,
-        over: bool = False,
         refuses: Refuses | None = None,
     ) -> Allocation | None:
         """The same, as a start looks for nodes."""
