@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.parameters import PATH, output_option
+from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, output_option
 from ptaskmodel.errors import PTaskModelError
 
 
@@ -21,7 +21,16 @@ from ptaskmodel.errors import PTaskModelError
     help="Also draw times against each other, metrics and queues, or who waits less and longer "
     "(.png, .svg or .pdf).",
 )
-def compare(runs: tuple[Path, ...], output: Path | None, picture: Path | None) -> None:
+@click.option(
+    "--tolerance",
+    type=NOT_NEGATIVE,
+    default=1e-6,
+    show_default=True,
+    help="Relative difference up to which times of tasks or jobs are equal.",
+)
+def compare(
+    runs: tuple[Path, ...], output: Path | None, picture: Path | None, tolerance: float
+) -> None:
     """Say what changed from RESULTS_A to RESULTS_B, directories of runs of the same tasks.
 
     Tasks are matched by id. What limited a task is known for runs with --attribution. More than
@@ -41,7 +50,7 @@ def compare(runs: tuple[Path, ...], output: Path | None, picture: Path | None) -
     if len(runs) == 2 and both_slurm(results):
         click.echo(slurm_comparison_text(compare_slurm(*results, table=output, picture=picture)))
     elif len(runs) == 2:
-        found = compare_results(*results, table=output, picture=picture)
+        found = compare_results(*results, table=output, picture=picture, tolerance=tolerance)
         click.echo(comparison_text(found))
     else:
         click.echo(standings_text(standings(results, table=output, picture=picture)))

@@ -44,7 +44,7 @@ COLUMNS = (
     "hosts_changed",
 )
 CHOICES = ("solver", "network_model", "count", "policy", "allocation")
-# Relative difference of times up to which they are called equal.
+# Relative difference of times up to which they are called equal, if nothing is said.
 SAME = 1e-6
 # Metrics in summaries: name, key, and the statistic of a distribution or a part.
 METRICS = (
@@ -91,13 +91,17 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Two runs: the tasks of both, and the ids of those that only one has."""
+    """Two runs: the tasks of both, and the ids of those that only one has.
+
+    tolerance: the relative difference of times up to which they are equal.
+    """
 
     a: Results
     b: Results
     pairs: list[Pair]
     only_a: list[str]
     only_b: list[str]
+    tolerance: float = SAME
 
     def choices(self) -> list[tuple[str, str, str]]:
         """(name, in a, in b) of the inputs and choices that differ."""
@@ -130,16 +134,25 @@ class Comparison:
                 found.append((name, x, y))
         return found
 
+    def verdict(self, pair: Pair) -> str:
+        """ "faster", "slower", "equal", or "without a time" in one of the runs."""
+        change, before = pair.change_s, pair.a.duration_s
+        if change is None or before is None:
+            return "without a time"
+        if abs(change) <= self.tolerance * max(before, abs(before + change)):
+            return "equal"
+        return "slower" if change > 0.0 else "faster"
+
     def counts(self) -> dict[str, int]:
         """How many tasks got faster, slower, kept their time, or have none in one of the runs."""
         counts = {"faster": 0, "slower": 0, "equal": 0, "without a time": 0}
         for pair in self.pairs:
-            counts[_verdict(pair)] += 1
+            counts[self.verdict(pair)] += 1
         return counts
 
     def most_changed(self, number: int) -> list[Pair]:
         """The pairs whose time changed most, in s; ties in order."""
-        known = [pair for pair in self.pairs if _verdict(pair) in ("faster", "slower")]
+        known = [pair for pair in self.pairs if self.verdict(pair) in ("faster", "slower")]
         return sorted(known, key=lambda pair: -abs(pair.change_s or 0.0))[:number]
 
     def write(self, stream: IO[str]) -> None:
@@ -155,16 +168,17 @@ def compare(
     *,
     table: str | Path | None = None,
     picture: str | Path | None = None,
+    tolerance: float = SAME,
 ) -> Comparison:
     """Compare two runs, or those in two directories, task by task: tasks are matched by id.
 
     table: also write a CSV file, a line for every task; picture: also draw times against each other
-    (.png, .svg or .pdf). Raises PTaskModelError if results cannot be read, have no task in common,
+    (.png, .svg or .pdf); tolerance: relative difference up to which times are equal. Raises PTaskModelError if results cannot be read, have no task in common,
     or a file cannot be written.
     """
     if picture is not None:
         check_picture(picture)
-    found = _compared(results_of(a), results_of(b))
+    found = _compared(results_of(a), results_of(b), tolerance)
     if table is not None:
         with whole_file(table) as stream:
             found.write(stream)
@@ -173,7 +187,7 @@ def compare(
     return found
 
 
-def _compared(a: Results, b: Results) -> Comparison:
+def _compared(a: Results, b: Results, tolerance: float) -> Comparison:
     others = {task.task_id: task for task in b.tasks}
     limits = _main_limits(a), _main_limits(b)
     pairs = [
@@ -188,7 +202,7 @@ def _compared(a: Results, b: Results) -> Comparison:
     mine = {task.task_id for task in a.tasks}
     only_a = [t.task_id for t in a.tasks if t.task_id not in others]
     only_b = [t.task_id for t in b.tasks if t.task_id not in mine]
-    return Comparison(a, b, pairs, only_a, only_b)
+    return Comparison(a, b, pairs, only_a, only_b, tolerance)
 
 
 def _main_limits(results: Results) -> dict[str, str]:
@@ -221,18 +235,9 @@ def _largest(values: Sequence[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _verdict(pair: Pair) -> str:
-    change, before = pair.change_s, pair.a.duration_s
-    if change is None or before is None:
-        return "without a time"
-    if abs(change) <= SAME * max(before, abs(before + change)):
-        return "equal"
-    return "slower" if change > 0.0 else "faster"
-
-
 def comparison_figure(comparison: Comparison) -> Figure:
     """Times of each task in both runs against each other, and how the ratios are distributed."""
-    timed = [pair for pair in comparison.pairs if _verdict(pair) != "without a time"]
+    timed = [pair for pair in comparison.pairs if comparison.verdict(pair) != "without a time"]
     if not timed:
         raise PTaskModelError("no task has a time in both runs; nothing to draw")
     longest = max(max(p.a.duration_s or 0.0, p.b.duration_s or 0.0) for p in timed)
@@ -242,7 +247,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
     styles = {"faster": (BLUE, "v"), "equal": (GREY, "o"), "slower": (RED, "^")}
     size = 30.0 if len(timed) <= 200 else 6.0
     for verdict, (colour, marker) in styles.items():
-        chosen = [pair for pair in timed if _verdict(pair) == verdict]
+        chosen = [pair for pair in timed if comparison.verdict(pair) == verdict]
         left.scatter(
             [(pair.a.duration_s or 0.0) / unit for pair in chosen],
             [(pair.b.duration_s or 0.0) / unit for pair in chosen],

@@ -260,3 +260,13 @@ def test_the_platform_of_a_run_is_found_from_other_directories(tmp_path, monkeyp
     (tmp_path / "run.xml").unlink()
     assert main(draw.split()) == 2
     assert "do this where the run was made" in capsys.readouterr().err
+
+
+def test_times_are_equal_up_to_a_tolerance(small, capsys):
+    other = make(small.parent, 10, "99.9MBps", "nearly")
+    compare = ["compare", str(small), str(other)]
+    for tolerance, said in (("0.01", "10 equal"), ("0", "slower")):
+        capsys.readouterr()
+        assert main([*compare, "--tolerance", tolerance]) == 0
+        assert said in capsys.readouterr().out
+    assert main([*compare, "--tolerance", "-1"]) == 2
