@@ -35,7 +35,7 @@ from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.simulation.state import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, Work
+from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -47,7 +47,8 @@ MOST_FLOWS = 1 << 24
 class Works(NamedTuple):
     """What works ask, one after the other: flops of ranks (one for all, or each), and flows.
 
-    of_job: the work of each job. pair_bytes: what every rank sends to every other.
+    of_job: the work of each job. pair_bytes: what every rank sends to every other. competitors: of
+    each work, 0 where they are counted.
     """
 
     of_job: IntArray
@@ -58,6 +59,7 @@ class Works(NamedTuple):
     flow_from: IntArray
     flow_to: IntArray
     flow_bytes: FloatArray
+    competitors: FloatArray
 
 
 class Hosts(NamedTuple):
@@ -183,8 +185,7 @@ def compiled_ptasks(
 
     make: makes the simulation, at date 0.
     """
-    works = [job.work for job in batch.jobs]
-    if machine.has_traces or not all(map(_is_for_it, works, batch.jobs)):
+    if machine.has_traces or not all(map(_is_for_it, batch.jobs)):
         return None
     simulation = make()
     core = simulation.core
@@ -195,7 +196,7 @@ def compiled_ptasks(
     nodes = machine.platform.local_numbers[places].astype(np.int64)
     if zones[0] < 0 or (zones != zones[0]).any() or (np.diff(nodes) <= 0).any():
         return None
-    table = _works(works, batch.arrays.num_hosts)
+    table = _works(batch.jobs, batch.arrays.num_hosts)
     sizes = batch.arrays.num_hosts
     flows = np.diff(table.first_flow)[table.of_job]
     # Those that start together have hosts of their own.
@@ -210,24 +211,24 @@ def compiled_ptasks(
     return CompiledPtasks(batch, limited, simulation, table, hosts, laying, alone_s)
 
 
-def _is_for_it(work: Work, job: Job) -> bool:
-    """Whether a work is one stage that computes and sends, on all hosts of the job.
-
-    How many competitors it is must be as the simulation counts.
-    """
-    if job.competitors is not None:
-        return False
-    return isinstance(work, HomogeneousWork) or (
-        isinstance(work, ParallelWork) and work.ranks == job.num_hosts
+def _is_for_it(job: Job) -> bool:
+    """Whether a job's work is one stage that computes and sends, on all its hosts."""
+    return isinstance(job.work, HomogeneousWork) or (
+        isinstance(job.work, ParallelWork) and job.work.ranks == job.num_hosts
     )
 
 
-def _works(works: Sequence[Work], sizes: IntArray) -> Works:
-    known: dict[tuple[int, int], int] = {}
-    keys = zip(map(id, works), sizes.tolist(), strict=True)
+def _works(jobs: Sequence[Job], sizes: IntArray) -> Works:
+    known: dict[tuple[int, int, float], int] = {}
+    keys = zip(
+        (id(job.work) for job in jobs),
+        sizes.tolist(),
+        (job.competitors or 0.0 for job in jobs),
+        strict=True,
+    )
     of_job = [known.setdefault(key, len(known)) for key in keys]
-    by_id = {id(work): work for work in works}
-    demands = [by_id[number].demand(ranks) for number, ranks in known]
+    by_id = {id(job.work): job.work for job in jobs}
+    demands = [by_id[number].demand(ranks) for number, ranks, _ in known]
     flops, pair_bytes, flow_from, flow_to, flow_bytes = (
         zip(*demands, strict=True) if demands else ((), (), (), (), ())
     )
@@ -241,6 +242,7 @@ def _works(works: Sequence[Work], sizes: IntArray) -> Works:
         np.concatenate([np.zeros(0, dtype=np.int64), *flow_from]),
         np.concatenate([np.zeros(0, dtype=np.int64), *flow_to]),
         np.concatenate([np.zeros(0), *flow_bytes]),
+        np.array([competitors for _, _, competitors in known], dtype=np.float64),
     )
 
 

@@ -172,9 +172,10 @@ def compare(
 ) -> Comparison:
     """Compare two runs, or those in two directories, task by task: tasks are matched by id.
 
-    table: also write a CSV file, a line for every task; picture: also draw times against each other
-    (.png, .svg or .pdf); tolerance: relative difference up to which times are equal. Raises PTaskModelError if results cannot be read, have no task in common,
-    or a file cannot be written.
+    tolerance: relative difference of times up to which they are equal. table: also write a CSV
+    file, a line for every task; picture: also draw times against each other (.png, .svg or .pdf).
+    Raises PTaskModelError if results cannot be read, have no task in common, or a file
+    cannot be written.
     """
     if picture is not None:
         check_picture(picture)

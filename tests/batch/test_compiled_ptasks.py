@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -100,6 +101,20 @@ def test_random_workloads(platforms, policy, others):
         if policy == "conservative":
             asked.pop("order", None)
         results, loops = both(platform, random_workload(f"{policy}{others}{seed}"), **asked)
+        assert loops == ["compiled", "open"]
+        assert repr(said(results[0])) == repr(said(results[1]))
+
+
+@pytest.mark.jit
+def test_jobs_may_count_for_as_many_competitors_as_they_say(platforms):
+    draw = random.Random(5)
+    for seed, platform in enumerate(platforms.values()):
+        workload = random_workload(seed, jobs=50)
+        said_by_jobs = [
+            replace(job, competitors=draw.choice((None, 0.4, 1.0, 7.5))) for job in workload.jobs
+        ]
+        workload = replace(workload, jobs=tuple(said_by_jobs))
+        results, loops = both(platform, workload, policy="easy")
         assert loops == ["compiled", "open"]
         assert repr(said(results[0])) == repr(said(results[1]))
 

@@ -78,6 +78,7 @@ def _list(s, first, works, machine, placement, demands):
         for i in range(n - begin):  # one amount for all, or one for each rank
             demands.flops[begin + i] = works.flops[a + i if b - a > 1 else a]
         demands.pair_bytes[k] = works.pair_bytes[work]
+        demands.competitors[k] = works.competitors[work]
         for i in range(works.first_flow[work], works.first_flow[work + 1]):
             demands.flow_from[f] = works.flow_from[i]
             demands.flow_to[f] = works.flow_to[i]
