@@ -5,14 +5,15 @@ Source: SimGrid's documentation of SMPI ("smpi/alltoall" and the like).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.replay import selectors as c
-from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES, NUMBER
+from ptaskmodel.replay.meshes import columns_of, edge_of
+from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER, REDUCESCATTER
 from ptaskmodel.workload.ti_traces import Trace
 
 DEFAULT, SELECTOR = "default", "smpi/coll-selector"
@@ -31,6 +32,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "ompi_bruck": c.BRUCK,
             "ompi_doublering": c.RING,
             "ompi_recursivedoubling": c.DOUBLING,
+            "mvapich2_pair": c.DOUBLING,
             "ompi_tree": c.TREE,
             "ompi_two_procs": c.PAIRWISE,
             "ompi": c.TABLE_OF["barrier"],
@@ -42,13 +44,16 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "default": c.AUTOMATIC,
             "binomial_tree": c.AUTOMATIC,
             "flattree": c.BASIC,
+            "flattree_pipeline": c.FLAT_IN_SEGMENTS,
             "scatter_LR_allgather": c.PIECES_RING,
             "scatter_rdb_allgather": c.PIECES_DOUBLING,
             "NTSB": c.BINARY,
             "NTSL": c.LINE,
+            "NTSL_Isend": c.LINE,
             "mvapich2_knomial_intra_node": c.K_NOMIAL,
             "ompi": c.TABLE_OF["bcast"],
             "ompi_pipeline": c.PIPELINE,
+            "ompi_split_bintree": c.HALVES,
         },
     ),
     "reduce": (
@@ -59,6 +64,8 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "flat_tree": c.BY_TURNS,
             "ompi_basic_linear": c.BY_TURNS,
             "scatter_gather": c.HALVING,
+            "NTSL": c.LINE,
+            "mvapich2_knomial": c.K_NOMIAL,
             "ompi": c.TABLE_OF["reduce"],
             "ompi_binary": c.BINARY,
             "ompi_binomial": c.BINOMIAL,
@@ -73,9 +80,11 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "default": c.AUTOMATIC,
             "lr": c.RING,
             "rab1": c.FAR_FIRST,
+            "rab2": c.TO_ALL,
             "rab_rdb": c.HALVING,
             "rdb": c.DOUBLING,
             "redbcast": c.COMPOSED,
+            "mvapich2_rs": c.HALVING_LONG,
             "ompi": c.TABLE_OF["allreduce"],
             "ompi_ring_segmented": c.SEGMENTS,
         },
@@ -85,6 +94,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
         {
             "default": c.AUTOMATIC,
             "mpich": c.MPICH,
+            "mpich_noncomm": c.HALVING_EQUAL,
             "mpich_pair": c.PAIRWISE,
             "mpich_rdb": c.DOUBLING,
             "ompi_basic_recursivehalving": c.HALVING,
@@ -98,12 +108,20 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
         {
             "default": c.TABLE_OF["alltoall"],
             "mpich": c.MPICH,
+            "2dmesh": c.MESH_2D,
+            "3dmesh": c.MESH_3D,
             "basic_linear": c.BASIC,
             "bruck": c.BRUCK,
             "mvapich2_scatter_dest": c.BLOCKS,
             "pair": c.PAIRWISE,
+            "pair_light_barrier": c.PAIRS_LIGHT,
+            "pair_mpi_barrier": c.PAIRS_EACH,
+            "pair_one_barrier": c.PAIRS_ONE,
             "rdb": c.DOUBLING,
             "ring": c.RING,
+            "ring_light_barrier": c.RING_LIGHT,
+            "ring_mpi_barrier": c.RING_EACH,
+            "ring_one_barrier": c.RING_ONE,
             "ompi": c.TABLE_OF["alltoall"],
         },
     ),
@@ -115,7 +133,13 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "bruck": c.BLOCKS,
             "ompi_basic_linear": c.AUTOMATIC,
             "pair": c.RING,
+            "pair_light_barrier": c.PAIRS_LIGHT,
+            "pair_mpi_barrier": c.PAIRS_EACH,
+            "pair_one_barrier": c.PAIRS_ONE,
             "ring": c.RING,
+            "ring_light_barrier": c.RING_LIGHT,
+            "ring_mpi_barrier": c.RING_EACH,
+            "ring_one_barrier": c.RING_ONE,
             "ompi": c.TABLE_OF["alltoallv"],
         },
     ),
@@ -135,8 +159,11 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
         {
             "default": c.AUTOMATIC,
             "mpich": c.MPICH,
+            "2dmesh": c.MESH_2D,
+            "3dmesh": c.MESH_3D,
             "GB": c.COMPOSED,
             "NTSLR": c.TO_THE_RIGHT,
+            "NTSLR_NB": c.AHEAD,
             "bruck": c.BRUCK,
             "ompi_neighborexchange": c.NEIGHBOURS,
             "pair": c.PAIRWISE,
@@ -175,14 +202,26 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
     ),
 }
 
-# Those that work for some numbers of ranks only.
-POWERS_OF_TWO = frozenset(
-    {
-        *(("alltoall", "pair"), ("alltoallv", "pair"), ("allgather", "pair")),
-        *(("allgather", "rhv"), ("allgatherv", "pair"), ("allreduce", "rab1")),
-    }
-)
-TWO_RANKS = frozenset({("barrier", "ompi_two_procs")})
+
+def is_power_of_two(ranks: int) -> bool:
+    return ranks & (ranks - 1) == 0
+
+
+# Those that work for some numbers of ranks only: by names, or the name for any collective. The test
+# of a number, and which numbers these are.
+NEEDS: Mapping[str, tuple[Callable[[int], bool], str]] = {
+    **dict.fromkeys(
+        (
+            *("alltoall=pair", "alltoallv=pair", "allgather=pair", "allgatherv=pair"),
+            *("allgather=rhv", "allreduce=rab1", "reduce_scatter=mpich_noncomm"),
+            *("pair_light_barrier", "pair_mpi_barrier", "pair_one_barrier"),
+        ),
+        (is_power_of_two, "is a power of two"),
+    ),
+    "barrier=ompi_two_procs": (lambda ranks: ranks == 2, "is 2"),
+    "2dmesh": (lambda ranks: columns_of(ranks) > 0, "is 2, 3 or no prime"),
+    "3dmesh": (lambda ranks: edge_of(ranks) > 0, "makes planes that are square"),
+}
 
 
 def algorithms_named(texts: Iterable[str]) -> dict[str, str]:
@@ -232,13 +271,13 @@ def algorithms_of(
                 f"{collective}: the algorithm {shown(name)} is not simulated; choose one of "
                 f"{', '.join(known)}"
             )
-        if there[NUMBER[action]] and not fits(collective, name, trace.ranks):
-            needs = "2" if (collective, name) in TWO_RANKS else "a power of two"
+        need = _need(collective, name)
+        if there[NUMBER[action]] and need is not None and not need[0](trace.ranks):
             raise SimulationError(
-                f"{collective}: {name} needs a number of ranks that is {needs}, and there are "
+                f"{collective}: {name} needs a number of ranks that {need[1]}, and there are "
                 f"{trace.ranks}: choose another algorithm"
             )
-    _refuse_halves(trace, algorithms)
+    _refuse_unequal(trace, algorithms)
     return algorithms
 
 
@@ -250,25 +289,24 @@ def default_algorithms() -> NDArray[np.int64]:
     return numbers
 
 
-def _refuse_halves(trace: Trace, algorithms: NDArray[np.int64]) -> None:
-    """Raise SimulationError for broadcasts that Open MPI sends in two halves."""
-    if algorithms[NUMBER["bcast"]] != c.TABLE_OF["bcast"] or not 256 <= trace.ranks < 1024:
+def _refuse_unequal(trace: Trace, algorithms: NDArray[np.int64]) -> None:
+    """Raise SimulationError for a reduce-scatter of unequal parts by an algorithm of equal ones."""
+    if algorithms[REDUCESCATTER] != c.HALVING_EQUAL:
         return
-    rows = np.flatnonzero(trace.actions == NUMBER["bcast"])
-    first, last = trace.start[rows], trace.start[rows + 1]
-    kind = trace.values[np.minimum(first + 2, len(trace.values) - 1)].astype(np.int64)
-    unit = np.where(last - first > 2, DATATYPE_BYTES[np.maximum(kind, 0)], trace.type_bytes)
-    size = np.floor(trace.values[first]) * unit
-    if ((size >= 16384) & (size < 32768)).any():
-        raise SimulationError(
-            "bcast: ompi takes ompi_split_bintree for 16 to 32 KiB and 256 to 1,023 ranks, which "
-            "is not simulated; choose one of "
-            f"{', '.join(name for name in ALGORITHMS['bcast'][1] if name != 'ompi')}"
-        )
+    for row in np.flatnonzero(trace.actions == REDUCESCATTER):
+        counts = trace.values[trace.start[row] :][: trace.ranks]
+        if (counts != counts[0]).any():
+            raise SimulationError(
+                "reduce_scatter: mpich_noncomm needs the same count for each rank, and there are "
+                f"{counts.min():g} and {counts.max():g}: choose another algorithm"
+            )
+
+
+def _need(collective: str, name: str) -> tuple[Callable[[int], bool], str] | None:
+    return NEEDS.get(f"{collective}={name}") or NEEDS.get(name)
 
 
 def fits(collective: str, name: str, ranks: int) -> bool:
     """Whether an algorithm works for a number of ranks."""
-    if (collective, name) in POWERS_OF_TWO:
-        return ranks & (ranks - 1) == 0
-    return (collective, name) not in TWO_RANKS or ranks == 2
+    need = _need(collective, name)
+    return need is None or need[0](ranks)

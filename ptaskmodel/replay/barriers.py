@@ -7,6 +7,7 @@ algorithms for barrier synchronization", 1988.
 from __future__ import annotations
 
 from ptaskmodel.jit import jit
+from ptaskmodel.replay.selectors import BRUCK, DOUBLING, PAIRWISE, RING, TREE
 from ptaskmodel.replay.steps import (
     ALL,
     DO_RECEIVE,
@@ -99,3 +100,18 @@ def doubling_barrier(r, n, k):
     if r < rest and k == 3 * rounds:
         return DO_SEND, r + power, 0.0
     return NO_MORE, 0, 0.0
+
+
+@jit
+def barrier(r, n, k, algorithm):
+    if algorithm == BRUCK:
+        return bruck_barrier(r, n, k)
+    if algorithm == DOUBLING:
+        return doubling_barrier(r, n, k)
+    if algorithm == RING:
+        return ring_barrier(r, n, k)
+    if algorithm == TREE:
+        return tree_barrier(r, n, k)
+    if algorithm == PAIRWISE:
+        return swap(k, (r + 1) % 2, 0.0) if k < 3 else (NO_MORE, 0, 0.0)
+    return linear_barrier(r, n, k)

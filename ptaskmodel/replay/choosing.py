@@ -59,11 +59,9 @@ def chosen(values, at, last, n, kind, types, own, c):
     if algorithm == AUTOMATIC and kind != REDUCESCATTER:
         return algorithm
     size = deciding(values, at, last, n, kind, types, own)
+    if kind == ALLTOALL:
+        return of_all_to_all(c, n, size)
     algorithm = picked(c.choices, algorithm, n, size)
-    if kind == ALLTOALL and algorithm == MPICH:
-        if size < 256 and n >= 8:
-            return BRUCK
-        return BLOCKS if size < 32768 else RING
     if kind == ALLGATHERV and algorithm == MPICH:
         total = counted(values, at + 1, 0, n)
         if n & (n - 1) == 0 and total < 524288:
@@ -77,6 +75,17 @@ def chosen(values, at, last, n, kind, types, own, c):
             return BASIC
         return PAIRWISE if counted(values, at, 0, n) > 524288 else DOUBLING
     return algorithm
+
+
+@jit
+def of_all_to_all(c, n, size):
+    """The algorithm of an all-to-all of so many bytes from each rank to each."""
+    algorithm = picked(c.choices, c.of_kind[ALLTOALL], n, size)
+    if algorithm != MPICH:
+        return algorithm
+    if size < 256 and n >= 8:
+        return BRUCK
+    return BLOCKS if size < 32768 else RING
 
 
 @jit

@@ -10,14 +10,8 @@ import numpy as np
 
 from ptaskmodel.core.state import numbers
 from ptaskmodel.jit import jit
-from ptaskmodel.replay.barriers import (
-    bruck_barrier,
-    doubling_barrier,
-    linear_barrier,
-    ring_barrier,
-    tree_barrier,
-)
-from ptaskmodel.replay.choosing import has_displacements_alone, picked, sized
+from ptaskmodel.replay.barriers import barrier
+from ptaskmodel.replay.choosing import has_displacements_alone, of_all_to_all, picked, sized
 from ptaskmodel.replay.exchanges import (
     all_gather_at_once,
     all_gather_bruck,
@@ -36,6 +30,7 @@ from ptaskmodel.replay.exchanges import (
     ring,
     ring_of_pieces,
     to_the_right,
+    to_the_right_ahead,
 )
 from ptaskmodel.replay.gathering import (
     butterfly_scatter,
@@ -45,12 +40,20 @@ from ptaskmodel.replay.gathering import (
 )
 from ptaskmodel.replay.halving import (
     doubling_scatter,
+    halve_equal_parts,
     halve_far_first,
     halving_scatter,
     pairwise_scatter,
     reduce_doubling,
     reduce_halving,
     reduce_halving_to,
+)
+from ptaskmodel.replay.meshes import in_mesh
+from ptaskmodel.replay.paced import all_to_all_paced, each_paced, is_paced
+from ptaskmodel.replay.pipelines import (
+    broadcast_flat_in_segments,
+    broadcast_in_halves,
+    reduce_in_line,
 )
 from ptaskmodel.replay.reducing import reduce_upwards
 from ptaskmodel.replay.segments import (
@@ -64,6 +67,7 @@ from ptaskmodel.replay.segments import (
     scatter_ring,
 )
 from ptaskmodel.replay.selectors import (
+    AHEAD,
     AUTOMATIC,
     BASIC,
     BINARY,
@@ -77,11 +81,17 @@ from ptaskmodel.replay.selectors import (
     COMPOSED,
     DOUBLING,
     FAR_FIRST,
+    FLAT_IN_SEGMENTS,
+    HALVES,
     HALVING,
+    HALVING_EQUAL,
+    HALVING_LONG,
     IN_ORDER,
     IN_TWO,
     K_NOMIAL,
     LINE,
+    MESH_2D,
+    MESH_3D,
     MPICH,
     NEIGHBOURS,
     PAIRWISE,
@@ -90,6 +100,7 @@ from ptaskmodel.replay.selectors import (
     PIPELINE,
     RING,
     SEGMENTS,
+    TO_ALL,
     TO_THE_RIGHT,
     TREE,
 )
@@ -98,7 +109,7 @@ from ptaskmodel.replay.steps import (
     FINISHED,
     NO_MORE,
     counted,
-    swap,
+    power_below,
 )
 from ptaskmodel.replay.trees import (
     broadcast,
@@ -108,6 +119,7 @@ from ptaskmodel.replay.trees import (
     fan_out_by_turns,
     fan_out_each,
     gather_tree,
+    reduce_k_nomial,
     reduce_tree,
     scatter_pieces,
     scatter_tree,
@@ -134,22 +146,7 @@ BCAST_PHASES, ALLGATHER_PHASES, ALLREDUCE_PHASES = numbers(4, 7)
 
 
 @jit
-def barrier(r, n, k, algorithm):
-    if algorithm == BRUCK:
-        return bruck_barrier(r, n, k)
-    if algorithm == DOUBLING:
-        return doubling_barrier(r, n, k)
-    if algorithm == RING:
-        return ring_barrier(r, n, k)
-    if algorithm == TREE:
-        return tree_barrier(r, n, k)
-    if algorithm == PAIRWISE:
-        return swap(k, (r + 1) % 2, 0.0) if k < 3 else (NO_MORE, 0, 0.0)
-    return linear_barrier(r, n, k)
-
-
-@jit
-def bcast(phase, r, n, root, size, k, algorithm):
+def bcast(phase, r, n, root, size, unit, k, algorithm):
     """In two phases, the second of which may be empty; without the rest of `broadcast_whole`."""
     if algorithm in (PIECES_RING, PIECES_DOUBLING):
         piece = np.floor((size + n - 1) / n)
@@ -170,20 +167,24 @@ def bcast(phase, r, n, root, size, k, algorithm):
         return broadcast_k_nomial(r, n, root, size, k)
     if algorithm == BASIC:
         return fan_out(r, n, root, size, k)
+    if algorithm == FLAT_IN_SEGMENTS:
+        return broadcast_flat_in_segments(r, n, root, size, k)
+    if algorithm == HALVES:
+        return broadcast_in_halves(r, n, root, size, unit, k)
     return broadcast(r, n, root, size, k)
 
 
 @jit
-def broadcast_whole(phase, r, n, root, size, k, c):
+def broadcast_whole(phase, r, n, root, size, unit, k, c):
     """As the chosen algorithms have it; in BCAST_PHASES phases, the last of which may be empty."""
     algorithm = picked(c.choices, c.of_kind[BCAST], n, size)
     if phase < 2:
-        return bcast(phase, r, n, root, size, k, algorithm)
+        return bcast(phase, r, n, root, size, unit, k, algorithm)
     rest = rest_of_relay(size)
     if algorithm not in (LINE, BINARY) or rest == 0.0 or n == 1:
         return NO_MORE, 0, 0.0
     algorithm = picked(c.choices, c.of_kind[BCAST], n, rest)
-    return bcast(phase - 2, r, n, root, rest, k, algorithm)
+    return bcast(phase - 2, r, n, root, rest, unit, k, algorithm)
 
 
 @jit
@@ -192,12 +193,16 @@ def reduce(r, n, root, count, unit, k, algorithm):
         return fan_in_by_turns(r, n, root, count * unit, k, True)
     if algorithm == AUTOMATIC:
         return fan_in(r, n, root, count * unit, k)
+    if algorithm == LINE:
+        return reduce_in_line(r, n, root, count * unit, k)
     if count == 0.0:
         return NO_MORE, 0, 0.0
     if algorithm in (CHAIN, PIPELINE, BINARY, BINOMIAL, IN_ORDER):
         return reduce_upwards(r, n, root, count, unit, k, algorithm)
     if algorithm == HALVING:
         return reduce_halving_to(r, n, root, count, unit, k)
+    if algorithm == K_NOMIAL:
+        return reduce_k_nomial(r, n, root, count * unit, k)
     return reduce_tree(r, n, root, count * unit, k)
 
 
@@ -234,35 +239,41 @@ def allreduce(phase, r, n, count, unit, k, algorithm, c):
         if rest == 0.0 and count >= n:
             return NO_MORE, 0, 0.0
         phase -= 1
-    elif algorithm == FAR_FIRST:
-        if count % n > 0.0:
+    elif algorithm in (FAR_FIRST, TO_ALL):
+        if algorithm == TO_ALL and 0.0 < count < n:
+            count = float(n * n)  # as SMPI fills it up
+        elif count % n > 0.0:
             count = np.floor((count + n) / n) * n
-        if phase == 0:
+        size = count / n * unit
+        if phase == 0 and algorithm == FAR_FIRST:
             return halve_far_first(r, n, count, unit, k)
+        if phase == 0:
+            return alltoall(r, n, size, k, of_all_to_all(c, n, size), c)
         if n == 1:
             return NO_MORE, 0, 0.0
-        size = count / n * unit
         own = picked(c.choices, c.of_kind[ALLGATHER], n, size)
-        return allgather(phase - 1, r, n, size, k, own, c)
+        return allgather(phase - 1, r, n, size, unit, k, own, c)
     elif algorithm != COMPOSED:
         if phase > 0:
             return NO_MORE, 0, 0.0
-        if algorithm == HALVING:
+        if algorithm == HALVING or (algorithm == HALVING_LONG and count >= power_below(n)):
             return reduce_halving(r, n, count, unit, k)
+        if algorithm == HALVING_LONG and count == 0.0:
+            return NO_MORE, 0, 0.0
         return reduce_doubling(r, n, count * unit, k)
     if phase == 0:
         own = picked(c.choices, c.of_kind[REDUCE], n, rest * unit)
         return reduce(r, n, 0, rest, unit, k, own)
-    return broadcast_whole(phase - 1, r, n, 0, rest * unit, k, c)
+    return broadcast_whole(phase - 1, r, n, 0, rest * unit, unit, k, c)
 
 
 @jit
-def allgather(phase, r, n, size, k, algorithm, c):
+def allgather(phase, r, n, size, unit, k, algorithm, c):
     """In ALLGATHER_PHASES phases, the last of which may be empty."""
     if algorithm == COMPOSED:
         if phase == 0:
             return gather(r, n, 0, size, k, picked(c.choices, c.of_kind[GATHER], n, size))
-        return broadcast_whole(phase - 1, r, n, 0, n * size, k, c)
+        return broadcast_whole(phase - 1, r, n, 0, n * size, unit, k, c)
     if phase > 0:
         return NO_MORE, 0, 0.0
     if algorithm == MPICH:
@@ -287,6 +298,10 @@ def allgather(phase, r, n, size, k, algorithm, c):
         return all_gather_bruck(r, n, size, k)
     if algorithm == BASIC:
         return all_gather_at_once(r, n, size, k)
+    if algorithm == AHEAD:
+        return to_the_right_ahead(r, n, size, k)
+    if algorithm in (MESH_2D, MESH_3D):
+        return in_mesh(r, n, size, k, algorithm == MESH_3D, True)
     return all_to_all_pairs(r, n, size, k)
 
 
@@ -297,7 +312,8 @@ def allgatherv(phase, values, at, r, n, unit, shifts, k, algorithm, c):
     if algorithm == COMPOSED:
         if phase == 0:
             return fan_in(r, n, 0, size, k)
-        return broadcast_whole(phase - 1, r, n, 0, longest(values, at, shifts, n) * unit, k, c)
+        size = longest(values, at, shifts, n) * unit
+        return broadcast_whole(phase - 1, r, n, 0, size, unit, k, c)
     if phase > 0:
         return NO_MORE, 0, 0.0
     if algorithm == BRUCK:
@@ -326,7 +342,7 @@ def longest(values, at, shifts, n):
 
 
 @jit
-def alltoall(r, n, size, k, algorithm):
+def alltoall(r, n, size, k, algorithm, c):
     if algorithm == PAIRWISE:
         return pairwise(r, n, size, k)
     if algorithm == BRUCK:
@@ -339,6 +355,11 @@ def alltoall(r, n, size, k, algorithm):
         if size == 0.0:
             return NO_MORE, 0, 0.0
         return all_to_all_blocks(r, n, size, k, True)
+    if algorithm in (MESH_2D, MESH_3D):
+        return in_mesh(r, n, size, k, algorithm == MESH_3D, False)
+    if is_paced(algorithm):
+        own = picked(c.choices, c.of_kind[BARRIER], n, 0.0)
+        return all_to_all_paced(r, n, size, k, algorithm, own)
     return all_to_all_at_once(r, n, size, k)
 
 
@@ -361,8 +382,8 @@ def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c)
     if kind == BCAST:
         if phase >= BCAST_PHASES:
             return FINISHED, 0, 0.0
-        size *= sized(values, at, 2, last, types, own)
-        return broadcast_whole(phase, r, n, rooted(values, at, 1, last), size, k, c)
+        unit = sized(values, at, 2, last, types, own)
+        return broadcast_whole(phase, r, n, rooted(values, at, 1, last), size * unit, unit, k, c)
     if kind == REDUCE:
         if phase > 0:
             return computed(phase - 1, k, values[at + 1])
@@ -385,8 +406,8 @@ def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c)
     if kind == ALLGATHER:
         if phase >= ALLGATHER_PHASES:
             return FINISHED, 0, 0.0
-        size *= sized(values, at, 2, last, types, own)
-        return allgather(phase, r, n, size, k, algorithm, c)
+        unit = sized(values, at, 2, last, types, own)
+        return allgather(phase, r, n, size * unit, unit, k, algorithm, c)
     if kind == ALLGATHERV:
         if phase >= ALLGATHER_PHASES:
             return FINISHED, 0, 0.0
@@ -397,19 +418,22 @@ def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c)
         return allgatherv(phase, values, at + 1, r, n, unit, shifts, k, algorithm, c)
     if phase > 0:
         return FINISHED, 0, 0.0
-    return of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm)
+    return of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm, c)
 
 
 @jit
-def of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm):
+def of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm, c):
     """As `collective`, for those that have one."""
     size = np.floor(values[at])
     if kind == ALLTOALL:
-        return alltoall(r, n, size * sized(values, at, 2, last, types, own), k, algorithm)
+        return alltoall(r, n, size * sized(values, at, 2, last, types, own), k, algorithm, c)
     if kind == ALLTOALLV:
         unit = sized(values, at, 2 * n + 2, last, types, own)
         if algorithm in (RING, BLOCKS):
             return each_by_rounds(values, at + 1, r, n, unit, k, algorithm == BLOCKS)
+        if is_paced(algorithm):
+            own_barrier = picked(c.choices, c.of_kind[BARRIER], n, 0.0)
+            return each_paced(values, at + 1, r, n, unit, k, algorithm, own_barrier)
         return all_to_all_each(values, at + 1, r, n, unit, k)
     if kind == GATHER:
         size *= sized(values, at, 3, last, types, own)
@@ -445,6 +469,8 @@ def reduce_scatter(phase, r, n, values, at, count, unit, k, algorithm):
         return butterfly_scatter(values, at, r, n, unit, k)
     if k == 0 and counted(values, at, 0, n) == 0.0:  # the others do nothing then
         return NO_MORE, 0, 0.0
+    if algorithm == HALVING_EQUAL:
+        return halve_equal_parts(values, at, r, n, unit, k)
     if algorithm == PAIRWISE:
         return pairwise_scatter(values, at, r, n, unit, k)
     return halving_scatter(values, at, r, n, unit, k)

@@ -99,6 +99,19 @@ def to_the_right(r, n, size, rounds, k):
 
 
 @jit
+def to_the_right_ahead(r, n, size, k):
+    """As `to_the_right`, all receives posted at once."""
+    if k < n - 1:
+        return REQUEST_RECEIVE, (r - 1 + n) % n, size
+    k -= n - 1
+    if k // 3 >= n - 1:
+        return NO_MORE, 0, 0.0
+    if k % 3 == 0:
+        return POST_SEND, (r + 1) % n, size
+    return (AWAIT_RECEIVE if k % 3 == 1 else ALL), (r - 1 + n) % n, 0.0
+
+
+@jit
 def all_to_all_bruck(r, n, size, k):
     """In round i to the rank 2^i further all that has to go such a way."""
     distance = 1 << (k // 3)

@@ -188,6 +188,14 @@ def halve_far_first(r, n, count, unit, k):
 
 
 @jit
+def halve_equal_parts(values, at, r, n, unit, k):
+    """Of reduce-scatter: halve with ranks 1, 2, 4, ... away; n: a power of two."""
+    mask = 1 << (k // 3)
+    size = counted(values, at, 0, n) * unit / (2 * mask)
+    return swap(k % 3, r ^ mask, size) if mask < n else (NO_MORE, 0, 0.0)
+
+
+@jit
 def pairwise_scatter(values, at, r, n, unit, k):
     """Of reduce-scatter: in round i to r + i the part of that rank, from r - i one's own."""
     i = k // 3 + 1

@@ -20,8 +20,11 @@ from ptaskmodel.core.state import numbers
 (
     AUTOMATIC, MPICH, BASIC, PAIRWISE, BRUCK, DOUBLING, RING, NEIGHBOURS, TO_THE_RIGHT, TREE,
     BY_TURNS, HALVING, FAR_FIRST, BLOCKS, COMPOSED, PIECES_RING, PIECES_DOUBLING, LINE, BINARY,
-    PIPELINE, K_NOMIAL, CHAIN, BINOMIAL, IN_ORDER, SEGMENTS, BUTTERFLY, IN_TWO, CHUNKS, UNKNOWN,
-) = numbers(29)  # fmt: skip
+    PIPELINE, K_NOMIAL, CHAIN, BINOMIAL, IN_ORDER, SEGMENTS, BUTTERFLY, IN_TWO, CHUNKS, HALVES,
+    FLAT_IN_SEGMENTS, MESH_2D, MESH_3D, AHEAD, TO_ALL, HALVING_EQUAL,
+    HALVING_LONG, PAIRS_LIGHT, PAIRS_ONE,
+    PAIRS_EACH, RING_LIGHT, RING_ONE, RING_EACH,
+) = numbers(42)  # fmt: skip
 # From this number on, an algorithm is a table: its first row is the difference.
 TABLES = 1000
 ANY = 2**62
@@ -51,7 +54,7 @@ LETTERS: Mapping[str, int] = {
     "butterfly": BUTTERFLY,
     "in_two": IN_TWO,
     "chunks": CHUNKS,
-    "unknown": UNKNOWN,
+    "halves": HALVES,
 }
 
 OPEN_MPI: Mapping[str, str] = {
@@ -66,7 +69,7 @@ OPEN_MPI: Mapping[str, str] = {
         64 0 auto 2048 knomial;
         128 0 knomial;
         256 0 auto 2 binary 16384 line 32768 binary 65536 knomial;
-        1024 0 knomial 16384 unknown 32768 knomial;
+        1024 0 knomial 16384 halves 32768 knomial;
         2048 0 knomial 524288 pieces_rdb;
         4096 0 knomial 262144 pieces_rdb;
         - 0 knomial 8192 binary 16384 knomial 262144 pieces_rdb""",

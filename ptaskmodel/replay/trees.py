@@ -100,6 +100,26 @@ def reduce_tree(r, n, root, size, k):
 
 
 @jit
+def reduce_k_nomial(r, n, root, size, k):
+    """Up a tree of radix 4 over ranks as counted from the root."""
+    own = (r - root) % n
+    mask = 1
+    while mask < n and own % (4 * mask) == 0:
+        for i in range(1, 4):
+            if own + i * mask < n:
+                if k == 0:
+                    return POST_RECEIVE, (r + i * mask) % n, size
+                k -= 1
+        mask *= 4
+    if k == 0:
+        return ALL, 0, 0.0
+    if own > 0 and k < 3:
+        to = (own - own % (4 * mask) + root) % n
+        return (POST_SEND, to, size) if k == 1 else (ALL, 0, 0.0)
+    return NO_MORE, 0, 0.0
+
+
+@jit
 def fan_in(r, n, root, size, k):
     """Everybody sends to the root, which receives in the order of ranks, all at once."""
     if r == root:
