@@ -57,10 +57,10 @@ def use_scale() -> Normalize:
 
 
 def use_bar(figure: Figure, shown: ScalarMappable, axes: Any, label: str, room: float) -> None:
-    """The bar of `heat` and `use_scale` beside a picture, with what is not used below 0 %."""
+    """The bar of `heat` and `use_scale` beside a picture, with grey, for nothing, below 0 %."""
     bar = figure.colorbar(shown, ax=axes, pad=0.01, fraction=room, extend="min", extendfrac=0.03)
     bar.set_ticks([0, 20, 40, 60, 80, 100])
-    bar.set_label(f"{label}; grey: not used")
+    bar.set_label(label)
 
 
 def check_picture(path: str | Path) -> None:

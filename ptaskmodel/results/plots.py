@@ -131,7 +131,7 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
         grid, aspect="auto", cmap=heat(), interpolation="nearest", norm=use_scale(),
         extent=(0.0, end / unit, len(names) - 0.5, -0.5),
     )  # fmt: skip
-    use_bar(figure, image, axes, f"mean use of the {kind} (% of its capacity)", 0.15)
+    use_bar(figure, image, axes, f"mean use of the {kind} (% of its capacity); grey: none", 0.15)
     axes.set_xlim(0.0, max(results.end_s, width) / unit)
     host_ticks(axes, names, 60)
     axes.set_xlabel(f"time ({unit_name})")

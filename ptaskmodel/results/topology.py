@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 MARKED = 5  # links named below the picture
 # Inches: of a picture, and of a sketch's unit at most.
 MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 15.0, 9.5, 0.75
+# So that the bar of colours has room for its label.
+LEAST_HEIGHT = 5.4
 LABELS = {
-    "mean": "mean use over the run (% of the capacity)",
-    "peak": "highest use in an interval of the run (% of the capacity)",
-    "limiting": "time in which it limited a {what} (% of the run)",
+    "mean": "mean use over the run (% of the capacity); grey: none",
+    "peak": "highest use in an interval of the run (% of the capacity); grey: none",
+    "limiting": "time in which it limited a {what} (% of the run); grey: never",
 }
 
 
@@ -72,7 +74,8 @@ def _paint(
     width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
     worst = sorted((name for name in links if links[name] > 0.0),
                    key=lambda name: (-links[name], natural(name)))[:MARKED]  # fmt: skip
-    figure = new_figure(width + 1.2, height + 0.9 + 0.17 * len(worst))
+    whole = max(height + 0.9 + 0.17 * len(worst), LEAST_HEIGHT)
+    figure = new_figure(width + 1.2, whole)
     axes = figure.add_subplot()
     uses = [max((use_of(links, name) for name in line.links), default=0.0) for line in drawn.lines]
     order = sorted(range(len(uses)), key=lambda k: uses[k])
