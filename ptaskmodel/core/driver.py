@@ -64,15 +64,14 @@ from ptaskmodel.core.state import (
     State,
 )
 from ptaskmodel.core.store import (
-    EVENTS,
+    kept_arrays,
     new_state,
-    records,
     room_for_activities,
     room_for_events,
     room_for_nodes,
     room_for_users,
     room_for_wakes,
-    with_scratch,
+    state_of,
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.jit import as_compiled, want
@@ -84,7 +83,6 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 NO_EVENTS = np.zeros(0, dtype=EVENT)
-NO_REALS, NO_INTEGERS = np.zeros(0), np.zeros(0, dtype=np.int64)
 
 
 class Listener(Protocol):
@@ -464,32 +462,18 @@ class Core:
         """All but listeners and what can be made again: routes found, scratch, the stream."""
         kept = self.__dict__.copy()
         del kept["router"], kept["listeners"]
-        kept["state"] = {
-            name: np.array(array)
-            for name, array in self.state._asdict().items()
-            if name not in ("reals", "integers", "events")
-        }
+        kept["state"] = kept_arrays(self.state)
         kept["router"] = self.router.count, self.router.repeats
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        arrays = {name: _as_kernels_take_it(array) for name, array in kept.pop("state").items()}
+        state = state_of(kept.pop("state"))
         count, repeats = kept.pop("router")
         self.__dict__.update(kept)
-        self.state = with_scratch(
-            State(reals=NO_REALS, integers=NO_INTEGERS, events=records(EVENTS, EVENT), **arrays)
-        )
+        self.state = state
         self._want_kernels()
         self.router = Router(self.platform, self.model, count, repeats, self.state.resources)
         self._forget_listeners()
-
-
-def _as_kernels_take_it(array: np.ndarray) -> np.ndarray:
-    if array.dtype.names is None:
-        return array
-    kept = records(len(array), array.dtype)
-    kept[:] = array
-    return kept
 
 
 def _tells_an_end(events: np.ndarray) -> bool:

@@ -197,6 +197,27 @@ def with_scratch(state: State) -> State:
     )
 
 
+def kept_arrays(state: State) -> dict[str, np.ndarray]:
+    """Copies of all arrays but those that can be made again: scratch and the stream."""
+    made = ("reals", "integers", "events")
+    return {name: np.array(array) for name, array in state._asdict().items() if name not in made}
+
+
+def state_of(kept: dict[str, np.ndarray]) -> State:
+    """The state of `kept_arrays`, perhaps of another process; its stream is empty."""
+    arrays = {name: _as_kernels_take_it(array) for name, array in kept.items()}
+    arrays["reals"], arrays["integers"] = np.zeros(0), np.zeros(0, dtype=np.int64)
+    return with_scratch(State(events=records(EVENTS, EVENT), **arrays))
+
+
+def _as_kernels_take_it(array: np.ndarray) -> np.ndarray:
+    if array.dtype.names is None:
+        return array
+    kept = records(len(array), array.dtype)
+    kept[:] = array
+    return kept
+
+
 def _with_queue(state: State) -> State:
     """The state with a place in the queue of dates for each who may stand there."""
     places = len(state.activities) + len(state.wakes) + len(state.traces)
