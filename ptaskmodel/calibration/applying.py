@@ -76,8 +76,8 @@ def apply_to_jobs(
         jobs.append(job)
     if not changed:
         raise MeasurementError(
-            "calibration: no job is a parallel task without competitors, so it changes nothing; "
-            "leave it out"
+            "calibration: no job of the workload is a parallel task without competitors (delays "
+            "stay as they are), so it changes nothing; leave it out"
         )
     note = f"calibrated: {changed} jobs, each counts for {competitors:.4g} competitors"
     return workload.with_jobs(tuple(jobs), note)

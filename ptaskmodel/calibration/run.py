@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ptaskmodel.calibration.fit_ptask import DEFAULT_FIXED, ptask_fitter
 from ptaskmodel.calibration.fit_rates import rates_fitter
-from ptaskmodel.calibration.measurements import MeasurementError, read_measurements
+from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
 from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels
 from ptaskmodel.calibration.ptask import setting_from_files
 from ptaskmodel.calibration.results import (
     Calibration,
     Fitter,
+    GroupCalibration,
     Prediction,
     calibrate,
     leave_one_pattern_out,
@@ -53,10 +55,12 @@ def calibrate_file(
     measurements: str | Path,
     options: CalibrationOptions | None = None,
     before_fit: Callable[[], object] = lambda: None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> CalibrationRun:
     """Fit a model of interference to the runtimes in a CSV file (see `read_measurements`).
 
-    before_fit: called once all is read, if there is something to simulate.
+    before_fit: called once all is read, if there is something to simulate. progress: called with
+    the number of fits that are done, and of all, after each.
 
     Raises MeasurementError for a wrong file or option, or if nothing can be fitted.
     """
@@ -69,9 +73,24 @@ def calibrate_file(
     else:
         fitter = _ptask(options)
         before_fit()
+    if progress is not None:
+        patterns = [len({row.pattern for row in group.measured}) for group in groups]
+        total = len(groups) + (sum(patterns) if options.fit_on == "all" else 0)
+        fitter = _told(fitter, total, progress)
     found = calibrate(groups, fitter, options.model, options.fit_on, str(measurements))
     left_out = leave_one_pattern_out(groups, fitter) if options.fit_on == "all" else ()
     return CalibrationRun(found, tuple(left_out))
+
+
+def _told(fitter: Fitter, total: int, progress: Callable[[int, int], object]) -> Fitter:
+    done = itertools.count(1)
+
+    def fit(group: MeasuredGroup, used: Sequence[bool]) -> GroupCalibration:
+        found = fitter(group, used)
+        progress(next(done), total)
+        return found
+
+    return fit
 
 
 def _rates(options: CalibrationOptions) -> Fitter:

@@ -75,6 +75,7 @@ def command(
     from ptaskmodel.calibration import report, write_calibration
     from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
     from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.cli.progress import told_steps
     from ptaskmodel.files import check_file_to_write
 
     if output is not None:
@@ -84,7 +85,8 @@ def command(
         pair=None if pair is None else tuple(pair.split(",")),
         **options,
     )
-    found = calibrate_file(measurements, chosen, before_fit=ready_kernels)
+    with told_steps("fits") as progress:
+        found = calibrate_file(measurements, chosen, ready_kernels, progress)
     click.echo(report(found.calibration, found.left_out), nl=False)
     if output is not None:
         write_calibration(found.calibration, output)

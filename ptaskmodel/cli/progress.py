@@ -34,7 +34,7 @@ class Progress:
         self._began = self._told = clock()
         self.said = False
 
-    def __call__(self, now_s: float, ended: int, waiting: int | None = None) -> None:
+    def __call__(self, now_s: float | None, ended: int, waiting: int | None = None) -> None:
         """now_s: the date reached, s; ended: how many are over; waiting: how many queue."""
         clock = self._clock()
         if clock - self._told < self._every_s:
@@ -43,7 +43,11 @@ class Progress:
         self.said = True
         self._say(self.text(now_s, ended, waiting, clock - self._began))
 
-    def text(self, now_s: float, ended: int, waiting: int | None, passed_s: float) -> str:
+    def of(self, total: int) -> None:
+        """So many there are in all."""
+        self._total = total
+
+    def text(self, now_s: float | None, ended: int, waiting: int | None, passed_s: float) -> str:
         """The line: date, how many of all are over, the queue, time to go, how many a second."""
         parts = [f"{ended:,} of {self._total:,} {self._what}"]
         if waiting is not None:
@@ -52,7 +56,10 @@ class Progress:
             if ended >= KNOWN_PART * self._total:
                 left_s = passed_s * (self._total - ended) / ended
                 parts.append(f"{format_duration(left_s)} to go")
-            parts.append(f"{ended / passed_s:,.0f}/s")
+            if ended >= passed_s:
+                parts.append(f"{ended / passed_s:,.0f}/s")
+        if now_s is None:
+            return ", ".join(parts)
         return f"{format_date(now_s)}: {', '.join(parts)}"
 
 
@@ -62,6 +69,34 @@ def told_progress(total: int, what: str, *, queues: bool = False) -> Iterator[Ca
 
     queues: its third number is how many wait; otherwise it is not looked at.
     """
+    with _told(total, what) as progress:
+        if progress is None:
+            yield None
+            return
+
+        def tell(now_s: float, ended: int, third: int = 0, *_: object) -> None:
+            progress(now_s, ended, third if queues else None)
+
+        yield tell
+
+
+@contextlib.contextmanager
+def told_steps(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A function to call with how many steps are done, and of how many; None: nobody asks."""
+    with _told(0, what) as progress:
+        if progress is None:
+            yield None
+            return
+
+        def tell(done: int, total: int) -> None:
+            progress.of(total)
+            progress(None, done)
+
+        yield tell
+
+
+@contextlib.contextmanager
+def _told(total: int, what: str) -> Iterator[Progress | None]:
     if is_quiet() or not (on_terminal() or is_verbose()):
         yield None
         return
@@ -69,12 +104,8 @@ def told_progress(total: int, what: str, *, queues: bool = False) -> Iterator[Ca
         progress = Progress(total, what, every_s=TERMINAL_S, say=_write_over)
     else:
         progress = Progress(total, what, every_s=ELSEWHERE_S, say=LOGGER.info)
-
-    def tell(now_s: float, ended: int, third: int = 0, *_: object) -> None:
-        progress(now_s, ended, third if queues else None)
-
     try:
-        yield tell
+        yield progress
     finally:
         if progress.said and on_terminal():
             click.echo(CLEAR_LINE, err=True, nl=False)

@@ -1,10 +1,11 @@
-"""The commands calibrate and experiment, and simulate --calibration."""
+"""The command calibrate, and simulate --calibration."""
 
 import json
 
 import pytest
 
 from ptaskmodel.apps import TwoGroups
+from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
 from ptaskmodel.cli import main
 
 pytestmark = pytest.mark.jit
@@ -119,3 +120,15 @@ def test_a_group_needs_a_calibration(tmp_path, capsys):
     files = [str(tmp_path / "p.xml"), str(tmp_path / "t.json")]
     assert main(["simulate", *files, "--group", "cluster=grisou"]) == 2
     assert "give --calibration FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("fit_on", "fits"), [("all", 2 + 2 * 3), ("endpoints", 2)])
+def test_fits_are_counted(tmp_path, fit_on, fits):
+    rows = ["kind,mean_runtime_s,interference_on_s,interference_off_s"]
+    for kind in "ab":
+        rows += [f"{kind},100,0,0", f"{kind},200,inf,0", f"{kind},150,15,15"]
+    (tmp_path / "m.csv").write_text("\n".join(rows) + "\n")
+    told = []
+    options = CalibrationOptions(fit_on=fit_on)
+    calibrate_file(tmp_path / "m.csv", options, progress=lambda *numbers: told.append(numbers))
+    assert told == [(k, fits) for k in range(1, fits + 1)]

@@ -80,6 +80,12 @@ def test_time_to_go_is_not_guessed_at_the_beginning():
     assert progress.text(1.0, 9, None, 3.0) == "1 s: 9 of 100,000 tasks, 3/s"
 
 
+def test_steps_have_no_date_and_slow_ones_no_rate():
+    progress = Progress(0, "fits", every_s=1.0, say=print)
+    progress.of(55)
+    assert progress.text(None, 11, None, 22.0) == "11 of 55 fits, 88 s to go"
+
+
 def test_a_line_of_a_large_run_fits_a_terminal():
     progress = Progress(999_999, "jobs", every_s=1.0, say=print)
     assert len(progress.text(1e8, 800_000, 100_000, 5000.0)) <= 79
