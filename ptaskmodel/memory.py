@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PLENTY = 2**40
+# Objects made, and searches among the young, before those that stay are looked through.
+SELDOM = (100_000, 20, 20)
 
 
 def available_bytes() -> int:
@@ -32,3 +34,15 @@ def collector_at_rest() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextlib.contextmanager
+def collector_seldom() -> Iterator[None]:
+    """Cycles are searched for seldom meanwhile: much stays, but others may leave cycles behind."""
+    before = gc.get_threshold()
+    if before[0] > 0:  # else it rests
+        gc.set_threshold(*map(max, before, SELDOM))
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -38,6 +38,7 @@ from ptaskmodel.batch.spaces import HostCapacity
 from ptaskmodel.batch.state import State
 from ptaskmodel.batch.view import Policy, View
 from ptaskmodel.errors import PTaskModelError, SimulationError
+from ptaskmodel.memory import collector_seldom
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.workload.jobs import Job, sorted_jobs
 
@@ -153,9 +154,10 @@ class BatchSimulation:
 
     def run(self) -> Schedule:
         """Simulate until every job is over; raises SimulationError if that never happens."""
-        while self.step():
-            if self._progress is not None and self._events % PROGRESS_EVERY == 0:
-                self._tell_progress()
+        with collector_seldom():
+            while self.step():
+                if self._progress is not None and self._events % PROGRESS_EVERY == 0:
+                    self._tell_progress()
         state = self._state
         if state.queue:
             raise SimulationError(

@@ -1,0 +1,28 @@
+"""How seldom cycles are searched for is the caller's again afterwards, whatever he has chosen."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from ptaskmodel.memory import SELDOM, collector_seldom
+
+
+@pytest.mark.parametrize(
+    ("chosen", "meanwhile"),
+    [
+        ((700, 10, 10), SELDOM),
+        ((0, 10, 10), (0, 10, 10)),
+        ((10**6, 5, 50), (10**6, SELDOM[1], 50)),
+    ],
+)
+def test_the_collector_is_left_as_it_was(chosen, meanwhile):
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(*chosen)
+        with collector_seldom():
+            assert gc.get_threshold() == meanwhile
+        assert gc.get_threshold() == chosen
+    finally:
+        gc.set_threshold(*before)
