@@ -145,6 +145,7 @@ class Lives:
         """A job arrives."""
         now = self.second(date)
         partitions = self._partitions_of(request.partitions)
+        request = self.rules.as_taken_in(request, partitions[0])
         job = JobRecord(request, self.conf.first_job_id + len(self.jobs), now, partitions)
         self.jobs.append(job)
         job.listed = self._heads.setdefault(request.array_id, self._list())

@@ -123,7 +123,10 @@ def need_of(
         asked,
         asked if request.max_nodes == 1 else 0,
         request.tasks_per_node,
-        request.cpus_per_task * ((request.tasks_per_node or 1) if asked > 1 else 1),
+        max(
+            request.cpus_per_task * ((request.tasks_per_node or 1) if asked > 1 else 1),
+            request.least_cpus_per_node,
+        ),
         whole,
         _share(request, partition),
         partition.over_subscribe == FORCE,
@@ -182,8 +185,11 @@ _UNITS = frozenset(
 
 
 def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int] | None:
-    if not counts_memory(conf):
-        return None
+    return memory_asked(request, partition, conf) if counts_memory(conf) else None
+
+
+def memory_asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int]:
+    """The memory that a job asks for, or gets by default, whether it is counted or not."""
     given = (
         (PER_CPU, request.memory_per_cpu_MiB),
         (PER_NODE, request.memory_per_node_MiB),
@@ -218,7 +224,7 @@ def _fitting(
 
 def _least_cpus(request: JobRequest) -> int:
     """The CPUs that any of its nodes must have."""
-    return request.cpus_per_task * (request.tasks_per_node or 1)
+    return max(request.cpus_per_task * (request.tasks_per_node or 1), request.least_cpus_per_node)
 
 
 def _least_memory(asked: tuple[str, int], request: JobRequest) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from ptaskmodel.batch.slurm.facts import Conf, Partition
 from ptaskmodel.batch.slurm.requests import JobRequest
 
 TIME, NODES, CONFIG = "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"
+MEMORY = "MaxMemPerLimit"
 DOWN, INACTIVE = "PartitionDown", "PartitionInactive"
 
 
@@ -68,11 +69,12 @@ def refused_by(
     partitions: tuple[Partition, ...],
     qos: Qos | None = None,
     rooms: Mapping[str, Room] = MappingProxyType({}),
+    over_memory: Collection[str] = (),
 ) -> str | None:
     """Why partitions refuse a job at its submission, as EnforcePartLimits says; None: they do not.
 
     ANY: if all of them would make it wait; ALL: if any of them would. A partition that takes no
-    jobs refuses it anyhow.
+    jobs refuses it anyhow. over_memory: names of those whose MaxMemPerNode would make it wait.
     """
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
@@ -82,6 +84,10 @@ def refused_by(
     least = min((one.min_nodes for one in partitions), default=1)
     found = [waits_for(request, p, qos, rooms.get(p.name, ANY_ROOM), least) for p in partitions]
     why = [reason if reason in (TIME, NODES, CONFIG) else None for reason in found]
+    why = [
+        MEMORY if one.name in over_memory else reason
+        for one, reason in zip(partitions, why, strict=True)
+    ]
     if conf.enforce_part_limits == "ALL" and any(why):
         return next(filter(None, why))
     if conf.enforce_part_limits == "ANY" and all(why):

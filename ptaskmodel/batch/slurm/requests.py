@@ -44,9 +44,10 @@ class JobRequest:
     Slurm hold.
 
     partitions: none: the default one. limit_min: whole minutes, as sbatch rounds them up.
-    memory: at most one of both; 0 asks for all of a node's. gres: of each node. constraint: as
-    ``--constraint``, with & and |. exclusive: ``"nodes"`` or ``"user"``. distribution: ``"block"``
-    or ``"cyclic"`` over sockets. dependency: as ``--dependency``, with ids of the workload.
+    least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for all of a node's.
+    gres: of each node. constraint: as ``--constraint``, with & and |. exclusive: ``"nodes"`` or
+    ``"user"``. distribution: ``"block"`` or ``"cyclic"`` over sockets. dependency: as
+    ``--dependency``, with ids of the workload.
     fails: whether its exit code is not 0. stubborn: it ignores SIGTERM, so that KillWait passes.
     """
 
@@ -63,6 +64,7 @@ class JobRequest:
     tasks: int | None = None
     cpus_per_task: int = 1
     tasks_per_node: int | None = None
+    least_cpus_per_node: int = 1
     memory_per_node_MiB: int | None = None
     memory_per_cpu_MiB: int | None = None
     gres: tuple[Gres, ...] = ()

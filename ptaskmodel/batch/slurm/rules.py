@@ -12,9 +12,14 @@ from ptaskmodel.batch.slurm.facts import EXCLUSIVE, LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.fair_share import ShareTree
 from ptaskmodel.batch.slurm.limits import Limits
 from ptaskmodel.batch.slurm.members import Members
+from ptaskmodel.batch.slurm.memory_limits import (
+    FirstNode,
+    over_memory,
+    with_cpus_for_memory,
+)
 from ptaskmodel.batch.slurm.needs import Need, features_of, need_of
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.partition_limits import Licences, Room, refused_by, waits_for
+from ptaskmodel.batch.slurm.partition_limits import MEMORY, Licences, Room, refused_by, waits_for
 from ptaskmodel.batch.slurm.priorities import priorities_of
 from ptaskmodel.batch.slurm.priority import Sizes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
@@ -26,6 +31,7 @@ from ptaskmodel.batch.slurm.tres import Tres, gres_names, requested
 # What a job asks of nodes.
 _asks = attrgetter(
     *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
+    "least_cpus_per_node",
     *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
     *("exclusive", "oversubscribe", "limit_min", "time_min_min"),
@@ -64,6 +70,11 @@ class Rules:
             name: Room(mask.bit_count(), sum(nodes.cpus[k] for k in members(mask)))
             for name, mask in nodes.partitions.items()
         }
+        self._first_nodes = {
+            name: FirstNode(nodes.cpus[members(mask)[0]], nodes.memory_MiB[members(mask)[0]])
+            for name, mask in nodes.partitions.items()
+            if mask
+        }
         self.limits = Limits(conf, self.accounts, tree)
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
@@ -93,8 +104,21 @@ class Rules:
         if key not in self._waits:
             least = job.min_nodes
             room = self._rooms[partition.name]
-            self._waits[key] = waits_for(job.request, partition, qos, room, least)
+            reason = waits_for(job.request, partition, qos, room, least)
+            self._waits[key] = reason or self._over_memory(job.request, partition)
         return self._waits[key]
+
+    def _over_memory(self, request: JobRequest, partition: Partition) -> str | None:
+        first = self._first_nodes.get(partition.name)
+        over = first is not None and over_memory(request, partition, self._conf, first)
+        return MEMORY if over else None
+
+    def as_taken_in(self, request: JobRequest, partition: Partition) -> JobRequest:
+        """What Slurm makes of a request that is submitted to a partition."""
+        first = self._first_nodes.get(partition.name)
+        if first is None:
+            return request
+        return with_cpus_for_memory(request, partition, self._conf, first)
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
@@ -145,7 +169,8 @@ class Rules:
         asked = job.request.constraint
         if asked is not None and not features_of(asked) <= self._features:
             return "InvalidFeature"
-        reason = refused_by(self._conf, job.request, job.partitions, qos, self._rooms)
+        over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
+        reason = refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over)
         return reason or self._refused_by_limits(job)
 
     def _refused_by_limits(self, job: JobRecord) -> str | None:

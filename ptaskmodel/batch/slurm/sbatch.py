@@ -164,6 +164,7 @@ _VALUED: dict[str, _Reader] = {
     "--licenses": _one("licenses", values.licenses),
     "--mem": _one("memory_per_node_MiB", values.mebibytes),
     "--mem-per-cpu": _one("memory_per_cpu_MiB", values.mebibytes),
+    "--mincpus": _one("least_cpus_per_node", _whole(1)),
     "--nice": _one("nice", lambda text: values.whole(text, -(2**31), 2**31)),
     "--nodelist": _one("nodelist", values.hosts),
     "--nodes": node_range,

@@ -45,6 +45,8 @@ def _valued(
     yield "ntasks", job.tasks
     yield "cpus-per-task", job.cpus_per_task if job.cpus_per_task != 1 else None
     yield "ntasks-per-node", job.tasks_per_node
+    least = job.least_cpus_per_node
+    yield "mincpus", None if least == 1 else least
     yield "mem", None if job.memory_per_node_MiB is None else f"{job.memory_per_node_MiB}M"
     yield "mem-per-cpu", None if job.memory_per_cpu_MiB is None else f"{job.memory_per_cpu_MiB}M"
     yield "partition", ",".join(job.partitions) or None
