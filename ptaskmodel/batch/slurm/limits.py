@@ -63,7 +63,7 @@ class Limits:
 
     def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree) -> None:
         self.enforced = conf.database and "LIMITS" in conf.enforce
-        self._accounts, self._tree = accounts, tree
+        self._accounts, self._tree, self._conf = accounts, tree, conf
         self._tests: dict[tuple[Member, str | None], Tests] = {}
         self._used: dict[Holder, _Used] = {}
         self._in: dict[int, Tests] = {}  # of submitted jobs
@@ -78,7 +78,8 @@ class Limits:
                 return test.reason
         if not tests.strict:
             return None
-        tres, minutes = requested(job.request), _minutes(job.request, job.partition)
+        tres = requested(job.request, job.partition, self._conf)
+        minutes = _minutes(job.request, job.partition)
         for test in tests.before:
             if test.kind != JOBS and minutes > test.most and job.request.limit_min is not None:
                 return test.reason

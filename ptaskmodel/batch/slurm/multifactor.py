@@ -151,7 +151,7 @@ class Multifactor:
         """What of a row does not change with time."""
         of, part, member = self._of, job.partitions[entry], job.account or Member()
         request, flags = job.request, self._of.flags
-        tres = requested(request)
+        tres = requested(request, part, self._conf)
         raw = "NO_NORMAL_PART" in flags
         partition = part.job_factor if raw else part.job_factor / self._max_factor
         account = -1 if member.association is None else member.association

@@ -230,7 +230,7 @@ class Rules:
         if not self.limits.enforced:
             return None
         if found is None:
-            asked = requested(job.request)
+            asked = requested(job.request, partition, self._conf)
             asked["cpu"] = job.tested_cpus or asked["cpu"]
             return self.limits.exceeds(job, partition, asked, (), now)
         tres, nodes = self._tres(job, found), tuple(members(found.nodes))

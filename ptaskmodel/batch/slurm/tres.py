@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ptaskmodel.batch.slurm.facts import Conf, Partition
 from ptaskmodel.batch.slurm.requests import JobRequest
 
 Tres = Mapping[str, float]
 OF_NODES = ("cpu", "mem", "node")
 
 
-def requested(request: JobRequest) -> dict[str, int]:
-    """What a job asked for, at least, before it is known which nodes it gets."""
+def requested(request: JobRequest, partition: Partition, conf: Conf) -> dict[str, int]:
+    """What a job asked for, at least, before it is known which nodes it gets.
+
+    Memory is that of the partition's or the cluster's default where the job asked for none.
+    """
     nodes = request.least_nodes
     tasks = request.tasks
     if tasks is None:
@@ -22,6 +26,14 @@ def requested(request: JobRequest) -> dict[str, int]:
         memory = request.memory_per_node_MiB * nodes
     elif request.memory_per_cpu_MiB is not None:
         memory = request.memory_per_cpu_MiB * cpus
+    else:
+        defaults = (
+            (partition.def_mem_per_cpu_MiB, cpus),
+            (partition.def_mem_per_node_MiB, nodes),
+            (conf.def_mem_per_cpu_MiB, cpus),
+            (conf.def_mem_per_node_MiB, nodes),
+        )
+        memory = next((each * count for each, count in defaults if each is not None), 0)
     found = {"cpu": cpus, "mem": memory, "node": nodes}
     for gres in request.gres:
         for name in gres_names(gres.name, gres.type):
