@@ -293,18 +293,17 @@ class Cycle:
     ) -> tuple[float, Allocation] | None:
         """The first date at which a job fits among some nodes, and which it takes then."""
         controller, need = self._controller, job.needs[which]
-        refuses = controller.refuses(job, need, self._now)
-        found = controller.select.place(need, among, refuses=refuses)
+        found = controller.place(job, need, among, self._now)
         if found is not None:
-            controller.rules.tested(job, found)
             return self._now, found
-        select, ends = controller.select, self._ends
+        select, ends = None, self._ends
         victims = controller.may_preempt(job, need, self._now)
         if victims:
             # All of them are gone at once, whoever would have to make room.
             select = controller.without(victims)
             gone = set(victims)
             ends = [end for end in ends if end[2] not in gone]
+            refuses = controller.refuses(job, need, self._now)
             found = select.place(need, among, refuses=refuses)
             if found is not None:
                 return self._now, found

@@ -52,6 +52,8 @@ class Consumable:
         self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(len(nodes))]
         self.jobs: dict[JobRecord, None] = {}
         self._present = [0] * len(nodes)
+        # Whether jobs for which only CPUs count fit on some nodes that are free.
+        self._if_free: dict[tuple[Need, Mask], bool] = {}
         # How many jobs of each node share with nobody beyond its cores.
         self._unshared = [0] * len(nodes)
 
@@ -144,13 +146,23 @@ class Consumable:
             found = rooms(used, mine)
             return None if found is None else self._allocation(need, found, used, mine)
 
+        def fits_if_free() -> bool:
+            if refuses is not None or busy is not None or need.memory is not None or need.gres:
+                return rooms(self._nothing, None) is not None
+            key = need, sum(1 << node for node in among)
+            if key not in self._if_free:
+                if len(self._if_free) >= MOST_KEPT:
+                    self._if_free.clear()
+                self._if_free[key] = rooms(self._nothing, None) is not None
+            return self._if_free[key]
+
         if not self._gang and need.sharing != OVER_OTHERS:
             used = self._union(self._used_by(self._partitions), among)
             found = rooms(used, mine)
-            if found is None or rooms(self._nothing, None) is None:
+            if found is None or not fits_if_free():
                 return None
             return self._allocation(need, found, used, mine)
-        if rooms(self._nothing, None) is None:
+        if not fits_if_free():
             return None
         alone = attempt(self._union(self._used_by(self._partitions), among))
         return alone if alone is not None else self._shared(need, among, attempt)
@@ -317,18 +329,15 @@ class Consumable:
         self,
         need: Need,
         within: Mask,
-        now: int,
         ends: Sequence[tuple[float, int, JobRecord]],
         *,
         grows_s: int = 0,
-        overdue_s: float = 0.0,
         refuses: Refuses | None = None,
     ) -> tuple[float, Allocation] | None:
-        """When a job fits within some nodes if the others end as planned, and where.
+        """After whose end a job fits within some nodes if the others end as planned, and where.
 
         ends: of those that run or are suspended, earliest first; they are removed in groups, which
-        grow by grows_s or else double. overdue_s: how long after its end one is expected that is
-        late.
+        grow by grows_s or else double.
         """
         trial = self.copy()
         busy = self.today if self._busy_first else None
@@ -363,7 +372,7 @@ class Consumable:
                     break
             found = trial.place(need, within, busy=busy, refuses=refuses)
             if found is not None:
-                return (last if last > now else max(now + 1, last + overdue_s)), found
+                return last, found
         return None
 
 
@@ -371,5 +380,7 @@ def _nodes_of(rooms: Sequence[Room]) -> Mask:
     return sum(1 << room.node for room in rooms)
 
 
+# So many answers of free nodes are kept at most.
+MOST_KEPT = 20_000
 # As many jobs are removed at once in a prediction, and one more.
 MOST_REMOVED = 200

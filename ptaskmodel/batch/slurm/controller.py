@@ -16,7 +16,7 @@ from ptaskmodel.batch.slurm.preemption import Preemption
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.select import Select, predict
+from ptaskmodel.batch.slurm.select import Select, date_of, expected_end
 
 
 def is_steady(conf: Conf, nodes: Nodes) -> bool:
@@ -107,15 +107,27 @@ class Controller(Lives):
         select: what is used by whom, if not what is now.
         """
         refuses = self.refuses(job, need, now)
-        found = predict(select or self.select, self.conf, need, within, now, ends, refuses)
+        if select is None:
+            found = self.answers.end(need, within, ends, refuses)
+        else:
+            found = expected_end(select, self.conf, need, within, ends, refuses)
+        if found is None:
+            return None
+        end, allocation = found
+        self.rules.tested(job, allocation)
+        return date_of(end, self.select, self.conf, need.partition, now), allocation
+
+    def place(self, job: JobRecord, need: Need, within: Mask, now: int) -> Allocation | None:
+        """Where a job fits now."""
+        found = self.answers.place(need, within, self.refuses(job, need, now))
         if found is not None:
-            self.rules.tested(job, found[1])
+            self.rules.tested(job, found)
         return found
 
     def find(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
         """Where a job can start now; victims are preempted if that is needed and allowed."""
         need = job.needs[which]
-        found = self.select.start(need, within, refuses=self.refuses(job, need, now))
+        found = self.answers.start(need, within, self.refuses(job, need, now))
         if found is not None:
             self.rules.tested(job, found)
         if found is None and self.preemption.active:

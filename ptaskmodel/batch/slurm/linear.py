@@ -244,7 +244,7 @@ class Linear:
     # --- when a job could run ---------------------------------------------------------------
 
     def predict(
-        self, need: Need, within: Mask, now: int, ends: Iterable[tuple[float, int, JobRecord]]
+        self, need: Need, within: Mask, ends: Iterable[tuple[float, int, JobRecord]]
     ) -> tuple[float, Allocation] | None:
         """The first end of a job after which another fits within some nodes, and where.
 
@@ -262,7 +262,7 @@ class Linear:
                 continue
             found = trial.place(need, within)
             if found is not None:
-                return (end if end > now else now + 1), found
+                return end, found
         return None
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
+from ptaskmodel.batch.slurm.answers import Answers
 from ptaskmodel.batch.slurm.facts import Conf, Partition
 from ptaskmodel.batch.slurm.gang import Gang
 from ptaskmodel.batch.slurm.needs import YEAR_S
@@ -79,6 +80,7 @@ class Lives:
         self.rules = rules
         self.queue = Queue(rules.dependencies.state, rules.eligible, self._changed_at)
         self.select = select_of(conf, nodes)
+        self.answers = Answers(self.select, conf)
         self.gang = Gang(conf.partitions, nodes) if conf.gang else None
         self.jobs: list[JobRecord] = []
         self.preempting: dict[JobRecord, int] = {}
@@ -203,6 +205,7 @@ class Lives:
         job.end_s = now + (YEAR_S if limit is None else limit)
         job.ran_s, job.victim, job.lost, job.suspensions = 0.0, False, False, []
         self.select.add(job)
+        self.answers.forget()
         insort(self._by_end, (job.end_s, job.number, job))
         self._running.start(job, date)
         self.rules.started(job, now)
@@ -276,6 +279,7 @@ class Lives:
         attempt.suspensions = [list(each) for each in job.suspensions]
         job.state, job.end_s, job.completing = state, now, True
         self.select.remove(job, running=ran)
+        self.answers.forget()
         self.rules.ended(job, now, again=requeued)
         self._ended.append((now, job))
         self._changed(date)
@@ -388,6 +392,7 @@ class Lives:
         job.since_s = now
         job.suspensions.append([date, inf])
         self.select.pause(job)
+        self.answers.forget()
         if not job.lost:
             self._running.suspend(job, date)
         self._changed(date)
@@ -405,6 +410,7 @@ class Lives:
             job.end_s = now + limit - job.ran_s
             insort(self._by_end, (job.end_s, job.number, job))
         self.select.resume(job)
+        self.answers.forget()
         if not job.lost:
             self._running.resume(job, date)
         self._changed(date)

@@ -19,6 +19,7 @@ from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.memory import collector_at_rest
 
 LIMITS_S = 30
 # How often all who wait are tried before they are given up.
@@ -136,10 +137,11 @@ class Loop:
         progress: called often, with the date (s), how many jobs are over and how many wait.
         """
         steps = 0
-        while self.step():
-            steps += 1
-            if progress is not None and steps % PROGRESS_EVERY == 0:
-                progress(self._now, self.controller.over, len(self.controller.queue.jobs))
+        with collector_at_rest():
+            while self.step():
+                steps += 1
+                if progress is not None and steps % PROGRESS_EVERY == 0:
+                    progress(self._now, self.controller.over, len(self.controller.queue.jobs))
 
     def step(self) -> bool:
         """Go to the next event, and do what is due then; False: there is none."""

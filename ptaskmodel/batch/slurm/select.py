@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.consumable import Consumable, Refuses
-from ptaskmodel.batch.slurm.facts import LINEAR, TREE, Conf
+from ptaskmodel.batch.slurm.facts import LINEAR, TREE, Conf, Partition
 from ptaskmodel.batch.slurm.linear import Linear
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
@@ -81,25 +81,32 @@ def select_of(conf: Conf, nodes: Nodes) -> Select:
     return Consumable(conf, nodes, tree)
 
 
-def predict(
+def expected_end(
     select: Select,
     conf: Conf,
     need: Need,
     within: Mask,
-    now: int,
     ends: Ends,
     refuses: Refuses | None = None,
 ) -> tuple[float, Allocation] | None:
-    """When a job fits within some nodes if those that run end as planned, and where then.
+    """After whose end a job fits within some nodes if those that run end as planned, and where.
 
-    refuses: nodes that fit, but are not to be taken.
+    That is a date of their limits, which may be past. refuses: nodes that fit, but are not to be
+    taken.
     """
     if isinstance(select, Consumable):
-        late_s = conf.kill_wait_s + over_time_s(conf, need.partition)
         grows_s = conf.scheduler.bf_window_linear_s
-        return select.predict(
-            need, within, now, ends, grows_s=grows_s, overdue_s=late_s, refuses=refuses
-        )
+        return select.predict(need, within, ends, grows_s=grows_s, refuses=refuses)
     assert isinstance(select, Linear)
-    found = select.predict(need, within, now, ends)
+    found = select.predict(need, within, ends)
     return None if found is None or (refuses and refuses(found[1].nodes)) else found
+
+
+def date_of(end: float, select: Select, conf: Conf, partition: Partition, now: int) -> float:
+    """When a job is expected to be over whose limit ends at a date."""
+    if end > now:
+        return end
+    late_s = 0.0
+    if isinstance(select, Consumable):
+        late_s = conf.kill_wait_s + over_time_s(conf, partition)
+    return max(now + 1, end + late_s)
