@@ -25,12 +25,15 @@ class Answers:
 
     def __init__(self, select: Select, conf: Conf) -> None:
         self._select, self._conf = select, conf
+        # How often it was to forget.
+        self.version = 0
         self._places: dict[tuple[Need, Mask], Allocation | None] = {}
         self._starts: dict[tuple[Need, Mask], Allocation | None] = {}
         self._ends: dict[tuple[Need, Mask], tuple[float, Allocation] | None] = {}
 
     def forget(self) -> None:
         """Who runs, or until when, has changed."""
+        self.version += 1
         self._places.clear()
         self._starts.clear()
         self._ends.clear()

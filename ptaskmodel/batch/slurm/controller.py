@@ -196,6 +196,8 @@ class Controller(Lives):
 
     def carry_out(self, date: float) -> None:
         """Kill the victims that the last pass or cycle has named."""
+        if not self._doomed:
+            return
         doomed, self._doomed = self._doomed, []
         for job, mode in doomed:
             if job.state in record.LIVE:

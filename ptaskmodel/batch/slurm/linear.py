@@ -298,7 +298,13 @@ def _in_turn(
     """Runs (first, length) in the order in which they are taken until ``nodes`` are together."""
     while found:
         least = max(nodes - spare, ceil(cpus / each), 1)
-        best = min(found, key=lambda run: (run[1] < least, run[1] if run[1] >= least else -run[1]))
+        best = found[0]
+        for run in found:
+            if run[1] >= least:
+                if run[1] < best[1] or best[1] < least:
+                    best = run
+            elif best[1] < run[1]:
+                best = run
         found.remove(best)
         yield best
         count = min(best[1], nodes)

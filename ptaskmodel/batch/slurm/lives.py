@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
+from math import floor, inf
 from typing import NamedTuple
 
 from ptaskmodel.batch.attempt import Attempt
@@ -17,7 +17,7 @@ from ptaskmodel.batch.slurm.gang import Gang
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import over_time_s
-from ptaskmodel.batch.slurm.phases import Phases, second_of
+from ptaskmodel.batch.slurm.phases import AT_ONCE_S, Phases, second_of
 from ptaskmodel.batch.slurm.queueing import Queue
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
@@ -77,6 +77,7 @@ class Lives:
         self.conf = conf
         self.nodes = nodes
         self.phases = phases
+        self._t0 = phases.t0
         self.rules = rules
         self.queue = Queue(rules.dependencies.state, rules.eligible, self._changed_at)
         self.select = select_of(conf, nodes)
@@ -108,7 +109,7 @@ class Lives:
 
     def second(self, date: float) -> int:
         """The clock at a date: whole Unix seconds."""
-        return second_of(self.phases, date)
+        return self._t0 + floor(date + AT_ONCE_S)
 
     @property
     def unfinished(self) -> bool:

@@ -259,11 +259,15 @@ class Loop:
     def _turn_date(self) -> float:
         """The next turn of the main loop that has something to do."""
         options = self._options
-        due = min(self._last_check + LIMITS_S, self._last_purge + PURGE_S)
+        # One after another: this is asked before each event.
+        due = self._last_check + LIMITS_S
+        if due > self._last_purge + PURGE_S:
+            due = self._last_purge + PURGE_S
         if options.sched_interval_s > 0:
-            due = min(due, self._last_full + options.sched_interval_s)
-            if self.controller.requested:
-                due = min(due, self._last_call + options.batch_sched_delay_s)
+            if due > self._last_full + options.sched_interval_s:
+                due = self._last_full + options.sched_interval_s
+            if self.controller.requested and due > self._last_call + options.batch_sched_delay_s:
+                due = self._last_call + options.batch_sched_delay_s
         known_due, turn = self._known_turn
         if due == known_due and turn > self._last_turn and turn >= self._now:
             return turn
@@ -325,8 +329,8 @@ class Loop:
             return self._look
         if self._look == inf or self.controller.changed_s < self._cycle_end:
             return inf
-        late = ceil(max(0.0, self._now - self._look) - 1e-9)
-        look = self._look + late
+        late_s = self._now - self._look
+        look = self._look + ceil(late_s - 1e-9) if late_s > 0.0 else self._look
         # Where backfill looks first, it has looked in vain before the main loop's turn.
         return look + 1 if self._phases.backfill_first and look <= self._last_turn else look
 

@@ -173,15 +173,19 @@ def _all_wait(
     most: int,
 ) -> None:
     """What is left of a pass whose partitions are all blocked: so many entries at most."""
+    steady = controller.steady
     for entry in entries:
         if most <= 0:
             return
-        job = entry.job
+        job = entry[-1]
         if job.state != PENDING:
             continue
-        if not controller.steady and not _is_queued(controller, entry, rejected):
+        if not steady and not _is_queued(controller, entry, rejected):
             continue
         most -= 1
-        if job.reason in ("None", "Resources"):
+        if job.reason in _NOT_TOLD:
             job.reason = "Priority"
         controller.changed_s = now
+
+
+_NOT_TOLD = frozenset({"None", "Resources"})

@@ -50,6 +50,8 @@ class Multifactor:
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
         self._several: dict[int, tuple[Waiting, list[int]]] = {}
         self._running: dict[int, int] = {}
+        # How many CPUs each job that waits was last found to take.
+        self._tested: dict[int, int] = {}
 
     # The life of a job
 
@@ -86,6 +88,9 @@ class Multifactor:
 
     def tested(self, job: Waiting, cpus: int) -> None:
         """The CPUs that the job would get are known: they count from the next refresh on."""
+        if self._tested.get(job.number) == cpus:
+            return
+        self._tested[job.number] = cpus
         for row in self._waiting[job.number][1]:
             size = self._size(job, cpus) * self._of.weight_job_size
             self._rows.set(row, "jobsize", size)
@@ -112,6 +117,7 @@ class Multifactor:
         """The job waits no longer."""
         _, rows = self._waiting.pop(job.number, (job, []))
         self._several.pop(job.number, None)
+        self._tested.pop(job.number, None)
         if rows:
             job.priorities = [int(self._rows.get(row, "value")) for row in rows]
         for row in rows:

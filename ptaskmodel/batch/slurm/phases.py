@@ -131,6 +131,8 @@ def of_virtual_clock(t0: int, boot_s: float, late_s: float = 0.0) -> Phases:
 
 
 VIRTUAL, BEHIND_S = "virtual", 1e-4
+# By how little a date may be before a second and yet be in it.
+AT_ONCE_S = 1e-9
 # What a controller loses, as recorded under a scaled clock of some speed. It loses more with many
 # jobs (BUSY) than with few. With each message, s of the clock by the square of the speed:
 FEW_JOBS, MANY_JOBS = 10, 40
@@ -243,4 +245,4 @@ _PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
 
 def second_of(phases: Phases, date: float) -> int:
     """The controller's clock at a date: whole seconds of Unix time."""
-    return phases.t0 + floor(date + 1e-9)
+    return phases.t0 + floor(date + AT_ONCE_S)

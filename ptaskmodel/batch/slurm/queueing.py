@@ -90,13 +90,15 @@ class Queue:
 
     def sort(self) -> None:
         """Put everybody in the place that new priorities give."""
-        for job in self._keys:
-            self._keys[job] = _keys(job)
-        self.entries = sorted(
-            Entry(key, which, job)
-            for job, keys in self._keys.items()
-            for which, key in enumerate(keys)
-        )
+        found = []
+        for job, keys in self._keys.items():
+            for which, priority in enumerate(map(int, job.priorities)):
+                key = keys[which]
+                if key[PRIORITY] != -priority:
+                    keys[which] = key = (*key[:PRIORITY], -priority, *key[PRIORITY + 1 :])
+                found.append(Entry(key, which, job))
+        found.sort()
+        self.entries = found
 
     def hold(self, job: JobRecord, held: bool) -> None:
         """A job is held or released."""
@@ -187,6 +189,10 @@ class Queue:
         if job.reason in ("JobHeldUser", "BeginTime", "Dependency"):
             job.reason = "None"
         return True
+
+
+# Where the priority stands in a key.
+PRIORITY = 2
 
 
 def _keys(job: JobRecord) -> list[tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from ptaskmodel.batch.slurm.compiled.cycle import (
     FACTS,
     IS_NOT_PLAIN,
     IS_NOT_TESTED,
-    IS_UNKNOWN,
     MOST,
     NEW,
+    NOT_PLAIN,
+    NOT_TOLD,
     NOW,
     NUMBERS,
     PLANS_IDLE,
@@ -25,11 +27,9 @@ from ptaskmodel.batch.slurm.compiled.cycle import (
     POSTPONED,
     ROOM,
     RUNNING,
-    STARTS,
     STEP,
     TESTED,
     TOLD,
-    UNKNOWN,
     WINDOW,
     CycleState,
     cycle,
@@ -134,9 +134,9 @@ def words_of(nodes: Mask, words: int) -> NDArray:
     return np.frombuffer(int(nodes).to_bytes(words * 8, "little"), dtype=np.uint64)
 
 
-def longer(array: NDArray, room: int, value: int = 0) -> NDArray:
-    """An array with room for more along its last axis, full of a value there."""
-    longer = np.full((*array.shape[:-1], room), value, dtype=array.dtype)
+def longer(array: NDArray, room: int) -> NDArray:
+    """An array with room for more along its last axis."""
+    longer = np.zeros((*array.shape[:-1], room), dtype=array.dtype)
     longer[..., : array.shape[-1]] = array
     return longer
 
@@ -157,6 +157,9 @@ class QuickCycles:
         self._rows: dict[Mask, int] = {}
         self._places = Places(words)
         self._up: Mask = 0
+        # How many jobs are known; the answers of the select plugin when it was noted who runs.
+        self._seen = 0
+        self._noted = -1
         room = conf.bf_node_space_size + 3
         self._state = state_for(room, words)
         options, numbers = conf.scheduler, self._state.numbers
@@ -190,6 +193,7 @@ class QuickCycles:
         if controller.nodes.up != self._up:
             self._up = controller.nodes.up
             state.up[:] = words_of(self._up, self._words)
+            self._noted = -1
         if controller.requeued:
             self._see_requeued()
         self._note_who_runs()
@@ -200,11 +204,17 @@ class QuickCycles:
         return int(numbers[TESTED])
 
     def _make_room(self, entries: int) -> None:
-        state, known = self._state, len(self._controller.jobs)
-        if known > state.known.shape[1]:
-            self._state = state = state._replace(
-                known=longer(state.known, 2 * known + 1000, IS_UNKNOWN)
-            )
+        """Know all jobs that have come, and have room for those that wait."""
+        jobs = self._controller.jobs
+        if len(jobs) > self._state.known.shape[1]:
+            known = longer(self._state.known, 2 * len(jobs) + 1000)
+            known[TOLD, self._seen :] = NOT_TOLD
+            self._state = self._state._replace(known=known)
+        for job in islice(jobs, self._seen, None):
+            facts = self._facts_of(job)
+            self._state.known[:TOLD, job.number - self._first] = facts
+        self._seen = len(jobs)
+        state = self._state
         if entries > len(state.jobs):
             names = "jobs", "planned", "tested", "new"
             self._state = state._replace(**_zeros(names, 2 * entries))
@@ -212,12 +222,15 @@ class QuickCycles:
     def _see_requeued(self) -> None:
         """Whoever waits again is told anew: its priority was made anew, too."""
         for job in self._controller.requeued:
-            self._state.known[TOLD, job.number - self._first] = IS_UNKNOWN
+            self._state.known[TOLD, job.number - self._first] = NOT_TOLD
             self._places.forget(job.number)
         self._controller.requeued.clear()
 
     def _note_who_runs(self) -> None:
         """Who runs, until when, and which nodes are idle."""
+        if self._noted == self._controller.answers.version:
+            return
+        self._noted = self._controller.answers.version
         running = self._controller.running
         count = len(running)
         places = self._places.of(running)
@@ -242,21 +255,16 @@ class QuickCycles:
         """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""
         controller, numbers = self._controller, self._state.numbers
         while (status := cycle(self._state)) != DONE:
+            if status == NOT_PLAIN:
+                return False
             place = int(numbers[POSITION])
             job = jobs[place]
-            if status == STARTS:
-                nodes = int.from_bytes(self._state.chosen.tobytes(), "little")
-                allocation = Allocation(nodes, nodes.bit_count())
-                controller.rules.tested(job, allocation)
-                controller.start(job, 0, allocation, date, BACKFILL)
-                self._note_who_runs()
-                numbers[POSITION] = place + 1
-            elif status == UNKNOWN:
-                facts = self._facts_of(job)
-                self._state.known[:TOLD, job.number - self._first] = facts
-                numbers[POSITION] = 0
-            else:
-                return False
+            nodes = int.from_bytes(self._state.chosen.tobytes(), "little")
+            allocation = Allocation(nodes, nodes.bit_count())
+            controller.rules.tested(job, allocation)
+            controller.start(job, 0, allocation, date, BACKFILL)
+            self._note_who_runs()
+            numbers[POSITION] = place + 1
         return True
 
     def _note_plans(self, jobs: list[JobRecord]) -> None:
@@ -283,9 +291,7 @@ class QuickCycles:
         """Nodes, seconds and row of masks of a job."""
         if not is_plain(job):
             return IS_NOT_PLAIN, 0, 0
-        reason = self._controller.rules.waits_for(job, job.partitions[0])
-        if reason is not None:
-            job.reason = reason
+        if self._controller.rules.waits_for(job, job.partitions[0]) is not None:
             return IS_NOT_TESTED, 0, 0
         need: Need = job.needs[0]
         if need.least * self._cpus < need.cpus or need.least > need.most:
@@ -319,7 +325,7 @@ def state_for(slots: int, words: int) -> CycleState:
     one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
     return CycleState(
         numbers=np.zeros(NUMBERS, dtype=np.int64),
-        known=np.full((FACTS, 0), IS_UNKNOWN, dtype=np.int64),
+        known=np.zeros((FACTS, 0), dtype=np.int64),
         masks=np.zeros((1, words), dtype=np.uint64),
         held=np.zeros((0, words), dtype=np.uint64),
         free=np.zeros((slots, words), dtype=np.uint64),

@@ -64,6 +64,11 @@ class Rows:
             if len(places):
                 yield block, places
 
+    def records(self) -> NDArray:
+        """All taken rows, with all columns."""
+        found = [block[places] for block, places in self.taken()]
+        return np.concatenate(found) if found else np.empty(0, list(self.columns.items()))
+
     def column(self, name: str) -> NDArray:
         """A column of all taken rows."""
         found = [block[name][places] for block, places in self.taken()]

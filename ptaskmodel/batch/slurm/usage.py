@@ -97,13 +97,12 @@ class Usage:
 
     def _amounts(self, now: int) -> tuple[NDArray, NDArray, NDArray[np.float64]]:
         """Numbers, associations and usage since the last refresh of running jobs, by number."""
-        running = self._running
-        numbers, begins = running.column("number"), running.column("start")
-        order = np.argsort(numbers, kind="stable")
-        lasted, which = np.unique(now - np.maximum(begins, self.last_s), return_inverse=True)
-        decayed = np.array([self._decayed(seconds) for seconds in lasted.tolist()])
-        amounts = decayed[which] * running.column("rate") if len(order) else np.empty(0)
-        return numbers[order], running.column("account")[order], amounts[order]
+        rows = self._running.records()
+        rows = rows[np.argsort(rows["number"], kind="stable")]
+        lasted = (now - np.maximum(rows["start"], self.last_s)).tolist()
+        known = {seconds: self._decayed(seconds) for seconds in set(lasted)}
+        decayed = np.array([known[seconds] for seconds in lasted], dtype=np.float64)
+        return rows["number"], rows["account"], decayed * rows["rate"]
 
     def _decayed(self, seconds: int) -> float:
         """What a use of 1 over so many seconds comes to."""

@@ -21,12 +21,13 @@ Words = NDArray[np.uint64]
 NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
 RUNNING, POSTPONED, PLANS_IDLE, NEW = 9, 10, 11, 12
 NUMBERS = 13
-DONE, STARTS, UNKNOWN, NOT_PLAIN = range(4)
+DONE, STARTS, NOT_PLAIN = range(3)
 # What is known of each job, by its number: nodes, seconds, row of masks; whether the size that it
 # is found to have was told. In place of nodes:
 NODES, SECONDS, ROW, TOLD = range(4)
 FACTS = 4
-IS_UNKNOWN, IS_NOT_PLAIN, IS_NOT_TESTED = -1, -2, 0
+IS_NOT_PLAIN, IS_NOT_TESTED = -1, 0
+NOT_TOLD = -1
 NOT_PLANNED = -1
 
 
@@ -73,14 +74,13 @@ class CycleState(NamedTuple):
 def cycle(s):
     """Test entries from POSITION on: DONE, or STARTS where the entry there can start now.
 
-    At first, UNKNOWN or NOT_PLAIN where the entry at POSITION is that.
+    At first, NOT_PLAIN where some entry is that.
     """
     numbers = s.numbers
     if numbers[POSITION] == 0:
-        numbers[POSITION] = _odd_one(s)
-        if numbers[POSITION] < numbers[ENTRIES]:
-            return 2 if s.known[NODES, s.jobs[numbers[POSITION]]] == IS_UNKNOWN else 3
-        numbers[POSITION] = 0
+        for k in range(numbers[ENTRIES]):
+            if s.known[NODES, s.jobs[k]] == IS_NOT_PLAIN:
+                return 2
         _begin(s)
     _look_ahead(s)
     while numbers[POSITION] < numbers[ENTRIES]:
@@ -97,15 +97,6 @@ def cycle(s):
         if s.planned_nodes[w] & s.idle[w]:
             numbers[PLANS_IDLE] = 1
     return 0
-
-
-@jit
-def _odd_one(s):
-    """The first entry of which nothing is known, or that is not plain; else one behind all."""
-    for k in range(s.numbers[ENTRIES]):
-        if s.known[NODES, s.jobs[k]] < 0:
-            return np.int64(k)
-    return s.numbers[ENTRIES]
 
 
 @jit
@@ -190,7 +181,7 @@ def _note_test(s, k, job):
     if s.tested[k] == 0:
         s.tested[k] = 1
         s.numbers[TESTED] += 1
-        if s.known[TOLD, job] < 0:
+        if s.known[TOLD, job] == NOT_TOLD:
             s.known[TOLD, job] = 1
             s.new[s.numbers[NEW]] = k
             s.numbers[NEW] += 1
