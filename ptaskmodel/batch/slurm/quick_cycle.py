@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -210,9 +209,9 @@ class QuickCycles:
             known = longer(self._state.known, 2 * len(jobs) + 1000)
             known[TOLD, self._seen :] = NOT_TOLD
             self._state = self._state._replace(known=known)
-        for job in islice(jobs, self._seen, None):
-            facts = self._facts_of(job)
-            self._state.known[:TOLD, job.number - self._first] = facts
+        for k in range(self._seen, len(jobs)):
+            facts = self._facts_of(jobs[k])
+            self._state.known[:TOLD, k] = facts
         self._seen = len(jobs)
         state = self._state
         if entries > len(state.jobs):
