@@ -13,6 +13,7 @@ from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.record import LIVE, PENDING, Allocation, JobRecord
 from ptaskmodel.batch.slurm.rules import ARRAY_LIMIT
+from ptaskmodel.batch.slurm.select import Select
 from ptaskmodel.batch.slurm.timeslots import TimeSlots
 
 if TYPE_CHECKING:
@@ -296,7 +297,8 @@ class Cycle:
         found = controller.place(job, need, among, self._now)
         if found is not None:
             return self._now, found
-        select, ends = None, self._ends
+        select: Select | None = None
+        ends = self._ends
         victims = controller.may_preempt(job, need, self._now)
         if victims:
             # All of them are gone at once, whoever would have to make room.

@@ -319,7 +319,8 @@ class Loop:
             self._next_pass = date + self._pause_s
         self.controller.miss_deadlines(date)
         main_pass(self.controller, date, full=full)
-        self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
+        if self._turned is not None:
+            self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
 
     # --- backfill ---------------------------------------------------------------------------
 

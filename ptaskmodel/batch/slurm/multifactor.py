@@ -50,6 +50,7 @@ class Multifactor:
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
         self._several: dict[int, tuple[Waiting, list[int]]] = {}
         self._running: dict[int, int] = {}
+        self._of_members: dict[tuple[str, int, str | None], tuple[float, float, float]] = {}
         # How many CPUs each job that waits was last found to take.
         self._tested: dict[int, int] = {}
 
@@ -156,28 +157,23 @@ class Multifactor:
     def _fixed(self, job: Waiting, entry: int) -> dict[str, float]:
         """What of a row does not change with time."""
         of, part, member = self._of, job.partitions[entry], job.account or Member()
-        request, flags = job.request, self._of.flags
+        request = job.request
         tres = requested(request, part, self._conf)
-        raw = "NO_NORMAL_PART" in flags
-        partition = part.job_factor if raw else part.job_factor / self._max_factor
         account = -1 if member.association is None else member.association
-        association = qos = fairshare = 0.0
+        fairshare = 0.0
         if account >= 0 and self.usage is not None:
-            given = self.usage.tree.associations[account].priority
-            plain = "NO_NORMAL_ASSOC" in flags or not self._max_assoc
-            association = given if plain else given / self._max_assoc
             fairshare = self.usage.factor(account)
-        found = self._accounts.qos.get(member.qos or "")
-        if found is not None and found.priority:
-            plain = "NO_NORMAL_QOS" in flags
-            qos = found.priority if plain else found.priority / self._max_qos
+        key = part.name, account, member.qos
+        if key not in self._of_members:
+            self._of_members[key] = self._of_member(part, account, member.qos)
+        association, partition, qos = self._of_members[key]
         terms = {
-            "assoc": association * float(of.weight_assoc),
+            "assoc": association,
             "fairshare": fairshare * float(self._weight_fairshare),
             "jobsize": self._size(job, tres["cpu"]) * float(of.weight_job_size),
-            "partition": partition * float(of.weight_partition),
-            "qos": qos * float(of.weight_qos),
-            "tres": self._tres_term(tres, part),
+            "partition": partition,
+            "qos": qos,
+            "tres": self._tres_term(tres, part) if of.weight_tres else 0.0,
         }
         several = len(job.partitions) > 1
         value = int(min(max(_total({"age": 0.0, **terms}, request.nice, several), 1), MOST))
@@ -190,6 +186,28 @@ class Multifactor:
             "frozen": by_hand is not None,
             "value": value if by_hand is None else by_hand,
         }
+
+    def _of_member(
+        self, part: Partition, account: int, qos: str | None
+    ) -> tuple[float, float, float]:
+        """The terms of an association (-1: none), of a partition and of a QOS."""
+        of, flags = self._of, self._of.flags
+        raw = "NO_NORMAL_PART" in flags
+        partition = part.job_factor if raw else part.job_factor / self._max_factor
+        of_account = of_qos = 0.0
+        if account >= 0 and self.usage is not None:
+            given = self.usage.tree.associations[account].priority
+            plain = "NO_NORMAL_ASSOC" in flags or not self._max_assoc
+            of_account = given if plain else given / self._max_assoc
+        found = self._accounts.qos.get(qos or "")
+        if found is not None and found.priority:
+            plain = "NO_NORMAL_QOS" in flags
+            of_qos = found.priority if plain else found.priority / self._max_qos
+        return (
+            of_account * float(of.weight_assoc),
+            partition * float(of.weight_partition),
+            of_qos * float(of.weight_qos),
+        )
 
     def _size(self, job: Waiting, cpus: int) -> float:
         """The factor of a job's size, 0 to 1."""

@@ -21,7 +21,7 @@ from ptaskmodel.batch.slurm.needs import Need, features_of, need_of
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import MEMORY, Licences, Room, refused_by, waits_for
 from ptaskmodel.batch.slurm.priorities import priorities_of
-from ptaskmodel.batch.slurm.priority import Sizes
+from ptaskmodel.batch.slurm.priority import Member, Sizes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
@@ -65,6 +65,7 @@ class Rules:
         self._possible: dict[Need, Allocation | None] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
         self._waits: dict[tuple[Need, str, str | None], str | None] = {}
+        self._refused: dict[tuple[object, ...], str | None] = {}
         self._features = {name for line in conf.nodes for name in line.features}
         self._rooms = {
             name: Room(mask.bit_count(), sum(nodes.cpus[k] for k in members(mask)))
@@ -160,18 +161,25 @@ class Rules:
         if isinstance(member, str):
             return member
         job.account = member
-        if self._licences.refuses(job.request):
+        request = job.request
+        if request.licenses and self._licences.refuses(request):
             return "InvalidLicense"
+        key = tuple(job.needs), member, request.account, request.qos
+        if key not in self._refused:
+            self._refused[key] = self._partitions_refuse(job, member)
+        return self._refused[key] or self._refused_by_limits(job)
+
+    def _partitions_refuse(self, job: JobRecord, member: Member) -> str | None:
+        """Why no partition takes a job, if that is so: the same for all alike."""
         refused = [self.members.refused(job.request, member, p) for p in job.partitions]
         if all(reason is not None for reason in refused):
             return refused[0]
-        qos = self.members.qos(member)
         asked = job.request.constraint
         if asked is not None and not features_of(asked) <= self._features:
             return "InvalidFeature"
+        qos = self.members.qos(member)
         over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
-        reason = refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over)
-        return reason or self._refused_by_limits(job)
+        return refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over)
 
     def _refused_by_limits(self, job: JobRecord) -> str | None:
         """Why limits to submissions refuse a job; the tasks of an array come together."""

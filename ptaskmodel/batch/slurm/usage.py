@@ -37,6 +37,8 @@ class Usage:
         self._running = Rows(
             {"number": np.int64, "account": np.int64, "start": np.int64, "rate": np.float64}
         )
+        # Of each row whose it is, since when, and how much a second.
+        self._begun: dict[int, tuple[int, int, float]] = {}
         self._factors = np.zeros(len(tree.associations))
         self._effective = tree.effective_accounts(self.oblivious)
         if self.fair_tree:
@@ -44,12 +46,13 @@ class Usage:
 
     def started(self, number: int, association: int, now: int, rate: float) -> int:
         """A job that uses so much a second from now on. Returns what to name at its end."""
-        return self._running.take(number=number, account=association, start=now, rate=rate)
+        row = self._running.take(number=number, account=association, start=now, rate=rate)
+        self._begun[row] = association, now, rate
+        return row
 
     def ended(self, row: int, now: int) -> None:
         """The job of a row has ended: its rest counts at once."""
-        start, rate = int(self._running.get(row, "start")), float(self._running.get(row, "rate"))
-        association = int(self._running.get(row, "account"))
+        association, start, rate = self._begun.pop(row)
         self._running.give_back(row)
         self.tree.add(association, self._decayed(now - max(start, self.last_s)) * rate)
 
