@@ -254,6 +254,11 @@ class Lives:
         requeued = self.conf.job_requeue if asked is None else asked
         self.kill(job, date, record.NODE_FAIL, requeued=requeued, late_s=late_s)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether the records of jobs that are over are still there."""
+        return bool(self._ended)
+
     def has_changed(self, date: float) -> None:
         """Something about nodes has changed."""
         self._changed(date)

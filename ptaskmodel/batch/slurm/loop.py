@@ -25,6 +25,8 @@ LIMITS_S = 30
 # How often all who wait are tried before they are given up.
 ROUNDS = 3
 PURGE_S = 60
+# So long before anything happens to an idle controller, its turns are made one by one.
+IDLE_S = 200.0
 # Pauses between passes that are not waited for: sched_min_interval is 2 us unless it is given.
 SHORT_PAUSE_US = 2
 # Events between two calls that say how far it is.
@@ -200,6 +202,8 @@ class Loop:
         if failures is not None and (failures.next_date, NODES) < (date, what):
             date, what = failures.next_date, NODES
         if self._recorded is None:
+            if not controller.unfinished:
+                self._pass_idle_time(date)
             turn = self._turn_date()
             if turn < self._held_until:
                 turn = self._held_until
@@ -276,6 +280,39 @@ class Loop:
             turn += self._phases.turn_s
         self._known_turn = due, turn
         return turn
+
+    def _pass_idle_time(self, until: float) -> None:
+        """Leave out turns that find no job, up to some before a date: only their dates count."""
+        controller, options, phases = self.controller, self._options, self._phases
+        before = self._last_check, self._last_purge, self._last_full
+        end = until - IDLE_S
+        if (
+            end <= self._now
+            or end == inf
+            or phases.turn_s != 1.0
+            or options.sched_interval_s <= 0
+            or controller.requested
+            or controller.at_once
+            or controller.remembers
+            or self._look_date() < inf
+            or any(controller.second(phases.turn_after(s - phases.t0)) != s for s in before)
+        ):
+            return
+        periods = LIMITS_S, PURGE_S, options.sched_interval_s
+        last = controller.second(end)
+        check, purge, full = (
+            s + max(last - s, 0) // each * each for s, each in zip(before, periods, strict=True)
+        )
+        for second in range(before[-1] + periods[-1], full + 1, periods[-1]):
+            self._tell(Turn(phases.turn_after(second - phases.t0), phases_of.FULL))
+        while self._refresh_date < end:
+            controller.refresh(self._refresh_date)
+            self._refresh_date += self._period_s
+        if full > self._last_full:
+            self._last_call = full
+        self._last_check, self._last_purge, self._last_full = check, purge, full
+        latest = phases.turn_after(max(check, purge, full) - phases.t0)
+        self._last_turn = max(self._last_turn, latest)
 
     def _turn(self, date: float) -> None:
         controller, options = self.controller, self.controller.conf.scheduler

@@ -127,8 +127,9 @@ class Multifactor:
     def refresh(self, now: int) -> bool:
         """Bring usage and priorities up to date; whether any job waits."""
         if self.usage is not None:
-            factors = self.usage.refresh(now, self._first_waiting())
+            self.usage.refresh(now, self._first_waiting())
             for block, places in self._rows.taken():
+                factors = self.usage.factors
                 account = block["account"][places]
                 factor = np.where(account >= 0, factors[np.maximum(account, 0)], 0.0)
                 block["fairshare"][places] = factor * self._weight_fairshare

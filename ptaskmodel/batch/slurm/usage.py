@@ -41,8 +41,8 @@ class Usage:
         self._begun: dict[int, tuple[int, int, float]] = {}
         self._factors = np.zeros(len(tree.associations))
         self._effective = tree.effective_accounts(self.oblivious)
-        if self.fair_tree:
-            self._factors = tree.fair_tree()
+        # Whether that is what the usage of the last refresh makes of the tree.
+        self._ranked = False
 
     def started(self, number: int, association: int, now: int, rate: float) -> int:
         """A job that uses so much a second from now on. Returns what to name at its end."""
@@ -52,6 +52,8 @@ class Usage:
 
     def ended(self, row: int, now: int) -> None:
         """The job of a row has ended: its rest counts at once."""
+        if self.fair_tree:
+            self._of_tree()
         association, start, rate = self._begun.pop(row)
         self._running.give_back(row)
         self.tree.add(association, self._decayed(now - max(start, self.last_s)) * rate)
@@ -59,7 +61,7 @@ class Usage:
     def factor(self, association: int) -> float:
         """The fair-share factor of an association, 0 to 1."""
         if self.fair_tree:
-            return float(self._factors[association])
+            return float(self._of_tree()[association])
         giver = self.tree.giver(association)
         if self._effective[giver] == UNKNOWN:
             self._effective[giver] = self.tree.effective(giver, self._effective, self.oblivious)
@@ -68,8 +70,8 @@ class Usage:
             return 0.0
         return math.pow(2.0, -float(self._effective[giver] / share / self._dampening))
 
-    def refresh(self, now: int, waiting: Sequence[tuple[int, int]]) -> NDArray[np.float64]:
-        """Decay all usage to now and add that of running jobs; the factors of all associations.
+    def refresh(self, now: int, waiting: Sequence[tuple[int, int]]) -> None:
+        """Decay all usage to now and add that of running jobs: `factors` are as of now.
 
         waiting: of each association with jobs that wait, the number of the first of them and the
         association, by number. The classic algorithm counts, for these, the usage of running jobs
@@ -86,7 +88,7 @@ class Usage:
         numbers, associations, amounts = self._amounts(now)
         if self.fair_tree:
             self.tree.add_all(associations, amounts)
-            self._factors = self.tree.fair_tree()
+            self._ranked = False
         else:
             done = 0
             for number, association in waiting:
@@ -96,6 +98,16 @@ class Usage:
                 self._factors[association] = self.factor(association)
             self.tree.add_all(associations[done:], amounts[done:])
         self.last_s = now
+
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """The factors of all associations, as of the last refresh."""
+        return self._of_tree() if self.fair_tree else self._factors
+
+    def _of_tree(self) -> NDArray[np.float64]:
+        """The same, which only who asks for them has computed."""
+        if not self._ranked:
+            self._factors, self._ranked = self.tree.fair_tree(), True
         return self._factors
 
     def _amounts(self, now: int) -> tuple[NDArray, NDArray, NDArray[np.float64]]:
