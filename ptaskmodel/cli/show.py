@@ -242,5 +242,7 @@ def standings_text(found: Standings) -> str:
 
 
 def number_text(value: float | None, missing: str = "") -> str:
-    """A number for a reader, to six digits."""
-    return missing if value is None else f"{value:.6g}"
+    """A number for a reader, to six digits; of millions all before the point, as dates have."""
+    if value is None:
+        return missing
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e10 else f"{value:.6g}"

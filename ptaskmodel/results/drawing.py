@@ -151,7 +151,7 @@ def colour_of(k: int) -> str:
 def host_ticks(axes: Any, names: list[str], most: int = 40) -> None:
     step = max(1, math.ceil(len(names) / most))
     axes.set_yticks(range(0, len(names), step))
-    axes.set_yticklabels([short_name(name, 48) for name in names[::step]], fontsize=8)
+    axes.set_yticklabels([short_name(name, 64) for name in names[::step]], fontsize=8)
 
 
 def short_name(name: str, most: int = 24) -> str:

@@ -14,6 +14,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
+from ptaskmodel.cli.show import number_text
 from ptaskmodel.simulation.checkpoint import save_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,3 +216,12 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, capsys):
     command = ["simulate", PLATFORM, TASKS, "--output", str(tmp_path / "run"), "--resume"]
     assert main(command) == 2
     assert "is of another run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0.1, "0.1"), (123456.7, "123457"), (7949021.4, "7949021"),
+     (-7949021.4, "-7949021"), (7949024.4, "7949024"), (1.25e12, "1.25e+12")],
+)  # fmt: skip
+def test_numbers_for_people_keep_the_digits_of_dates(value, text):
+    assert number_text(value, "-") == text
