@@ -23,11 +23,17 @@ from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.installed import Installed
 from ptaskmodel.bridges.slurm_live.processes import Ended, Processes, how
 from ptaskmodel.bridges.slurm_live.reading import last_error
-from ptaskmodel.bridges.slurm_live.settings import Place, environment, gres_conf, topology_conf
+from ptaskmodel.bridges.slurm_live.settings import (
+    Place,
+    environment,
+    gres_conf,
+    most_gpus,
+    topology_conf,
+)
 from ptaskmodel.bridges.slurm_live.sleepers import Sleepers
 from ptaskmodel.errors import cut
 
-FOLDERS = ("bin", "state", "spool", "log", "out")
+FOLDERS = ("bin", "state", "spool", "log", "out", "gpus")
 CONTROLLER = "slurmctld"
 LAST_PORT = 32_000
 FIRST_PORT = 17_000
@@ -229,9 +235,11 @@ class Cluster:
     def configure(self, text: str) -> None:
         """Lay down a slurm.conf, and what goes with it."""
         self.path("slurm.conf").write_text(text, encoding="utf-8")
+        for number in range(most_gpus(self.conf)):
+            self.path("gpus", f"gpu{number}").touch()
         for name, content in (
             ("topology.conf", topology_conf(self.conf)),
-            ("gres.conf", gres_conf(self.conf)),
+            ("gres.conf", gres_conf(self.conf, self.path("gpus", "gpu"))),
         ):
             if content is not None:
                 self.path(name).write_text(content, encoding="utf-8")

@@ -95,6 +95,7 @@ PROGRAMS = ("epilog", "epilogslurmctld", "prolog", "prologslurmctld")
 IGNORED_PROGRAMS = ("prologflags", "prologepilogtimeout", "taskprolog", "taskepilog")
 NODE_KEYS = ("nodeaddr", "nodehostname", "bcastaddr", "port", "reason")
 NO_ACCOUNTS = "accounting_storage/none"
+GPU = "gpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,16 +241,29 @@ def topology_conf(conf: Conf) -> str | None:
     return "\n".join(lines) + "\n"
 
 
-def gres_conf(conf: Conf) -> str | None:
-    """A gres.conf with the counts that nodes have, and no devices; None if they have none."""
-    lines = [
-        f"NodeName={','.join(line.names)} Name={one.name}"
-        + (f" Type={one.type}" if one.type else "")
-        + f" Count={one.count}"
-        for line in conf.nodes
-        for one in line.gres
-    ]
+def gres_conf(conf: Conf, devices: Path) -> str | None:
+    """A gres.conf with the counts that nodes have; None if they have none.
+
+    GPUs count only if there are files for them: `devices`, with a number behind the name, see
+    `most_gpus`.
+    """
+    lines = []
+    for line in conf.nodes:
+        first = 0
+        for one in line.gres:
+            kind = f" Type={one.type}" if one.type else ""
+            amount = f"Count={one.count}"
+            if one.name == GPU and one.count:
+                amount = f"File={devices}[{first}-{first + one.count - 1}]"
+                first += one.count
+            lines.append(f"NodeName={','.join(line.names)} Name={one.name}{kind} {amount}")
     return "\n".join(lines) + "\n" if lines else None
+
+
+def most_gpus(conf: Conf) -> int:
+    """How many GPUs a node has at most."""
+    counts = [sum(one.count for one in line.gres if one.name == GPU) for line in conf.nodes]
+    return max(counts, default=0)
 
 
 def environment(place: Place) -> Mapping[str, str]:

@@ -7,6 +7,9 @@ import csv
 import pytest
 from real_slurm import CORES, dates, lines, needs_slurm, ran, written
 
+from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.submissions import read_submissions
 from ptaskmodel.batch.slurm.watching import hostlist
 from ptaskmodel.bridges.slurm_live.failures import Failure
 from ptaskmodel.bridges.slurm_live.run import LiveOptions
@@ -14,6 +17,8 @@ from ptaskmodel.platform import load_platform
 
 pytestmark = needs_slurm
 
+# Jobs, and how many GPUs each wants; each of four nodes has two.
+GPUS = list(zip("abcdefgh", (1, 2, 1, 2, 2, 1, 2, 1), strict=True))
 NODES = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -62,6 +67,20 @@ def test_jobs_feel_each_other(tmp_path):
     run = ran(conf, file, platform=load_platform(tmp_path / "nodes.xml"))
     assert run.stopped is None
     assert dates(run) == {"a": (1, 41), "b": (1, 41)}
+
+
+def test_who_finds_no_gpu_waits_in_both(tmp_path):
+    jobs = "id,submit,nodes,cores,limit,run,extra\n" + "".join(
+        f"{name},{k},,1,600,60,--gres=gpu:{count}\n" for k, (name, count) in enumerate(GPUS)
+    )
+    conf, file = written(tmp_path, jobs, CORES)
+    conf.write_text(conf.read_text().replace("RealMemory=1000", "RealMemory=1000 Gres=gpu:2"))
+    live = ran(conf, file)
+    assert live.stopped is None
+    facts = read_conf(conf)
+    ours = simulate(facts, read_submissions(file, facts).jobs, phases=live.phases)
+    assert [job.start_s for job in ours.jobs] == [job.start_s for job in live.jobs]
+    assert live.jobs[-1].start_s - live.jobs[0].start_s >= 60
 
 
 def test_a_job_is_killed_at_its_limit_and_one_that_cannot_start_waits(tmp_path):

@@ -14,7 +14,7 @@ from ptaskmodel.bridges.slurm_live.failures import read_failures
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.placements import Placements
 from ptaskmodel.bridges.slurm_live.reading import Event, event_of, in_order, over_of
-from ptaskmodel.bridges.slurm_live.settings import Place, slurm_conf
+from ptaskmodel.bridges.slurm_live.settings import Place, gres_conf, most_gpus, slurm_conf
 from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
 from ptaskmodel.errors import SlurmError
 
@@ -49,6 +49,22 @@ def test_what_decides_is_kept_and_what_is_of_the_site_is_not(conf_file, tmp_path
     assert nodes[1].endswith("Port=17005")
     assert not any("10.0" in line or "/opt" in line for line in text)
     assert place.notes == ["2 keys of the site are set aside: SlurmctldHost, PluginDir"]
+
+
+def test_gpus_have_files_and_other_resources_have_counts(tmp_path):
+    file = tmp_path / "slurm.conf"
+    file.write_text(
+        "NodeName=n[1-2] CPUs=8 Gres=gpu:a:2,gpu:b:3,disk:7\n"
+        "NodeName=n3 CPUs=8 Gres=gpu:1\nPartitionName=main Nodes=ALL\n"
+    )
+    conf = read_conf(file)
+    assert str(gres_conf(conf, Path("/x/gpu"))).splitlines() == [
+        "NodeName=n1,n2 Name=gpu Type=a File=/x/gpu[0-1]",
+        "NodeName=n1,n2 Name=gpu Type=b File=/x/gpu[2-4]",
+        "NodeName=n1,n2 Name=disk Count=7",
+        "NodeName=n3 Name=gpu File=/x/gpu[0-0]",
+    ]
+    assert most_gpus(conf) == 5
 
 
 def test_requests_are_what_sbatch_was_told(tmp_path):
