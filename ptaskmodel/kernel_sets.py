@@ -22,22 +22,22 @@ from ptaskmodel import jit, kernel_cache
 
 # What prepares the kernels of each set, for example by calling them; the longest first.
 SETS = {
-    "tasks": "ptaskmodel.simulation.warming:prepare_loop",
-    "ranks": "ptaskmodel.simulation.warming:prepare_ranks",
-    "levels": "ptaskmodel.simulation.warming:prepare_levels",
-    "bmf": "ptaskmodel.simulation.warming:prepare_bmf",
-    "laying": "ptaskmodel.simulation.warming:prepare_laying",
-    "changes": "ptaskmodel.simulation.warming:prepare_changes",
-    "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
-    "batches": "ptaskmodel.batch.compiled_loop:load_kernel",
-    "batches of tasks": "ptaskmodel.batch.compiled_ptasks:prepare_kernels",
-    "slurm": "ptaskmodel.batch.slurm.quick_cycle:prepare_kernels",
-    "other rules": "ptaskmodel.simulation.warming:prepare_other_rules",
-    "routes": "ptaskmodel.simulation.warming:prepare_routes",
-    "energy": "ptaskmodel.energy.meter:prepare_kernels",
     "replay": "ptaskmodel.replay.warming:prepare_kernels",
-    "reading": "ptaskmodel.simulation.warming:prepare_reading",
+    "ranks": "ptaskmodel.simulation.warming:prepare_ranks",
     "sharing": "ptaskmodel.simulation.warming:prepare_sharing",
+    "tasks": "ptaskmodel.simulation.warming:prepare_loop",
+    "other rules": "ptaskmodel.simulation.warming:prepare_other_rules",
+    "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
+    "levels": "ptaskmodel.simulation.warming:prepare_levels",
+    "routes": "ptaskmodel.simulation.warming:prepare_routes",
+    "batches of tasks": "ptaskmodel.batch.compiled_ptasks:prepare_kernels",
+    "bmf": "ptaskmodel.simulation.warming:prepare_bmf",
+    "changes": "ptaskmodel.simulation.warming:prepare_changes",
+    "batches": "ptaskmodel.batch.compiled_loop:load_kernel",
+    "laying": "ptaskmodel.simulation.warming:prepare_laying",
+    "energy": "ptaskmodel.energy.meter:prepare_kernels",
+    "slurm": "ptaskmodel.batch.slurm.quick_cycle:prepare_kernels",
+    "reading": "ptaskmodel.simulation.warming:prepare_reading",
 }
 # Of any simulation by bmf on one cluster; what others use besides.
 SIMULATION = ("tasks", "levels", "bmf", "laying")
@@ -122,12 +122,13 @@ def prepare_watched(name: str) -> None:
 
 
 def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
-    """Compile the sets that are missing, as many at a time as there are cores, and keep them.
+    """Compile the sets that are missing, the longest first, as many at a time as there are cores.
 
     Where nothing can be kept, nothing is done: kernels are then compiled when they are called.
     told: hears now and then how far it is.
     """
-    waiting = missing(sets)
+    wanted = missing(sets)
+    waiting = [name for name in SETS if name in wanted]
     if not waiting or kernel_cache.kernel_directory() is None or not sys.executable:
         return
     total, began = len(waiting), time.perf_counter()
