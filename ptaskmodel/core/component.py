@@ -153,10 +153,10 @@ def settle_rate(s, slot, rate, mark, v, rising):
 
 
 @jit
-def stop_bounded(s, resource, level, mark, v, rising):
-    """Stop the users of a resource that cannot rise to a level, or sum anew what is left of it.
+def stop_users(s, resource, level, fills, mark, v, rising):
+    """Stop the users of a resource that cannot rise to a level, or all if that ``fills`` it.
 
-    Returns whether some have stopped.
+    Returns whether some have stopped; if not, what is left of it has been summed anew.
     """
     r = s.resources[resource]
     left = r.capacity
@@ -166,14 +166,19 @@ def stop_bounded(s, resource, level, mark, v, rising):
         user = s.users[k]
         t = s.activities[np.uint64(user.slot)]
         if user.usage > 0.0 and t.mark == mark:
-            rate = v.rate[np.uint64(t.local)]
-            if rate >= 0.0:
-                left -= user.usage * rate
-            elif v.bound[np.uint64(t.local)] * t.even <= level:
-                settle_rate(s, user.slot, v.bound[np.uint64(t.local)], mark, v, rising)
-                some = True
-            else:
-                slope += user.usage / t.even
+            i = np.uint64(t.local)
+            if v.rate[i] >= 0.0:
+                left -= user.usage * v.rate[i]
+                continue
+            rate = v.bound[i]
+            if rate * t.even > level:
+                if not fills:
+                    slope += user.usage / t.even
+                    continue
+                rate = level / t.even
+                v.limit[i] = resource
+            settle_rate(s, user.slot, rate, mark, v, rising)
+            some = True
     if not some:
         v.load[r.local] = max(left, r.capacity * SLIVER)
         v.reached[r.local] = slope
@@ -196,32 +201,25 @@ def fill(s, n, m, mark, v):
     for j in range(m // 2 - 1, -1, -1):
         sift_down(heap, full_at, j, m)
     n_heap = m
+    fills = False
     while n_heap > 0:
         j = heap[0]
-        resource = s.lists[USED, j]
-        if rising[j] > 0 and v.reached[j] < MUCH_LESS * v.capacity[j]:
-            stop_bounded(s, resource, -1.0, mark, v, rising)
-        level = v.load[j] / v.reached[j]
+        doubtful = v.reached[j] < MUCH_LESS * v.capacity[j]
+        level = -1.0 if doubtful else v.load[j] / v.reached[j]
         if rising[j] > 0 and level <= full_at[j] * LATER:
-            if stop_bounded(s, resource, level, mark, v, rising):
-                continue
-            level = v.load[j] / v.reached[j]
+            # First those stop that are bounded below; then it is summed; then all stop.
+            some = stop_users(s, s.lists[USED, j], level, fills, mark, v, rising)
+            if fills:
+                v.level[j] = level
+                v.lowest[j] = 1.0
+            exact = v.load[j] / v.reached[j]
+            fills = not (fills or some or doubtful) and exact <= full_at[j] * LATER
+            continue
         if rising[j] == 0:
             n_heap -= 1
             heap[0] = heap[n_heap]
-        elif level > full_at[j] * LATER:
-            full_at[j] = level
         else:
-            v.level[j] = level
-            v.lowest[j] = 1.0
-            r = s.resources[resource]
-            for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
-                user = s.users[k]
-                t = s.activities[np.uint64(user.slot)]
-                at = np.uint64(t.local)
-                if user.usage > 0.0 and t.mark == mark and v.rate[at] < 0.0:
-                    v.limit[at] = resource
-                    settle_rate(s, user.slot, level / t.even, mark, v, rising)
+            full_at[j] = level
         sift_down(heap, full_at, ZERO, n_heap)
     for i in range(n):
         if v.rate[i] < 0.0:
