@@ -18,9 +18,12 @@ BUFFER = 60_000_000
 Names = dict[str, list[str]]
 
 
-def mixed_case(seed: int, host_names: Names) -> tuple[str, list[str], list[str], dict[str, str]]:
+def mixed_case(
+    seed: int, host_names: Names, chosen: dict[str, str] | None = None
+) -> tuple[str, list[str], list[str], dict[str, str]]:
     """(platform, hosts of the ranks, text of each trace, algorithms of some collectives).
 
+    chosen: these algorithms; None: any of those there are.
     Ranks are alone on their hosts or not; all actions, at sizes where algorithms change.
     """
     rng = random.Random(f"mix {seed}")
@@ -35,11 +38,13 @@ def mixed_case(seed: int, host_names: Names) -> tuple[str, list[str], list[str],
     for rank in range(ranks):
         counts = " ".join(["0"] * ranks)
         add(rank, f"alltoallv {BUFFER} {counts} {BUFFER} {counts} 6 6")
-    algorithms = {}
-    for collective, (_, known) in ALGORITHMS.items():
-        if rng.random() < 0.3:
-            fitting = [n for n in known if fits(collective, n, ranks) and n not in CRASHING]
-            algorithms[collective] = rng.choice(fitting)
+    if chosen is None:
+        chosen = {}
+        own = random.Random(f"algorithms of mix {seed}")
+        for collective, (_, known) in ALGORITHMS.items():
+            if own.random() < 0.3:
+                fitting = [n for n in known if fits(collective, n, ranks) and n not in CRASHING]
+                chosen[collective] = own.choice(fitting)
     kinds = ["compute", "compute", "sleep", "messages", "requests", "ring", "ring", "swap"]
     for _ in range(rng.randint(3, 8)):
         kind = rng.choice([*kinds, "collective", "collective"])
@@ -54,7 +59,7 @@ def mixed_case(seed: int, host_names: Names) -> tuple[str, list[str], list[str],
         hosts = [names[rank % len(names)] for rank in range(ranks)]
     else:
         hosts = [rng.choice(names) for _ in range(ranks)]
-    return platform, hosts, ["\n".join(own) + "\n" for own in lines], algorithms
+    return platform, hosts, ["\n".join(own) + "\n" for own in lines], chosen
 
 
 def any_case(seed: int, host_names: Names) -> tuple[str, list[str], list[str]]:

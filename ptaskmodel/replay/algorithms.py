@@ -17,9 +17,22 @@ from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER, REDUCESCATTER
 from ptaskmodel.workload.ti_traces import Trace
 
 DEFAULT, SELECTOR = "default", "smpi/coll-selector"
-# Sets of them, by implementations of MPI. Those of mpich that know of nodes (bcast, reduce and
-# allreduce) crash SimGrid 3.32, and are refused.
-SELECTORS = (DEFAULT, "ompi", "mpich")
+# Sets of them, by implementations of MPI. Those of mpich and mvapich2 that know of nodes (bcast,
+# reduce and allreduce; of mvapich2 allgather and scatter, too) crash SimGrid's replay: refused.
+SELECTORS = (DEFAULT, "ompi", "mpich", "mvapich2")
+
+# What SimGrid has besides, and crashes with in a replay: algorithms that know of nodes or of the
+# order in which ranks arrive, or use one-sided communication.
+CRASHING = frozenset(
+    {
+        *("mpich", "mpich_smp", "mvapich2", "impi", "automatic", "rab", "pair_rma", "SMP_NTS"),
+        *("arrival_pattern_aware", "arrival_pattern_aware_wait", "arrival_scatter", "smp_simple"),
+        *("SMP_binary", "SMP_binomial", "SMP_linear", "mvapich2_inter_node", "loosely_lr"),
+        *("mvapich2_intra_node", "mvapich2_two_level", "smp_binomial", "smp_binomial_pipeline"),
+        *("smp_rdb", "smp_rsag", "smp_rsag_lr", "smp_rsag_rab", "mvapich2_smp"),
+        *("mvapich2_two_level_binomial", "mvapich2_two_level_direct"),
+    }
+)
 
 # By the collective's name in the configuration: the name of its action, and its algorithms.
 ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
@@ -32,6 +45,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "ompi_bruck": c.BRUCK,
             "ompi_doublering": c.RING,
             "ompi_recursivedoubling": c.DOUBLING,
+            "mvapich2": c.DOUBLING,
             "mvapich2_pair": c.DOUBLING,
             "ompi_tree": c.TREE,
             "ompi_two_procs": c.PAIRWISE,
@@ -96,6 +110,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "mpich": c.MPICH,
             "mpich_noncomm": c.HALVING_EQUAL,
             "mpich_pair": c.PAIRWISE,
+            "mvapich2": c.MVAPICH_TABLE_OF["reducescatter"],
             "mpich_rdb": c.DOUBLING,
             "ompi_basic_recursivehalving": c.HALVING,
             "ompi": c.TABLE_OF["reducescatter"],
@@ -112,6 +127,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "3dmesh": c.MESH_3D,
             "basic_linear": c.BASIC,
             "bruck": c.BRUCK,
+            "mvapich2": c.MVAPICH_TABLE_OF["alltoall"],
             "mvapich2_scatter_dest": c.BLOCKS,
             "pair": c.PAIRWISE,
             "pair_light_barrier": c.PAIRS_LIGHT,
@@ -129,6 +145,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
         "alltoallv",
         {
             "default": c.AUTOMATIC,
+            "mvapich2": c.RING,
             "mpich": c.BLOCKS,
             "bruck": c.BLOCKS,
             "ompi_basic_linear": c.AUTOMATIC,
@@ -147,6 +164,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
         "gather",
         {
             "default": c.AUTOMATIC,
+            "mvapich2": c.TREE,
             "mpich": c.TREE,
             "ompi_basic_linear": c.BY_TURNS,
             "ompi_binomial": c.TREE,
@@ -184,6 +202,7 @@ ALGORITHMS: Mapping[str, tuple[str, Mapping[str, int]]] = {
             "GB": c.COMPOSED,
             "mpich": c.MPICH,
             "mpich_rdb": c.DOUBLING,
+            "mvapich2": c.MVAPICH2,
             "mpich_ring": c.CHUNKS,
             "ompi": c.TABLE_OF["allgatherv"],
             "ompi_neighborexchange": c.NEIGHBOURS,
@@ -268,8 +287,8 @@ def algorithms_of(
             algorithms[NUMBER[action]] = known[name]
         elif there[NUMBER[action]] or name != selector:
             raise SimulationError(
-                f"{collective}: the algorithm {shown(name)} is not simulated; choose one of "
-                f"{', '.join(known)}"
+                f"{collective}: the algorithm {shown(name)} is not simulated{_crashes(name)}; "
+                f"choose one of {', '.join(known)}, by --collective {collective}=NAME"
             )
         need = _need(collective, name)
         if there[NUMBER[action]] and need is not None and not need[0](trace.ranks):
@@ -300,6 +319,11 @@ def _refuse_unequal(trace: Trace, algorithms: NDArray[np.int64]) -> None:
                 "reduce_scatter: mpich_noncomm needs the same count for each rank, and there are "
                 f"{counts.min():g} and {counts.max():g}: choose another algorithm"
             )
+
+
+def _crashes(name: str) -> str:
+    """What is to be said of an algorithm that SimGrid has, too."""
+    return " (SimGrid's own replay crashes with it)" if name in CRASHING else ""
 
 
 def _need(collective: str, name: str) -> tuple[Callable[[int], bool], str] | None:

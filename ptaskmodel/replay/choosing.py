@@ -15,6 +15,7 @@ from ptaskmodel.replay.selectors import (
     CHUNKS,
     DOUBLING,
     MPICH,
+    MVAPICH2,
     PAIRWISE,
     RING,
     TABLES,
@@ -54,7 +55,7 @@ def picked(choices, algorithm, n, size):
 def chosen(values, at, last, n, kind, types, own, c):
     """The algorithm of an action, where it depends on ranks and sizes."""
     algorithm = c.of_kind[kind]
-    if algorithm < TABLES and algorithm not in (AUTOMATIC, MPICH):
+    if algorithm < TABLES and algorithm not in (AUTOMATIC, MPICH, MVAPICH2):
         return algorithm
     if algorithm == AUTOMATIC and kind != REDUCESCATTER:
         return algorithm
@@ -62,6 +63,11 @@ def chosen(values, at, last, n, kind, types, own, c):
     if kind == ALLTOALL:
         return of_all_to_all(c, n, size)
     algorithm = picked(c.choices, algorithm, n, size)
+    if kind == ALLGATHERV and algorithm == MVAPICH2:
+        unit = sized_each(values, at, last, n, types, own)
+        if counted(values, at + 1, 0, n) * unit > n * (512.0 if n < 33 else 256.0):
+            return CHUNKS
+        return DOUBLING if n & (n - 1) == 0 else BRUCK
     if kind == ALLGATHERV and algorithm == MPICH:
         total = counted(values, at + 1, 0, n)
         if n & (n - 1) == 0 and total < 524288:
@@ -96,8 +102,7 @@ def deciding(values, at, last, n, kind, types, own):
     if kind == REDUCESCATTER:
         return counted(values, at, 0, n) * sized(values, at, n + 1, last, types, own)
     if kind == ALLGATHERV:
-        typed = not has_displacements_alone(n, last - at)
-        unit = sized(values, at, n + 1, last if typed else at, types, own)
+        unit = sized_each(values, at, last, n, types, own)
         return np.floor(counted(values, at + 1, 0, n) * unit / n)
     field = 2
     if kind in (REDUCE, GATHER, SCATTER):
@@ -112,6 +117,13 @@ def sized(values, first, at, last, types, own):
         number = int(values[first + at])
         return 0.0 if number < 0 else types[number]
     return own
+
+
+@jit
+def sized_each(values, at, last, n, types, own):
+    """The bytes of an element of an allgatherv."""
+    typed = not has_displacements_alone(n, last - at)
+    return sized(values, at, n + 1, last if typed else at, types, own)
 
 
 @jit

@@ -1,7 +1,8 @@
-"""Which algorithm Open MPI takes for a collective, by the number of ranks and the bytes.
+"""Which algorithm Open MPI or MVAPICH2 takes for a collective, by number of ranks and bytes.
 
 Source: the fixed decisions of Open MPI 4 (coll_tuned_decision_fixed.c), as SMPI's selector ``ompi``
-has them; its default all-to-all is the same.
+has them; its default all-to-all is the same. Those of MVAPICH2 as the dates of SMPI's selector
+``mvapich2`` show them, of up to 130 ranks.
 
 A table is a line for each range of numbers of ranks: below which number (``-``: any), and from how
 many bytes on which algorithm is taken. Bytes are those of the whole of a broadcast, a reduction or
@@ -16,15 +17,14 @@ import numpy as np
 
 from ptaskmodel.core.state import numbers
 
-# Algorithms. AUTOMATIC: SMPI's default; MPICH: as that chooses by ranks and size.
+# Algorithms. AUTOMATIC: SMPI's default; MPICH, MVAPICH2: as that chooses by ranks and size.
 (
-    AUTOMATIC, MPICH, BASIC, PAIRWISE, BRUCK, DOUBLING, RING, NEIGHBOURS, TO_THE_RIGHT, TREE,
-    BY_TURNS, HALVING, FAR_FIRST, BLOCKS, COMPOSED, PIECES_RING, PIECES_DOUBLING, LINE, BINARY,
-    PIPELINE, K_NOMIAL, CHAIN, BINOMIAL, IN_ORDER, SEGMENTS, BUTTERFLY, IN_TWO, CHUNKS, HALVES,
-    FLAT_IN_SEGMENTS, MESH_2D, MESH_3D, AHEAD, TO_ALL, HALVING_EQUAL,
-    HALVING_LONG, PAIRS_LIGHT, PAIRS_ONE,
-    PAIRS_EACH, RING_LIGHT, RING_ONE, RING_EACH,
-) = numbers(42)  # fmt: skip
+    AUTOMATIC, MPICH, MVAPICH2, BASIC, PAIRWISE, BRUCK, DOUBLING, RING, NEIGHBOURS, TO_THE_RIGHT,
+    TREE, BY_TURNS, HALVING, FAR_FIRST, BLOCKS, COMPOSED, PIECES_RING, PIECES_DOUBLING, LINE,
+    BINARY, PIPELINE, K_NOMIAL, CHAIN, BINOMIAL, IN_ORDER, SEGMENTS, BUTTERFLY, IN_TWO, CHUNKS,
+    HALVES, FLAT_IN_SEGMENTS, MESH_2D, MESH_3D, AHEAD, TO_ALL, HALVING_EQUAL, HALVING_LONG,
+    PAIRS_LIGHT, PAIRS_ONE, PAIRS_EACH, RING_LIGHT, RING_ONE, RING_EACH,
+) = numbers(43)  # fmt: skip
 # From this number on, an algorithm is a table: its first row is the difference.
 TABLES = 1000
 ANY = 2**62
@@ -32,6 +32,7 @@ ANY = 2**62
 LETTERS: Mapping[str, int] = {
     "auto": AUTOMATIC,
     "linear": BASIC,
+    "blocks": BLOCKS,
     "pair": PAIRWISE,
     "bruck": BRUCK,
     "rdb": DOUBLING,
@@ -161,12 +162,26 @@ OPEN_MPI: Mapping[str, str] = {
         - 0 tree 512 auto""",
 }  # fmt: skip
 
+MVAPICH: Mapping[str, str] = {
+    "alltoall": """
+        3 0 pair;
+        5 0 blocks 262145 pair;
+        9 0 rdb 9 blocks;
+        17 0 rdb 65 bruck 513 blocks;
+        33 0 rdb 33 bruck 2049 blocks;
+        - 0 rdb 9 bruck 1025 blocks""",
+    "reducescatter": """
+        17 0 auto 65 halving 65537 pair;
+        33 0 auto 65 halving 131073 pair;
+        65 0 auto 1025 halving 262145 pair;
+        - 0 auto 129 halving""",
+}  # fmt: skip
 
-def _rows() -> tuple[np.ndarray, dict[str, int]]:
-    """Rows (below so many ranks, below so many bytes, algorithm), and the number of each table."""
-    rows: list[tuple[int, int, int]] = []
+
+def _tables(tables: Mapping[str, str], rows: list[tuple[int, int, int]]) -> dict[str, int]:
+    """Append rows (below so many ranks, below so many bytes, algorithm); numbers of tables."""
     first = {}
-    for collective, table in OPEN_MPI.items():
+    for collective, table in tables.items():
         first[collective] = TABLES + len(rows)
         for line in table.split(";"):
             below, *words = line.split()
@@ -175,7 +190,10 @@ def _rows() -> tuple[np.ndarray, dict[str, int]]:
             rows += [
                 (ranks, end, LETTERS[name]) for end, name in zip(ends, words[1::2], strict=True)
             ]
-    return np.array(rows, dtype=np.int64), first
+    return first
 
 
-CHOICES, TABLE_OF = _rows()
+_rows: list[tuple[int, int, int]] = []
+TABLE_OF = _tables(OPEN_MPI, _rows)
+MVAPICH_TABLE_OF = _tables(MVAPICH, _rows)
+CHOICES = np.array(_rows, dtype=np.int64)

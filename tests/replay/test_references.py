@@ -81,7 +81,7 @@ def test_so_do_many_ranks_in_collectives(platforms, tmp_path, part):
 def test_so_do_many_ranks_that_do_all_kinds_of_things(platforms, tmp_path, part):
     names = {name: [host.name for host in its.hosts] for name, (_, its) in platforms.items()}
     for case in recorded("mixed")[part::2]:
-        platform, hosts, files, chosen = mixed_case(case["seed"], names)
+        platform, hosts, files, chosen = mixed_case(case["seed"], names, case["algorithms"])
         place = tmp_path / str(case["seed"])
         result = replayed(platforms, place, platform, hosts, files, collectives=chosen)
         assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case

@@ -248,8 +248,13 @@ def test_an_algorithm_has_its_number_of_ranks(ends):
     assert ends(*[["barrier"]] * 3, config=pairs)[0] > 0  # nothing is gathered
     with pytest.raises(SimulationError, match=r"two_procs needs .* that is 2, and there are 3"):
         ends(*[["barrier"]] * 3, config={"smpi/barrier": "ompi_two_procs"})
-    with pytest.raises(SimulationError, match="coll-selector: 'mvapich2' is not simulated"):
-        ends(["barrier"], config={"smpi/coll-selector": "mvapich2"})
+    with pytest.raises(SimulationError, match="coll-selector: 'impi' is not simulated"):
+        ends(["barrier"], config={"smpi/coll-selector": "impi"})
+    with pytest.raises(SimulationError, match=r"'mvapich2' .* crashes with it.*--collective bcast"):
+        ends(["bcast 1"], config={"smpi/coll-selector": "mvapich2"})
+    unequal = [["reducescatter 1 2 0"]] * 2
+    with pytest.raises(SimulationError, match="needs the same count for each rank"):
+        ends(*unequal, config={"smpi/reduce_scatter": "mpich_noncomm"})
 
 
 @pytest.mark.parametrize(
