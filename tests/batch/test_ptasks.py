@@ -83,10 +83,11 @@ def test_jobs_count_for_the_competitors_that_they_name(tiny):
     """Of the backbone of 12 B/s the first gets 3 B/s and the second, of 3 competitors, 9 B/s."""
     pair = HomogeneousWork(0.0, 30.0)
     three = replace(job("b", 0, 2, pair), competitors=3.0)
-    found, result = ends(tiny, job("a", 0, 2, pair), three, loop="compiled")
-    assert found["b"][0] == pytest.approx(60 / 9)
-    assert found["a"][0] == pytest.approx((60 + 60) / 12)
-    assert result.loop == "open"
+    for loop in ("compiled", "open"):
+        found, result = ends(tiny, job("a", 0, 2, pair), three, loop=loop)
+        assert found["b"][0] == pytest.approx(60 / 9)
+        assert found["a"][0] == pytest.approx((60 + 60) / 12)
+        assert result.loop == loop
     assert result.alone_s == pytest.approx([5, 5])  # 60 B at 12 B/s
 
 

@@ -194,5 +194,5 @@ def test_jobs_that_are_parallel_tasks_need_more_and_count_for_k():
     assert (noise, pause) == jobs[1:]
     assert made.profiles == {"p@calibrated": app.work, "p": work, "d": wait}
     assert made.notes == ("read", "calibrated: 1 jobs, each counts for 6.7 competitors")
-    with pytest.raises(MeasurementError, match="no job is a parallel task"):
+    with pytest.raises(MeasurementError, match="no job of the workload is a parallel task"):
         apply_to_jobs(ptask_calibration(), given.with_jobs(jobs[1:]), {"cluster": "grisou"})
