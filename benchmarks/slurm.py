@@ -18,11 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.quick_cycle import prepare_kernels
-from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
 from ptaskmodel.batch.slurm.run import SlurmRun, simulate
-from ptaskmodel.batch.slurm.sacctmgr import read_accounts
 from ptaskmodel.workload.works import DelayWork
 
 DAY_S = 86_400

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ptaskmodel.batch.slurm.conf import read_conf
-from ptaskmodel.batch.slurm.submissions import read_submissions
+from ptaskmodel.batch.slurm.conf.reading import read_conf
+from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.bridges.slurm_live.building import built
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.bridges.slurm_live.installed import installed

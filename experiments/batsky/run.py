@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.batch.slurm.conf import read_conf
-from ptaskmodel.batch.slurm.submissions import read_submissions
+from ptaskmodel.batch.slurm.conf.reading import read_conf
+from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
-from ptaskmodel.results.slurm_live import LiveResults, live_into
+from ptaskmodel.results.slurm.live import LiveResults, live_into
 
 HERE = Path(__file__).resolve().parent
 SIZES = (4, 2, 4, 2)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from common import Row
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.recorded import read_jobs
+from ptaskmodel.batch.slurm.requests.recorded import read_jobs
 from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.watching import hostlist
 
 MEANS = ("waiting", "response", "slowdown")

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.batch.slurm.conf import read_conf
-from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.run import SlurmRun
 from ptaskmodel.workload.formats.table import Cleaning

@@ -116,7 +116,7 @@ def run_simulation_of(parameters: Parameters) -> Mapping[str, Any]:
 def run_replay_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel replay`, its summary."""
     from ptaskmodel.replay import hosts_named, hosts_of_ranks
-    from ptaskmodel.results.replays import replay_into
+    from ptaskmodel.results.replay.runs import replay_into
 
     given = dict(parameters)
     platform = _platform(given.pop("platform"))
@@ -163,9 +163,9 @@ def _kernels_of_batch(parameters: Parameters) -> tuple[str, ...]:
 
 def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel slurm`, its summary."""
+    from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.phases import drawn
-    from ptaskmodel.batch.slurm.sacctmgr import read_accounts
-    from ptaskmodel.results.slurm import slurm_into
+    from ptaskmodel.results.slurm.runs import slurm_into
 
     given = _nested(parameters)
     changes = tuple(given.get(CHANGES, {}).items())
@@ -188,8 +188,8 @@ def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
 def _submissions(
     conf_path: str, changes: tuple[tuple[str, Any], ...], path: str, per_node: int | None
 ) -> Any:
-    from ptaskmodel.batch.slurm.conf import read_conf
-    from ptaskmodel.batch.slurm.submissions import read_submissions
+    from ptaskmodel.batch.slurm.conf.reading import read_conf
+    from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 
     conf = read_conf(conf_path, dict(changes))
     return conf, read_submissions(path, conf, processors_per_node=per_node)
@@ -197,7 +197,7 @@ def _submissions(
 
 def _check_changes(names: Iterable[str]) -> None:
     """Raises CampaignError for a key that no slurm.conf has."""
-    from ptaskmodel.batch.slurm.conf_changes import check_names
+    from ptaskmodel.batch.slurm.conf.changes import check_names
 
     try:
         check_names(name.removeprefix(f"{CHANGES}.") for name in names if "." in name)

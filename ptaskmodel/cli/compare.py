@@ -41,7 +41,7 @@ def compare(
     from ptaskmodel.cli.show_slurm import slurm_comparison_text
     from ptaskmodel.results.comparison import compare as compare_results
     from ptaskmodel.results.loading import load_results
-    from ptaskmodel.results.slurm_comparison import both_slurm, compare_slurm
+    from ptaskmodel.results.slurm.comparison import both_slurm, compare_slurm
     from ptaskmodel.results.standings import standings
 
     if len(runs) < 2:

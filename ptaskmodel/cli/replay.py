@@ -28,7 +28,7 @@ from ptaskmodel.sharing.rules import SOLVERS
 from ptaskmodel.units import format_time
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.replays import ReplayRun
+    from ptaskmodel.results.replay.runs import ReplayRun
 
 WRITE_FILES = ("timeline", "timelines", "attribution", "use_traces")
 OPTION_NAMES = {"timelines": "timeline-as", "use_traces": "trace"}
@@ -120,7 +120,7 @@ def replay(
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import algorithms_named, read_trace
-    from ptaskmodel.results.replays import ReplayFiles, replay_into
+    from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
 
     platform = load_platform(platform_file)
     ready_kernels(REPLAY)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ptaskmodel.results.batches import BatchRun
     from ptaskmodel.results.comparison import Comparison
     from ptaskmodel.results.runs import SimulationRun
-    from ptaskmodel.results.slurm_comparison import SlurmComparison
+    from ptaskmodel.results.slurm.comparison import SlurmComparison
     from ptaskmodel.results.standings import Standings
     from ptaskmodel.simulation.refs import TaskRecord
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.cli.show import in_both, number_text, written
 from ptaskmodel.cli.table import text_table
-from ptaskmodel.results.slurm_comparison import BY
+from ptaskmodel.results.slurm.comparison import BY
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.slurm import SlurmResults
-    from ptaskmodel.results.slurm_comparison import SlurmComparison
-    from ptaskmodel.results.slurm_live import LiveResults
+    from ptaskmodel.results.slurm.comparison import SlurmComparison
+    from ptaskmodel.results.slurm.live import LiveResults
+    from ptaskmodel.results.slurm.runs import SlurmResults
 
 SHOWN_CHANGES = 5
 

@@ -97,20 +97,20 @@ def slurm(
     nodes, cores, limit, run and more of what sbatch is told.
     """
     from ptaskmodel.batch.failures import FailureLaw
-    from ptaskmodel.batch.slurm.conf import read_conf
+    from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+    from ptaskmodel.batch.slurm.conf.reading import read_conf
+    from ptaskmodel.batch.slurm.conf.reservation_lines import read_reservations
     from ptaskmodel.batch.slurm.costs import Costs
     from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
-    from ptaskmodel.batch.slurm.reservation_lines import read_reservations
-    from ptaskmodel.batch.slurm.sacctmgr import read_accounts
-    from ptaskmodel.batch.slurm.submissions import read_submissions
+    from ptaskmodel.batch.slurm.requests.submissions import read_submissions
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.cli.show_slurm import slurm_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.slurm import SlurmOptions, kernels_for, slurm_into
+    from ptaskmodel.results.slurm.runs import SlurmOptions, kernels_for, slurm_into
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)

@@ -16,8 +16,8 @@ from ptaskmodel.cli.parameters import (
 )
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.slurm_live import LiveResults
-    from ptaskmodel.results.slurm_live_comparison import LiveComparison
+    from ptaskmodel.results.slurm.live import LiveResults
+    from ptaskmodel.results.slurm.live_comparison import LiveComparison
 
 SHOWN = 8
 
@@ -65,15 +65,15 @@ def slurm_live(
     Its daemons run unmodified, on the loopback, under a clock that jumps from event to event; when
     the jobs of WORKLOAD end is up to the simulation. WORKLOAD is as for `ptaskmodel slurm`.
     """
-    from ptaskmodel.batch.slurm.conf import read_conf
-    from ptaskmodel.batch.slurm.submissions import read_submissions
+    from ptaskmodel.batch.slurm.conf.reading import read_conf
+    from ptaskmodel.batch.slurm.requests.submissions import read_submissions
     from ptaskmodel.bridges.slurm_live.failures import read_failures
     from ptaskmodel.bridges.slurm_live.run import T0, LiveOptions
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.slurm import SlurmOptions
-    from ptaskmodel.results.slurm_live import live_into
+    from ptaskmodel.results.slurm.live import live_into
+    from ptaskmodel.results.slurm.runs import SlurmOptions
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
@@ -120,7 +120,7 @@ def _text(found: LiveResults) -> str:
 def _comparison_text(found: LiveComparison) -> str:
     """Where the simulated Slurm differs, in a few lines and a table of the jobs that do."""
     from ptaskmodel.cli.table import text_table
-    from ptaskmodel.results.slurm_live_comparison import NEAR_S
+    from ptaskmodel.results.slurm.live_comparison import NEAR_S
 
     said = found.summary()
     lines = [

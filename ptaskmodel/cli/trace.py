@@ -33,7 +33,7 @@ from ptaskmodel.replay.names import MODELS
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.trace_comparison import TraceComparison
+    from ptaskmodel.results.replay.trace_comparison import TraceComparison
 
 MOST = 100_000  # flows or windows
 
@@ -283,7 +283,7 @@ def compare(
     from ptaskmodel.kernel_sets import REPLAY, SIMULATION
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import algorithms_named, hosts_named, read_trace
-    from ptaskmodel.results.trace_comparison import ModelOptions, compare_into
+    from ptaskmodel.results.replay.trace_comparison import ModelOptions, compare_into
 
     found = read_trace(traces, ranks)
     platform = load_platform(platform_file)

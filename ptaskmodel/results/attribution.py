@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ptaskmodel.recording.limits import FIRST_ROUTE, WAITING, limit_name
-from ptaskmodel.results.trace import Trace
+from ptaskmodel.results.traces.writing import Trace
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import FloatArray, IntArray, Phases, Uses

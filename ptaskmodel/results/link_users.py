@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.results.trace import Trace, numbers
+from ptaskmodel.results.traces.writing import Trace, numbers
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import Recorder, Uses

@@ -13,10 +13,10 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
-from ptaskmodel.results import slurm_reading
 from ptaskmodel.results.csv_reading import finite, number, rows
 from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY
-from ptaskmodel.results.replay_tables import RANKS
+from ptaskmodel.results.replay.tables import RANKS
+from ptaskmodel.results.slurm import reading as slurm_reading
 
 if TYPE_CHECKING:
     import pandas

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ptaskmodel.recording.intervals import Listener, Recorded, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
 from ptaskmodel.results.link_users import LINK_USERS, LinkUsers
-from ptaskmodel.results.trace import Trace
-from ptaskmodel.results.trace_files import trace_file
-from ptaskmodel.results.trace_growth import TraceGrowth
+from ptaskmodel.results.traces.files import trace_file
+from ptaskmodel.results.traces.growth import TraceGrowth
+from ptaskmodel.results.traces.writing import Trace
 from ptaskmodel.results.utilisation import UTILISATION, Utilisation
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results import replay_plots, slurm_pictures, slurm_reading
 from ptaskmodel.results.drawing import (
     BLUE,
     GREEN,
@@ -38,6 +37,9 @@ from ptaskmodel.results.machine_load import machine_load
 from ptaskmodel.results.names import PICTURES
 from ptaskmodel.results.power_curve import power_over_time
 from ptaskmodel.results.queue_over_time import queue_over_time
+from ptaskmodel.results.replay import plots as replay_plots
+from ptaskmodel.results.slurm import pictures as slurm_pictures
+from ptaskmodel.results.slurm import reading as slurm_reading
 from ptaskmodel.results.topology import topology
 from ptaskmodel.results.waiting_plot import waiting_figure
 

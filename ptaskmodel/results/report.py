@@ -12,10 +12,10 @@ from ptaskmodel.results.drawing import host_order, lasting, natural
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
 from ptaskmodel.results.page import empty_data, write_page
-from ptaskmodel.results.replay_report import ranks_table, replay_sections, timeline_data
+from ptaskmodel.results.replay.report import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.report_cards import cards_of, facts_of, warnings_of
 from ptaskmodel.results.report_sections import Section
-from ptaskmodel.results.slurm_reading import is_slurm
+from ptaskmodel.results.slurm.reading import is_slurm
 from ptaskmodel.results.topology_page import topology_data
 from ptaskmodel.results.waiting import waiting_sections
 from ptaskmodel.results.waiting_plot import waiting_figure
@@ -48,7 +48,7 @@ def write_report(
     after: list[Section] = []
     subject = SUBJECTS[results.what]
     if is_slurm(results.summary):
-        from ptaskmodel.results.slurm_report import sections_of
+        from ptaskmodel.results.slurm.report import sections_of
 
         subject = SLURM
         before = sections_of(results, None if against is None else results_of(against))

@@ -8,8 +8,8 @@ from typing import Any
 from ptaskmodel.recording.limits import HOST, LINK
 from ptaskmodel.results.drawing import lasting, prefix_of, short_name
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.replay_report import replay_cards
-from ptaskmodel.results.replay_tables import SPANS
+from ptaskmodel.results.replay.report import replay_cards
+from ptaskmodel.results.replay.tables import SPANS
 
 # Of the time of all tasks: less than this held up by a resource is no bottleneck to name.
 WORTH_TELLING = 0.001

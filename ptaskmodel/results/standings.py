@@ -13,8 +13,8 @@ from ptaskmodel.files import whole_file
 from ptaskmodel.results.drawing import check_picture, colour_of, new_figure, save, time_unit
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.queue_over_time import OVER_TIME, columns_of
-from ptaskmodel.results.slurm_curves import last_date_s, queue_depth
-from ptaskmodel.results.slurm_reading import is_slurm, read_jobs
+from ptaskmodel.results.slurm.curves import last_date_s, queue_depth
+from ptaskmodel.results.slurm.reading import is_slurm, read_jobs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

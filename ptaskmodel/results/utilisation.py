@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.results.trace import Trace, numbers, quoted
+from ptaskmodel.results.traces.writing import Trace, numbers, quoted
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import Recorder, Uses

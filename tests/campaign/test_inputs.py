@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.campaign.inputs import content_of, digest_of, input_at, leads_to
 from ptaskmodel.campaign.named import named_by
 from ptaskmodel.campaign.plan import plan_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ptaskmodel import kernel_sets
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.campaign.built_in import KINDS
 from ptaskmodel.campaign.kind import numbers_of
 from ptaskmodel.campaign.plan import plan_of

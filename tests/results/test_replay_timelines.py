@@ -11,7 +11,7 @@ import pytest
 
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import read_trace
-from ptaskmodel.results.replays import ReplayFiles, replay_into
+from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
 
 TEXT = (
     "0 compute 1e9\n0 isend 1 0 1e6\n0 waitall\n0 barrier\n"

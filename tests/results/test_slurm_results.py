@@ -11,10 +11,10 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.plots import draw_results
 from ptaskmodel.results.report import write_report
-from ptaskmodel.results.slurm_comparison import compare_slurm
-from ptaskmodel.results.slurm_curves import Curve, queue_depth, thinned, used, waiting
-from ptaskmodel.results.slurm_groups import length_class, size_class
-from ptaskmodel.results.slurm_reading import SlurmJob, read_jobs
+from ptaskmodel.results.slurm.comparison import compare_slurm
+from ptaskmodel.results.slurm.curves import Curve, queue_depth, thinned, used, waiting
+from ptaskmodel.results.slurm.groups import length_class, size_class
+from ptaskmodel.results.slurm.reading import SlurmJob, read_jobs
 
 CONF = """SelectType=select/linear
 SchedulerType=sched/{scheduler}

@@ -18,10 +18,10 @@ import ptaskmodel as pm
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording import intervals
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.results.paje import PajeTrace
-from ptaskmodel.results.perfetto import PerfettoTrace
-from ptaskmodel.results.trace_files import trace_file
-from ptaskmodel.results.trace_tables import CsvTrace, ParquetTrace
+from ptaskmodel.results.traces.files import trace_file
+from ptaskmodel.results.traces.paje import PajeTrace
+from ptaskmodel.results.traces.perfetto import PerfettoTrace
+from ptaskmodel.results.traces.tables import CsvTrace, ParquetTrace
 
 SEEDS = range(40)
 

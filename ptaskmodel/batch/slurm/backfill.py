@@ -13,7 +13,7 @@ from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.record import LIVE, PENDING, Allocation, JobRecord
 from ptaskmodel.batch.slurm.rules import ARRAY_LIMIT
-from ptaskmodel.batch.slurm.select import Select
+from ptaskmodel.batch.slurm.select.plugin import Select
 from ptaskmodel.batch.slurm.timeslots import TimeSlots
 
 if TYPE_CHECKING:

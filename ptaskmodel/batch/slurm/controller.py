@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
-from ptaskmodel.batch.slurm.consumable import Refuses
-from ptaskmodel.batch.slurm.facts import LINEAR, NEVER, REQUEUE, SUSPEND, Conf
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, NEVER, REQUEUE, SUSPEND, Conf
 from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
@@ -16,7 +15,8 @@ from ptaskmodel.batch.slurm.preemption import Preemption
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.select import Select, date_of, expected_end
+from ptaskmodel.batch.slurm.select.consumable import Refuses
+from ptaskmodel.batch.slurm.select.plugin import Select, date_of, expected_end
 
 
 def is_steady(conf: Conf, nodes: Nodes) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from ptaskmodel.batch.hostset import Mask
-from ptaskmodel.batch.slurm.facts import Conf, NodeLine, Partition, Switch
+from ptaskmodel.batch.slurm.conf.facts import Conf, NodeLine, Partition, Switch
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.errors import SlurmError
 
 

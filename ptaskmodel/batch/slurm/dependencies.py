@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Protocol
 
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.errors import SlurmError, shown
 
 READY, WAITING, NEVER = "ready", "waiting", "never"

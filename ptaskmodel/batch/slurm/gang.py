@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.slurm.facts import Partition
+from ptaskmodel.batch.slurm.conf.facts import Partition
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import JobRecord
 

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
-from ptaskmodel.batch.slurm.answers import Answers
-from ptaskmodel.batch.slurm.facts import Conf, Partition
+from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.gang import Gang
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.nodes import Nodes
@@ -20,10 +19,11 @@ from ptaskmodel.batch.slurm.partition_limits import over_time_s
 from ptaskmodel.batch.slurm.phases import AT_ONCE_S, Phases, second_of
 from ptaskmodel.batch.slurm.queueing import Queue
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.select import select_of
+from ptaskmodel.batch.slurm.select.answers import Answers
+from ptaskmodel.batch.slurm.select.plugin import select_of
 
 # How long it takes at least until the nodes of a killed job are clean: a pass in the same turn of
 # the main loop finds them completing.

@@ -9,16 +9,16 @@ from math import ceil, inf
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.slurm import phases as phases_of
 from ptaskmodel.batch.slurm.backfill import Cycle, Statistics
+from ptaskmodel.batch.slurm.conf.facts import BACKFILL
 from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
-from ptaskmodel.batch.slurm.facts import BACKFILL
 from ptaskmodel.batch.slurm.main import main_pass
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.node_failures import NodeFailures
 from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.memory import collector_at_rest
 
 LIMITS_S = 30

@@ -11,9 +11,9 @@ from dataclasses import replace
 from math import ceil
 from typing import NamedTuple
 
-from ptaskmodel.batch.slurm.facts import EXCLUSIVE, LINEAR, Conf, Partition
+from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, memory_asked
-from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
 
 
 class FirstNode(NamedTuple):

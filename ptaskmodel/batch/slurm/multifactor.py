@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.slurm.accounts import Accounts
-from ptaskmodel.batch.slurm.facts import Conf, Partition
-from ptaskmodel.batch.slurm.fair_share import ShareTree
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.batch.slurm.accounts.tres import Tres, billing, requested
+from ptaskmodel.batch.slurm.accounts.usage import Usage
+from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.priority import Member, Sizes, Waiting
 from ptaskmodel.batch.slurm.rows import Rows
-from ptaskmodel.batch.slurm.tres import Tres, billing, requested
-from ptaskmodel.batch.slurm.usage import Usage
 
 MOST = 0xFFFFFFFF
 FOREVER_min = 0xFFFFFFFF

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import ceil, inf
 
 from ptaskmodel.batch.hostset import Mask, members, of_hosts
-from ptaskmodel.batch.slurm.choice import Wanted
-from ptaskmodel.batch.slurm.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Partition
+from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Partition
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import limit_min
-from ptaskmodel.batch.slurm.requests import UNBOUNDED, WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.requests.request import UNBOUNDED, WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.select.choice import Wanted
 
 # Memory that is asked for: of each node, for each CPU, or all that a node has.
 PER_NODE, PER_CPU, ALL = "node", "cpu", "all"

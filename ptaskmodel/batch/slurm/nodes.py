@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ptaskmodel.batch.hostset import Mask, members, of_hosts
-from ptaskmodel.batch.slurm.facts import Conf, NodeLine
+from ptaskmodel.batch.slurm.conf.facts import Conf, NodeLine
 from ptaskmodel.errors import SlurmError
 
 _DIGITS = re.compile(r"(\d+)")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.ptasks import PtaskExecution
-from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.errors import SlurmError
 

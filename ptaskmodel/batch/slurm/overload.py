@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.nodes import nodes_of
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 # With fewer jobs a burst of submissions would look like a load.
 FEW_JOBS = 1000

@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ptaskmodel.batch.slurm.accounts import Qos
-from ptaskmodel.batch.slurm.facts import Conf, Partition
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.accounts.facts import Qos
+from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 TIME, NODES, CONFIG = "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"
 MEMORY = "MaxMemPerLimit"

@@ -15,8 +15,8 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from ptaskmodel.batch.slurm import values
-from ptaskmodel.batch.slurm.facts import LINEAR, Conf
-from ptaskmodel.batch.slurm.recorded import PHASE_S
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
+from ptaskmodel.batch.slurm.requests.recorded import PHASE_S
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.workload.formats.json_document import read_json

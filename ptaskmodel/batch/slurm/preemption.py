@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptaskmodel.batch.hostset import Mask
-from ptaskmodel.batch.slurm.accounts import Accounts, Qos
-from ptaskmodel.batch.slurm.consumable import Consumable
-from ptaskmodel.batch.slurm.facts import BY_QOS, BY_TIER, CANCEL, NEVER, OFF, REQUEUE, SUSPEND, Conf
+from ptaskmodel.batch.slurm.accounts.facts import Accounts, Qos
+from ptaskmodel.batch.slurm.conf.facts import (
+    BY_QOS,
+    BY_TIER,
+    CANCEL,
+    NEVER,
+    OFF,
+    REQUEUE,
+    SUSPEND,
+    Conf,
+)
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.record import RUNNING, SUSPENDED, Allocation, JobRecord
-from ptaskmodel.batch.slurm.select import Select
+from ptaskmodel.batch.slurm.select.consumable import Consumable
+from ptaskmodel.batch.slurm.select.plugin import Select
 
 
 class Preemption:

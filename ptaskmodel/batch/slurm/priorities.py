@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ptaskmodel.batch.slurm.accounts import Accounts
-from ptaskmodel.batch.slurm.facts import MULTIFACTOR, Conf
-from ptaskmodel.batch.slurm.fair_share import ShareTree
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.batch.slurm.conf.facts import MULTIFACTOR, Conf
 from ptaskmodel.batch.slurm.multifactor import Multifactor
 from ptaskmodel.batch.slurm.priority import Basic, Sizes
 

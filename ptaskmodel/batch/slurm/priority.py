@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.slurm.facts import Partition
-from ptaskmodel.batch.slurm.requests import JobRequest
-from ptaskmodel.batch.slurm.tres import Tres
+from ptaskmodel.batch.slurm.accounts.tres import Tres
+from ptaskmodel.batch.slurm.conf.facts import Partition
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 TOP = 0xFFFF0000
 

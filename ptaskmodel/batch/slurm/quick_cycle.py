@@ -33,7 +33,7 @@ from ptaskmodel.batch.slurm.compiled.cycle import (
     CycleState,
     cycle,
 )
-from ptaskmodel.batch.slurm.facts import LINEAR, Conf
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import PENDING, Allocation, JobRecord

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import Mask
-from ptaskmodel.batch.slurm.facts import Partition
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.conf.facts import Partition
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 PENDING, RUNNING, SUSPENDED, COMPLETING = "PENDING", "RUNNING", "SUSPENDED", "COMPLETING"
 COMPLETED, FAILED, TIMEOUT, CANCELLED = "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED"

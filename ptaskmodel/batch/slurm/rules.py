@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from operator import attrgetter
 
 from ptaskmodel.batch.hostset import Mask, members
-from ptaskmodel.batch.slurm.accounts import Accounts, plain_accounts
+from ptaskmodel.batch.slurm.accounts.facts import Accounts, plain_accounts
+from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.batch.slurm.accounts.limits import Limits
+from ptaskmodel.batch.slurm.accounts.members import Members
+from ptaskmodel.batch.slurm.accounts.tres import Tres, gres_names, requested
+from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.dependencies import Dependencies
-from ptaskmodel.batch.slurm.facts import EXCLUSIVE, LINEAR, Conf, Partition
-from ptaskmodel.batch.slurm.fair_share import ShareTree
-from ptaskmodel.batch.slurm.limits import Limits
-from ptaskmodel.batch.slurm.members import Members
 from ptaskmodel.batch.slurm.memory_limits import (
     FirstNode,
     over_memory,
@@ -23,10 +24,9 @@ from ptaskmodel.batch.slurm.partition_limits import MEMORY, Licences, Room, refu
 from ptaskmodel.batch.slurm.priorities import priorities_of
 from ptaskmodel.batch.slurm.priority import Member, Sizes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
-from ptaskmodel.batch.slurm.select import select_of
-from ptaskmodel.batch.slurm.tres import Tres, gres_names, requested
+from ptaskmodel.batch.slurm.select.plugin import select_of
 
 # What a job asks of nodes.
 _asks = attrgetter(

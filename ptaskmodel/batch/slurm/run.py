@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ptaskmodel.batch.execution import DelayExecution, Execution
-from ptaskmodel.batch.slurm.accounts import Accounts
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.costs import FREE, Costs
-from ptaskmodel.batch.slurm.facts import Conf
 from ptaskmodel.batch.slurm.loop import Loop, Progress
 from ptaskmodel.batch.slurm.node_failures import Changes, NodeFailures
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
 from ptaskmodel.batch.slurm.phases import Phases, Recorded, second_of
 from ptaskmodel.batch.slurm.record import JobRecord
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running

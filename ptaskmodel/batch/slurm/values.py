@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from ptaskmodel.batch.slurm.facts import Gres
+from ptaskmodel.batch.slurm.conf.facts import Gres
 from ptaskmodel.workload.formats.host_names import MAX_NAMES, expand
 
 MOST = 2**53

@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.bridges.slurm_live import clock as clocks
 from ptaskmodel.bridges.slurm_live.building import Built

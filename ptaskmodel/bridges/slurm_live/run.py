@@ -12,14 +12,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.execution import DelayExecution, Execution
-from ptaskmodel.batch.slurm.conf import read_conf
-from ptaskmodel.batch.slurm.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
 from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases, of_virtual_clock
 from ptaskmodel.batch.slurm.record import JobRecord
-from ptaskmodel.batch.slurm.requests import JobRequest
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.bridges.slurm_live.accounting import start_accounting
 from ptaskmodel.bridges.slurm_live.book import Book
 from ptaskmodel.bridges.slurm_live.building import built

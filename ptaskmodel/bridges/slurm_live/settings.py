@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ptaskmodel.batch.slurm.conf_lines import Pair, read_lines
-from ptaskmodel.batch.slurm.facts import LINEAR, Conf
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
+from ptaskmodel.batch.slurm.conf.lines import Pair, read_lines
 from ptaskmodel.batch.slurm.values import hosts
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.files import AnyPath

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
 
 
 def batches_of(requests: Sequence[JobRequest]) -> Iterator[list[JobRequest]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pwd
 from collections.abc import Iterable, Sequence
 
-from ptaskmodel.batch.slurm.requests import JobRequest
-from ptaskmodel.batch.slurm.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
 from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath

@@ -8,7 +8,7 @@ from batch.slurm.small_clusters import job
 from hypothesis import strategies as st
 
 from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.slurm.facts import LINEAR, Gres
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, Gres
 from ptaskmodel.batch.slurm.record import LIVE
 
 SELECTS = {

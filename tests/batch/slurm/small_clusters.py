@@ -1,8 +1,8 @@
 """Small clusters and jobs for tests: a slurm.conf as text, jobs as (id, submission, options)."""
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.requests import WHOLE_NODES, JobRequest
+from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.workload.works import DelayWork
 

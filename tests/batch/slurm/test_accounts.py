@@ -7,7 +7,7 @@ from batch.slurm.recorded_runs import folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.errors import SlurmError
 
 

@@ -8,8 +8,8 @@ from batch.slurm.recorded_runs import FOLDERS, folder
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.conf import read_conf
-from ptaskmodel.batch.slurm.facts import Gres
+from ptaskmodel.batch.slurm.conf.facts import Gres
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.errors import SlurmError
 
 SMALL = "NodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL\n"

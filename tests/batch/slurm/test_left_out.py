@@ -6,9 +6,10 @@ from math import inf
 import pytest
 from batch.slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job
 
-from ptaskmodel.batch.slurm import answers, loop
+from ptaskmodel.batch.slurm import loop
 from ptaskmodel.batch.slurm.phases import drawn
 from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.select import answers
 from ptaskmodel.batch.slurm.watching import Watch
 
 DAY_S = 86_400

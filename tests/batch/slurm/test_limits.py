@@ -5,16 +5,16 @@ from types import MappingProxyType, SimpleNamespace
 import pytest
 from batch.slurm import small_clusters
 
-from ptaskmodel.batch.slurm.accounts import Accounts, Association, Qos, plain_accounts
-from ptaskmodel.batch.slurm.accounts import Limits as Given
-from ptaskmodel.batch.slurm.facts import Conf, Partition
-from ptaskmodel.batch.slurm.fair_share import ShareTree
-from ptaskmodel.batch.slurm.limits import Limits, not_simulated
-from ptaskmodel.batch.slurm.members import INVALID_ACCOUNT, INVALID_QOS, Members
+from ptaskmodel.batch.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
+from ptaskmodel.batch.slurm.accounts.facts import Limits as Given
+from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.batch.slurm.accounts.limits import Limits, not_simulated
+from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT, INVALID_QOS, Members
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.partition_limits import Licences, Room, limit_min, refused_by, waits_for
 from ptaskmodel.batch.slurm.priority import Member
-from ptaskmodel.batch.slurm.requests import JobRequest
-from ptaskmodel.batch.slurm.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.workload.works import DelayWork
 
 MAIN = Partition("main", max_time_min=100)

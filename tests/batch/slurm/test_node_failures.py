@@ -7,7 +7,7 @@ import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of, job, nodes_of, run
 
 from ptaskmodel.batch.failures import FailureLaw
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.watching import Watch

@@ -7,8 +7,8 @@ from batch.slurm.small_clusters import LINEAR, conf_of
 
 from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases
+from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.submissions import read_submissions
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.platform import load_platform
 

@@ -8,7 +8,7 @@ from batch.slurm.small_clusters import LINEAR, conf_of, job
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.quick_cycle import suits
-from ptaskmodel.batch.slurm.requests import ArrayTask, Command
+from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.batch.slurm.watching import Watch
 

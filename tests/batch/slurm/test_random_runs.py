@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from batch.slurm.recorded_runs import meta, rows
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
 from ptaskmodel.batch.slurm.record import REFUSED
-from ptaskmodel.batch.slurm.requests import Command
+from ptaskmodel.batch.slurm.requests.request import Command
+from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.submissions import read_submissions
 from ptaskmodel.batch.slurm.watching import hostlist
 
 RANDOM = Path(__file__).parent / "reference" / "random"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.facts import Conf, Gres, Partition
-from ptaskmodel.batch.slurm.from_workload import CPUS, NODES, submissions_of
-from ptaskmodel.batch.slurm.requests import ArrayTask, Command
-from ptaskmodel.batch.slurm.sacct import looks_like, read_sacct
-from ptaskmodel.batch.slurm.submissions import read_submissions
+from ptaskmodel.batch.slurm.conf.facts import Conf, Gres, Partition
+from ptaskmodel.batch.slurm.requests.from_workload import CPUS, NODES, submissions_of
+from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
+from ptaskmodel.batch.slurm.requests.sacct import looks_like, read_sacct
+from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.errors import SlurmError, WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork

@@ -5,7 +5,7 @@ from batch.slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, nodes_
 
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.record import CANCELLED, PREEMPTED, REFUSED, TIMEOUT
-from ptaskmodel.batch.slurm.requests import ArrayTask, Command
+from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
 from ptaskmodel.batch.slurm.reservations import Reservation, Reserved
 
 TIERS = """SelectType=select/linear

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.overload import offered_load, overload_notes
-from ptaskmodel.batch.slurm.requests import JobRequest, Submissions
+from ptaskmodel.batch.slurm.requests.request import JobRequest, Submissions
 from ptaskmodel.cli import main
 from ptaskmodel.kernel_sets import SLURM
-from ptaskmodel.results.slurm import MANY_JOBS, SlurmOptions, kernels_for
+from ptaskmodel.results.slurm.runs import MANY_JOBS, SlurmOptions, kernels_for
 from ptaskmodel.workload.works import DelayWork
 
 CONF = """SelectType=select/linear

@@ -13,7 +13,7 @@ from ptaskmodel.batch.slurm.dependencies import (
     Term,
     parsed,
 )
-from ptaskmodel.batch.slurm.requests import ArrayTask, JobRequest
+from ptaskmodel.batch.slurm.requests.request import ArrayTask, JobRequest
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.workload.works import DelayWork
 

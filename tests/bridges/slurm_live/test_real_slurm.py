@@ -7,9 +7,9 @@ import csv
 import pytest
 from real_slurm import CORES, dates, lines, needs_slurm, ran, written
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
+from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.submissions import read_submissions
 from ptaskmodel.batch.slurm.watching import hostlist
 from ptaskmodel.bridges.slurm_live.failures import Failure
 from ptaskmodel.bridges.slurm_live.run import LiveOptions

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ptaskmodel.batch.slurm.conf import read_conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.nodes import nodes_of
-from ptaskmodel.batch.slurm.recorded import read_jobs
+from ptaskmodel.batch.slurm.requests.recorded import read_jobs
 from ptaskmodel.bridges.slurm_live import building, installed
 from ptaskmodel.bridges.slurm_live.failures import read_failures
 from ptaskmodel.bridges.slurm_live.faults import LiveFault

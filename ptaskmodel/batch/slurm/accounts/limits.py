@@ -1,0 +1,254 @@
+"""Limits of associations and QOSs, counted as jobs come, start and end.
+
+They hold with AccountingStorageEnforce=limits. Not simulated: GrpTRESMins, GrpWall, limits of jobs
+that gain age, MinPrioThreshold (see `not_simulated`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from ptaskmodel.batch.slurm import reasons
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.batch.slurm.accounts.limit_tests import JOBS, Holder, Tests, TresTest, tests_of
+from ptaskmodel.batch.slurm.accounts.options import limits_given
+from ptaskmodel.batch.slurm.accounts.tres import Tres, requested
+from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
+from ptaskmodel.batch.slurm.priority import Member
+from ptaskmodel.batch.slurm.requests.request import JobRequest
+
+UNREAD = (
+    "grp_tres_mins",
+    "grp_wall_min",
+    "grp_jobs_accrue",
+    "max_jobs_accrue",
+    "min_prio_threshold",
+)
+
+
+class Limited(Protocol):
+    """What limits need of a job's record."""
+
+    request: JobRequest
+    number: int
+    account: Member | None
+    partition: Partition
+
+
+class _Held(NamedTuple):
+    """What a running job counts for. nodes: their indices. end_s: when its limit ends."""
+
+    tres: Tres
+    nodes: tuple[int, ...]
+    end_s: float
+
+
+@dataclass(slots=True)
+class _Used:
+    """What a holder's jobs use now. nodes: how many of its jobs are on each."""
+
+    jobs: int = 0
+    submitted: int = 0
+    tres: Counter[str] = field(default_factory=Counter)
+    nodes: Counter[int] = field(default_factory=Counter)
+    running: dict[int, _Held] = field(default_factory=dict)
+
+
+class Limits:
+    """Who is over which limit. Nothing is limited unless the configuration enforces limits."""
+
+    def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree) -> None:
+        self.enforced = conf.database and "LIMITS" in conf.enforce
+        self._accounts, self._tree, self._conf = accounts, tree, conf
+        self._tests: dict[tuple[Member, str | None], Tests] = {}
+        self._used: dict[Holder, _Used] = {}
+        self._in: dict[int, Tests] = {}  # of submitted jobs
+
+    def refuses(self, job: Limited, count: int = 1) -> str | None:
+        """Why ``count`` jobs like this (tasks of an array) may not be submitted; None: they may."""
+        tests = self._of(job, job.partition)
+        if tests is None:
+            return None
+        for test in tests.submit:
+            if self._use(test.holder).submitted + count > test.most:
+                return test.reason
+        if not tests.strict:
+            return None
+        tres = requested(job.request, job.partition, self._conf)
+        minutes = _minutes(job.request, job.partition)
+        for test in tests.before:
+            if test.kind != JOBS and minutes > test.most and job.request.limit_min is not None:
+                return test.reason
+        for of in tests.after:
+            alone = of.kind not in (reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB)
+            if alone and self._over_alone(of, tres, minutes):
+                return of.reason
+        return None
+
+    def submitted(self, job: Limited) -> None:
+        """A job was taken in; it counts until it is `gone`."""
+        tests = self._of(job, job.partition)
+        if tests is not None:
+            self._in[job.number] = tests
+            for holder in tests.holders:
+                self._use(holder).submitted += 1
+
+    def blocks(self, job: Limited, partition: Partition) -> str | None:
+        """Why a job may not start now whatever nodes it gets; None: it may."""
+        tests = self._of(job, partition)
+        if tests is None:
+            return None
+        for test in tests.before:
+            if test.kind == JOBS:
+                if self._use(test.holder).jobs >= test.most:
+                    return test.reason
+            elif _minutes(job.request, partition) > test.most:
+                return test.reason
+        return None
+
+    def exceeds(
+        self, job: Limited, partition: Partition, tres: Tres, nodes: tuple[int, ...], now: float
+    ) -> str | None:
+        """Why a job may not start with what it would get; None: it may.
+
+        nodes: the indices of its nodes, as far as they are known: a holder's limit to nodes counts
+        each node once.
+        """
+        tests = self._of(job, partition)
+        if tests is None:
+            return None
+        minutes = _minutes(job.request, partition)
+        for test in tests.after:
+            if self._over_alone(test, tres, minutes):
+                return test.reason
+            if test.kind in (reasons.GROUP, reasons.PER_USER, reasons.PER_ACCOUNT):
+                used, asked = self._use(test.holder), tres.get(test.resource, 0)
+                if test.resource == "node" and nodes:
+                    asked = sum(node not in used.nodes for node in nodes)
+                if asked and asked + used.tres[test.resource] > test.most:
+                    return test.reason
+            elif test.kind == reasons.GROUP_RUN_MINUTES:
+                asked = tres.get(test.resource, 0) * minutes
+                if asked and asked + self._run_minutes(test, now) > test.most:
+                    return test.reason
+        return None
+
+    def started(
+        self,
+        job: Limited,
+        partition: Partition,
+        tres: Tres,
+        nodes: tuple[int, ...],
+        end_s: float,
+    ) -> None:
+        """A job runs with these from now on. end_s: when its limit ends."""
+        tests = self._of(job, partition)
+        if tests is None:
+            return
+        self._moved(job.number, tests)
+        held = _Held(tres, nodes, end_s)
+        for holder in tests.holders:
+            used = self._use(holder)
+            used.jobs += 1
+            used.nodes.update(nodes)
+            used.tres.update(tres)
+            used.tres["node"] = len(used.nodes)
+            used.running[job.number] = held
+
+    def ended(self, job: Limited) -> None:
+        """A job runs no longer; unless it is also `gone`, it waits again."""
+        tests = self._in.get(job.number)
+        for holder in tests.holders if tests is not None else ():
+            used = self._use(holder)
+            held = used.running.pop(job.number, None)
+            if held is None:
+                continue
+            used.jobs -= 1
+            used.tres.subtract(held.tres)
+            used.nodes.subtract(held.nodes)
+            for node in held.nodes:
+                if not used.nodes[node]:
+                    del used.nodes[node]
+            used.tres["node"] = len(used.nodes)
+
+    def gone(self, job: Limited) -> None:
+        """A job is over, or was cancelled."""
+        tests = self._in.pop(job.number, None)
+        for holder in tests.holders if tests is not None else ():
+            self._use(holder).submitted -= 1
+
+    def _moved(self, number: int, tests: Tests) -> None:
+        """A job turns out to run where others' limits hold than at its submission."""
+        before = self._in.get(number)
+        if before is not tests:
+            for holder in before.holders if before is not None else ():
+                self._use(holder).submitted -= 1
+            for holder in tests.holders:
+                self._use(holder).submitted += 1
+        self._in[number] = tests
+
+    def _over_alone(self, test: TresTest, tres: Tres, minutes: float) -> bool:
+        """Whether a job is over a limit even if it is the only one."""
+        asked = tres.get(test.resource, 0)
+        if test.kind == reasons.LEAST:
+            return asked < test.most
+        if test.kind in (reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB):
+            return asked > 0 and asked * minutes > test.most
+        if test.kind == reasons.PER_NODE:
+            asked = asked // max(1, int(tres.get("node", 1)))
+        return asked > test.most
+
+    def _run_minutes(self, test: TresTest, now: float) -> float:
+        """What running jobs may still use of a TRES, minutes."""
+        running = self._use(test.holder).running.values()
+        left = sum(held.tres.get(test.resource, 0) * max(0.0, held.end_s - now) for held in running)
+        return left // 60
+
+    def _use(self, holder: Holder) -> _Used:
+        used = self._used.get(holder)
+        if used is None:
+            used = self._used[holder] = _Used()
+        return used
+
+    def _of(self, job: Limited, partition: Partition) -> Tests | None:
+        member = job.account
+        if not self.enforced or member is None or member.association is None:
+            return None
+        key = (member, partition.qos)
+        if key not in self._tests:
+            path = self._tree.paths[member.association]
+            one = self._tree.associations[member.association]
+            qos = self._accounts.qos
+            self._tests[key] = tests_of(
+                qos.get(member.qos or ""),
+                qos.get(partition.qos or ""),
+                one.user or "",
+                one.account,
+                [(k, self._tree.associations[k].limits) for k in path],
+            )
+        return self._tests[key]
+
+
+def _minutes(request: JobRequest, partition: Partition) -> float:
+    """The limit of a job, minutes; inf: none."""
+    given = request.limit_min if request.limit_min is not None else partition.max_time_min
+    return math.inf if given is None else given
+
+
+def not_simulated(accounts: Accounts) -> list[str]:
+    """The limits that accounts have and that are not simulated, one sentence each."""
+    found = []
+    named = [(f"QOS {qos.name}", qos.limits) for qos in accounts.qos.values()]
+    named += [
+        (f"user {one.user} in {one.account}" if one.user else f"account {one.account}", one.limits)
+        for one in accounts.associations
+    ]
+    for name, limits in named:
+        unread = [limit for limit in limits_given(limits) if limit in UNREAD]
+        if unread:
+            found.append(f"{name}: {', '.join(unread)} are not simulated")
+    return found

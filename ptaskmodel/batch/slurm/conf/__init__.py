@@ -1,0 +1,1 @@
+"""slurm.conf, topology.conf and advance reservations, read into facts."""

@@ -1,0 +1,1 @@
+"""What is submitted to Slurm, from whatever file it comes."""

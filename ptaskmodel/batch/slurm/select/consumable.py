@@ -1,0 +1,386 @@
+"""select/cons_tres and cons_res: cores, sockets or CPUs, memory and GRES of shared nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ptaskmodel.batch.hostset import Mask, first_hosts, members
+from ptaskmodel.batch.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Partition
+from ptaskmodel.batch.slurm.needs import EXCLUSIVELY, OVER_OTHERS, Need
+from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.select import cores
+from ptaskmodel.batch.slurm.select.core_rows import Rows, Used
+from ptaskmodel.batch.slurm.select.fitting import Style, fit
+from ptaskmodel.batch.slurm.select.rooms import (
+    Room,
+    cpus_of_core,
+    cpus_offered,
+    free_sockets,
+    gpus_left,
+    has_memory,
+    piece_of,
+)
+from ptaskmodel.batch.slurm.select.spreading import dealt, memory_of
+from ptaskmodel.batch.slurm.select.tree import Tree
+
+# Whether an allocation is refused although it fits, as one over too many switches.
+Refuses = Callable[[Mask], bool]
+
+
+class Consumable:
+    """What runs where, and where a job could."""
+
+    def __init__(self, conf: Conf, nodes: Nodes, tree: Tree | None = None) -> None:
+        self.nodes = nodes
+        self.tree = tree
+        words = conf.select_parameters
+        self._sockets = any(word.startswith("CR_SOCKET") for word in words)
+        self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
+        self._style = Style("CR_LLN" in words, conf.scheduler.pack_serial_at_end, tree)
+        self._busy_first = conf.scheduler.bf_busy_nodes
+        self._gang = conf.gang
+        self._by_tier = conf.preempt_type == BY_TIER
+        self._cluster_off = OFF in conf.preempt_mode
+        self._full = tuple(first_hosts(count) for count in nodes.cores)
+        shares = {
+            p.name: p.max_share if p.over_subscribe in (YES, FORCE) else 1 for p in conf.partitions
+        }
+        self.rows = {p.name: Rows(len(nodes), shares[p.name]) for p in conf.partitions}
+        self._partitions = sorted(conf.partitions, key=lambda p: -p.tier)
+        self.memory = [0] * len(nodes)
+        self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(len(nodes))]
+        self.jobs: dict[JobRecord, None] = {}
+        self._present = [0] * len(nodes)
+        # Whether jobs for which only CPUs count fit on some nodes that are free.
+        self._if_free: dict[tuple[Need, Mask], bool] = {}
+        # How many jobs of each node share with nobody beyond its cores.
+        self._unshared = [0] * len(nodes)
+
+    def copy(self) -> Consumable:
+        """One on which jobs can be removed for a trial."""
+        other = object.__new__(Consumable)
+        other.__dict__.update(self.__dict__)
+        other.rows = {name: rows.copy() for name, rows in self.rows.items()}
+        other.memory = self.memory[:]
+        other.gres = [each.copy() for each in self.gres]
+        other.jobs = self.jobs.copy()
+        other._present = self._present[:]
+        other._unshared = self._unshared[:]
+        return other
+
+    # --- what is taken ----------------------------------------------------------------------
+
+    def add(self, job: JobRecord) -> None:
+        """A job takes its allocation."""
+        self._count(job, 1)
+        self.jobs[job] = None
+        self.rows[job.partition.name].add(job)
+
+    def remove(self, job: JobRecord, running: bool = True) -> None:
+        """A job gives its allocation back."""
+        del self.jobs[job]
+        self.rows[job.partition.name].remove(job)
+        self._count(job, -1)
+
+    def pause(self, job: JobRecord) -> None:
+        """A job that is suspended keeps what it has."""
+
+    resume = pause
+
+    def lift(self, job: JobRecord) -> None:
+        """On a trial: a job is suspended for another, which takes its cores, not its memory."""
+        self.rows[job.partition.name].remove(job)
+
+    def _count(self, job: JobRecord, sign: int) -> None:
+        allocation = job.allocation
+        assert allocation is not None
+        held = members(allocation.nodes)
+        sharing = job.needs[job.partitions.index(job.partition)].sharing
+        for node in held:
+            self._present[node] += sign
+            self._unshared[node] += sign * (sharing != OVER_OTHERS)
+            for one in job.request.gres:
+                key = one.name, one.type
+                self.gres[node][key] = self.gres[node].get(key, 0) + sign * one.count
+        for node, amount in zip(held, allocation.memory_MiB, strict=False):
+            self.memory[node] += sign * amount
+
+    @property
+    def idle(self) -> Mask:
+        """The nodes without any job."""
+        return self.nodes.up & ~sum(1 << k for k, count in enumerate(self._present) if count)
+
+    @property
+    def today(self) -> Used:
+        """How many jobs each node has."""
+        return tuple(self._present)
+
+    # --- where a job could run --------------------------------------------------------------
+
+    def place(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        busy: Used | None = None,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
+        """Where a job can run now, within some nodes.
+
+        busy: how many jobs each node has today, where this is a prediction and such nodes come
+        first. refuses: nodes that fit, but are not to be taken.
+        """
+        among = [node for node in members(need.nodes & within) if self._lets_in(need, node)]
+        if len(among) < need.least or need.required & ~sum(1 << node for node in among):
+            return None
+        own = self.rows[need.partition.name]
+        mine = self._union((row.used for row in own.rows), among)
+
+        def rooms(used: Used, own_used: Used | None) -> Sequence[Room] | None:
+            found = self._chosen(need, among, used, own_used, busy)
+            refused = found is not None and refuses is not None and refuses(_nodes_of(found))
+            return None if refused else found
+
+        def attempt(used: Used) -> Allocation | None:
+            found = rooms(used, mine)
+            return None if found is None else self._allocation(need, found, used, mine)
+
+        def fits_if_free() -> bool:
+            if refuses is not None or busy is not None or need.memory is not None or need.gres:
+                return rooms(self._nothing, None) is not None
+            key = need, sum(1 << node for node in among)
+            if key not in self._if_free:
+                if len(self._if_free) >= MOST_KEPT:
+                    self._if_free.clear()
+                self._if_free[key] = rooms(self._nothing, None) is not None
+            return self._if_free[key]
+
+        if not self._gang and need.sharing != OVER_OTHERS:
+            used = self._union(self._used_by(self._partitions), among)
+            found = rooms(used, mine)
+            if found is None or not fits_if_free():
+                return None
+            return self._allocation(need, found, used, mine)
+        if not fits_if_free():
+            return None
+        alone = attempt(self._union(self._used_by(self._partitions), among))
+        return alone if alone is not None else self._shared(need, among, attempt)
+
+    start = place
+
+    def _shared(
+        self, need: Need, among: Sequence[int], attempt: Callable[..., Allocation | None]
+    ) -> Allocation | None:
+        """Where a job can run on cores that others hold: of lower tiers, or row by row."""
+        own = need.partition
+        above = [p for p in self._partitions if p.tier > own.tier or self._never_preempted(p)]
+        base = self._union(self._used_by(above if self._by_tier else []), among)
+        if attempt(base) is None:
+            return None
+        equal = [p for p in self._partitions if p.tier == own.tier]
+        taken = self._union([base, *self._used_by(equal)], among)
+        found = attempt(taken)
+        if found is not None:
+            for partition in self._partitions:
+                if partition.tier < own.tier:
+                    fewer = self._union([taken, *self._used_by([partition])], among)
+                    better = attempt(fewer)
+                    if better is None:
+                        break
+                    found, taken = better, fewer
+            return found
+        mine = self.rows[own.name]
+        if mine.may_share:
+            mine.sort()
+        for row in mine.rows:
+            found = attempt(self._union([base, row.used], among))
+            if found is not None:
+                return found
+        return attempt(base) if mine.free_row else None
+
+    def _never_preempted(self, partition: Partition) -> bool:
+        """Whether jobs of a partition keep their cores to themselves."""
+        mode = partition.preempt_mode
+        return OFF in mode if mode is not None else self._cluster_off
+
+    def _used_by(self, partitions: Iterable[Partition]) -> Iterator[Used]:
+        for partition in partitions:
+            for row in self.rows[partition.name].rows:
+                yield row.used
+
+    @property
+    def _nothing(self) -> list[int]:
+        return [0] * len(self.nodes)
+
+    def _union(self, every: Iterable[Used], among: Sequence[int]) -> list[int]:
+        union = self._nothing
+        for used in every:
+            for node in among:
+                union[node] |= used[node]
+        return union
+
+    def _lets_in(self, need: Need, node: int) -> bool:
+        """Whether a node has the memory, and whether the jobs there and this one go together."""
+        real = self.nodes.memory_MiB[node]
+        if not has_memory(need, real - self.memory[node], real):
+            return False
+        if not self._present[node]:
+            return True
+        if need.sharing == EXCLUSIVELY:
+            return False
+        if need.sharing == OVER_OTHERS:
+            return not self._unshared[node]
+        return not any(
+            rows.may_share
+            and name != need.partition.name
+            and any(row.used[node] for row in rows.rows)
+            for name, rows in self.rows.items()
+        )
+
+    def _chosen(
+        self,
+        need: Need,
+        among: Sequence[int],
+        used: Used,
+        mine: Used | None,
+        busy: Used | None,
+    ) -> Sequence[Room] | None:
+        """The nodes that a job would take, of some.
+
+        mine: cores that the partition uses; None: all nodes count as free.
+        """
+        lines, full = self.nodes.lines, self._full
+        most = sum((full[k] & ~used[k]).bit_count() * lines[k].threads for k in among)
+        if most < need.cpus:
+            return None
+        rooms = []
+        touched = 0 if mine is None else self.rows[need.partition.name].touched
+        for node in among:
+            own = mine[node] if mine is not None and touched >> node & 1 else None
+            room = self._room(need, node, used[node], own)
+            if room is not None:
+                rooms.append(room)
+        if need.required.bit_count() > sum(room.required for room in rooms):
+            return None
+        return fit(need, rooms, self._style, busy)
+
+    def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
+        """What a node offers, where some cores are used; None: it will not do."""
+        line, full = self.nodes.lines[node], self._full[node]
+        free = full & ~used
+        if not free or (need.whole and free != full):
+            return None
+        sockets = free_sockets(line, free, own, self._sockets)
+        spare_MiB = self.nodes.memory_MiB[node] - self.memory[node]
+        unit = 1 if self._of_cpus else piece_of(need, line, self._sockets)
+        cpus = cpus_offered(need, line, sockets, own, unit, spare_MiB)
+        gpus = gpus_left(need, line, self.gres[node]) if cpus else None
+        if gpus is None:
+            return None
+        return Room(
+            node,
+            cpus,
+            free=sum(each.bit_count() for each in sockets) * line.threads,
+            total=self.nodes.cpus[node],
+            weight=self.nodes.weights[node],
+            required=bool(need.required >> node & 1),
+            piece=piece_of(need, line, self._sockets),
+            gpus=gpus,
+        )
+
+    # --- which cores ------------------------------------------------------------------------
+
+    def _allocation(
+        self, need: Need, chosen: Sequence[Room], used: Used, mine: Used | None
+    ) -> Allocation:
+        threads = [self.nodes.lines[room.node].threads for room in chosen]
+        offered = [room.cpus for room in chosen]
+        counts = offered if need.whole else dealt(need, offered, threads)
+        touched = 0 if mine is None else self.rows[need.partition.name].touched
+        held, cpus, memory = [], [], []
+        for room, count in zip(chosen, counts, strict=True):
+            node, line = room.node, self.nodes.lines[room.node]
+            own = mine[node] if mine is not None and touched >> node & 1 else None
+            sockets = free_sockets(line, self._full[node] & ~used[node], own, self._sockets)
+            taken = self._full[node] if need.whole else self._cores(need, node, count, sockets)
+            held.append(taken)
+            own_count = self._of_cpus and not need.whole
+            cpus.append(count if own_count else taken.bit_count() * line.threads)
+            if need.memory is not None:
+                memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
+        return Allocation(_nodes_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
+
+    def _cores(self, need: Need, node: int, cpus: int, sockets: list[Mask]) -> Mask:
+        """The cores of one node for so many CPUs."""
+        line = self.nodes.lines[node]
+        each = cpus_of_core(need, line)
+        if need.block:
+            taken = cores.block(sockets, cores.cores_for(cpus, each), line.boards)
+        elif need.cpus_per_task > 1:
+            taken = cores.packed(sockets, cpus, need.cpus_per_task, each)
+        else:
+            taken = cores.cyclic(sockets, cores.cores_for(cpus, each))
+        return cores.whole_sockets(line, taken) if self._sockets else taken
+
+    # --- when a job could run ---------------------------------------------------------------
+
+    def predict(
+        self,
+        need: Need,
+        within: Mask,
+        ends: Sequence[tuple[float, int, JobRecord]],
+        *,
+        grows_s: int = 0,
+        refuses: Refuses | None = None,
+    ) -> tuple[float, Allocation] | None:
+        """After whose end a job fits within some nodes if the others end as planned, and where.
+
+        ends: of those that run or are suspended, earliest first; they are removed in groups, which
+        grow by grows_s or else double.
+        """
+        trial = self.copy()
+        busy = self.today if self._busy_first else None
+        among = within & need.nodes
+        position, window = 0, 30
+        horizon: float | None = None
+        while position < len(ends):
+            last: float | None = None
+            removed = 0
+            while position < len(ends):
+                end, _, job = ends[position]
+                position += 1
+                assert job.allocation is not None
+                if not job.allocation.nodes & among:
+                    continue
+                if horizon is None:
+                    horizon = end + 30 - end % 30
+                trial.remove(job)
+                last = end
+                if position == len(ends) or ends[position][0] > horizon + window:
+                    break
+                if removed > MOST_REMOVED:
+                    break
+                removed += 1
+            if last is None or horizon is None:
+                return None
+            if position < len(ends) and ends[position][0] <= horizon + window:
+                continue  # there were too many: the rest of them first
+            while True:
+                window += grows_s or window
+                if position == len(ends) or ends[position][0] <= horizon + window:
+                    break
+            found = trial.place(need, within, busy=busy, refuses=refuses)
+            if found is not None:
+                return last, found
+        return None
+
+
+def _nodes_of(rooms: Sequence[Room]) -> Mask:
+    return sum(1 << room.node for room in rooms)
+
+
+# So many answers of free nodes are kept at most.
+MOST_KEPT = 20_000
+# As many jobs are removed at once in a prediction, and one more.
+MOST_REMOVED = 200

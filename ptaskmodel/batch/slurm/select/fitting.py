@@ -1,0 +1,358 @@
+"""Which nodes a job that shares nodes gets: the rules of select/cons_tres in Slurm 22.05.
+
+After `choose_nodes` and the variants of `_eval_nodes`. All work on `Room`s, whose CPUs shrink to
+what the job still needs, and stay so when another attempt follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.select.rooms import Room
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.slurm.select.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How nodes are chosen.
+
+    busy: the nodes that jobs have today, where these come first. least_loaded: CR_LLN.
+    serial_at_end: pack_serial_at_end. tree: of switches.
+    """
+
+    least_loaded: bool = False
+    serial_at_end: bool = False
+    tree: Tree | None = None
+
+
+class Taking:
+    """What is still wanted while nodes are taken.
+
+    nodes: as many as are wanted; least: as many as there must be; room: as many as may be.
+    """
+
+    __slots__ = ("chosen", "cpus", "least", "need", "nodes", "room", "spare")
+
+    def __init__(self, need: Need, least: int, most: int) -> None:
+        self.need = need
+        self.cpus = need.cpus
+        self.least = least
+        self.nodes = max(least, need.wanted)
+        self.spare = self.nodes - least
+        self.room = most
+        self.chosen: dict[int, Room] = {}
+
+    def offers(self, room: Room) -> int:
+        """What a node offers, if its tasks fit: CPUs."""
+        need = self.need
+        tasks = need.tasks_per_node or need.tasks_on_one or 1
+        return room.cpus if room.cpus // need.cpus_per_task >= tasks else 0
+
+    def cap(self, room: Room) -> int:
+        """What would be used of a node: pieces are kept for the nodes that must follow."""
+        if not self.need.whole:
+            left = self.cpus - max(self.least - 1, 0) * room.piece
+            if room.cpus > left:
+                room.cpus = max(left, self.need.cpus_per_node)
+            room.resources = room.cpus + room.gpus
+        return room.cpus
+
+    def take(self, room: Room) -> None:
+        """Take what is needed of a node."""
+        self.cpus -= self.cap(room)
+        self.nodes -= 1
+        self.least -= 1
+        self.room -= 1
+        self.chosen[room.node] = room
+
+    @property
+    def done(self) -> bool:
+        return self.nodes <= 0 and self.cpus <= 0
+
+    def enough(self, nodes: int) -> bool:
+        """Whether so many more nodes are what there must be."""
+        return nodes >= self.nodes - self.spare
+
+
+def fit(
+    need: Need, rooms: Sequence[Room], style: Style, busy: Sequence[int] | None = None
+) -> list[Room] | None:
+    """The nodes of a job, in order of index; their CPUs are what it may use of each.
+
+    rooms: those that will do, in order of index. busy: of each node, how many jobs it has today,
+    where those come first. If they do not suffice as they are chosen, it is tried again without
+    the poorest, then the next poorest ...
+    """
+    least, most = need.least, need.most
+    if need.tasks_asked and most > need.tasks_asked:
+        most = max(need.tasks_asked, least)
+    if len(rooms) < least or sum(room.cpus for room in rooms) < need.cpus:
+        return None
+
+    def attempt(among: Sequence[Room]) -> list[Room] | None:
+        taking = Taking(need, least, most)
+        if len(among) < least or not _taken(taking, among, style, busy):
+            return None
+        return sorted(taking.chosen.values(), key=lambda room: room.node)
+
+    found = attempt(rooms)
+    if found is not None:
+        return found
+    if len(rooms) <= least:
+        return attempt(rooms)
+    left = list(rooms)
+    for poorest in range(1, max(room.resources for room in rooms)):
+        kept: list[Room] = []
+        dropped = 0
+        for room in left:
+            poor = 0 < room.resources <= poorest and not room.required
+            if poor and len(left) - dropped > least:
+                dropped += 1
+            else:
+                kept.append(room)
+        if not dropped and poorest != 1:
+            continue
+        left = kept
+        found = attempt(left)
+        if found is not None or len(left) <= least:
+            return found
+    return None
+
+
+def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[int] | None) -> bool:
+    """Take nodes by the rule that applies; whether they suffice."""
+    need = taking.need
+    if need.spread:
+        return _in_order(taking, rooms)
+    if busy is not None and not need.contiguous:
+        return _in_order(taking, sorted(rooms, key=lambda room: busy[room.node] == 0))
+    if style.least_loaded or need.partition.lln:
+        return _least_loaded(taking, rooms)
+    if style.serial_at_end and need.cpus == 1 and need.wanted == 1:
+        return _in_order(taking, rooms[::-1])
+    if style.tree is not None and not need.contiguous:
+        return style.tree.choose_consumable(taking, rooms)
+    return _by_runs(taking, rooms)
+
+
+# --- one node after another ---------------------------------------------------------------------
+
+
+def _limited(taking: Taking) -> None:
+    if taking.need.tasks_asked:
+        taking.room = min(taking.room, taking.need.tasks_asked)
+
+
+def _required(taking: Taking, rooms: Iterable[Room]) -> bool:
+    """Take the nodes that must be; whether that could be done."""
+    for room in rooms:
+        if room.required:
+            if taking.room <= 0 or not taking.offers(room):
+                return False
+            taking.take(room)
+    return True
+
+
+def _settled(taking: Taking, rooms: Sequence[Room]) -> bool | None:
+    """Take the nodes that must be; whether they suffice, None: others are to be looked at."""
+    _limited(taking)
+    if not _required(taking, rooms):
+        return False
+    if taking.chosen and taking.done:
+        return True
+    return False if taking.room <= 0 else None
+
+
+def _in_order(taking: Taking, rooms: Sequence[Room]) -> bool:
+    """Of lighter nodes first, as they come."""
+    settled = _settled(taking, rooms)
+    if settled is not None:
+        return settled
+    for room in sorted(rooms, key=lambda room: room.weight):
+        if room.required or not taking.offers(room):
+            continue
+        taking.take(room)
+        if taking.done:
+            return True
+        if taking.room == 0:
+            break
+    return taking.cpus <= 0 and taking.least <= 0
+
+
+def _least_loaded(taking: Taking, rooms: Sequence[Room]) -> bool:
+    """Of lighter nodes first, those with the largest part of their CPUs free."""
+    settled = _settled(taking, rooms)
+    if settled is not None:
+        return settled
+    order = sorted((room for room in rooms if not room.required), key=lambda room: room.weight)
+    for _, group in groupby(order, key=lambda room: room.weight):
+        among = list(group)
+        last = -1
+        while taking.room > 0:
+            best = _loosest(taking, among, last)
+            if best is None:
+                break
+            taking.take(best)
+            among.remove(best)
+            last = best.free
+            if taking.done:
+                return True
+    return taking.cpus <= 0 and taking.least <= 0
+
+
+def _loosest(taking: Taking, rooms: Iterable[Room], last: int) -> Room | None:
+    """The first with the largest part free; one that has as much as the last is good enough."""
+    best: Room | None = None
+    for room in rooms:
+        if not taking.offers(room) or not taking.cap(room):
+            continue
+        if best is None or best.free * room.total < room.free * best.total:
+            best = room
+            if best.free == last:
+                break
+    return best
+
+
+# --- runs of consecutive nodes ------------------------------------------------------------------
+
+
+class _Run:
+    """Consecutive nodes of one weight: those from first to last that are not taken yet.
+
+    anchor: the first of those that must be; None: there is none.
+    """
+
+    __slots__ = ("anchor", "cpus", "first", "last", "nodes", "weight")
+
+    def __init__(self, weight: int | None) -> None:
+        self.anchor: int | None = None
+        self.cpus = 0
+        self.nodes = 0
+        self.first = self.last = 0
+        self.weight = weight
+
+
+def _runs(taking: Taking, rooms: Iterable[Room]) -> tuple[list[_Run], dict[int, Room]]:
+    """The runs, and the nodes in them that are not required."""
+    found: list[_Run] = []
+    run = _Run(None)
+    open_rooms: dict[int, Room] = {}
+    contiguous = taking.need.contiguous
+    before = -1
+    for room in rooms:
+        if not room.required and not taking.offers(room):
+            continue
+        if room.node != before + 1:
+            if run.nodes:
+                found.append(run)
+            run = _Run(None)
+        before = room.node
+        if not contiguous and run.weight is not None and run.weight != room.weight:
+            if run.nodes:
+                found.append(run)
+                run = _Run(0)
+            else:
+                run.anchor = None
+        if not run.nodes:
+            run.first = room.node
+        run.last = room.node
+        if room.required:
+            run.anchor = room.node if run.anchor is None else run.anchor
+            continue
+        run.cpus += room.cpus
+        run.nodes += 1
+        run.weight = room.weight
+        open_rooms[room.node] = room
+    if run.nodes:
+        found.append(run)
+    return found, open_rooms
+
+
+def _by_runs(taking: Taking, rooms: Sequence[Room]) -> bool:
+    """From the run that fits best, then from the next, until there is enough."""
+    required = [room for room in rooms if room.required]
+    if len(required) > taking.room or not _required(taking, required):
+        return False
+    if required and taking.done:
+        return True
+    if required and taking.room <= 0:
+        return False
+    runs, left = _runs(taking, rooms)
+    contiguous = taking.need.contiguous
+    while runs and taking.room > 0:
+        best = _best(taking, runs, bool(required))
+        if best is None or (contiguous and not _suffices(taking, best)):
+            break
+        if best.anchor is not None:
+            order = [
+                *range(best.anchor, best.last + 1),
+                *range(best.anchor - 1, best.first - 1, -1),
+            ]
+            _take_along(taking, [left[k] for k in order if k in left])
+        else:
+            _take_tightest(taking, [left[k] for k in range(best.first, best.last + 1) if k in left])
+        if taking.done:
+            return True
+        runs.remove(best)
+    return taking.cpus <= 0 and taking.enough(0)
+
+
+def _suffices(taking: Taking, run: _Run) -> bool:
+    return run.cpus >= taking.cpus and taking.enough(run.nodes)
+
+
+def _best(taking: Taking, runs: Sequence[_Run], required: bool) -> _Run | None:
+    """The run to take from; contiguous nodes must all be in one run with those required."""
+    contiguous = taking.need.contiguous
+    best: _Run | None = None
+    fits = False
+    for k, run in enumerate(runs):
+        if contiguous and required and run.anchor is None:
+            continue
+        suffices = _suffices(taking, run)
+        if best is None or _is_better(run, suffices, best, fits, contiguous):
+            best, fits = run, suffices
+        if contiguous and required and any(other.anchor is not None for other in runs[k + 1 :]):
+            return None
+    return best
+
+
+def _is_better(run: _Run, suffices: bool, best: _Run, fits: bool, contiguous: bool) -> bool:
+    """Whether a run is better than the best so far; fits: whether that one suffices."""
+    assert run.weight is not None
+    assert best.weight is not None
+    if (best.anchor is None and run.anchor is not None) or run.weight < best.weight:
+        return True
+    if run.weight == best.weight:
+        if suffices and (not fits or run.cpus < best.cpus):
+            return True
+        if not suffices and run.cpus > best.cpus:
+            return True
+    return contiguous and suffices and not fits
+
+
+def _take_along(taking: Taking, rooms: Iterable[Room]) -> None:
+    for room in rooms:
+        if taking.room == 0 or taking.done:
+            return
+        taking.take(room)
+
+
+def _take_tightest(taking: Taking, rooms: Sequence[Room]) -> None:
+    """One node that holds all that is missing, the tightest; else from the first on."""
+    if taking.nodes <= 1:
+        holding = [room for room in rooms if room.cpus >= taking.cpus]
+        if holding:
+            rooms = [min(holding, key=lambda room: room.cpus)]
+    for room in rooms:
+        if taking.room == 0 or taking.done:
+            return
+        if taking.room == 1 and room.cpus < taking.cpus:
+            continue
+        taking.take(room)

@@ -1,0 +1,142 @@
+"""What each node offers a job that shares it: cores, CPUs, memory, GRES, and caps of partitions.
+
+After `_allocate_sc` and `can_job_run_on_node` of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.conf.facts import NodeLine
+from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need, amount_of
+from ptaskmodel.batch.slurm.select import cores
+
+GPU = "gpu"
+
+
+class Room:
+    """A node that will do.
+
+    cpus: what it offers; less once the job needs no more of it. free: CPUs of its free cores, of
+    ``total``. resources: CPUs and GPUs, by which poor nodes are dropped. piece: CPUs that are kept
+    for each further node. required: whether the job must have it.
+    """
+
+    __slots__ = (
+        "cpus",
+        "free",
+        "gpus",
+        "node",
+        "piece",
+        "required",
+        "resources",
+        "total",
+        "weight",
+    )
+
+    def __init__(
+        self,
+        node: int,
+        cpus: int,
+        *,
+        free: int = 0,
+        total: int = 1,
+        weight: int = 0,
+        required: bool = False,
+        piece: int = 1,
+        gpus: int = 0,
+    ) -> None:
+        self.node = node
+        self.cpus = cpus
+        self.free = free
+        self.total = total
+        self.weight = weight
+        self.required = required
+        self.piece = piece
+        self.gpus = gpus
+        self.resources = cpus + gpus
+
+
+def cpus_of_core(need: Need, line: NodeLine) -> int:
+    """How many CPUs of a core a job uses."""
+    return 1 if need.one_thread else line.threads
+
+
+def piece_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
+    """The least that a job is given of a node, in CPUs."""
+    return cpus_of_core(need, line) * (line.cores_per_socket if by_sockets else 1)
+
+
+def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool) -> list[Mask]:
+    """The free cores of each socket.
+
+    own: cores that jobs of the same partition use; None: it never had any there. by_sockets: no
+    socket is shared, as far as the partition's own jobs go.
+    """
+    found = cores.of_sockets(line, free)
+    if not by_sockets:
+        return found
+    if own is None:
+        return [each if each.bit_count() == line.cores_per_socket else 0 for each in found]
+    used = cores.of_sockets(line, own & ~free)
+    return [0 if there else each for each, there in zip(found, used, strict=True)]
+
+
+def cpus_offered(
+    need: Need, line: NodeLine, sockets: list[Mask], own: Mask | None, unit: int, free_MiB: int
+) -> int:
+    """How many CPUs a node offers a job; 0: it will not do.
+
+    sockets: free cores. own: cores that jobs of the partition use. unit: CPUs in which they are
+    counted. free_MiB: its memory.
+    """
+    count = sum(each.bit_count() for each in sockets)
+    cpus = count * cpus_of_core(need, line)
+    most = need.partition.max_cpus_per_node
+    if most is not None:
+        used = 0 if own is None else own.bit_count() * line.threads
+        if count * line.threads + used > most:
+            if need.whole or used >= most:
+                return 0
+            cpus = min(cpus, most - used)
+    if count * cpus_of_core(need, line) < need.cpus_per_node:
+        return 0
+    tasks = need.tasks_per_node or (need.tasks_on_one if need.tasks_on_one else 1)
+    if cpus < tasks * need.cpus_per_task or cpus < (need.tasks_per_node or 0):
+        return 0
+    if need.memory is None or need.memory[0] != PER_CPU:
+        return cpus
+    amount = need.memory[1]
+    if need.whole:
+        cpus = cpus if amount * cpus <= free_MiB else 0
+    while amount * cpus > free_MiB:
+        cpus = max(0, cpus - unit)
+    cpus -= cpus % need.cpus_per_task
+    return 0 if cpus < (need.tasks_per_node or 0) else cpus
+
+
+def has_memory(need: Need, free_MiB: int, all_MiB: int) -> bool:
+    """Whether a node has the memory that a job asks of any of its nodes."""
+    if need.memory is None:
+        return True
+    kind, amount = need.memory
+    if kind == ALL:
+        return free_MiB == all_MiB
+    if kind == PER_CPU:
+        amount *= max(need.tasks_per_node or 0, need.cpus_per_node)
+    return amount <= free_MiB
+
+
+def gpus_left(need: Need, line: NodeLine, used: dict[tuple[str, str | None], int]) -> int | None:
+    """How many GPUs a node has for a job; None: it has not the GRES that the job asks for."""
+    gpus = 0
+    for one in need.gres:
+        taken = sum(
+            count
+            for (name, kind), count in used.items()
+            if name == one.name and (one.type is None or kind in (None, one.type))
+        )
+        left = amount_of(one, line.gres) - taken
+        if left < one.count:
+            return None
+        gpus += left if one.name == GPU else 0
+    return gpus

@@ -1,0 +1,1 @@
+"""What a replay of MPI traces leaves behind."""

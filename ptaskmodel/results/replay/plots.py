@@ -1,0 +1,266 @@
+"""Pictures of replays: what each rank did when, and who sent how much to whom."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    YELLOW,
+    heat,
+    new_figure,
+    prefix_of,
+    time_unit,
+)
+from ptaskmodel.results.replay.tables import (
+    CRITICAL_PATH,
+    MATRIX,
+    MESSAGES,
+    RANKS,
+    SPANS,
+    STATES,
+    doing,
+)
+from ptaskmodel.workload.ti_actions import NUMBER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = dict(zip(STATES, (BLUE, GREY, ORANGE, SKY, PINK, RED, YELLOW), strict=True))
+PATH_COLOUR = GREEN
+MOST_BARS = 64  # ranks drawn with the exact dates of their actions
+MOST_LINES = 4000  # messages
+MOST_CELLS = 256  # in a row of a matrix
+CELLS = 1600  # of time, where there are more ranks
+NEEDS_TIMELINE = "this picture needs a replay with --timeline"
+
+
+def ranks(directory: Path) -> Figure:
+    """What each rank did when; with few ranks also each message, a line from sender to receiver."""
+    count = len(_rows(directory, RANKS))
+    spans = _rows(directory, SPANS)
+    if not spans:
+        raise PTaskModelError(f"{directory / SPANS}: no action took time; nothing to draw")
+    rank = np.array([int(row["rank"]) for row in spans])
+    state = np.array([STATES.index(doing(NUMBER[row["action"]])) for row in spans])
+    begin = np.array([float(row["start_s"]) for row in spans])
+    end = np.array([float(row["end_s"]) for row in spans])
+    span_s = float(end.max())
+    unit, unit_name = time_unit(span_s)
+    figure = new_figure(12.0, min(max(3.0, 1.5 + 0.22 * count), 10.0))
+    axes = figure.add_subplot()
+    if count <= MOST_BARS:
+        lines = _bars(axes, directory, rank, state, begin / unit, end / unit, unit)
+    else:
+        lines = 0
+        _raster(axes, count, rank, state, begin, end, span_s / unit)
+    path = _draw_path(axes, directory, unit)
+    _legend(axes, state, lines, path)
+    axes.set_xlim(0.0, span_s / unit)
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.set_xlabel(f"time ({unit_name})")
+    axes.set_ylabel("rank")
+    if count <= 16:
+        axes.set_yticks(range(count))
+    return figure
+
+
+def _bars(
+    axes: Any,
+    directory: Path,
+    rank: np.ndarray,
+    state: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    unit: float,
+) -> int:
+    """Draw each action as a bar, and the messages if they are not too many: how many."""
+    from matplotlib.collections import LineCollection, PolyCollection
+
+    for k, name in enumerate(STATES):
+        own = state == k
+        y = rank[own]
+        a, b = begin[own], end[own]
+        low, high = y - 0.4, y + 0.4
+        corners = np.stack(
+            [np.stack([a, b, b, a], axis=1), np.stack([low, low, high, high], axis=1)], axis=2
+        )
+        axes.add_collection(PolyCollection(list(corners), facecolors=COLOURS[name], linewidths=0))
+    messages = _rows(directory, MESSAGES)
+    if len(messages) > MOST_LINES:
+        return 0
+    lines = [
+        (
+            (float(row["start_s"]) / unit, int(row["source"])),
+            (float(row["end_s"]) / unit, int(row["target"])),
+        )
+        for row in messages
+    ]
+    axes.add_collection(LineCollection(lines, colors="black", linewidths=0.6, alpha=0.5))
+    return len(lines)
+
+
+def _raster(
+    axes: Any,
+    count: int,
+    rank: np.ndarray,
+    state: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    width: float,
+) -> None:
+    """Draw the state in which each rank spends most of each cell of time; white: in none."""
+    from matplotlib.colors import to_rgb
+
+    cell = float(end.max()) / CELLS
+    first = np.minimum((begin / cell).astype(np.int64), CELLS - 1)
+    last = np.minimum((end / cell).astype(np.int64), CELLS - 1)
+    best = np.zeros((count, CELLS))
+    image = np.ones((count, CELLS, 3))
+    for k, name in enumerate(STATES):
+        own = np.flatnonzero(state == k)
+        if not len(own):
+            continue
+        spent = np.zeros((count, CELLS + 1))
+        # Whole cells between the two ends, by differences; then what is missing of the ends.
+        np.add.at(spent, (rank[own], first[own]), cell)
+        np.add.at(spent, (rank[own], last[own] + 1), -cell)
+        spent = np.cumsum(spent, axis=1)[:, :CELLS]
+        np.add.at(spent, (rank[own], first[own]), first[own] * cell - begin[own])
+        np.add.at(spent, (rank[own], last[own]), end[own] - (last[own] + 1) * cell)
+        more = spent > best
+        best = np.maximum(best, spent)
+        image[more] = to_rgb(COLOURS[name])
+    axes.imshow(
+        image, aspect="auto", interpolation="nearest", extent=(0.0, width, count - 0.5, -0.5)
+    )
+
+
+def _draw_path(axes: Any, directory: Path, unit: float) -> bool:
+    """Draw the critical path, if there is one: along ranks, and from one to the next."""
+    if not (directory / CRITICAL_PATH).exists():
+        return False
+    dates: list[float] = []
+    places: list[float] = []
+    message = ""
+    for row in _rows(directory, CRITICAL_PATH):
+        if row["message"] and row["message"] == message:  # up to three parts, one line
+            del dates[-1], places[-1]
+        else:
+            dates.append(float(row["start_s"]) / unit)
+            places.append(float(row["rank"]))
+        message = row["message"]
+        dates.append(float(row["end_s"]) / unit)
+        places.append(float(row["to_rank"] or row["rank"]))
+    axes.plot(dates, places, color="white", linewidth=3.2, solid_joinstyle="round")
+    axes.plot(dates, places, color=PATH_COLOUR, linewidth=1.6, solid_joinstyle="round")
+    return bool(dates)
+
+
+def _legend(axes: Any, state: np.ndarray, lines: int, path: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    there = set(state.tolist())
+    handles: list[Any] = [
+        Patch(color=COLOURS[name], label=name) for k, name in enumerate(STATES) if k in there
+    ]
+    if lines:
+        handles.append(Line2D([], [], color="black", linewidth=0.8, label=f"message ({lines:,})"))
+    if path:
+        handles.append(Line2D([], [], color=PATH_COLOUR, linewidth=1.6, label="critical path"))
+    axes.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False,
+        fontsize=9,
+    )  # fmt: skip
+
+
+def matrix(directory: Path) -> Figure:
+    """How many bytes each rank sent to each other; with many ranks, some of them to some."""
+    count = len(_rows(directory, RANKS))
+    side = -(-count // MOST_CELLS)  # ranks in a row or column of cells
+    cells = -(-count // side)
+    table = np.full((cells, cells), np.nan)
+    for row in _rows(directory, MATRIX):
+        cell = int(row["source"]) // side, int(row["target"]) // side
+        table[cell] = np.nansum((table[cell], float(row["bytes"])))
+    if np.isnan(table).all():
+        raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
+    from matplotlib.colors import LogNorm, Normalize
+
+    whole, letter = prefix_of(float(np.nansum(table)))
+    title = f"Who sends to whom; {float(np.nansum(table)) / whole:.4g} {letter}B in all"
+    scale, prefix = prefix_of(float(np.nanmax(table)))
+    table /= scale
+    low, high = max(float(np.nanmin(table)), 1.0 / scale), float(np.nanmax(table))
+    norm = LogNorm(low, high) if high > 10 * low else Normalize(0.0, max(high, 1.0 / scale))
+    figure = new_figure(7.5, 6.5)
+    axes = figure.add_subplot()
+    edge = cells * side - 0.5
+    image = axes.imshow(
+        table, cmap=heat(), norm=norm, interpolation="nearest",
+        extent=(-0.5, edge, edge, -0.5),
+    )  # fmt: skip
+    axes.set_xlim(-0.5, count - 0.5)
+    axes.set_ylim(count - 0.5, -0.5)
+    figure.colorbar(image, ax=axes, label=f"sent ({prefix}B)", pad=0.02)
+    axes.set_xlabel("to rank")
+    axes.set_ylabel("from rank")
+    if side > 1:
+        title += f"; a cell is {side} by {side} ranks"
+    axes.set_title(title, fontsize=10, loc="left")
+    return figure
+
+
+def times(directory: Path) -> Figure:
+    """How long each rank did what: states on each other, ranks side by side."""
+    lines = _rows(directory, RANKS)
+    try:
+        spent = np.array(
+            [[float(row[f"{name.replace(' ', '_')}_s"]) for name in STATES] for row in lines]
+        ).reshape(-1, len(STATES))
+    except (KeyError, ValueError, TypeError) as fault:
+        raise PTaskModelError(
+            f"{directory / RANKS}: cannot be read ({fault}); replay anew"
+        ) from None
+    if not spent.sum() > 0.0:
+        raise PTaskModelError(f"{directory / RANKS}: no rank took any time; nothing to draw")
+    unit, unit_name = time_unit(float(spent.sum(axis=1).max()))
+    edges = np.arange(len(spent) + 1) - 0.5
+    figure = new_figure(10.0, 3.6)
+    axes = figure.add_subplot()
+    below = np.zeros(len(spent))
+    for k, name in enumerate(STATES):
+        if spent[:, k].any():
+            above = below + spent[:, k] / unit
+            axes.stairs(above, edges, baseline=below, fill=True, color=COLOURS[name], label=name)
+            below = above
+    axes.set_xlim(edges[0], edges[-1])
+    axes.set_ylim(bottom=0.0)
+    if len(spent) <= 16:
+        axes.set_xticks(range(len(spent)))
+    axes.set_xlabel("rank")
+    axes.set_ylabel(f"time ({unit_name})")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False, fontsize=9)
+    return figure
+
+
+def _rows(directory: Path, name: str) -> list[dict[str, str]]:
+    try:
+        with (directory / name).open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream))
+    except (FileNotFoundError, NotADirectoryError):
+        raise PTaskModelError(f"{directory / name}: is not there; {NEEDS_TIMELINE}") from None
+    except (OSError, ValueError, csv.Error) as fault:
+        raise PTaskModelError(f"{directory / name}: cannot be read: {fault}") from None

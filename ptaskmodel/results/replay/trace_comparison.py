@@ -1,0 +1,246 @@
+"""What a parallel task makes of an application, against its replay: how near, and at what cost.
+
+The same application on the same hosts, alone and beside endless flows: replayed message by message,
+and as parallel tasks that know less and less of its order.
+"""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptaskmodel.apps.disturbance import Pairs, disturbed
+from ptaskmodel.apps.interference import connection_work
+from ptaskmodel.apps.trace_works import WindowSums, bundle, phases_at_collectives
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.files import write_json
+from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
+from ptaskmodel.kernel_sets import SIMULATION, compile_sets
+from ptaskmodel.replay import Replay
+from ptaskmodel.replay.algorithms import algorithms_of
+from ptaskmodel.results.drawing import save
+from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.records import provenance
+from ptaskmodel.results.replay.trace_comparison_plot import comparison_figure
+from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.works import SequenceWork, Work
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.workload.ti_traces import Trace
+
+TABLE, PICTURE = "comparison.csv", "comparison.png"
+REPLAY, BUNDLE, COLLECTIVES = "replay", "bundle", "collectives"
+# What takes less is done again, s: a first time is mostly that of a cold processor.
+SHORT_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How to simulate: the replay by ``network_model``, ``replay_solver`` and ``collectives``, as
+    `replay` has them; tasks (and the flows beside them) by L07 with ``solver`` and ``count``, as
+    `Simulation`.
+    """
+
+    network_model: str | None = None
+    replay_solver: str | None = None
+    solver: str | None = None
+    count: str = "task"
+    collectives: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model beside ``flows`` endless flows of each pair: when the application ends.
+
+    error: relative, against the replay beside as many. slowdown: against the same model alone.
+    cpu_s: processor time of the simulation, without preparation. events: dates at which something
+    happened.
+    """
+
+    flows: int
+    model: str
+    makespan_s: float
+    error: float
+    slowdown: float
+    cpu_s: float
+    events: int
+
+
+COLUMNS = ("flows", "model", "makespan_s", "error", "slowdown", "slowdown_error", "cpu_s", "events")
+
+
+@dataclass(slots=True, eq=False)
+class TraceComparison:
+    """Rows of each number of flows, the replay first. what: how large the application is."""
+
+    what: str = ""
+    rows: list[Row] = field(default_factory=list)
+
+    def of(self, model: str) -> list[Row]:
+        """The rows of a model, in the order of flows."""
+        return [row for row in self.rows if row.model == model]
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(row.model for row in self.rows))
+
+    def slowdown_error(self, row: Row) -> float:
+        """By how much, relatively, the slowdown differs from that of the replay."""
+        (true,) = (other for other in self.of(REPLAY) if other.flows == row.flows)
+        return row.slowdown / true.slowdown - 1.0
+
+    def write(self, stream: IO[str]) -> None:
+        """Write a CSV file, a line a row."""
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in self.rows:
+            values: dict[str, Any] = {name: getattr(row, name, None) for name in COLUMNS}
+            values["slowdown_error"] = self.slowdown_error(row)
+            writer.writerow(values.values())
+
+
+# Simulates an application beside some flows: when it ends, and how many events there were.
+Run = Callable[[list[tuple[str, str]]], tuple[float, int]]
+
+
+def compare_trace(
+    platform: Platform,
+    trace: Trace,
+    hosts: Sequence[str],
+    *,
+    pairs: Pairs = (),
+    flows: Iterable[int] = (0,),
+    windows: Sequence[int] = (1, 10),
+    options: ModelOptions | None = None,
+) -> TraceComparison:
+    """Replay a trace, rank k on ``hosts[k]``, and run it as parallel tasks: alone, and disturbed.
+
+    pairs: (source, target) hosts between which endless flows are, as many of each as ``flows`` says
+    in turn; alone comes first whatever it says. windows: numbers of windows of the replay alone
+    that are tried as phases, besides the bundle and the collectives (see `apps.trace_works`).
+
+    Raises as `replay`, and WorkloadError if a bundle cannot be made.
+    """
+    options = options or ModelOptions()
+    compile_sets((*SIMULATION, *REPLAY_KERNELS))  # so that nothing is timed with that
+    replayed: dict[str, Any] = {
+        "model": options.network_model,
+        "solver": options.replay_solver,
+        "collectives": options.collectives,
+    }
+    made = TraceComparison()
+
+    def replay_beside(disturbers: list[tuple[str, str]]) -> tuple[float, int]:
+        result = disturbed(platform, trace, hosts, disturbers, **replayed).run()
+        made.what = made.what or f"{trace.ranks} ranks, {result.messages:,} messages"
+        return result.makespan_s, result.events
+
+    def add(number: int, name: str, run: Run, true_s: float | None = None) -> float:
+        makespan_s, events, cpu_s = _timed(run, [pair for pair in pairs for _ in range(number)])
+        error = 0.0 if true_s is None else makespan_s / true_s - 1.0
+        before_s = next((row.makespan_s for row in made.rows if row.model == name), makespan_s)
+        slowdown = makespan_s / before_s
+        made.rows.append(Row(number, name, makespan_s, error, slowdown, cpu_s, events))
+        return makespan_s
+
+    alone_s = add(0, REPLAY, replay_beside)
+    tasks = _tasks(platform, trace, hosts, alone_s, windows, replayed)
+    runs = {name: partial(_task_beside, platform, task, options) for name, task in tasks.items()}
+    for number in sorted({0, *flows} if pairs else {0}):
+        true_s = add(number, REPLAY, replay_beside) if number else alone_s
+        for name, run in runs.items():
+            add(number, name, run, true_s)
+    return made
+
+
+def _tasks(
+    platform: Platform,
+    trace: Trace,
+    hosts: Sequence[str],
+    alone_s: float,
+    windows: Sequence[int],
+    replayed: dict[str, Any],
+) -> dict[str, Task]:
+    """The parallel tasks of a trace, by the names of their models."""
+    algorithms = algorithms_of(replayed["collectives"], platform.config, trace)
+    works: dict[str, tuple[Work, float | None]] = {BUNDLE: (bundle(trace, algorithms), None)}
+    phases = phases_at_collectives(trace, algorithms)
+    if isinstance(phases, SequenceWork):
+        works[COLLECTIVES] = phases, None
+    sums = [WindowSums(trace, alone_s, count) for count in windows]
+
+    def listen(spans: np.ndarray, flights: np.ndarray) -> None:
+        for one in sums:
+            one(spans, flights)
+
+    if sums:
+        Replay(platform, trace, hosts, **replayed).run(listen)
+    for count, one in zip(windows, sums, strict=True):
+        found = one.windows()
+        works[f"{count} window{'s' * (count != 1)}"] = found.work, 1.0 / found.window_s
+    return {
+        name: Task(tuple(hosts), work, "application", rate_bound=bound)
+        for name, (work, bound) in works.items()
+    }
+
+
+def _timed(run: Run, disturbers: list[tuple[str, str]]) -> tuple[float, int, float]:
+    """(makespan, events, processor time) of a run; a short one is done twice, the better counts."""
+    best_s = float("inf")
+    for _ in range(2):
+        began = time.process_time()
+        makespan_s, events = run(disturbers)
+        took_s = time.process_time() - began
+        best_s = min(best_s, took_s)
+        if took_s > SHORT_S:
+            break
+    return makespan_s, events, best_s
+
+
+def _task_beside(
+    platform: Platform, task: Task, options: ModelOptions, disturbers: list[tuple[str, str]]
+) -> tuple[float, int]:
+    made = Simulation(platform, solver=options.solver, network_model="L07", count=options.count)
+    (own,) = made.add_all([task])
+    work = connection_work(1)
+    made.add_all([Task(pair, work) for pair in disturbers])
+    while own.finish_time is None:
+        if not made.run_until_change():
+            raise SimulationError(f"task '{own.id}' never ends: it is {own.state}")
+    return own.finish_time, made.events
+
+
+def compare_into(
+    directory: str | Path | None,
+    platform: Platform,
+    trace: Trace,
+    hosts: Sequence[str],
+    *,
+    inputs: Iterable[str | Path] = (),
+    **choices: Any,
+) -> TraceComparison:
+    """`compare_trace`, written in a directory of results: comparison.csv, a picture, summary.json.
+
+    The directory appears once all is written. inputs: the files that platform and trace come from.
+    Raises as `compare_trace`, and PTaskModelError if the directory holds anything else.
+    """
+    if directory is None:
+        return compare_trace(platform, trace, hosts, **choices)
+    with whole_directory(directory) as place:
+        made = compare_trace(platform, trace, hosts, **choices)
+        with (place / TABLE).open("w", encoding="utf-8", newline="") as stream:
+            made.write(stream)
+        save(comparison_figure([made]), place / PICTURE)
+        files = [SUMMARY, TABLE, PICTURE]
+        summary = {"format": FORMAT, "what": made.what, "files": files, **provenance(list(inputs))}
+        write_json(place / SUMMARY, summary)
+    return made

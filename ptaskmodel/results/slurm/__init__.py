@@ -1,0 +1,1 @@
+"""What a run of Slurm, simulated or real, leaves behind."""

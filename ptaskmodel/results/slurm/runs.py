@@ -1,0 +1,268 @@
+"""Slurm into a directory: simulate a configuration, and write what became of the jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.controllers import Part, parts_of
+from ptaskmodel.batch.slurm.costs import FREE, Costs
+from ptaskmodel.batch.slurm.loop import Progress
+from ptaskmodel.batch.slurm.node_failures import Changes
+from ptaskmodel.batch.slurm.nodes import nodes_of
+from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
+from ptaskmodel.batch.slurm.overload import overload_notes
+from ptaskmodel.batch.slurm.phases import Phases, Recorded
+from ptaskmodel.batch.slurm.quick_cycle import suits
+from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
+from ptaskmodel.batch.slurm.requests.profiles import AS_GIVEN, PTASK, SMPI, with_profiles
+from ptaskmodel.batch.slurm.requests.request import Submissions
+from ptaskmodel.batch.slurm.reservations import Reserved
+from ptaskmodel.batch.slurm.run import SlurmRun, simulate
+from ptaskmodel.batch.slurm.watching import Watch
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.files import write_json
+from ptaskmodel.kernel_sets import SLURM
+from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.records import provenance
+from ptaskmodel.results.runs import SimulationOptions
+from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
+from ptaskmodel.results.slurm.settings import settings_of, unread_notes
+from ptaskmodel.results.slurm.summary import orphan_notes, stranger_notes, summary_of
+from ptaskmodel.results.slurm.tables import Simulated, is_over, write_tables
+from ptaskmodel.workload.trace_work import TraceWork
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.ptasks import PtaskExecution
+    from ptaskmodel.platform import Platform
+
+# With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
+MANY_JOBS = 2000
+RANKS = "ranks"
+
+
+def kernels_for(
+    conf: Conf, submissions: Submissions, options: SlurmOptions, platform: Platform | None
+) -> tuple[str, ...]:
+    """The sets of kernels that such a simulation is likely to use (see `kernel_sets`)."""
+    jobs = submissions.jobs
+    many = len(jobs) // options.controllers >= MANY_JOBS
+    cycles = SLURM if many and options.costs == FREE and suits(conf, nodes_of(conf)) else ()
+    profiled = options.profiles in (PTASK, SMPI)
+    if platform is None or not (profiled or any(job.run_s is None for job in jobs)):
+        return cycles
+    traces = any(isinstance(job.work, TraceWork) for job in jobs)
+    ranks = (RANKS,) if traces or options.profiles == SMPI else ()
+    return (*kernels_of_simulation(platform, SimulationOptions()), "changes", *ranks, *cycles)
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmOptions:
+    """How to simulate; the names are those of the options of ``ptaskmodel slurm``.
+
+    controllers: how many share the nodes (see `parts_of`), their jobs drawn by ``seed``.
+    priorities: how often those of waiting jobs are written, s; None: never. explain: ids of jobs
+    whose story is told. profiles, ratio, pattern: see `with_profiles`.
+    """
+
+    controllers: int = 1
+    seed: int = 0
+    costs: Costs = FREE
+    priorities: float | None = None
+    explain: Collection[str] = ()
+    profiles: str = AS_GIVEN
+    ratio: float = 0.5
+    pattern: str = "alltoall"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlurmResults:
+    """Runs, one a controller, the content of summary.json, and the stories that were asked for.
+
+    directory: where it is written, and files: the names there; None and () if nowhere.
+    """
+
+    summary: dict[str, Any]
+    runs: tuple[SlurmRun, ...]
+    stories: dict[str, list[str]]
+    directory: Path | None = None
+    files: tuple[str, ...] = field(default=())
+
+
+def slurm_into(
+    directory: str | Path | None,
+    conf: Conf,
+    submissions: Submissions,
+    options: SlurmOptions | None = None,
+    *,
+    accounts: Accounts | None = None,
+    phases: Phases | None = None,
+    recorded: Recorded | None = None,
+    platform: Platform | None = None,
+    reserved: Reserved | None = None,
+    failures: Mapping[str, Changes] | None = None,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> SlurmResults:
+    """Simulate a configuration and write what became of the jobs in a directory of results.
+
+    The directory appears once all is written, and replaces earlier results; None: nothing is
+    written. platform: whose hosts are the nodes, by name, or in order if no name is a node's; jobs
+    that are parallel tasks share it. inputs: the files that were read, named in the summary with
+    their digests. The rest is as in `simulate`.
+
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
+    """
+    options, inputs = options or SlurmOptions(), tuple(inputs)
+    _check(options, submissions, recorded, platform)
+    if recorded is not None and failures:
+        raise SlurmError("--cycles: the dates are those of a run; leave out --failures")
+    execution = None if platform is None else execution_on(platform, conf)
+    if execution is not None:
+        submissions = with_profiles(
+            submissions,
+            options.profiles,
+            execution.machine,
+            ratio=options.ratio,
+            pattern=options.pattern,
+        )
+    if reserved is not None and options.controllers > 1:
+        raise SlurmError("--reservations: of one controller only; leave out --controllers")
+    parts, notes = parts_of(conf, submissions.jobs, options.controllers, options.seed)
+    overload = overload_notes(conf, submissions.jobs)
+
+    def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
+        began = time.perf_counter()
+        found = [
+            _simulated(
+                part,
+                options,
+                accounts=accounts,
+                phases=phases,
+                recorded=recorded,
+                reserved=reserved,
+                failures=failures,
+                execution=execution,
+                progress=progress,
+            )
+            for part in parts
+        ]
+        took_s = time.perf_counter() - began
+        alone = _alone(found, execution)
+        summary = {
+            "command": "slurm",
+            **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
+            **summary_of(found, alone),
+            "notes": [
+                *conf.notes,
+                *unread_notes(conf),
+                *submissions.notes,
+                *notes,
+                *overload,
+                *orphan_notes(found),
+                *([] if accounts is not None else stranger_notes(found)),
+            ],
+            "not_used": [one.key for one in conf.others],
+            "seed": options.seed,
+            "test_cost_s": options.costs.test_s,
+            "settings": settings_of(conf),
+            "simulation_wall_time_s": took_s,
+            **provenance(inputs),
+        }
+        return found, alone, summary
+
+    if directory is None:
+        found, _, summary = run()
+        return SlurmResults(summary, _runs(found), _stories(found))
+    with whole_directory(directory) as place:
+        found, alone, summary = run()
+        stories = _stories(found)
+        files = (*write_tables(place, found, alone), *_write_stories(place, stories), SUMMARY)
+        write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
+    return SlurmResults(summary, _runs(found), stories, Path(directory), files)
+
+
+def _check(
+    options: SlurmOptions,
+    submissions: Submissions,
+    recorded: Recorded | None,
+    platform: Platform | None,
+) -> None:
+    """What was asked for goes together. Raises SlurmError."""
+    known = {request.id for request in submissions.jobs}
+    for job in options.explain:
+        if job not in known:
+            raise SlurmError(f"--explain {shown(job)}: the workload has no such job")
+    if options.controllers > 1 and platform is not None:
+        raise SlurmError("--controllers: several on one platform are not simulated; leave one out")
+    if recorded is not None and (options.controllers > 1 or options.costs != FREE):
+        raise SlurmError("--cycles: the dates are those of one real controller; leave out "
+                         "--controllers and --test-cost")  # fmt: skip
+    if platform is None and options.profiles != AS_GIVEN:
+        raise SlurmError(f"--profiles {options.profiles}: give a --platform too")
+
+
+def _simulated(
+    part: Part,
+    options: SlurmOptions,
+    **given: Any,
+) -> Simulated:
+    """One controller with its jobs."""
+    mine = {request.id for request in part.jobs}
+    explained = [job for job in options.explain if job in mine]
+    watch = Watch(explained, priorities_s=options.priorities)
+    run = simulate(
+        part.conf,
+        part.jobs,
+        watch=watch,
+        compiled=len(part.jobs) >= MANY_JOBS,
+        costs=options.costs,
+        **given,
+    )
+    return Simulated(run, watch)
+
+
+def _alone(found: Sequence[Simulated], execution: PtaskExecution | None) -> dict[str, float]:
+    """How long each job that ran on a platform would have taken there alone, s, by id."""
+    if execution is None:
+        return {}
+    return times_alone([job for each in found for job in each.run.jobs], execution)
+
+
+def times_alone(jobs: Sequence[JobRecord], execution: PtaskExecution) -> dict[str, float]:
+    """How long each job that ran would have taken with the platform to itself, s, by id."""
+    jobs = [job for job in jobs if is_over(job) and job.request.run_s is None]
+    attempts = [job.attempt for job in jobs if job.attempt is not None]
+    times = alone_s(execution, attempts)
+    return {job.id: time_s for job, time_s in zip(jobs, times, strict=True) if time_s == time_s}
+
+
+def _runs(found: Sequence[Simulated]) -> tuple[SlurmRun, ...]:
+    return tuple(each.run for each in found)
+
+
+def _stories(found: Sequence[Simulated]) -> dict[str, list[str]]:
+    """The stories of the jobs that were asked for; that of one that is refused is short."""
+    refused = {
+        job.id: f"{job.submit_s - each.run.phases.t0:12.3f} s  refused by sbatch: {job.reason}"
+        for each in found
+        for job in each.run.jobs
+        if job.state == REFUSED
+    }
+    stories = {job: story for each in found for job, story in each.watch.stories.items()}
+    return {
+        job: story or [refused[job]] for job, story in stories.items() if story or job in refused
+    }
+
+
+def _write_stories(place: Path, stories: dict[str, list[str]]) -> list[str]:
+    if not stories:
+        return []
+    lines = [line for job, story in stories.items() for line in (f"job {job}", *story)]
+    (place / "explanation.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ["explanation.txt"]

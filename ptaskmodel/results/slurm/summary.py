@@ -1,0 +1,144 @@
+"""The summary of a Slurm run: distributions of times, who started jobs, what sdiag would say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.batch.measures import distribution
+from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT
+from ptaskmodel.batch.slurm.dependencies import parsed
+from ptaskmodel.batch.slurm.phases import BACKFILL
+from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
+from ptaskmodel.batch.slurm.watching import PASSES
+from ptaskmodel.results.slurm.tables import Alone, Run, Simulated, is_over, suspended_s
+
+TAU_S = 60.0
+
+
+def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:
+    """What became of the jobs of all controllers, and what each scheduler did."""
+    return {
+        **outcome_of([each.run for each in found], alone_s),
+        "main": _main(found),
+        "backfill": _backfill(found),
+        **_node_failures(found),
+    }
+
+
+def _node_failures(found: Sequence[Simulated]) -> dict[str, Any]:
+    """How often nodes failed, the controller set them down, and which wait to be resumed."""
+    failing = [each.run.loop.failures for each in found if each.run.loop.failures is not None]
+    if not failing:
+        return {}
+    jobs = [job for each in found for job in each.run.jobs]
+    return {
+        "node_failures": {
+            "died": sum(each.died for each in failing),
+            "set_down": sum(each.set_down for each in failing),
+            "stay_down": [name for each in failing for name in each.stay_down],
+            "restarts": sum(job.restarts for job in jobs),
+        }
+    }
+
+
+def orphan_notes(found: Sequence[Simulated]) -> list[str]:
+    """How many jobs depend on jobs that were refused, if any do."""
+    jobs = [job for each in found for job in each.run.jobs]
+    refused = {job.id for job in jobs if job.state == REFUSED}
+    refused |= {job.request.array_id for job in jobs if job.state == REFUSED}
+    waiting = [parsed(job.request.dependency) for job in jobs if job.request.dependency]
+    count = sum(any(term.job in refused for term in one.terms) for one in waiting)
+    text = (
+        f"{count} jobs depend on jobs that were refused, of which Slurm knows no number: they do "
+    )
+    return [text + "not wait for these"] if count else []
+
+
+def stranger_notes(found: Sequence[Simulated]) -> list[str]:
+    """That jobs are refused because no accounts were given."""
+    jobs = [job for each in found for job in each.run.jobs]
+    count = sum(job.state == REFUSED and job.reason == INVALID_ACCOUNT for job in jobs)
+    text = f"{count} jobs are refused, as AccountingStorageEnforce lets in known users only: give "
+    text += "--accounts (sacctmgr dump), or take that key out"
+    return [text] if count else []
+
+
+def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:
+    """What became of the jobs of all controllers."""
+    every_job = [(run, job) for run in runs for job in run.jobs]
+    ran = [(run, job) for run, job in every_job if is_over(job)]
+    waits = np.array([job.start_s - job.submit_s for _, job in ran], dtype=np.float64)
+    lasted = np.array([job.end_s - job.start_s for _, job in ran], dtype=np.float64)
+    ran_s = lasted - np.array([suspended_s(job) for _, job in ran], dtype=np.float64)
+    cpus = np.array([run.cpus_of(job) for run, job in ran], dtype=np.float64)
+    responses = waits + lasted
+    begin = min((job.submit_s for _, job in every_job), default=0)
+    end = max((int(job.end_s) for _, job in ran), default=begin)
+    every = sum(sum(run.nodes.cpus) for run in runs)
+    jobs = [job for _, job in every_job]
+    slowdowns = [_slowdown(job, alone_s) for job in jobs if job.id in alone_s]
+    return {
+        "nodes": sum(len(run.nodes) for run in runs),
+        "cpus": every,
+        "controllers": len(runs),
+        "jobs": {"submitted": len(jobs), **Counter(job.state for job in jobs)},
+        "refused": Counter(job.reason for job in jobs if job.state == REFUSED),
+        "never_started": Counter(job.reason for job in jobs if job.state == "PENDING"),
+        "started_by": Counter(job.by for _, job in ran),
+        "makespan_s": end - begin,
+        "utilisation": float((cpus * ran_s).sum() / (every * (end - begin)))
+        if end > begin
+        else None,
+        "tau_s": TAU_S,
+        "waiting_s": distribution(waits),
+        "turnaround_s": distribution(responses),
+        "execution_s": distribution(lasted),
+        "bounded_slowdown": distribution(np.maximum(1.0, responses / np.maximum(lasted, TAU_S))),
+        **({"contention_slowdown": distribution(np.array(slowdowns))} if alone_s else {}),
+    }
+
+
+def _slowdown(job: JobRecord, alone_s: Alone) -> float:
+    """How much longer a job ran than it would have alone."""
+    attempt = job.attempt
+    assert attempt is not None
+    assert attempt.start_s is not None
+    assert attempt.end_s is not None
+    ran_s = attempt.end_s - attempt.start_s - suspended_s(job)
+    return ran_s / alone_s[job.id] if alone_s[job.id] > 0 else float("nan")
+
+
+def _main(found: Sequence[Simulated]) -> dict[str, Any]:
+    """Passes of the main scheduler, by kind."""
+    events = (e.what for each in found for e in each.watch.events if e.who == "main")
+    kinds = Counter(what for what in events if what in PASSES.values())
+    return {
+        "passes": sum(kinds.values()),
+        **{name.replace(" ", "_"): n for name, n in kinds.items()},
+    }
+
+
+def _backfill(found: Sequence[Simulated]) -> dict[str, Any]:
+    """What sdiag says of backfill, over all controllers."""
+    of_each = [each.run.loop.statistics for each in found]
+    cycles = sum(one.cycles for one in of_each)
+    started = sum(job.by == BACKFILL for each in found for job in each.run.jobs)
+
+    def mean(total: float) -> float | None:
+        return total / cycles if cycles else None
+
+    return {
+        "cycles": cycles,
+        "started": started,
+        "mean_tested": mean(sum(one.tested for one in of_each)),
+        "most_tested": max(one.most_tested for one in of_each),
+        "mean_queue": mean(sum(one.waiting for one in of_each)),
+        "mean_cycle_s": mean(sum(one.lasted_s for one in of_each)),
+        "longest_cycle_s": max(one.longest_s for one in of_each),
+        "cycles_at_limit": sum(one.at_limit for one in of_each),
+        "ended_by": Counter(line.end for each in found for line in each.watch.cycles),
+    }

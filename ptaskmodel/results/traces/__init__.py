@@ -1,0 +1,1 @@
+"""Who used what and when, in the formats of other programs."""
