@@ -5,7 +5,20 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from ptaskmodel.errors import PTaskModelError
+
+
+@contextmanager
+def readable(path: Path, remedy: str = "") -> Iterator[None]:
+    """What is wrong with a table is said as a PTaskModelError, with what to do about it."""
+    try:
+        yield
+    except (OSError, ValueError, csv.Error) as error:
+        what = f"{path}: cannot be read ({error})"
+        raise PTaskModelError(f"{what}; {remedy}" if remedy else what) from None
 
 
 def rows(path: Path, *columns: str, optional: bool = False) -> Iterator[dict[str, str]]:

@@ -13,7 +13,7 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
-from ptaskmodel.results.csv_reading import finite, number, rows
+from ptaskmodel.results.csv_reading import finite, number, readable, rows
 from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY
 from ptaskmodel.results.replay.tables import RANKS
 from ptaskmodel.results.slurm import reading as slurm_reading
@@ -213,7 +213,7 @@ def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
     """
     if results.what != "job":
         raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
-    try:
+    with readable(results.directory / LOAD):
         lines = list(rows(results.directory / LOAD, *LOAD_COLUMNS))
         waiting, requested, used = LOAD_COLUMNS[1:]
         return [
@@ -225,8 +225,6 @@ def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
             )
             for row in lines
         ]
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{results.directory / LOAD}: cannot be read ({error})") from None
 
 
 def power_curve(results: Results) -> list[tuple[float, float, float]]:
@@ -237,13 +235,11 @@ def power_curve(results: Results) -> list[tuple[float, float, float]]:
     place = results.directory / POWER
     if not place.exists():
         raise PTaskModelError(f"{place}: is not there; this picture needs a run with --energy")
-    try:
+    with readable(place):
         found = [
             (finite(row["time"]), finite(row["hosts_W"]), finite(row["links_W"]))
             for row in rows(place, *POWER_COLUMNS)
         ]
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{place}: cannot be read ({error})") from None
     if any(later[0] < sooner[0] for sooner, later in itertools.pairwise(found)):
         raise PTaskModelError(f"{place}: its dates go back; simulate again")
     return found

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
+from pathlib import Path
 
-from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.csv_reading import finite, rows
+from ptaskmodel.results.csv_reading import finite, readable, rows
 from ptaskmodel.results.drawing import lasting
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.report_sections import Section, Table
@@ -16,6 +15,7 @@ COLUMNS = ("kind", "class", "jobs", "host_seconds", "mean_waiting", "max_waiting
 # Kinds of classes, and the head of their column.
 SHOWN = {"size": "hosts asked for", "length": "time of execution", "user": "user"}
 MOST_USERS = 20
+MADE_ANEW = "make the batch anew"
 # The only class of users where a workload names none.
 UNKNOWN = "unknown"
 NOTE = "Of the jobs that ran, in classes: how long they waited, and how slow that made them."
@@ -27,15 +27,10 @@ def waiting_sections(results: Results) -> list[Section]:
     Raises PTaskModelError if classes.csv is not as it was written.
     """
     path = results.directory / CLASSES
-    found: dict[str, list[dict[str, str]]] = {kind: [] for kind in SHOWN}
-    try:
-        for row in rows(path, *COLUMNS, optional=True):
-            if row["kind"] in found:
-                found[row["kind"]].append(row)
-        users = found["user"] = _known(found["user"])
+    with readable(path, MADE_ANEW):
+        found = _classes(path)
+        users = found["user"]
         tables = tuple(_table(SHOWN[kind], found[kind][:MOST_USERS]) for kind in SHOWN)
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{path}: cannot be read ({error}); make the batch anew") from None
     tables = tuple(table for table in tables if table.rows)
     if not tables:
         return []
@@ -51,8 +46,7 @@ def users_of(results: Results) -> list[tuple[str, int, float, float]]:
     Raises PTaskModelError if classes.csv is not as it was written.
     """
     path = results.directory / CLASSES
-    try:
-        found = [row for row in rows(path, *COLUMNS, optional=True) if row["kind"] == "user"]
+    with readable(path, MADE_ANEW):
         return [
             (
                 row["class"],
@@ -60,10 +54,18 @@ def users_of(results: Results) -> list[tuple[str, int, float, float]]:
                 finite(row["mean_waiting"]),
                 finite(row["max_waiting"]),
             )
-            for row in _known(found)
+            for row in _classes(path)["user"]
         ]
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{path}: cannot be read ({error}); make the batch anew") from None
+
+
+def _classes(path: Path) -> dict[str, list[dict[str, str]]]:
+    """The lines of classes.csv of the kinds that are shown; of users those that are known."""
+    found: dict[str, list[dict[str, str]]] = {kind: [] for kind in SHOWN}
+    for row in rows(path, *COLUMNS, optional=True):
+        if row["kind"] in found:
+            found[row["kind"]].append(row)
+    found["user"] = _known(found["user"])
+    return found
 
 
 def _known(users: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.csv_reading import finite, rows
+from ptaskmodel.results.csv_reading import finite, readable, rows
 from ptaskmodel.results.drawing import BLUE, GREEN, GREY, ORANGE, RED, new_figure, short_name
 from ptaskmodel.results.loading import JOBS, Results
-from ptaskmodel.results.waiting import MOST_USERS, users_of
+from ptaskmodel.results.waiting import MADE_ANEW, MOST_USERS, users_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,12 +74,10 @@ def waiting_figure(results: Results) -> Figure:
 def _jobs(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """COLUMNS of the jobs that ran."""
     found = []
-    try:
+    with readable(path, MADE_ANEW):
         for row in rows(path, *COLUMNS):
             if all(row[name] for name in COLUMNS):
                 found.append([finite(row[name]) for name in COLUMNS])
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{path}: cannot be read ({error}); make the batch anew") from None
     if not found:
         raise PTaskModelError(f"{path}: no job ran; nothing to draw")
     asked, lasted, waited, turned = np.array(found).T

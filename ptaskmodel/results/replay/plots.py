@@ -30,6 +30,7 @@ from ptaskmodel.results.replay.tables import (
     RANKS,
     SPANS,
     STATES,
+    column_of,
     doing,
 )
 from ptaskmodel.workload.ti_actions import NUMBER
@@ -228,7 +229,7 @@ def times(directory: Path) -> Figure:
     lines = _rows(directory, RANKS)
     try:
         spent = np.array(
-            [[float(row[f"{name.replace(' ', '_')}_s"]) for name in STATES] for row in lines]
+            [[float(row[column_of(name)]) for name in STATES] for row in lines]
         ).reshape(-1, len(STATES))
     except (KeyError, ValueError, TypeError) as fault:
         raise PTaskModelError(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.csv_reading import finite, rows
+from ptaskmodel.results.csv_reading import finite, readable, rows
 from ptaskmodel.results.drawing import lasting, prefix_of
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.replay import plots as replay_plots
@@ -22,11 +21,13 @@ from ptaskmodel.results.replay.tables import (
     RANKS,
     SPANS,
     STATES,
+    column_of,
     doing,
 )
 from ptaskmodel.results.report_sections import Section, Table
 from ptaskmodel.workload.ti_actions import NUMBER
 
+REPLAYED_ANEW = "replay anew"
 MAX_SPANS = 150_000  # more are shown as a picture
 MAX_MESSAGES = 4_000
 MAX_PARTS = 20_000  # of the critical path
@@ -170,9 +171,9 @@ def ranks_table(results: Results) -> dict[str, Any] | None:
     if results.what != "rank":
         return None
     place = results.directory / RANKS
-    columns = {name: f"{name.replace(' ', '_')}_s" for name in STATES}
+    columns = {name: column_of(name) for name in STATES}
     lines = list(_read(place, "rank", "host", "end_s", *columns.values()))
-    try:
+    with readable(place, REPLAYED_ANEW):
         shown = {
             name: column
             for name, column in columns.items()
@@ -183,8 +184,6 @@ def ranks_table(results: Results) -> dict[str, Any] | None:
             + [finite(row[column]) for column in shown.values()]
             for row in lines
         ]
-    except ValueError as error:
-        raise PTaskModelError(f"{place}: cannot be read ({error}); replay anew") from None
     heads = ["rank", "host", "end (s)", *(f"{name} (s)" for name in shown)]
     return {"heads": heads, "rows": values, "texts": [0, 1], "order": [2, True]}
 
@@ -210,10 +209,8 @@ def _dates(row: dict[str, str], tick: float) -> tuple[int, int]:
 
 
 def _read(path: Path, *columns: str) -> Iterable[dict[str, str]]:
-    try:
+    with readable(path, REPLAYED_ANEW):
         yield from rows(path, *columns, optional=True)
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{path}: cannot be read ({error}); replay anew") from None
 
 
 def _count(path: Path) -> int:

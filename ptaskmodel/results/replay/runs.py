@@ -28,6 +28,7 @@ from ptaskmodel.results.replay.tables import (
     RANKS,
     SPANS,
     STATES,
+    column_of,
     doing,
 )
 from ptaskmodel.results.replay.timelines import FORMATS, Timelines
@@ -175,7 +176,7 @@ def _write_ranks(path: Path, result: ReplayResult) -> None:
     by_state = np.zeros((len(result.end_s), len(STATES)))
     for kind in range(len(ACTIONS)):
         by_state[:, STATES.index(doing(kind))] += result.spent_s[:, kind]
-    names = [f"{state.replace(' ', '_')}_s" for state in STATES]
+    names = [column_of(state) for state in STATES]
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(("rank", "host", "end_s", *names))

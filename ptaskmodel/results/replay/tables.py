@@ -46,6 +46,11 @@ def doing(kind: int) -> str:
     return DOING.get(kind, STATES[-1])
 
 
+def column_of(state: str) -> str:
+    """The column of ranks.csv with the seconds in a state."""
+    return f"{state.replace(' ', '_')}_s"
+
+
 # Of STATES, for Paje: Okabe and Ito's, as in the pictures.
 PAJE_COLOURS = (
     *("0.0 0.45 0.7", "0.6 0.6 0.6", "0.9 0.62 0.0", "0.34 0.71 0.91", "0.8 0.47 0.65"),
