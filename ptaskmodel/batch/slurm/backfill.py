@@ -267,10 +267,10 @@ class Cycle:
             if date < start:
                 date = start
                 self.postponed = True
-            if date <= now and found.nodes & controller.completing:
+            if date <= now and found.nodes & controller.cleaning.nodes:
                 date, later = now + 1, 0
             if date <= now:
-                outcome = self._start(job, which, among & ~controller.completing)
+                outcome = self._start(job, which, among & ~controller.cleaning.nodes)
                 if outcome is not None:
                     return outcome
                 date, later = now, 0

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import floor, inf
-from typing import NamedTuple
 
 from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
+from ptaskmodel.batch.slurm.completing import KILL_S, Cleaning, Completing, nodes_of
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
+from ptaskmodel.batch.slurm.deadlines import Deadlines, Ended
 from ptaskmodel.batch.slurm.gang import Gang
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.nodes import Nodes
@@ -25,33 +24,10 @@ from ptaskmodel.batch.slurm.running import Running
 from ptaskmodel.batch.slurm.select.answers import Answers
 from ptaskmodel.batch.slurm.select.plugin import select_of
 
-# How long it takes at least until the nodes of a killed job are clean: a pass in the same turn of
-# the main loop finds them completing.
-KILL_S = 0.015
-# In a recorded run, the pass that a killed job asks for comes so soon, and its nodes are clean just
-# before.
-SOON_S, BEFORE_S = 0.5, 1e-4
 # How long a job that is requeued is not eligible: its credential lives on.
 REQUEUED_S = 121
 # Called with the date, what happens (a scheduler starts it, "end", "suspend", "resume") and whom.
 Note = Callable[[float, str, JobRecord], None]
-
-
-class Completing(NamedTuple):
-    """A job that is over, and whose nodes are clean at a date.
-
-    killed: it did not end by itself. requeued: it begins anew.
-    """
-
-    date_s: float
-    job: JobRecord
-    killed: bool
-    requeued: bool
-
-
-def nodes_of(job: JobRecord) -> Mask:
-    """The nodes that a job has, or had."""
-    return 0 if job.allocation is None else job.allocation.nodes
 
 
 class Lives:
@@ -59,10 +35,8 @@ class Lives:
 
     requested: whether a pass is asked for; at_once: whether one is due now. changed_s: the whole
     second of the last change of jobs or nodes, which backfill looks at. preempting: the jobs that
-    wait for the nodes of victims, and since when. completing: nodes on which no job can start yet,
-    because processes of one that is over are there. requeued: jobs that begin anew, until somebody
-    has seen them. cleaned: when the nodes of jobs were clean that took long in a recorded run;
-    passed: when it made passes of default depth.
+    wait for the nodes of victims, and since when. cleaning: jobs that are over and whose nodes are
+    not clean. requeued: jobs that begin anew, until somebody has seen them.
     """
 
     def __init__(
@@ -85,9 +59,7 @@ class Lives:
         self.gang = Gang(conf.partitions, nodes) if conf.gang else None
         self.jobs: list[JobRecord] = []
         self.preempting: dict[JobRecord, int] = {}
-        self.completing: Mask = 0
-        self.cleaned: Mapping[str, float] = {}
-        self.passed: Sequence[float] = ()
+        self.cleaning = Cleaning()
         self.requeued: list[JobRecord] = []
         self.requested = True
         self.at_once = False
@@ -95,9 +67,8 @@ class Lives:
         self._running = running
         self._by_end: list[tuple[float, int, JobRecord]] = []
         self._partitions = {p.name: p for p in conf.partitions}
-        self._ended: deque[tuple[int, JobRecord]] = deque()
-        self._with_deadline: list[JobRecord] = []
-        self._completing: list[Completing] = []
+        self._ended = Ended()
+        self._deadlines = Deadlines(self.second)
         self._note = note
         # The last place in the list of all jobs; that of each job, or of what is left of an array.
         self._last = 0
@@ -119,13 +90,13 @@ class Lives:
     @property
     def over(self) -> int:
         """How many jobs are over."""
-        under_way = len(self._by_end) + len(self._completing)
+        under_way = len(self._by_end) + len(self.cleaning)
         return max(len(self.jobs) - len(self.queue.jobs) - under_way, 0)
 
     @property
     def busy(self) -> bool:
         """Whether some job holds nodes."""
-        return bool(self._by_end or self._completing)
+        return bool(self._by_end or self.cleaning)
 
     @property
     def running(self) -> Sequence[tuple[float, int, JobRecord]]:
@@ -160,7 +131,7 @@ class Lives:
         if reason is None and not self.rules.could_start(job):
             # It is in the list of jobs when that is found, and stays there for a while.
             reason = "BadConstraints"
-            self._ended.append((now, job))
+            self._ended.add(now, job)
             self._changed(date)
         if reason is not None:
             job.state, job.reason, job.end_s = record.REFUSED, reason, now
@@ -171,8 +142,7 @@ class Lives:
         self.queue.add(job)
         self.queue.expect(job, now)
         self.queue.bar(job, [self.rules.waits_for(job, p) for p in job.partitions])
-        if request.deadline_s is not None:
-            self._with_deadline.append(job)
+        self._deadlines.add(job)
         self.requested = True
         self._changed(date)
         if self._note is not None:
@@ -287,36 +257,21 @@ class Lives:
         self.select.remove(job, running=ran)
         self.answers.forget()
         self.rules.ended(job, now, again=requeued)
-        self._ended.append((now, job))
+        self._ended.add(now, job)
         self._changed(date)
         if self._note is not None:
             self._note(date, "end", job)
         clean_s = self.phases.clean_s + late_s
         if not by_itself:
             clean_s += KILL_S + (self.conf.kill_wait_s if job.request.stubborn else 0)
-        clean = date + clean_s
-        if by_itself:
-            clean = max(clean, self.cleaned.get(job.id, date))
-        elif self.passed:
-            clean = self._clean_as_told(date, clean)
+        clean = self.cleaning.date_of(job, date, clean_s, by_itself=by_itself)
         self._free(Completing(clean, job, not by_itself, requeued), date)
-
-    def _clean_as_told(self, date: float, clean: float) -> float:
-        """When the nodes of a job that is killed now were clean, in a recorded run.
-
-        Each of those that are killed together asks for a pass of its own when its nodes are.
-        """
-        before = sum(each.killed for each in self._completing)
-        first = bisect_left(self.passed, date + KILL_S / 2)
-        found = [each for each in self.passed[first : first + before + 1] if each < date + SOON_S]
-        return found[-1] - BEFORE_S if found else clean
 
     def _free(self, completing: Completing, date: float) -> None:
         """The nodes of a job may be used again, now or when its processes are gone."""
         job = completing.job
         if completing.date_s > date:
-            insort(self._completing, completing, key=lambda each: each.date_s)
-            self.completing |= nodes_of(job)
+            self.cleaning.add(completing)
             return
         self._changed(date)
         job.completing = False
@@ -330,24 +285,14 @@ class Lives:
         else:
             self.requested = True
 
-    @property
-    def clean_date(self) -> float:
-        """When the next job that is completing gives its nodes back."""
-        return self._completing[0].date_s if self._completing else inf
-
     def clean(self, date: float) -> None:
         """The processes of a job are gone now."""
-        over = self._completing.pop(0)
-        self.completing = 0
-        for each in self._completing:
-            self.completing |= nodes_of(each.job)
-        self._free(over, date)
+        self._free(self.cleaning.pop(), date)
 
     def completed_lately(self, now: int) -> list[JobRecord]:
         """The jobs that are completing and have not done so for more than CompleteWait."""
         longest_s = self.conf.complete_wait_s
-        over = (each.job for each in self._completing) if longest_s else ()
-        return [job for job in over if job.end_s >= now - longest_s]
+        return self.cleaning.since(now - longest_s) if longest_s else []
 
     def _forget_end(self, job: JobRecord) -> None:
         del self._by_end[bisect_left(self._by_end, (job.end_s, job.number))]
@@ -362,8 +307,7 @@ class Lives:
         self.queue.again(job)
         self.queue.add(job)
         self.queue.waits_because(job, "BeginTime")
-        if job.request.deadline_s is not None and job not in self._with_deadline:
-            self._with_deadline.append(job)
+        self._deadlines.add(job)
         self.requeued.append(job)
         self.requested = True
         self._changed(date)
@@ -373,7 +317,7 @@ class Lives:
         if job.state == record.PENDING:
             self.queue.remove(job)
             job.state, job.end_s = record.CANCELLED, self.second(date)
-            self._ended.append((self.second(date), job))
+            self._ended.add(self.second(date), job)
             self.rules.gone(job, self.second(date))
             self._changed(date)
         elif job.state in record.LIVE:
@@ -441,31 +385,19 @@ class Lives:
 
     def miss_deadlines(self, date: float) -> None:
         """Who waits and would not be over at his deadline, if he started now, waits no longer."""
-        if not self._with_deadline:
-            return
         now = self.second(date)
-        waiting = [job for job in self._with_deadline if job.state == record.PENDING]
-        self._with_deadline = [job for job in self._with_deadline if job.state in record.OPEN]
-        for job in waiting:
-            need, deadline_s = job.needs[0], job.request.deadline_s
-            assert deadline_s is not None
-            lasts = need.limit_s if need.least_limit_s is None else need.least_limit_s
-            if now + (lasts or 0) > self.second(deadline_s):
-                self.queue.remove(job)
-                job.state, job.reason, job.end_s = record.DEADLINE, "DeadLine", now
-                self._ended.append((now, job))
-                self.rules.gone(job, now)
-                self._changed(date)
+        for job in self._deadlines.missed(now):
+            self.queue.remove(job)
+            job.state, job.reason, job.end_s = record.DEADLINE, "DeadLine", now
+            self._ended.add(now, job)
+            self.rules.gone(job, now)
+            self._changed(date)
 
     def purge(self, date: float) -> None:
         """Forget jobs that ended long ago, which counts as a change."""
-        before = self.second(date) - self.conf.min_job_age_s
-        gone = False
-        while self._ended and self._ended[0][0] <= before:
-            date_s, job = self._ended.popleft()
-            if job.state not in record.OPEN and job.end_s == date_s:
-                self.rules.dependencies.forget(job)
-                gone = True
+        gone = self._ended.forget(self.second(date) - self.conf.min_job_age_s)
+        for job in gone:
+            self.rules.dependencies.forget(job)
         if gone:
             self._changed(date)
 

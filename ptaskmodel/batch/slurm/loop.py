@@ -114,10 +114,12 @@ class Loop:
         self._scripted = 0
         if recorded is not None:
             self._script = self._scripted_events(recorded)
-            controller.passed = [
+            controller.cleaning.passed = [
                 d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH
             ]
-            controller.cleaned = late_cleaning(recorded, conf.scheduler.batch_sched_delay_s)
+            controller.cleaning.cleaned = late_cleaning(
+                recorded, conf.scheduler.batch_sched_delay_s
+            )
 
     def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:
         dates = {} if self._recorded is None else self._recorded.submitted
@@ -193,7 +195,7 @@ class Loop:
     def _next(self) -> tuple[float, int, int]:
         """The date of the next event that is not an end, what it is, and which."""
         controller = self.controller
-        date, what, which = controller.clean_date, CLEAN, 0
+        date, what, which = controller.cleaning.date, CLEAN, 0
         if self._position < len(self._arrivals) and self._arrivals[self._position][0] < date:
             date, what = self._arrivals[self._position][0], SUBMIT
         if self._commands and self._commands[0][0] < date:

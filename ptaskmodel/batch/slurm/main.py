@@ -45,7 +45,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
         barred |= partitions[each.partition.name]
     blocked = {name for name, nodes in partitions.items() if nodes & barred}
     rejected: set[tuple[str, str]] = set()
-    withdrawn, completing = 0, controller.completing
+    withdrawn, completing = 0, controller.cleaning.nodes
     for name in blocked:
         withdrawn |= partitions[name]
     looked = started = 0
@@ -130,7 +130,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
 
 
 def _idle(controller: Controller) -> Mask:
-    return controller.select.idle & controller.nodes.up & ~controller.completing
+    return controller.select.idle & controller.nodes.up & ~controller.cleaning.nodes
 
 
 def _head_waits(controller: Controller, first: Entry) -> bool:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ptaskmodel.batch.failures import FailureLaw, read_failures
 from ptaskmodel.batch.outages import Outages
+from ptaskmodel.batch.slurm.completing import nodes_of
 from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.controller import Controller
-from ptaskmodel.batch.slurm.lives import nodes_of
 from ptaskmodel.errors import SlurmError, shown
 
 Changes = Iterable[tuple[float, bool]]

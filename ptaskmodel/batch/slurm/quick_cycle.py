@@ -177,7 +177,7 @@ class QuickCycles:
         controller = self._controller
         now = controller.second(date)
         entries = controller.queue.build(now)
-        if not controller.unreserved or controller.completing:
+        if not controller.unreserved or controller.cleaning.nodes:
             return None
         jobs = [job for _, _, job in entries]
         if not jobs:
