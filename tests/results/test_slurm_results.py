@@ -2,10 +2,14 @@
 
 import csv
 import json
+from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
+from ptaskmodel.batch.slurm.accounts.facts import Limits, Qos, plain_accounts
+from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import load_results
@@ -15,6 +19,7 @@ from ptaskmodel.results.slurm.comparison import compare_slurm
 from ptaskmodel.results.slurm.curves import Curve, queue_depth, thinned, used, waiting
 from ptaskmodel.results.slurm.groups import length_class, size_class
 from ptaskmodel.results.slurm.reading import SlurmJob, read_jobs
+from ptaskmodel.results.slurm.summary import limit_notes
 
 CONF = """SelectType=select/linear
 SchedulerType=sched/{scheduler}
@@ -159,3 +164,15 @@ def test_thinned_curves_keep_their_area():
     few = thinned(Curve(dates, values), 100)
     area = (values[:-1] * np.diff(dates)).sum()
     assert (few.values[:-1] * np.diff(few.dates_s)).sum() == pytest.approx(area)
+
+
+def test_limits_that_are_not_simulated_are_noted():
+    plain = plain_accounts()
+    qos = {name: Qos(name, limits=Limits(max_jobs_accrue=1)) for name in "abcd"}
+    known = replace(plain, qos=MappingProxyType({**plain.qos, **qos}))
+    conf = Conf((), (), database=True, enforce=frozenset({"LIMITS"}))
+    assert limit_notes(conf, known) == [
+        *(f"QOS {name}: max_jobs_accrue are not simulated" for name in "abc"),
+        "... and limits of 1 more",
+    ]
+    assert limit_notes(replace(conf, enforce=frozenset()), known) == []

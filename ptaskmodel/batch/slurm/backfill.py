@@ -285,7 +285,7 @@ class Cycle:
             if date > now and self._slots.collides(begin, finish, found.nodes):
                 later = int(date)
                 continue
-            if controller.exceeds(job, which, found, now) is None and not self._full(job, which):
+            if controller.exceeds(job, which, found) is None and not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
 
@@ -317,7 +317,7 @@ class Cycle:
         reason = rules.limits.blocks(job, job.partitions[which]) if rules.limits.enforced else None
         found = None if reason is not None else controller.find(job, which, among, self._now)
         if reason is None:
-            reason = controller.exceeds(job, which, found, self._now)
+            reason = controller.exceeds(job, which, found)
         if reason is not None:
             controller.queue.waits_because(job, reason)
             return NEXT

@@ -71,9 +71,9 @@ class Controller(Lives):
         """Why a job may not start now whatever nodes are free."""
         return self.rules.blocks(job, job.partitions[which])
 
-    def exceeds(self, job: JobRecord, which: int, found: Allocation | None, now: int) -> str | None:
+    def exceeds(self, job: JobRecord, which: int, found: Allocation | None) -> str | None:
         """The limit that keeps a job from what it would get, if there is one."""
-        return self.rules.exceeds(job, job.partitions[which], found, now)
+        return self.rules.exceeds(job, job.partitions[which], found)
 
     def may_pass(self, job: JobRecord, which: int, now: int) -> bool:
         """Whether others may pass a job: it gets no reservation and blocks nobody."""
@@ -181,7 +181,7 @@ class Controller(Lives):
         if found is None:
             return None
         allocation, victims = found
-        if self.rules.exceeds(job, need.partition, allocation, now) is not None:
+        if self.rules.exceeds(job, need.partition, allocation) is not None:
             return allocation  # nobody makes way for who may not start
         killed = [v for v in victims if self.preemption.mode_of(v) != SUSPEND]
         for victim in victims:

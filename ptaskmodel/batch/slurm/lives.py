@@ -380,8 +380,11 @@ class Lives:
                 continue
             if job.victim or now >= end + over_time_s(self.conf, job.partition):
                 over.append(job)
-        for job in sorted(over, key=lambda job: job.listed):
-            self.kill(job, date, record.PREEMPTED if job.victim else record.TIMEOUT)
+        spends = self.rules.limits.kills
+        running = (job for _, _, job in self._by_end if job.state == record.RUNNING)
+        for job in sorted(running if spends else over, key=lambda job: job.listed):
+            if job in over or self.rules.must_end(job, now):
+                self.kill(job, date, record.PREEMPTED if job.victim else record.TIMEOUT)
 
     def miss_deadlines(self, date: float) -> None:
         """Who waits and would not be over at his deadline, if he started now, waits no longer."""

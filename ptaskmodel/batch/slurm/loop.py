@@ -84,6 +84,8 @@ class Loop:
         self._now = phases.boot_s
         self._options = controller.conf.scheduler
         self._still_since: float | None = None
+        # When what was used is little enough for somebody, as far as was known.
+        self._relief_s = 0.0
         self._arrivals = self._arrivals_of(requests)
         self._position = 0
         self._commands: list[tuple[float, str, str]] = []
@@ -177,11 +179,20 @@ class Loop:
         if self._still_since is None:
             self._still_since = self._now
         dates = [job.begin_s for job in controller.queue.jobs]
-        last = max(*dates, controller.rules.reserved.over_s) - self._phases.t0
+        self._relief_s = max(self._relief_s, self._relieved_s())
+        last = max(*dates, controller.rules.reserved.over_s, self._relief_s) - self._phases.t0
         if self.failures is not None and self.failures.next_date < inf:
             last = max(last, min(self.failures.next_date, self._still_since + YEAR_S))
         patience = ROUNDS * max(options.sched_interval_s, options.bf_interval_s, LIMITS_S)
         return self._now > max(self._still_since, last) + patience
+
+    def _relieved_s(self) -> float:
+        """When the first who waits may start because what was used is forgotten."""
+        rules = self.controller.rules
+        if not rules.limits.spends:
+            return 0.0
+        dates = (rules.may_start_s(job) for job in self.controller.queue.jobs)
+        return min((date for date in dates if date < inf), default=0.0)
 
     def _settle(self) -> None:
         """Kills that the last event asks for, and the passes that follow at once."""

@@ -99,7 +99,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
             continue
         allowed, why = controller.allowed(job, need, now)
         found = controller.find(job, entry.which, allowed & ~(withdrawn | completing), now)
-        reason = controller.exceeds(job, entry.which, found, now)
+        reason = controller.exceeds(job, entry.which, found)
         if reason is not None:
             queue.waits_because(job, reason)
             if options.assoc_limit_stop and stops_others(reason):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.batch.slurm.accounts.tres import Tres, billing, requested
+from ptaskmodel.batch.slurm.accounts.tres import Tres, billed, requested
 from ptaskmodel.batch.slurm.accounts.usage import Usage
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.priority import Member, Sizes, Waiting
@@ -96,13 +96,12 @@ class Multifactor:
             size = self._size(job, cpus) * self._of.weight_job_size
             self._rows.set(row, "jobsize", size)
 
-    def started(self, job: Waiting, now: int, cpus: int, tres: Tres) -> None:
-        """The job runs from now on; it has so many CPUs, and other resources."""
+    def started(self, job: Waiting, now: int, tres: Tres) -> None:
+        """The job runs from now on, with these resources."""
         self.gone(job)
         if self.usage is not None and job.account and job.account.association is not None:
             qos = self._accounts.qos.get(job.account.qos or "")
-            weights = job.partition.billing_weights
-            rate = billing(tres, weights, "MAX_TRES" in self._of.flags) if weights else float(cpus)
+            rate = billed(tres, job.partition, self._conf)
             rate *= 1.0 if qos is None else qos.usage_factor
             self._running[job.number] = self.usage.started(
                 job.number, job.account.association, now, rate

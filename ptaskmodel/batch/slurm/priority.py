@@ -84,7 +84,7 @@ class Basic:
     def tested(self, job: Waiting, cpus: int) -> None:
         """Nothing depends on the size."""
 
-    def started(self, job: Waiting, now: int, cpus: int, tres: Tres) -> None:
+    def started(self, job: Waiting, now: int, tres: Tres) -> None:
         """No usage is kept."""
 
     def ended(self, job: Waiting, now: int) -> None:

@@ -10,7 +10,7 @@ from ptaskmodel.batch.slurm.accounts.facts import Accounts, plain_accounts
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.limits import Limits
 from ptaskmodel.batch.slurm.accounts.members import Members
-from ptaskmodel.batch.slurm.accounts.tres import Tres, gres_names, requested
+from ptaskmodel.batch.slurm.accounts.tres import Tres, billed, gres_names, requested
 from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.dependencies import Dependencies
 from ptaskmodel.batch.slurm.memory_limits import (
@@ -76,7 +76,7 @@ class Rules:
             for name, mask in nodes.partitions.items()
             if mask
         }
-        self.limits = Limits(conf, self.accounts, tree)
+        self.limits = Limits(conf, self.accounts, tree, boot_s)
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
         self._tasks: dict[str, int] = {}
@@ -231,18 +231,16 @@ class Rules:
         most = None if array is None else array.at_most
         return array is not None and most is not None and self._tasks.get(array.job, 0) >= most
 
-    def exceeds(
-        self, job: JobRecord, partition: Partition, found: Allocation | None, now: int
-    ) -> str | None:
+    def exceeds(self, job: JobRecord, partition: Partition, found: Allocation | None) -> str | None:
         """The limit that keeps a job from what it would get, or from what it asked for."""
         if not self.limits.enforced:
             return None
         if found is None:
             asked = requested(job.request, partition, self._conf)
             asked["cpu"] = job.tested_cpus or asked["cpu"]
-            return self.limits.exceeds(job, partition, asked, (), now)
-        tres, nodes = self._tres(job, found), tuple(members(found.nodes))
-        return self.limits.exceeds(job, partition, tres, nodes, now)
+            return self.limits.exceeds(job, partition, self._billed(asked, partition), ())
+        tres, nodes = self._tres(job, found, partition), tuple(members(found.nodes))
+        return self.limits.exceeds(job, partition, tres, nodes)
 
     def tested_at_submit(self, job: JobRecord) -> None:
         """A job waits: select/linear has found how many CPUs it takes, of an empty machine."""
@@ -266,17 +264,17 @@ class Rules:
         """A job has started."""
         allocation = job.allocation
         assert allocation is not None
-        tres = self._tres(job, allocation)
-        self.priorities.started(job, now, self.cpus_of(allocation), tres)
+        tres = self._tres(job, allocation, job.partition)
+        self.priorities.started(job, now, tres)
         nodes = tuple(members(allocation.nodes)) if self.limits.enforced else ()
-        self.limits.started(job, job.partition, tres, nodes, job.end_s)
+        self.limits.started(job, job.partition, tres, nodes, now, job.end_s)
         self._licences.take(job.request)
         self._count(job, 1)
 
     def ended(self, job: JobRecord, now: int, *, again: bool) -> None:
         """A job that ran is over, or begins anew later."""
         self.priorities.ended(job, now)
-        self.limits.ended(job)
+        self.limits.ended(job, now)
         if not again:
             self.limits.gone(job)
         self._count(job, -1)
@@ -292,7 +290,21 @@ class Rules:
 
     def refresh(self, now: int) -> bool:
         """Compute all priorities anew; whether that counts as a change of jobs."""
+        self.limits.refresh(now)
         return self.priorities.refresh(now)
+
+    def must_end(self, job: JobRecord, now: int) -> bool:
+        """Whether a job that runs is over a limit to what may be used."""
+        allocation = job.allocation
+        assert allocation is not None
+        tres = self._tres(job, allocation, job.partition)
+        return self.limits.must_end(job, tres, job.ran_s + now - job.since_s)
+
+    def may_start_s(self, job: JobRecord) -> float:
+        """When what was used is little enough for a job, if nobody runs; 0: now."""
+        dates = (self.limits.relieved_s(job, partition) for partition in job.partitions)
+        date = min(dates)
+        return date + (self.priorities.period_s or 0) if date else date
 
     def cpus_of(self, allocation: Allocation) -> int:
         """How many CPUs an allocation has."""
@@ -302,8 +314,8 @@ class Rules:
             return allocation.size * self._nodes.cpus[0]
         return sum(self._nodes.cpus[k] for k in members(allocation.nodes))
 
-    def _tres(self, job: JobRecord, allocation: Allocation) -> Tres:
-        """What a job has of each resource."""
+    def _tres(self, job: JobRecord, allocation: Allocation, partition: Partition) -> Tres:
+        """What a job has of each resource, or would have in a partition."""
         found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
         found["mem"] = sum(allocation.memory_MiB)
         for one in job.request.gres:
@@ -311,7 +323,13 @@ class Rules:
                 found[name] = found.get(name, 0) + one.count * allocation.size
         for name, count in job.request.licenses.items():
             found[f"license/{name}"] = count
-        return found
+        return self._billed(found, partition)
+
+    def _billed(self, tres: Tres, partition: Partition) -> Tres:
+        """The same, with what it is billed for."""
+        if not self.limits.enforced:
+            return tres
+        return {**tres, "billing": int(billed(tres, partition, self._conf))}
 
     def _count(self, job: JobRecord, sign: int) -> None:
         if job.request.array is not None:

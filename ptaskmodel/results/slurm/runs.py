@@ -33,7 +33,7 @@ from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions
 from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 from ptaskmodel.results.slurm.settings import settings_of, unread_notes
-from ptaskmodel.results.slurm.summary import orphan_notes, stranger_notes, summary_of
+from ptaskmodel.results.slurm.summary import limit_notes, orphan_notes, stranger_notes, summary_of
 from ptaskmodel.results.slurm.tables import Simulated, is_over, write_tables
 from ptaskmodel.workload.trace_work import TraceWork
 
@@ -165,7 +165,7 @@ def slurm_into(
                 *notes,
                 *overload,
                 *orphan_notes(found),
-                *([] if accounts is not None else stranger_notes(found)),
+                *(stranger_notes(found) if accounts is None else limit_notes(conf, accounts)),
             ],
             "not_used": [one.key for one in conf.others],
             "seed": options.seed,

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.batch.measures import distribution
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.accounts.limits import not_simulated
 from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT
+from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.dependencies import parsed
 from ptaskmodel.batch.slurm.phases import BACKFILL
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
@@ -17,6 +20,8 @@ from ptaskmodel.batch.slurm.watching import PASSES
 from ptaskmodel.results.slurm.tables import Alone, Run, Simulated, is_over, suspended_s
 
 TAU_S = 60.0
+# As many notes of one kind are shown.
+SHOWN = 3
 
 
 def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:
@@ -65,6 +70,13 @@ def stranger_notes(found: Sequence[Simulated]) -> list[str]:
     text = f"{count} jobs are refused, as AccountingStorageEnforce lets in known users only: give "
     text += "--accounts (sacctmgr dump), or take that key out"
     return [text] if count else []
+
+
+def limit_notes(conf: Conf, accounts: Accounts) -> list[str]:
+    """Which limits of accounts are not simulated, if limits hold at all."""
+    found = not_simulated(accounts) if conf.database and "LIMITS" in conf.enforce else []
+    more = [f"... and limits of {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return found[:SHOWN] + more
 
 
 def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def world(qos=None, account=None, user=None, partition_qos=None, parent=None, fl
     )
     tree = ShareTree(known)
     conf = Conf((), (MAIN,), database=True, enforce=frozenset({"ASSOCIATIONS", "LIMITS"}))
-    limits = Limits(conf, known, tree)
+    limits = Limits(conf, known, tree, 0)
     numbers = iter(range(100))
 
     def job(who="ann", **fields):
@@ -56,11 +56,11 @@ def world(qos=None, account=None, user=None, partition_qos=None, parent=None, fl
 
 def run(limits, job, cpus=4, nodes=(0,), end_s=6000, partition=MAIN):
     limits.submitted(job)
-    limits.started(job, partition, {"cpu": cpus, "node": len(nodes)}, nodes, end_s)
+    limits.started(job, partition, {"cpu": cpus, "node": len(nodes)}, nodes, 0, end_s)
 
 
 def cpus(limits, job, count, nodes=(9,), partition=MAIN):
-    return limits.exceeds(job, partition, {"cpu": count, "node": len(nodes)}, nodes, 0)
+    return limits.exceeds(job, partition, {"cpu": count, "node": len(nodes)}, nodes)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_jobs_at_once(given, reason):
     assert limits.blocks(first, MAIN) is None
     run(limits, first)
     assert limits.blocks(second, MAIN) == reason
-    limits.ended(first)
+    limits.ended(first, 0)
     limits.gone(first)
     assert limits.blocks(second, MAIN) is None
 
@@ -132,7 +132,7 @@ def test_shared_nodes_count_once():
     assert cpus(limits, job(), 1, nodes=(4,)) is None
     assert cpus(limits, job(), 1, nodes=(4, 5)) == "QOSGrpNodeLimit"
     run(limits, job(), nodes=(4,))
-    limits.ended(first)
+    limits.ended(first, 0)
     assert cpus(limits, job(), 1, nodes=(5,)) is None
     assert cpus(limits, job(), 1, nodes=(5, 6)) == "QOSGrpNodeLimit"
 
@@ -156,8 +156,9 @@ def test_minutes_that_running_jobs_may_still_use():
     run(limits, job(), cpus=4, end_s=60 * 60)  # 240 minutes of CPUs
     waiting = job(limit_min=100)
     tres = {"cpu": 2, "node": 1}
-    assert limits.exceeds(waiting, MAIN, tres, (1,), 0) == "QOSGrpCPURunMinutesLimit"
-    assert limits.exceeds(waiting, MAIN, tres, (1,), 600) is None
+    assert limits.exceeds(waiting, MAIN, tres, (1,)) == "QOSGrpCPURunMinutesLimit"
+    limits.refresh(600)
+    assert limits.exceeds(waiting, MAIN, tres, (1,)) is None
 
 
 def test_submissions():
@@ -188,12 +189,12 @@ def test_without_enforcement_nothing_is_limited():
 def test_limits_that_are_not_simulated_are_told():
     plain = plain_accounts()
     known = Accounts(
-        MappingProxyType({"x": Qos("x", limits=Given(grp_wall_min=3, max_jobs=2))}),
-        (*plain.associations, Association("a", "ann", limits=Given(grp_tres_mins={"cpu": 1}))),
+        MappingProxyType({"x": Qos("x", limits=Given(min_prio_threshold=3, max_jobs=2))}),
+        (*plain.associations, Association("a", "ann", limits=Given(max_jobs_accrue=1))),
     )
     assert [line.split(" are")[0] for line in not_simulated(known)] == [
-        "QOS x: grp_wall_min",
-        "user ann in a: grp_tres_mins",
+        "QOS x: min_prio_threshold",
+        "user ann in a: max_jobs_accrue",
     ]
 
 

@@ -176,7 +176,7 @@ def test_usage_decays_and_grows_with_running_jobs():
     x1 = tree.find("X", "x1")
     job = record(request(), account=Member(x1, "q"), partitions=PARTITIONS)
     found.at_submit(job, 0)
-    found.started(job, 30, 8, {})
+    found.started(job, 30, {"cpu": 8})
     found.refresh(60)
     factor = 1 - 0.693 / 3600
     after = 600 * factor**60 + 8 * 30 * factor**30
@@ -251,7 +251,7 @@ def replayed(path, run, refreshed_s):
             waiting[what.number] = what
         elif kind == 1:
             del waiting[what.number]
-            found.started(what, now, 16 * what.request.least_nodes, {})
+            found.started(what, now, {"cpu": 16 * what.request.least_nodes})
         elif kind == 2:
             found.ended(what, now)
         elif kind == 3:

@@ -19,13 +19,26 @@ from ptaskmodel.batch.slurm.reasons import of_resource
 # Whose jobs count together: of a QOS all, those of a user, of an account; of an association.
 Holder = tuple[str, ...]
 
-JOBS, WALL = "jobs", "wall"
-OVER_PARTITION, DENY = "OVERPARTQOS", "DENYONLIMIT"
+JOBS, WALL, GROUP_WALL = "jobs", "wall", "group wall"
+OVER_PARTITION, DENY, FACTOR_SAFE = "OVERPARTQOS", "DENYONLIMIT", "USAGEFACTORSAFE"
 ORDER = {"cpu": 0, "mem": 1, "energy": 2, "node": 3, "billing": 4}
 
 
+def qos_holder(name: str) -> Holder:
+    """All jobs of a QOS."""
+    return ("qos", name)
+
+
+def association_holder(index: int) -> Holder:
+    """All jobs of an association and those below it."""
+    return ("association", str(index))
+
+
 class CountTest(NamedTuple):
-    """At most so many jobs of a holder; or, of kind WALL, minutes of the job's limit."""
+    """At most so many jobs of a holder.
+
+    Of kind WALL: minutes of the job's limit; GROUP_WALL: minutes that the holder's jobs have run.
+    """
 
     kind: str
     holder: Holder
@@ -45,7 +58,8 @@ class TresTest(NamedTuple):
 
 class Tests(NamedTuple):
     """holders: whose counts a job adds to. submit, before, after: at submission, before and after
-    nodes were chosen. strict: whether what can never run is refused.
+    nodes were chosen. strict: whether what can never run is refused. factor: by which the use of
+    time counts (UsageFactor); planned: the same for the limit of time.
     """
 
     holders: tuple[Holder, ...]
@@ -53,6 +67,8 @@ class Tests(NamedTuple):
     before: tuple[CountTest, ...]
     after: tuple[TresTest, ...]
     strict: bool
+    factor: float = 1.0
+    planned: float = 1.0
 
 
 def tests_of(
@@ -83,10 +99,18 @@ def tests_of(
         if level == 0:
             groups = {name: getattr(given, name) for name in _GROUPS}
             limits = replace(inherited, **groups)
-        made.of_association(str(index), _without(limits, hidden), own=level == 0)
+        made.of_association(index, _without(limits, hidden), own=level == 0)
     strict = not order or any(DENY in qos.flags for qos in order)
+    factor = 1.0 if job_qos is None else job_qos.usage_factor
+    planned = factor if job_qos is not None and FACTOR_SAFE in job_qos.flags else 1.0
     return Tests(
-        tuple(made.holders), tuple(made.submit), tuple(made.before), tuple(made.after), strict
+        tuple(made.holders),
+        tuple(made.submit),
+        tuple(made.before),
+        tuple(made.after),
+        strict,
+        factor,
+        planned,
     )
 
 
@@ -100,7 +124,7 @@ class _Making:
         self.after: list[TresTest] = []
 
     def of_qos(self, name: str, limits: Limits, user: str, account: str) -> None:
-        whole: Holder = ("qos", name)
+        whole = qos_holder(name)
         users: Holder = ("qos", name, "user", user)
         accounts: Holder = ("qos", name, "account", account)
         self.holders += [whole, users, accounts]
@@ -110,9 +134,11 @@ class _Making:
         )
         self._count(self.submit, users, limits.max_submit, "QOSMaxSubmitJobPerUserLimit")
         self._count(self.before, whole, limits.grp_jobs, "QOSGrpJobsLimit")
+        self._wall(GROUP_WALL, whole, limits.grp_wall_min, "QOSGrpWallLimit")
         self._count(self.before, accounts, limits.max_jobs_per_account, "QOSMaxJobsPerAccountLimit")
         self._count(self.before, users, limits.max_jobs, "QOSMaxJobsPerUserLimit")
-        self._wall(whole, limits.max_wall_min, "QOSMaxWallDurationPerJobLimit")
+        self._wall(WALL, whole, limits.max_wall_min, "QOSMaxWallDurationPerJobLimit")
+        self._tres("QOS", reasons.GROUP_MINUTES, whole, limits.grp_tres_mins)
         self._tres("QOS", reasons.GROUP, whole, limits.grp_tres)
         self._tres("QOS", reasons.GROUP_RUN_MINUTES, whole, limits.grp_tres_run_mins)
         self._of_job("QOS", whole, limits)
@@ -120,17 +146,19 @@ class _Making:
         self._tres("QOS", reasons.PER_ACCOUNT, accounts, limits.max_tres_per_account)
         self._tres("QOS", reasons.PER_USER, users, limits.max_tres_per_user)
 
-    def of_association(self, index: str, limits: Limits, own: bool) -> None:
-        holder: Holder = ("association", index)
+    def of_association(self, index: int, limits: Limits, own: bool) -> None:
+        holder = association_holder(index)
         self.holders.append(holder)
         self._count(self.submit, holder, limits.grp_submit, "AssocGrpSubmitJobsLimit")
         self._count(self.before, holder, limits.grp_jobs, "AssocGrpJobsLimit")
+        self._wall(GROUP_WALL, holder, limits.grp_wall_min, "AssocGrpWallLimit")
+        self._tres("Assoc", reasons.GROUP_MINUTES, holder, limits.grp_tres_mins)
         self._tres("Assoc", reasons.GROUP, holder, limits.grp_tres)
         self._tres("Assoc", reasons.GROUP_RUN_MINUTES, holder, limits.grp_tres_run_mins)
         if own:
             self._count(self.submit, holder, limits.max_submit, "AssocMaxSubmitJobLimit")
             self._count(self.before, holder, limits.max_jobs, "AssocMaxJobsLimit")
-            self._wall(holder, limits.max_wall_min, "AssocMaxWallDurationPerJobLimit")
+            self._wall(WALL, holder, limits.max_wall_min, "AssocMaxWallDurationPerJobLimit")
             self._of_job("Assoc", holder, limits)
 
     def _of_job(self, whose: str, holder: Holder, limits: Limits) -> None:
@@ -142,9 +170,9 @@ class _Making:
         if most is not None:
             into.append(CountTest(JOBS, holder, most, why))
 
-    def _wall(self, holder: Holder, most: int | None, why: str) -> None:
+    def _wall(self, kind: str, holder: Holder, most: int | None, why: str) -> None:
         if most is not None:
-            self.before.append(CountTest(WALL, holder, most, why))
+            self.before.append(CountTest(kind, holder, most, why))
 
     def _tres(self, whose: str, kind: str, holder: Holder, limits: Tres) -> None:
         for resource in sorted(limits, key=lambda name: (ORDER.get(name, len(ORDER)), name)):

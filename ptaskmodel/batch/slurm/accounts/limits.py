@@ -1,7 +1,8 @@
 """Limits of associations and QOSs, counted as jobs come, start and end.
 
-They hold with AccountingStorageEnforce=limits. Not simulated: GrpTRESMins, GrpWall, limits of jobs
-that gain age, MinPrioThreshold (see `not_simulated`).
+They hold with AccountingStorageEnforce=limits; with safe, nobody starts whose limit of time would
+exceed what is left of GrpTRESMins and GrpWall, else who exceeds them is killed. Not simulated:
+limits of jobs that gain age, MinPrioThreshold (see `not_simulated`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,24 @@ from typing import NamedTuple, Protocol
 from ptaskmodel.batch.slurm import reasons
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.batch.slurm.accounts.limit_tests import JOBS, Holder, Tests, TresTest, tests_of
+from ptaskmodel.batch.slurm.accounts.limit_tests import (
+    GROUP_WALL,
+    JOBS,
+    WALL,
+    Holder,
+    Tests,
+    TresTest,
+    tests_of,
+)
 from ptaskmodel.batch.slurm.accounts.options import limits_given
+from ptaskmodel.batch.slurm.accounts.spending import Spending
 from ptaskmodel.batch.slurm.accounts.tres import Tres, requested
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.priority import Member
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 
+OF_MINUTES = (reasons.GROUP_MINUTES, reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB)
 UNREAD = (
-    "grp_tres_mins",
-    "grp_wall_min",
     "grp_jobs_accrue",
     "max_jobs_accrue",
     "min_prio_threshold",
@@ -40,11 +49,16 @@ class Limited(Protocol):
 
 
 class _Held(NamedTuple):
-    """What a running job counts for. nodes: their indices. end_s: when its limit ends."""
+    """What a running job counts for. nodes: their indices. end_s: when its limit ends.
+
+    factor: by which its time counts.
+    """
 
     tres: Tres
     nodes: tuple[int, ...]
+    start_s: int
     end_s: float
+    factor: float
 
 
 @dataclass(slots=True)
@@ -59,10 +73,18 @@ class _Used:
 
 
 class Limits:
-    """Who is over which limit. Nothing is limited unless the configuration enforces limits."""
+    """Who is over which limit. Nothing is limited unless the configuration enforces limits.
 
-    def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree) -> None:
+    began_s: when the controller started, Unix seconds. kills: whether jobs that run can be over a
+    limit. spends: whether what was used matters.
+    """
+
+    def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree, began_s: int) -> None:
         self.enforced = conf.database and "LIMITS" in conf.enforce
+        self._safe = "SAFE" in conf.enforce
+        self.kills = self.enforced and not self._safe and _of_minutes(accounts)
+        self._spending = Spending(conf, accounts, tree, began_s)
+        self.spends = self.enforced and self._spending.kept
         self._accounts, self._tree, self._conf = accounts, tree, conf
         self._tests: dict[tuple[Member, str | None], Tests] = {}
         self._used: dict[Holder, _Used] = {}
@@ -79,13 +101,14 @@ class Limits:
         if not tests.strict:
             return None
         tres = requested(job.request, job.partition, self._conf)
-        minutes = _minutes(job.request, job.partition)
+        limit_min = job.request.limit_min
         for test in tests.before:
-            if test.kind != JOBS and minutes > test.most and job.request.limit_min is not None:
+            if test.kind != JOBS and limit_min is not None and limit_min > test.most:
                 return test.reason
         for of in tests.after:
-            alone = of.kind not in (reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB)
-            if alone and self._over_alone(of, tres, minutes):
+            if of.kind in OF_MINUTES and limit_min is None:
+                continue
+            if self._over_alone(of, tres, limit_min or 0):
                 return of.reason
         return None
 
@@ -102,16 +125,20 @@ class Limits:
         tests = self._of(job, partition)
         if tests is None:
             return None
+        minutes = _minutes(job.request, partition, tests.planned)
         for test in tests.before:
             if test.kind == JOBS:
                 if self._use(test.holder).jobs >= test.most:
                     return test.reason
-            elif _minutes(job.request, partition) > test.most:
+            elif test.kind == GROUP_WALL:
+                if self._is_spent(test.holder, WALL, test.most, minutes if self._safe else 0):
+                    return test.reason
+            elif minutes > test.most:
                 return test.reason
         return None
 
     def exceeds(
-        self, job: Limited, partition: Partition, tres: Tres, nodes: tuple[int, ...], now: float
+        self, job: Limited, partition: Partition, tres: Tres, nodes: tuple[int, ...]
     ) -> str | None:
         """Why a job may not start with what it would get; None: it may.
 
@@ -121,8 +148,12 @@ class Limits:
         tests = self._of(job, partition)
         if tests is None:
             return None
-        minutes = _minutes(job.request, partition)
+        minutes = _minutes(job.request, partition, tests.planned)
         for test in tests.after:
+            if test.kind == reasons.GROUP_MINUTES:
+                if self._over_minutes(test, tres, minutes, tests.factor):
+                    return test.reason
+                continue
             if self._over_alone(test, tres, minutes):
                 return test.reason
             if test.kind in (reasons.GROUP, reasons.PER_USER, reasons.PER_ACCOUNT):
@@ -133,7 +164,7 @@ class Limits:
                     return test.reason
             elif test.kind == reasons.GROUP_RUN_MINUTES:
                 asked = tres.get(test.resource, 0) * minutes
-                if asked and asked + self._run_minutes(test, now) > test.most:
+                if asked and asked + self._run_minutes(test) > test.most:
                     return test.reason
         return None
 
@@ -143,6 +174,7 @@ class Limits:
         partition: Partition,
         tres: Tres,
         nodes: tuple[int, ...],
+        now: int,
         end_s: float,
     ) -> None:
         """A job runs with these from now on. end_s: when its limit ends."""
@@ -150,7 +182,8 @@ class Limits:
         if tests is None:
             return
         self._moved(job.number, tests)
-        held = _Held(tres, nodes, end_s)
+        held = _Held(tres, nodes, now, end_s, tests.factor)
+        self._spending.started(job.number, tests.holders, tres, tests.factor, now)
         for holder in tests.holders:
             used = self._use(holder)
             used.jobs += 1
@@ -159,8 +192,9 @@ class Limits:
             used.tres["node"] = len(used.nodes)
             used.running[job.number] = held
 
-    def ended(self, job: Limited) -> None:
+    def ended(self, job: Limited, now: int) -> None:
         """A job runs no longer; unless it is also `gone`, it waits again."""
+        self._spending.ended(job.number, now)
         tests = self._in.get(job.number)
         for holder in tests.holders if tests is not None else ():
             used = self._use(holder)
@@ -196,16 +230,82 @@ class Limits:
         asked = tres.get(test.resource, 0)
         if test.kind == reasons.LEAST:
             return asked < test.most
-        if test.kind in (reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB):
+        if test.kind in OF_MINUTES:
             return asked > 0 and asked * minutes > test.most
         if test.kind == reasons.PER_NODE:
             asked = asked // max(1, int(tres.get("node", 1)))
         return asked > test.most
 
-    def _run_minutes(self, test: TresTest, now: float) -> float:
-        """What running jobs may still use of a TRES, minutes."""
+    def refresh(self, now: int) -> None:
+        """Bring what was used up to date, with the priorities."""
+        self._spending.refresh(now)
+
+    def must_end(self, job: Limited, tres: Tres, ran_s: float) -> bool:
+        """Whether a running job is over a limit: its own of minutes, or its holders'."""
+        tests = self._of(job, job.partition)
+        if tests is None:
+            return False
+        for test in tests.before:
+            if test.kind == GROUP_WALL and self._is_spent(test.holder, WALL, test.most, 0):
+                return True
+        minutes = int(ran_s // 60)
+        for of in tests.after:
+            has = tres.get(of.resource, 0)
+            if of.kind == reasons.GROUP_MINUTES:
+                if has and self._is_spent(of.holder, of.resource, of.most, 0):
+                    return True
+            elif of.kind == reasons.MINUTES_PER_JOB and has and minutes * has + 1 > of.most:
+                return True
+        return False
+
+    def relieved_s(self, job: Limited, partition: Partition) -> float:
+        """When what was used is little enough for a job, if nobody runs, Unix seconds.
+
+        inf: that never is so; 0: it is so now.
+        """
+        tests = self._of(job, partition)
+        found = 0.0
+        if tests is None:
+            return found
+        minutes = _minutes(job.request, partition, tests.planned)
+        for test in tests.before:
+            if test.kind == GROUP_WALL:
+                most = test.most - minutes if self._safe else test.most - 1
+                found = max(found, self._spending.below_s(test.holder, WALL, most))
+        tres = requested(job.request, partition, self._conf)
+        for of in tests.after:
+            asked = tres.get(of.resource, 0)
+            if of.kind == reasons.GROUP_MINUTES and asked and tests.factor:
+                most = of.most - minutes * asked if self._safe else of.most - 1
+                found = max(found, self._spending.below_s(of.holder, of.resource, most))
+        return found
+
+    def _is_spent(self, holder: Holder, name: str, most: float, asked: float) -> bool:
+        """Whether a holder has used what it may of a TRES (WALL: of time), or has too little left.
+
+        asked: minutes that must be left.
+        """
+        used = self._spending.minutes(holder, name)
+        return used >= most or used + asked > most
+
+    def _over_minutes(self, test: TresTest, tres: Tres, minutes: float, factor: float) -> bool:
+        """Whether GrpTRESMins keeps a job from starting."""
+        asked = tres.get(test.resource, 0) * minutes
+        if not asked:
+            return False
+        left = asked + self._run_minutes(test) * (factor > 0) if self._safe else 0
+        if factor <= 0:  # what others have used does not matter to who uses nothing
+            return left > test.most
+        return self._is_spent(test.holder, test.resource, test.most, left)
+
+    def _run_minutes(self, test: TresTest) -> float:
+        """What running jobs may still use of a TRES, minutes, as of the last refresh."""
+        last_s, name = self._spending.last_s, test.resource
         running = self._use(test.holder).running.values()
-        left = sum(held.tres.get(test.resource, 0) * max(0.0, held.end_s - now) for held in running)
+        left = sum(
+            held.factor * held.tres.get(name, 0) * max(0.0, held.end_s - max(held.start_s, last_s))
+            for held in running
+        )
         return left // 60
 
     def _use(self, holder: Holder) -> _Used:
@@ -233,10 +333,22 @@ class Limits:
         return self._tests[key]
 
 
-def _minutes(request: JobRequest, partition: Partition) -> float:
-    """The limit of a job, minutes; inf: none."""
+def _minutes(request: JobRequest, partition: Partition, factor: float) -> float:
+    """The limit of a job as it counts, minutes; inf: none."""
     given = request.limit_min if request.limit_min is not None else partition.max_time_min
-    return math.inf if given is None else given
+    if given is None:
+        return math.inf if factor > 0 else 0.0
+    return given * factor
+
+
+def _of_minutes(accounts: Accounts) -> bool:
+    """Whether any limit is to minutes that were used."""
+    every = [qos.limits for qos in accounts.qos.values()]
+    every += [one.limits for one in accounts.associations]
+    return any(
+        one.grp_tres_mins or one.max_tres_mins_per_job or one.grp_wall_min is not None
+        for one in every
+    )
 
 
 def not_simulated(accounts: Accounts) -> list[str]:

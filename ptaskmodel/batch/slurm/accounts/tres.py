@@ -48,6 +48,14 @@ def gres_names(name: str, kind: str | None) -> tuple[str, ...]:
     return (f"gres/{name}",) if kind is None else (f"gres/{name}", f"gres/{name}:{kind}")
 
 
+def billed(tres: Tres, partition: Partition, conf: Conf) -> float:
+    """What a job is billed for a second in a partition: its CPUs, unless there are weights."""
+    if not partition.billing_weights:
+        return float(tres.get("cpu", 0))
+    largest = "MAX_TRES" in conf.priority.flags
+    return billing(tres, partition.billing_weights, largest)
+
+
 def billing(tres: Tres, weights: Mapping[str, float], largest: bool) -> float:
     """What a job is billed for a second; ``largest``: of what nodes have, the largest counts."""
     of_nodes = everywhere = 0.0

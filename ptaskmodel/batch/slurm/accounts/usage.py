@@ -18,6 +18,37 @@ FAR_s = 2**60
 _QUARTERS = (4, 7, 10)
 
 
+class Fading:
+    """How usage is forgotten: by halves as time passes, all of it at the ends of periods.
+
+    last_s: the last refresh, Unix seconds.
+    """
+
+    def __init__(self, parameters: PriorityParameters, began_s: int) -> None:
+        self.last_s = began_s
+        self.remains = decay_factor(parameters.decay_half_life_s)
+        self._period = parameters.usage_reset_period
+        self.reset_s = began_s if self._period == "NOW" else next_reset(self._period, began_s)
+
+    def resets(self, now: int) -> bool:
+        """Whether all usage is forgotten at this refresh; then the next period begins."""
+        if now < self.reset_s:
+            return False
+        self.reset_s = FAR_s if self._period == "NOW" else next_reset(self._period, now)
+        return True
+
+    def rest(self, now: int) -> float:
+        """What remains at this refresh of what was there at the last."""
+        if now <= self.last_s:
+            return 1.0
+        return max(math.pow(self.remains, now - self.last_s), sys.float_info.min)
+
+    def amount(self, seconds: int) -> float:
+        """What a use of 1 over so many seconds comes to."""
+        lasted = max(0, seconds)
+        return lasted * math.pow(self.remains, lasted)
+
+
 class Usage:
     """The usage of all associations, brought up to date at each refresh.
 
@@ -29,11 +60,8 @@ class Usage:
         self.tree = tree
         self.oblivious = "DEPTH_OBLIVIOUS" in parameters.flags
         self.fair_tree = not self.oblivious and "NO_FAIR_TREE" not in parameters.flags
-        self.last_s = began_s
-        self._remains = decay_factor(parameters.decay_half_life_s)
+        self._fading = Fading(parameters, began_s)
         self._dampening = parameters.fair_share_dampening_factor
-        self._period = parameters.usage_reset_period
-        self._reset_s = began_s if self._period == "NOW" else next_reset(self._period, began_s)
         self._running = Rows(
             {"number": np.int64, "account": np.int64, "start": np.int64, "rate": np.float64}
         )
@@ -56,7 +84,8 @@ class Usage:
             self._of_tree()
         association, start, rate = self._begun.pop(row)
         self._running.give_back(row)
-        self.tree.add(association, self._decayed(now - max(start, self.last_s)) * rate)
+        lasted = now - max(start, self._fading.last_s)
+        self.tree.add(association, self._fading.amount(lasted) * rate)
 
     def factor(self, association: int) -> float:
         """The fair-share factor of an association, 0 to 1."""
@@ -77,14 +106,12 @@ class Usage:
         association, by number. The classic algorithm counts, for these, the usage of running jobs
         with lower numbers only.
         """
-        if now >= self._reset_s:
+        if self._fading.resets(now):
             self.tree.reset()
-            self._reset_s = FAR_s if self._period == "NOW" else next_reset(self._period, now)
         if not self.fair_tree:
             self._effective = self.tree.effective_accounts(self.oblivious)
-        if now > self.last_s:
-            remains = math.pow(self._remains, now - self.last_s)
-            self.tree.decay(max(remains, sys.float_info.min))
+        if now > self._fading.last_s:
+            self.tree.decay(self._fading.rest(now))
         numbers, associations, amounts = self._amounts(now)
         if self.fair_tree:
             self.tree.add_all(associations, amounts)
@@ -97,7 +124,7 @@ class Usage:
                 done = upto
                 self._factors[association] = self.factor(association)
             self.tree.add_all(associations[done:], amounts[done:])
-        self.last_s = now
+        self._fading.last_s = now
 
     @property
     def factors(self) -> NDArray[np.float64]:
@@ -114,15 +141,10 @@ class Usage:
         """Numbers, associations and usage since the last refresh of running jobs, by number."""
         rows = self._running.records()
         rows = rows[np.argsort(rows["number"], kind="stable")]
-        lasted = (now - np.maximum(rows["start"], self.last_s)).tolist()
-        known = {seconds: self._decayed(seconds) for seconds in set(lasted)}
+        lasted = (now - np.maximum(rows["start"], self._fading.last_s)).tolist()
+        known = {seconds: self._fading.amount(seconds) for seconds in set(lasted)}
         decayed = np.array([known[seconds] for seconds in lasted], dtype=np.float64)
         return rows["number"], rows["account"], decayed * rows["rate"]
-
-    def _decayed(self, seconds: int) -> float:
-        """What a use of 1 over so many seconds comes to."""
-        lasted = max(0, seconds)
-        return lasted * math.pow(self._remains, lasted)
 
 
 def next_reset(period: str, last_s: int) -> int:
