@@ -248,7 +248,10 @@ class Cycle:
         counted = False
         later: float = now
         while True:
-            start, allowed, resv_later = controller.from_date(job, need, later, lasts)
+            possible = controller.from_date(job, need, later, lasts)
+            if possible is None:
+                return NEXT
+            start, allowed, resv_later = possible
             end = max(start, now) + lasts
             among, later = self._slots.open(start, end, need.nodes & allowed)
             if resv_later is not None and (later == 0 or resv_later < later):

@@ -11,8 +11,8 @@ from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.preemption import Preemption
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.reservations import Asker
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
 from ptaskmodel.batch.slurm.select.consumable import Refuses
@@ -53,7 +53,6 @@ class Controller(Lives):
         note: Note | None = None,
     ) -> None:
         super().__init__(conf, nodes, phases, running, rules, note)
-        self.preemption = Preemption(conf, rules.accounts)
         self.planned: list[JobRecord] = []
         # Whether somebody looks at them.
         self.keeps_plans = False
@@ -83,15 +82,51 @@ class Controller(Lives):
         age = now - (job.submit_s if job.eligible_s is None else job.eligible_s)
         return age < options.bf_min_age_reserve_s
 
-    def allowed(self, job: JobRecord, need: Need, now: int) -> tuple[Mask, str | None]:
-        """The nodes that no advance reservation keeps from a job now; why, if that is its fault."""
-        return self.rules.reserved.allowed(job, now, now + need.planned_s, self.nodes.up)
+    def allowed(self, job: JobRecord, need: Need, now: int) -> Mask:
+        """The nodes that no advance reservation keeps from a job now."""
+        reserved = self.rules.reserved
+        if reserved.empty:
+            return self.nodes.up
+        asker = self._asker(job, need)
+        return reserved.allowed(asker, now, need.planned_s, self.nodes.up).nodes
 
     def from_date(
         self, job: JobRecord, need: Need, date: float, lasts: float
-    ) -> tuple[float, Mask, int | None]:
-        """The first date that advance reservations allow, the nodes, and when to look again."""
-        return self.rules.reserved.from_date(job, date, lasts, self.nodes.up)
+    ) -> tuple[float, Mask, int | None] | None:
+        """The first date that advance reservations allow, the nodes, and when to look again.
+
+        None: they allow none.
+        """
+        reserved = self.rules.reserved
+        if reserved.empty:
+            return date, self.nodes.up, None
+        return reserved.from_date(self._asker(job, need), date, lasts, self.nodes.up)
+
+    def _asker(self, job: JobRecord, need: Need) -> Asker:
+        partition = self.nodes.partitions[need.partition.name]
+        return Asker(job.reservation, partition, need.required)
+
+    def may_wait_for(self, need: Need, left: Mask) -> bool:
+        """Whether who does not fit on the nodes left to him waits for them, and stops others.
+
+        So it is if he could have them all but for others, or if some of them are of no use now.
+        """
+        return self.rules.fits(need, left) or bool(need.nodes & left & ~self._of_use(need))
+
+    def _of_use(self, need: Need) -> Mask:
+        """The nodes that may be tried at all; with preemption whoever is on them."""
+        usable = self.nodes.up & ~self.cleaning.nodes
+        if self.preemption.active:
+            return usable
+        alone = self._is_alone(need)
+        for _, _, job in self.running:
+            if job.allocation is not None and (alone or any(map(self._is_alone, job.needs))):
+                usable &= ~job.allocation.nodes
+        return usable
+
+    def _is_alone(self, need: Need) -> bool:
+        """Whether a job shares its nodes with nobody."""
+        return need.share == 1 if self.conf.select_type == LINEAR else need.whole
 
     def predict(
         self,

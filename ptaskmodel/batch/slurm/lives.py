@@ -16,7 +16,8 @@ from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import over_time_s
 from ptaskmodel.batch.slurm.phases import AT_ONCE_S, Phases, second_of
-from ptaskmodel.batch.slurm.queueing import Queue
+from ptaskmodel.batch.slurm.preemption import Preemption
+from ptaskmodel.batch.slurm.queueing import RESERVATION_DELETED, Queue
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.rules import Rules
@@ -53,7 +54,10 @@ class Lives:
         self.phases = phases
         self._t0 = phases.t0
         self.rules = rules
-        self.queue = Queue(rules.dependencies.state, rules.eligible, self._changed_at)
+        self.preemption = Preemption(conf, rules.accounts)
+        self.queue = Queue(
+            rules.dependencies.state, rules.eligible, self._changed_at, self.preemption.behind
+        )
         self.select = select_of(conf, nodes)
         self.answers = Answers(self.select, conf)
         self.gang = Gang(conf.partitions, nodes) if conf.gang else None
@@ -128,7 +132,7 @@ class Lives:
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)
-        if reason is None and not self.rules.could_start(job):
+        if reason is None and not self.rules.could_start(job, now):
             # It is in the list of jobs when that is found, and stays there for a while.
             reason = "BadConstraints"
             self._ended.add(now, job)
@@ -380,11 +384,38 @@ class Lives:
                 continue
             if job.victim or now >= end + over_time_s(self.conf, job.partition):
                 over.append(job)
+        if not self.rules.reserved.empty:
+            over += self._outstaying(now, over)
         spends = self.rules.limits.kills
         running = (job for _, _, job in self._by_end if job.state == record.RUNNING)
         for job in sorted(running if spends else over, key=lambda job: job.listed):
             if job in over or self.rules.must_end(job, now):
                 self.kill(job, date, record.PREEMPTED if job.victim else record.TIMEOUT)
+        self._purge_reservations(now)
+
+    def _outstaying(self, now: int, known: Sequence[JobRecord]) -> list[JobRecord]:
+        """Who runs in a reservation that is over, apart from some who are known."""
+        before = now - self.conf.resv_over_run_min * 60
+        return [
+            job
+            for _, _, job in self._by_end
+            if job.reservation is not None
+            and job.reservation.end_s < before
+            and job.state == record.RUNNING
+            and job not in known
+        ]
+
+    def _purge_reservations(self, now: int) -> None:
+        """Forget reservations that are over; who waits for one of them waits for ever."""
+        reserved = self.rules.reserved
+        if reserved.empty:
+            return
+        used = [job.reservation for _, _, job in self._by_end if job.reservation is not None]
+        gone = reserved.purge(now, used)
+        if gone:
+            self.changed_s = now
+        for job in [job for job in self.queue.jobs if job.reservation in gone]:
+            self.queue.give_up(job, RESERVATION_DELETED)
 
     def miss_deadlines(self, date: float) -> None:
         """Who waits and would not be over at his deadline, if he started now, waits no longer."""

@@ -15,7 +15,7 @@ from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
 from ptaskmodel.batch.slurm.main import main_pass
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.node_failures import NodeFailures
-from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn, late_cleaning
+from ptaskmodel.batch.slurm.phases import BEHIND_S, Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
@@ -91,7 +91,7 @@ class Loop:
         self._commands: list[tuple[float, str, str]] = []
         self._arrived: dict[str, JobRecord] = {}
         conf = controller.conf
-        boot = controller.second(phases.main_boot_s)
+        self._boot_s = boot = controller.second(phases.main_boot_s)
         self._last_full = self._last_check = self._last_purge = self._last_call = boot
         self._last_turn = phases.main_boot_s
         # When a turn was due last, and when it was.
@@ -110,6 +110,7 @@ class Loop:
         self._next_pass = -inf
         self._full_waits = False
         self._period_s = controller.rules.priorities.period_s or inf
+        self._reserved = controller.rules.reserved
         self._refresh_date = phases.main_boot_s + self._period_s
         self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
         self._script: list[tuple[float, int, int]] = []
@@ -180,7 +181,7 @@ class Loop:
             self._still_since = self._now
         dates = [job.begin_s for job in controller.queue.jobs]
         self._relief_s = max(self._relief_s, self._relieved_s())
-        last = max(*dates, controller.rules.reserved.over_s, self._relief_s) - self._phases.t0
+        last = max(*dates, self._reserved.over_s, self._relief_s) - self._phases.t0
         if self.failures is not None and self.failures.next_date < inf:
             last = max(last, min(self.failures.next_date, self._still_since + YEAR_S))
         patience = ROUNDS * max(options.sched_interval_s, options.bf_interval_s, LIMITS_S)
@@ -285,6 +286,10 @@ class Loop:
                 due = self._last_full + options.sched_interval_s
             if self.controller.requested and due > self._last_call + options.batch_sched_delay_s:
                 due = self._last_call + options.batch_sched_delay_s
+        if not self._reserved.empty:
+            begin = self._reserved.next_begin_s(self._boot_s)
+            if begin < due:
+                due = begin
         known_due, turn = self._known_turn
         if due == known_due and turn > self._last_turn and turn >= self._now:
             return turn
@@ -308,6 +313,7 @@ class Loop:
             or controller.at_once
             or controller.remembers
             or self._look_date() < inf
+            or not self._reserved.empty
             or any(controller.second(phases.turn_after(s - phases.t0)) != s for s in before)
         ):
             return
@@ -331,6 +337,8 @@ class Loop:
         controller, options = self.controller, self.controller.conf.scheduler
         now = controller.second(date)
         self._last_turn = date
+        if now >= self._reserved.next_begin_s(self._boot_s) and self._reserved.begin(now):
+            controller.requested = True
         if now - self._last_check >= LIMITS_S:
             self._last_check = now
             controller.check_limits(date)
@@ -378,9 +386,16 @@ class Loop:
         """When the backfill thread next looks and finds that something has changed."""
         if self._open is not None:
             return self._look
-        if self._look == inf or self.controller.changed_s < self._cycle_end:
+        if self._look == inf:
             return inf
         late_s = self._now - self._look
+        if self.controller.changed_s < self._cycle_end:
+            changes = self._reserved.change_s(self._cycle_end, self._boot_s)
+            if changes == inf:
+                return inf
+            behind_s = BEHIND_S if self._phases.backfill_first else 0.0
+            seen = self._phases.turn_after(changes - self._phases.t0) + behind_s
+            late_s = max(late_s, seen - self._look)
         look = self._look + ceil(late_s - 1e-9) if late_s > 0.0 else self._look
         # Where backfill looks first, it has looked in vain before the main loop's turn.
         return look + 1 if self._phases.backfill_first and look <= self._last_turn else look

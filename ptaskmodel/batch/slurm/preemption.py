@@ -14,6 +14,7 @@ from ptaskmodel.batch.slurm.conf.facts import (
     OFF,
     REQUEUE,
     SUSPEND,
+    WITHIN,
     Conf,
 )
 from ptaskmodel.batch.slurm.needs import Need
@@ -29,6 +30,7 @@ class Preemption:
         self._conf = conf
         self._accounts = accounts
         self.active = conf.preempt_type != NEVER
+        self._levels: dict[str, int] = {}
 
     def mode_of(self, job: JobRecord) -> str:
         """What happens to a job that is preempted: SUSPEND, REQUEUE, CANCEL or OFF."""
@@ -53,9 +55,27 @@ class Preemption:
         return job.partition.grace_time_s
 
     def _qos(self, job: JobRecord) -> Qos | None:
-        if self._accounts is None or job.request.qos is None:
+        if self._accounts is None or job.account is None:
             return None
-        return self._accounts.qos.get(job.request.qos)
+        return self._accounts.qos.get(job.account.qos or "")
+
+    def behind(self, job: JobRecord) -> int:
+        """How far a job stands behind those that wait and may preempt others: by QOS, from 0 down.
+
+        Whoever may preempt another stands before him, whatever their tiers and priorities.
+        """
+        qos = self._qos(job) if self._conf.preempt_type == BY_QOS else None
+        return 0 if qos is None else -self._level(qos, frozenset())
+
+    def _level(self, qos: Qos, above: frozenset[str]) -> int:
+        """How many QOSs there are one below the other, from one down. above: those above it."""
+        assert self._accounts is not None
+        if qos.name not in self._levels:
+            known, above = self._accounts.qos, above | {qos.name}
+            below = [known[name] for name in qos.preempt if name in known and name not in above]
+            level = max((1 + self._level(other, above) for other in below), default=0)
+            self._levels[qos.name] = level
+        return self._levels[qos.name]
 
     def candidates(
         self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[JobRecord], now: int
@@ -90,8 +110,13 @@ class Preemption:
     def _may(self, job: JobRecord, need: Need, other: JobRecord) -> bool:
         if self._conf.preempt_type == BY_TIER:
             return need.partition.tier > other.partition.tier
-        mine, its = self._qos(job), other.request.qos
-        return mine is not None and its is not None and its in mine.preempt
+        mine, its = self._qos(job), self._qos(other)
+        if mine is None or its is None:
+            return False
+        if mine.name == its.name:
+            within = WITHIN in self._conf.preempt_mode or WITHIN in (mine.preempt_mode or ())
+            return within and max(job.priorities) > max(other.priorities)
+        return its.name in mine.preempt
 
     def victims(
         self, select: Select, need: Need, within: Mask, candidates: list[JobRecord]

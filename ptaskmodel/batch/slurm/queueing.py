@@ -9,7 +9,11 @@ from typing import Any, NamedTuple
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
 
 READY, WAITING, NEVER = "ready", "waiting", "never"
+RESERVATION = "Reservation"
 NEVER_SATISFIED = "DependencyNeverSatisfied"
+BAD_CONSTRAINTS, RESERVATION_DELETED = "BadConstraints", "ReservationDeleted"
+# Reasons that nothing ever ends.
+FOR_EVER = frozenset((NEVER_SATISFIED, BAD_CONSTRAINTS, RESERVATION_DELETED))
 # Reasons that are told to nobody.
 PLAIN = frozenset(("None", "Priority", "Resources"))
 
@@ -27,7 +31,8 @@ class Queue:
 
     dependencies: says whether those of a job are "ready", "waiting" or "never" fulfilled;
     eligible: told since when a job may be looked at; changed: told when reasons to wait were new
-    to those who keep accounts, which counts as a change of jobs.
+    to those who keep accounts, which counts as a change of jobs; behind: how far a job stands
+    behind those who may preempt others of those who wait.
     """
 
     def __init__(
@@ -35,7 +40,9 @@ class Queue:
         dependencies: Callable[[JobRecord, int], str] = lambda job, now: READY,
         eligible: Callable[[JobRecord, int], None] = lambda job, since: None,
         changed: Callable[[int], None] = lambda now: None,
+        behind: Callable[[JobRecord], int] = lambda job: 0,
     ) -> None:
+        self._behind = behind
         self.entries: list[Entry] = []
         self.jobs: dict[JobRecord, None] = {}
         self._apart: dict[JobRecord, None] = {}
@@ -49,6 +56,8 @@ class Queue:
         self._reasoned: dict[str, JobRecord] = {}
         self._keys: dict[JobRecord, list[tuple[Any, ...]]] = {}
         self._partitions: dict[str, int] = {}
+        # Those of the entries that are in a reservation.
+        self._reserved: dict[JobRecord, None] = {}
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -65,7 +74,8 @@ class Queue:
 
     def expect(self, job: JobRecord, now: int) -> None:
         """A job has just been submitted, and may have to wait for something else than nodes."""
-        if job.held or job.begin_s > now or job.request.dependency is not None:
+        waits = job.held or job.begin_s > now or job.request.dependency is not None
+        if waits or job.reservation is not None:
             self._waits_for(job, now)
 
     def waits_because(self, job: JobRecord, reason: str) -> None:
@@ -103,7 +113,16 @@ class Queue:
     def hold(self, job: JobRecord, held: bool) -> None:
         """A job is held or released."""
         job.held = held
-        if job in self.jobs and job not in self._apart:
+        if job in self.jobs:
+            self._put_apart(job)
+
+    def give_up(self, job: JobRecord, reason: str) -> None:
+        """A job will never be looked at again."""
+        self.waits_because(job, reason)
+        self._put_apart(job)
+
+    def _put_apart(self, job: JobRecord) -> None:
+        if job not in self._apart:
             self._take_out(job)
             self._apart[job] = None
 
@@ -117,7 +136,14 @@ class Queue:
                 self._put_in(job)
         if self._barred:
             self._look_at_barred(now)
+        if self._reserved:
+            self._end_reservations(now)
         return self.entries
+
+    def _end_reservations(self, now: int) -> None:
+        """Who waits in a reservation that is over is looked at no more."""
+        for job in [job for job in self._reserved if self._waits_for(job, now)]:
+            self._put_apart(job)
 
     def _look_at_barred(self, now: int) -> None:
         """Each partition of a job is looked at in turn, and a reason that is new is a change."""
@@ -142,13 +168,16 @@ class Queue:
         return (name for name, count in self._partitions.items() if count)
 
     def _put_in(self, job: JobRecord) -> None:
-        self._keys[job] = keys = _keys(job)
+        self._keys[job] = keys = _keys(job, self._behind(job))
+        if job.reservation is not None:
+            self._reserved[job] = None
         for which, key in enumerate(keys):
             insort(self.entries, Entry(key, which, job))
             name = job.partitions[which].name
             self._partitions[name] = self._partitions.get(name, 0) + 1
 
     def _take_out(self, job: JobRecord) -> None:
+        self._reserved.pop(job, None)
         for which, key in enumerate(self._keys.pop(job)):
             del self.entries[bisect_left(self.entries, (key,))]
             self._partitions[job.partitions[which].name] -= 1
@@ -166,14 +195,16 @@ class Queue:
     def _waits_for(self, job: JobRecord, now: int) -> bool:
         """Whether a job waits for something else than nodes; its reason is set if so."""
         reason = None
-        if job.reason == NEVER_SATISFIED:
-            return True  # whatever is known of the others later
+        if job.reason in FOR_EVER:
+            return True  # whatever is known of others later
         if job.held:
             reason = "JobHeldUser"
         elif (state := self._dependencies(job, now)) != READY:
             reason = "Dependency" if state == WAITING else NEVER_SATISFIED
         elif job.begin_s > now:
             reason = "BeginTime"
+        elif job.reservation is not None and not job.reservation.is_open(now):
+            reason = RESERVATION
         if reason is not None and reason != job.reason:
             self.waits_because(job, reason)
         return reason is not None
@@ -183,24 +214,25 @@ class Queue:
         if job.state != PENDING or self._waits_for(job, now):
             return False
         if job.eligible_s is None:
-            waited = job.request.dependency is not None
+            waited = job.request.dependency is not None or job.reason == RESERVATION
             job.eligible_s = now if waited else job.begin_s
             self._tell_eligible(job, job.eligible_s)
-        if job.reason in ("JobHeldUser", "BeginTime", "Dependency"):
+        if job.reason in ("JobHeldUser", "BeginTime", "Dependency", RESERVATION):
             job.reason = "None"
         return True
 
 
 # Where the priority stands in a key.
-PRIORITY = 2
+PRIORITY = 3
 
 
-def _keys(job: JobRecord) -> list[tuple[Any, ...]]:
-    """The places of a job: reservation, tier, priority, submission, array, task, partition."""
+def _keys(job: JobRecord, behind: int) -> list[tuple[Any, ...]]:
+    """The places of a job: preemption, reservation, tier, priority, submission, array ..."""
     array = job.request.array
     return [
         (
-            job.request.reservation is None,
+            behind,
+            job.reservation is None,
             -partition.tier,
             -int(priority),
             job.submit_s,

@@ -9,6 +9,7 @@ from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.conf.facts import Partition
 from ptaskmodel.batch.slurm.requests.request import JobRequest
+from ptaskmodel.batch.slurm.reservations import Reservation
 
 PENDING, RUNNING, SUSPENDED, COMPLETING = "PENDING", "RUNNING", "SUSPENDED", "COMPLETING"
 COMPLETED, FAILED, TIMEOUT, CANCELLED = "COMPLETED", "FAILED", "TIMEOUT", "CANCELLED"
@@ -41,9 +42,9 @@ class JobRecord:
     none. end_s: while it runs, when its limit ends. ran_s: how long it has run before ``since_s``
     without what it was suspended. victim: whether it was listed as such by a preemptor. lost:
     whether it does no more work, as one of its nodes has failed. completing: whether it is over,
-    but its nodes are not clean yet. listed: its place in the list of
-    all jobs. tested_cpus: what it was last found to take, 0 before. by: which scheduler started it.
-    planned_s, planned: what backfill last found for it.
+    but its nodes are not clean yet. reservation: the one it asked for. listed: its
+    place in the list of all jobs. tested_cpus: what it was last found to take, 0 before. by:
+    which scheduler started it. planned_s, planned: what backfill last found for it.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class JobRecord:
         "ran_s",
         "reason",
         "request",
+        "reservation",
         "restarts",
         "since_s",
         "start_s",
@@ -95,6 +97,7 @@ class JobRecord:
         self.partitions = tuple(partitions)
         self.priorities = [0] * len(self.partitions)
         self.needs: list[Any] = []
+        self.reservation: Reservation | None = None
         self.held = request.hold
         self.state = PENDING
         self.reason = "None"

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
+from typing import NamedTuple
 
 from ptaskmodel.batch.hostset import Mask
-from ptaskmodel.batch.slurm.record import JobRecord
+
+MAINT, OVERLAP = "MAINT", "OVERLAP"
+# The controller looks for reservations that begin or end at every so manieth second.
+LOOK_S = 5
+# How often a job's date is moved to the end of a reservation until it is given up.
+MOVES = 10
+# A second after all others.
+NEVER_S = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Nodes in [start_s, end_s), whole Unix seconds, for some users or accounts, or nobody."""
+    """Nodes in [start_s, end_s), whole Unix seconds, for some users or accounts, or nobody.
+
+    flags: in upper case; MAINT and OVERLAP matter.
+    """
 
     name: str
     start_s: int
@@ -20,11 +31,42 @@ class Reservation:
     nodes: Mask
     users: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
 
-    def admits(self, job: JobRecord) -> bool:
-        """Whether a job may use it."""
-        request = job.request
-        return request.user in self.users or request.account in self.accounts
+    def admits(self, user: str | None, accounts: Collection[str]) -> bool:
+        """Whether jobs of a user in an account may use it. accounts: that and those above it."""
+        if not self.users and not self.accounts:
+            return False
+        if self.users and user not in self.users:
+            return False
+        return not self.accounts or not self.accounts.isdisjoint(accounts)
+
+    def is_open(self, now: int) -> bool:
+        """Whether its jobs may start."""
+        return self.start_s <= now <= self.end_s
+
+    def goes_before(self, other: Reservation) -> bool:
+        """Whether nodes that both have are this one's."""
+        return MAINT in self.flags or (OVERLAP in self.flags and MAINT not in other.flags)
+
+
+class Asker(NamedTuple):
+    """Who asks for nodes: in which reservation, the nodes of its partition, those it requires."""
+
+    reservation: Reservation | None
+    partition: Mask
+    required: Mask
+
+
+class Free(NamedTuple):
+    """Nodes that no reservation keeps from a job. overlaps: whether some are kept from it.
+
+    until_s: None; or the end of a reservation that keeps all from it, nodes being none.
+    """
+
+    nodes: Mask
+    overlaps: bool = False
+    until_s: int | None = None
 
 
 class Reserved:
@@ -32,8 +74,13 @@ class Reserved:
 
     def __init__(self, reservations: Sequence[Reservation] = (), step_s: int = 60) -> None:
         self._all = sorted(reservations, key=lambda reservation: reservation.start_s)
-        self._by_name = {reservation.name: reservation for reservation in reservations}
         self._step = step_s
+        self._left = {reservation.name: reservation for reservation in self._all}
+        self._to_begin = [reservation.start_s for reservation in self._all]
+
+    def copy(self) -> Reserved:
+        """The same before anything has begun."""
+        return Reserved(self._all, self._step)
 
     @property
     def over_s(self) -> float:
@@ -45,37 +92,90 @@ class Reserved:
         """Whether there are none."""
         return not self._all
 
-    def allowed(
-        self, job: JobRecord, begin: float, end: float, nodes: Mask
-    ) -> tuple[Mask, str | None]:
-        """Those of some nodes that a job may hold in [begin, end), and a reason if some are not."""
+    def named(self, name: str, now: int) -> Reservation | None:
+        """The reservation of a name, if it is not over."""
+        found = self._left.get(name)
+        return None if found is None or found.end_s < now else found
+
+    def allowed(self, asker: Asker, begin: float, lasts: float, nodes: Mask) -> Free:
+        """Those of some nodes that a job may hold in [begin, begin + lasts)."""
         if not self._all:
-            return nodes, None
-        mine = self._by_name.get(job.request.reservation or "")
+            return Free(nodes)
+        end, mine = begin + lasts, asker.reservation
+        meets = [one for one in self._all if one.start_s < end and one.end_s > begin]
         if mine is not None:
-            if not mine.start_s <= begin < mine.end_s or not mine.admits(job):
-                return 0, "Reservation"
-            return nodes & mine.nodes, None
-        left = nodes
-        for reservation in self._all:
-            if reservation.start_s < end and reservation.end_s > begin:
-                left &= ~reservation.nodes
-        return left, None if left == nodes else "ReqNodeNotAvail"
+            if not mine.start_s <= begin <= mine.end_s:
+                return Free(0)
+            left = nodes & mine.nodes
+            for one in meets:
+                if one is not mine and not mine.goes_before(one):
+                    left &= ~one.nodes
+            return Free(left, left != nodes & mine.nodes)
+        left, overlaps = nodes, False
+        for one in meets:
+            covered = MAINT in one.flags and not asker.partition & ~one.nodes
+            if covered or asker.required & one.nodes:
+                return Free(0, overlaps, one.end_s)
+            left &= ~one.nodes
+            overlaps |= bool(asker.partition & one.nodes)
+        return Free(left, overlaps)
 
     def from_date(
-        self, job: JobRecord, date: float, lasts: float, nodes: Mask
-    ) -> tuple[float, Mask, int | None]:
-        """From which date, not before another, what nodes; and when a reservation will be over."""
-        if not self._all:
-            return date, nodes, None
-        mine = self._by_name.get(job.request.reservation or "")
-        if mine is not None:
-            start = max(date, mine.start_s)
-            return start, nodes & mine.nodes if mine.admits(job) else 0, None
-        left, _ = self.allowed(job, date, date + lasts, nodes)
-        over = [
-            ceil(reservation.end_s / self._step) * self._step + 1
-            for reservation in self._all
-            if reservation.start_s < date + lasts and reservation.end_s > date
-        ]
-        return date, left, min(over, default=None)
+        self, asker: Asker, date: float, lasts: float, nodes: Mask
+    ) -> tuple[float, Mask, int | None] | None:
+        """From which date, not before another, what nodes; and when a reservation will be over.
+
+        None: the job cannot be planned.
+        """
+        free = self.allowed(asker, date, lasts, nodes)
+        for _ in range(MOVES):
+            if free.until_s is None:
+                break
+            date = free.until_s
+            free = self.allowed(asker, date, lasts, nodes)
+        if free.until_s is not None or (asker.reservation is not None and not free.nodes):
+            return None
+        over = None
+        if free.overlaps:
+            first = min(one.end_s for one in self._all if one.end_s >= date)
+            over = ceil(first / self._step) * self._step + 1
+        return date, free.nodes, over
+
+    # --- what the controller does -----------------------------------------------------------
+
+    def next_begin_s(self, boot: int) -> int:
+        """When it is seen next that some of them have begun. boot: when it was looked at first."""
+        return _look(self._to_begin[0], boot) if self._to_begin else NEVER_S
+
+    def begin(self, now: int) -> bool:
+        """Whether some have begun of which nobody has been told; so they have now."""
+        count = len(self._to_begin)
+        self._to_begin = [date for date in self._to_begin if date > now]
+        return len(self._to_begin) < count
+
+    def change_s(self, since: int, boot: int) -> float:
+        """When nodes change next, from a second on: while reservations last, at every look.
+
+        boot: when the controller looked first.
+        """
+        found = inf
+        for one in self._all:
+            look = _look(max(since, one.start_s), boot)
+            if look >= one.end_s:
+                look = _look(one.end_s, boot)
+                if look < since or MAINT not in one.flags:
+                    continue
+            found = min(found, look)
+        return found
+
+    def purge(self, now: int, used: Collection[Reservation]) -> list[Reservation]:
+        """Forget those that are over and in which no job runs; which they are."""
+        gone = [one for one in self._left.values() if one.end_s < now and one not in used]
+        for one in gone:
+            del self._left[one.name]
+        return gone
+
+
+def _look(second: int, boot: int) -> int:
+    """The first look at or after a second."""
+    return boot + ceil((second - boot) / LOOK_S) * LOOK_S

@@ -55,7 +55,7 @@ class Rules:
         reserved: Reserved | None = None,
     ) -> None:
         self.accounts = accounts or plain_accounts()
-        self.reserved = reserved or Reserved()
+        self.reserved = (reserved or Reserved()).copy()
         tree = ShareTree(self.accounts)
         self.members = Members(conf, self.accounts, tree)
         self.priorities = priorities_of(conf, self.accounts, tree, sizes_of(conf, nodes), boot_s)
@@ -89,9 +89,16 @@ class Rules:
         """What the queue puts first of equals: the number of a job, or of its array's first."""
         return self._first.setdefault(job.request.array_id, job.number)
 
-    def could_start(self, job: JobRecord) -> bool:
-        """Whether a job fits on an empty machine, or waits for its partition to change."""
-        if any(map(self.could_ever, job.needs)):
+    def could_start(self, job: JobRecord, now: int) -> bool:
+        """Whether a job fits on an empty machine, or waits for its partition to change.
+
+        In a reservation: on its nodes, once it has begun.
+        """
+        if job.reservation is not None:
+            within = self._nodes.usable & job.reservation.nodes
+            if now < job.reservation.start_s or any(self.fits(n, within) for n in job.needs):
+                return True
+        elif any(map(self.could_ever, job.needs)):
             return True
         if len(job.partitions) == 1:
             return self.waits_for(job, job.partitions[0]) is not None
@@ -124,6 +131,10 @@ class Rules:
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
         return self._at_best(need) is not None
+
+    def fits(self, need: Need, within: Mask) -> bool:
+        """Whether a job fits on some nodes if nobody else is there."""
+        return self._empty.place(need, within) is not None
 
     def _at_best(self, need: Need) -> Allocation | None:
         """What a job would get of an empty machine."""
@@ -164,6 +175,13 @@ class Rules:
         request = job.request
         if request.licenses and self._licences.refuses(request):
             return "InvalidLicense"
+        if request.reservation is not None:
+            job.reservation = self.reserved.named(request.reservation, now)
+            if job.reservation is None:
+                return "InvalidReservation"
+            accounts = self.members.accounts(request.account, member)
+            if not job.reservation.admits(request.user, accounts):
+                return "ReservationNotAllowed"
         key = tuple(job.needs), member, request.account, request.qos
         if key not in self._refused:
             self._refused[key] = self._partitions_refuse(job, member)

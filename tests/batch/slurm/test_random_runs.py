@@ -9,6 +9,7 @@ from batch.slurm.recorded_runs import meta, rows
 
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.reading import read_conf
+from ptaskmodel.batch.slurm.conf.reservation_lines import read_reservations
 from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
 from ptaskmodel.batch.slurm.record import REFUSED
 from ptaskmodel.batch.slurm.requests.request import Command
@@ -39,6 +40,8 @@ def test_every_decision_is_that_of_slurm(name, fed):
     place = RANDOM / name
     conf = read_conf(place / "slurm.conf")
     commands = cancelled(place / "at.txt")
+    phases = read_phases(place / "run1.meta.json", conf)
+    lines = place / "reservations.txt"
     run = simulate(
         conf,
         [
@@ -46,7 +49,8 @@ def test_every_decision_is_that_of_slurm(name, fed):
             for job in read_submissions(place / "jobs.csv", conf).jobs
         ],
         accounts=read_accounts(place / "sacctmgr.txt") if conf.database else None,
-        phases=read_phases(place / "run1.meta.json", conf),
+        phases=phases,
+        reserved=read_reservations(lines, conf, phases.t0) if lines.exists() else None,
         recorded=read_cycles(place / "run1.events.csv") if fed else None,
     )
     refused = {job.request.array_id for job in run.jobs if job.state == REFUSED}

@@ -65,6 +65,13 @@ class Members:
             return None
         return self._tree.associations[member.association].account
 
+    def accounts(self, job_account: str | None, member: Member) -> frozenset[str]:
+        """The names of the account of a job and of those above it."""
+        if member.association is None:
+            return frozenset(() if job_account is None else (job_account,))
+        chain = self._tree.paths[member.association]
+        return frozenset(self._tree.associations[k].account for k in chain)
+
     def qos(self, member: Member) -> Qos | None:
         """The QOS of a job."""
         return self._accounts.qos.get(member.qos or "")

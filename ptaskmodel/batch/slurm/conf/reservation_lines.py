@@ -15,8 +15,8 @@ from ptaskmodel.files import AnyPath, read_text, shown_path
 
 NAMES = ("reservation", "reservationname")
 KNOWN = {*NAMES, "starttime", "endtime", "duration", "nodes", "users", "accounts", "flags"}
-# Flags that change nothing here: reservations never touch jobs that run.
-PLAIN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
+# Running jobs are never touched, and nodes are as they were named, whatever is said of that.
+KNOWN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
 UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 FOR_EVER_S = 365 * 86_400
 
@@ -52,6 +52,7 @@ def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
             mask,
             frozenset(values.names(fields.get("users", ""))) - {""},
             frozenset(values.names(fields.get("accounts", ""))) - {""},
+            frozenset(values.words(fields.get("flags", ""))) - {""},
         )
     return Reserved(tuple(found.values()), conf.scheduler.bf_resolution_s)
 
@@ -76,7 +77,7 @@ def _fields(text: str) -> Mapping[str, str]:
         if key in fields:
             raise ValueError(f"{shown(word)}: {given} is there already; give it once")
         fields[key] = value
-    unknown = values.words(fields.get("flags", "")) - PLAIN_FLAGS - {""}
+    unknown = values.words(fields.get("flags", "")) - KNOWN_FLAGS - {""}
     if unknown:
         raise ValueError(f"flag {min(unknown)} is not simulated; leave it out")
     return fields
