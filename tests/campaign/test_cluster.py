@@ -26,6 +26,8 @@ STUDY = """
 import os, signal, time
 from pathlib import Path
 
+from beside_study import SEVENTH
+
 def measure(parameters):
     x = parameters["x"]
     with (Path(parameters["marks"]) / f"made-{x}").open("a") as file:
@@ -42,13 +44,14 @@ def measure(parameters):
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
     time.sleep(parameters["sleep_s"])
-    return {"y": x * len(Path(parameters["file"]).read_text()) / 7}
+    return {"y": x * len(Path(parameters["file"]).read_text()) * SEVENTH}
 """
 
 
 def study(place, levels, sleep_s=0.0):
     (place / "marks").mkdir(exist_ok=True)
     (place / "study.py").write_text(STUDY)
+    (place / "beside_study.py").write_text("SEVENTH = 1 / 7\n")
     (place / "in.txt").write_text("input")
     text = (
         'run = "study.py:measure"\nfiles = ["file"]\ntimeout_s = 3\n'
@@ -152,7 +155,7 @@ def test_workers_that_see_no_file_of_ours_are_sent_them(tmp_path, dask, monkeypa
     there = Campaign.of(plan, tmp_path / "there")
     assert there.make(on=dask) == (20, 0, 0)
     assert table(there, tmp_path / "t.csv") == table(here, tmp_path / "t.csv")
-    assert 2 <= len(sent) <= 4  # two files, to each worker once
+    assert 2 <= len(sent) <= 4  # an input and a function, to each worker once
     record = there.store.read(there.runs[0].id)
     assert record["run"] == "study.py:measure"
     assert record["parameters"] == there.runs[0].parameters
