@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba.core import cgutils as numba_cgutils
 from numba.core import types as numba_types
 
+from ptaskmodel.kernel_bundles import Bundle, filled
 from ptaskmodel.kernel_code import (
     ALIGNED,
     ARRAY,
@@ -139,7 +140,9 @@ class _Writer:
         builder = self.builder
         address, its_type = builder.ptrtoint(pointer, WORD), self.read(pointer, HEAD - 8)
         if isinstance(kind, types.BaseTuple):
-            return self.tuple(kind, pointer, its_type)
+            return self.context.make_tuple(builder, kind, self.items(kind, pointer, its_type))
+        if isinstance(kind, Bundle):
+            return filled(self.context, builder, kind, self.items(kind, pointer, its_type))
         if isinstance(kind, types.Array):
             return self.array(kind, pointer, its_type)
         if isinstance(kind, types.Boolean):
@@ -162,15 +165,14 @@ class _Writer:
             return self.context.get_dummy_value()
         raise UnknownArgument(str(kind))
 
-    def tuple(self, kind: Any, pointer: Any, its_type: Any) -> Any:
+    def items(self, kind: Any, pointer: Any, its_type: Any) -> list:
         self.check(*self.same(its_type, self.next_word()))
         count = self.read(pointer, HEAD)
         self.check(self.builder.icmp_signed("==", count, WORD(len(kind.types))))
-        items = [
+        return [
             self.value(each, self.read(pointer, TUPLE_ITEMS + 8 * k, POINTER))
             for k, each in enumerate(kind.types)
         ]
-        return self.context.make_tuple(self.builder, kind, items)
 
     def array(self, kind: Any, pointer: Any, its_type: Any) -> Any:
         builder, context = self.builder, self.context

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 PACKAGE = Path(__file__).resolve().parent
-COMPILER = ("kernel_calls.py", "kernel_code.py", "kernel_parts.py")
+COMPILER = ("kernel_bundles.py", "kernel_calls.py", "kernel_code.py", "kernel_parts.py")
 
 
 class UnknownConstant(TypeError):

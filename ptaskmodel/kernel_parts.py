@@ -23,6 +23,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 
+from ptaskmodel.kernel_bundles import bundled, tell_of_bundles
 from ptaskmodel.kernel_calls import WORD, add_entry
 from ptaskmodel.kernel_code import (
     LATE,
@@ -46,7 +47,13 @@ told: list[Callable[[], None]] = []
 NAME = "ptaskmodel_entry"
 
 
-class _EntryLibrary(codegen.JITCodeLibrary):
+class _Library(codegen.JITCodeLibrary):
+    def add_ir_module(self, ir_module: Any) -> None:
+        tell_of_bundles(ir_module)
+        super().add_ir_module(ir_module)
+
+
+class _EntryLibrary(_Library):
     """The code of an entry, optimised, but left for an engine of ours to make machine code of."""
 
     # Half as much machine code again, which only loops over numbers gain by.
@@ -108,7 +115,7 @@ class _LateLibrary(_EntryLibrary):
     unrolls = True
 
 
-class _PartLibrary(codegen.JITCodeLibrary):
+class _PartLibrary(_Library):
     """The code of a kernel that only ever becomes machine code as a part of others.
 
     It holds nothing of its own parts: who makes machine code links all of them, once.
@@ -237,6 +244,11 @@ def _dispatcher(function: Callable, allocates: bool, compiler: Any) -> Any:
     return kernel
 
 
+def _types(arguments: tuple) -> tuple:
+    """What numba knows arguments of an entry by."""
+    return tuple(bundled(numba.typeof(argument)) for argument in arguments)
+
+
 def part(function: Callable, allocates: bool) -> Any:
     """What numba is to know a kernel by that becomes a part of those that call it."""
     return _dispatcher(function, allocates, _PartCompiler)
@@ -247,7 +259,7 @@ def caller(name: str, arguments: tuple) -> Any:
 
     It looks for the address in a place of that name, and returns `NOT_THERE` if there is none.
     """
-    expected = tuple(map(numba.typeof, arguments))
+    expected = _types(arguments)
 
     def typed(given: tuple) -> tuple:
         if tuple(map(types.unliteral, given)) != expected:
@@ -291,7 +303,7 @@ def compiled(function: Callable, allocates: bool, arguments: tuple) -> bytes:
 
 
 def _compiled(kernel: Any, arguments: tuple) -> bytes:
-    kernel.compile(tuple(numba.typeof(argument) for argument in arguments))
+    kernel.compile(_types(arguments))
     (result,) = kernel.overloads.values()
     if result.library._dynamic_globals:
         raise UnknownArgument("a kernel with an address in it")
