@@ -113,6 +113,11 @@ def want(kernel: Any) -> None:
         kernel.want()
 
 
+def is_wanted(kernel: Any) -> bool:
+    """Whether a `late` kernel is at hand for all who call it."""
+    return not isinstance(kernel, Late) or kernel.is_wanted
+
+
 def only_compile() -> None:
     """From now on nothing is wanted: others compile late kernels meanwhile."""
     global _only_compiles
@@ -242,7 +247,7 @@ class Late(Kernel):
         super().__init__(function, False)
         self._example = example
         self._places: list[int] = []  # for its address, in the code of those who call it
-        self._wanted = False
+        self.is_wanted = False
         self._found: int | None = None
 
     @functools.cached_property
@@ -255,9 +260,9 @@ class Late(Kernel):
 
     def want(self) -> None:
         """Have it at hand for all who call it."""
-        if self._wanted:
+        if self.is_wanted:
             return
-        self._wanted = True
+        self.is_wanted = True
         for place in self._places:
             self.fill(place)
 
@@ -267,7 +272,7 @@ class Late(Kernel):
 
         if place not in self._places:
             self._places.append(place)
-        if self._wanted:
+        if self.is_wanted:
             kernel_code.set_place(place, self.ready())
 
     def ready(self) -> int:

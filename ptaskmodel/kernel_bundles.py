@@ -13,17 +13,20 @@ import functools
 import hashlib
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import ir as llvm_ir
+from numba import extending as numba_extending
 from numba.core import cgutils as numba_cgutils
+from numba.core import imputils as numba_imputils
 from numba.core import types as numba_types
-from numba.core.datamodel.registry import register_default
-from numba.core.imputils import impl_ret_borrowed
-from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, lower_getattr_generic, models
+from numba.core.typing import templates as numba_templates
 
 # Typed in part only.
+ir: Any = llvm_ir
 cgutils: Any = numba_cgutils
 types: Any = numba_types
+extending: Any = numba_extending
+imputils: Any = numba_imputils
+templates: Any = numba_templates
 
 WORD = ir.IntType(64)
 # Shorter tuples are handed over as they are.
@@ -31,9 +34,7 @@ FEWEST_WORDS = 8
 WORDS_OF_ARRAY = 5
 
 
-
-
-class Words(ir.ArrayType):
+class Words(ir.ArrayType):  # type: ignore[misc]
     """The type of the memory of a bundle, told from others."""
 
     def __init__(self, count: int) -> None:
@@ -73,14 +74,14 @@ def bundled(kind: Any) -> Any:
     return Bundle(kind) if words >= FEWEST_WORDS else kind
 
 
-@register_default(Bundle)
-class _Model(models.PrimitiveModel):  # type: ignore[misc]
+@extending.register_model(Bundle)
+class _Model(extending.models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, Words(kind.words).as_pointer())
 
 
-@infer_getattr
-class _Fields(AttributeTemplate):  # type: ignore[misc]
+@extending.infer_getattr
+class _Fields(templates.AttributeTemplate):  # type: ignore[misc]
     key = Bundle
 
     def generic_resolve(self, bundle: Any, field: str) -> Any:
@@ -89,7 +90,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
         return None
 
 
-@lower_getattr_generic(Bundle)  # type: ignore[untyped-decorator]
+@imputils.lower_getattr_generic(Bundle)
 def _field(context: Any, builder: Any, bundle: Any, address: Any, field: str) -> Any:
     """Instructions that read a field."""
     kind = bundle.types[bundle.fields.index(field)]
@@ -97,15 +98,13 @@ def _field(context: Any, builder: Any, bundle: Any, address: Any, field: str) ->
     if not isinstance(kind, types.Array):
         word = _at(builder, address, place, context.get_data_type(kind))
         return context.data_model_manager[kind].from_data(builder, builder.load(word))
-    lengths = [
-        builder.load(_at(builder, address, place + 1 + k, WORD)) for k in range(kind.ndim)
-    ]
+    lengths = [builder.load(_at(builder, address, place + 1 + k, WORD)) for k in range(kind.ndim)]
     array = array_of(context, builder, kind, lengths)
     model = context.data_model_manager[kind]
     data_type = model.get_member_fe_type("data")
     data = builder.load(_at(builder, address, place, context.get_value_type(data_type)))
     array = builder.insert_value(array, data, model.get_field_position("data"))
-    return impl_ret_borrowed(context, builder, kind, array)
+    return imputils.impl_ret_borrowed(context, builder, kind, array)
 
 
 def array_of(context: Any, builder: Any, kind: Any, lengths: list) -> Any:

@@ -121,6 +121,9 @@ class _PartLibrary(_Library):
     It holds nothing of its own parts: who makes machine code links all of them, once.
     """
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave that, too, to who makes machine code."""
+
     def finalize(self) -> None:
         """Have it ready to be linked, as it is."""
         self._finalize_dynamic_globals()

@@ -39,8 +39,10 @@ SETS = {
     "slurm": "ptaskmodel.batch.slurm.quick_cycle:prepare_kernels",
     "reading": "ptaskmodel.simulation.warming:prepare_reading",
 }
-# Of any simulation by bmf on one cluster; what others use besides.
-SIMULATION = ("tasks", "levels", "bmf", "laying")
+# Of any simulation by bmf on one cluster ("bmf" itself solves what levels give up, which is rare);
+# what others use, besides or instead.
+SIMULATION = ("tasks", "levels", "laying")
+LEVELS = ("levels",)
 ROUTES = ("routes",)
 OTHER_RULES = ("other rules",)
 ENERGY = ("energy",)

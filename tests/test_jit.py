@@ -52,6 +52,52 @@ def test_parts_can_be_called_from_python():
     assert [half.tolist() for half in halves(VALUES)] == [[3.0, 1.0, 4.0], [1.0, 5.0, 9.0]]
 
 
+class Several(NamedTuple):
+    reals: np.ndarray
+    rows: np.ndarray
+    limit: float
+    count: int
+    flag: bool
+    fixed: np.ndarray
+
+
+def several(count: int = 3, flag: bool = True) -> Several:
+    fixed = np.arange(3)
+    fixed.flags.writeable = False
+    rows = np.arange(24.0).reshape(2, 3, 4)
+    return Several(np.zeros(5), rows, 2.5, count, flag, fixed)
+
+
+@jit
+def fill(s, value):
+    for k in range(s.count):
+        s.reals[k] = value if s.flag else s.limit
+    return s.rows[1, 2, 3] + s.rows[-1, 0].sum() + s.fixed[-1]
+
+
+@entry
+def fill_twice(s, value):
+    return fill(s, value) + fill(s, value + 1.0), s.rows.size, s.rows.shape[1], s.rows.strides[0]
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_tuples_of_many_arrays_are_handed_on(flag):
+    s = several(3, flag)
+    assert fill_twice(s, 6.0) == (2 * (23.0 + 54.0 + 2), 24, 3, 96)
+    assert s.reals.tolist() == [7.0 if flag else 2.5] * 3 + [0.0] * 2
+    others = several(2, flag)
+    fill_twice(others, 0.0)
+    assert np.count_nonzero(others.reals) == 2
+    assert fill_twice(s._replace(rows=s.rows * 2), 6.0)[0] == 2 * (46.0 + 108.0 + 2)
+
+
+@compiled
+def test_tuples_of_arrays_that_do_not_lie_in_order_are_taken_too():
+    s = several()
+    assert fill_twice(s._replace(reals=np.zeros(10)[::2]), 6.0)[1] == 24
+    assert fill_twice(s._replace(rows=s.rows.T.copy().T), 6.0)[0] == 2 * (23.0 + 54.0 + 2)
+
+
 def test_division_by_zero_is_no_exception():
     @entry
     def quotient(a, b):

@@ -34,7 +34,7 @@ from ptaskmodel.core.patterns.table import Patterns
 from ptaskmodel.core.queues import push_wake
 from ptaskmodel.core.rates import code
 from ptaskmodel.core.rescue import solve_hard
-from ptaskmodel.core.solving import late_kernels
+from ptaskmodel.core.solving import late_kernels, solver_of
 from ptaskmodel.core.state import (
     CAPACITY,
     DOOM,
@@ -74,7 +74,7 @@ from ptaskmodel.core.store import (
     state_of,
 )
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.jit import as_compiled, want
+from ptaskmodel.jit import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform
 from ptaskmodel.sharing.rules import RULES, SOLVERS
 
@@ -148,7 +148,7 @@ class Core:
         )
 
     def _want_kernels(self) -> None:
-        for each in late_kernels(self.rule):
+        for each in late_kernels(self.rule, bool(self.state.clock[0]["keeps_levels"])):
             want(each)
 
     # --- time -------------------------------------------------------------------------------
@@ -413,7 +413,7 @@ class Core:
         elif status == GROW_WAKES:
             self.state = room_for_wakes(state, len(state.wakes) + 1)
         elif status == UNSOLVED:
-            solve_hard(state, self.rule)
+            self._solve_whole()
         elif status == ROUTES_CHANGED:
             self._refresh_routes()
         elif status == EVENTS_FULL:
@@ -421,6 +421,16 @@ class Core:
         else:
             return False
         return True
+
+    def _solve_whole(self) -> None:
+        """The sub-system laid out has no rates: have them found now, or by the loop once more."""
+        solver, clock = solver_of(self.rule), self.state.clock[0]
+        if is_wanted(solver):
+            solve_hard(self.state, self.rule)
+            return
+        want(solver)
+        clock["unsolved"], clock["anew"] = 0, 1
+        clock["solves"] -= 1
 
     def _refresh_routes(self) -> None:
         """A latency or a bandwidth changed: route again, refresh the activities in progress."""

@@ -19,14 +19,19 @@ INFINITY = float("inf")
 CERTIFIED_EVERY = 64
 
 
-def late_kernels(rule: str) -> list[Any]:
-    """The kernels that a core wants which shares by a rule."""
-    wanted = [SOLVERS[RULES[rule].kernel]]
-    if rule == "bmf":
-        wanted.append(follow_levels)
-    elif RULES[rule].keeps_rates:
-        wanted.append(follow_rates)
-    return wanted
+def solver_of(rule: str) -> Any:
+    """The kernel that solves whole systems by a rule."""
+    return SOLVERS[RULES[rule].kernel]
+
+
+def late_kernels(rule: str, keeps_levels: bool) -> list[Any]:
+    """The kernels that a core wants which shares by a rule.
+
+    Where levels are kept, whole systems are hardly ever solved: what does that is wanted then.
+    """
+    if keeps_levels:
+        return [follow_levels]
+    return [solver_of(rule), *([follow_rates] if RULES[rule].keeps_rates else [])]
 
 
 @jit

@@ -175,7 +175,7 @@ def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert said.startswith("compiling kernels (once, about ")
     assert said.count("\n") == 1
-    assert asked == [("tasks", "levels", "bmf", "laying", "routes")] * 2
+    assert asked == [("tasks", "levels", "laying", "routes")] * 2
 
 
 def test_without_a_place_for_the_cache_it_compiles_each_time(monkeypatch, capsys):
