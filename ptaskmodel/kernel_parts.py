@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -313,6 +313,11 @@ def _compiled(kernel: Any, arguments: tuple) -> bytes:
     return result.library.code().packed()
 
 
+class _Two(NamedTuple):
+    reals: Any
+    rows: Any
+
+
 def works() -> bool:
     """Whether an entry with parts and a late kernel, compiled now, does what it should."""
     if not layout_is_known():
@@ -330,16 +335,20 @@ def works() -> bool:
     def size_and(values: Any, more: Any) -> Any:
         return values.size + more
 
-    values = np.array([3.0, 4.0, 5.0, 9.0])
-    size_and_late = caller("size_and", (values, 1))
-    halves, largest = part(halves, False), part(largest, False)
+    def place(two: Any) -> Any:
+        return two.reals[1] + two.rows[1, 2] + two.rows.shape[0]
 
-    def both(values: Any, more: Any) -> Any:
+    values = np.array([3.0, 4.0, 5.0, 9.0])
+    two = _Two(values, np.arange(6).reshape(2, 3))
+    size_and_late = caller("size_and", (values, 1))
+    halves, largest, place = (part(each, False) for each in (halves, largest, place))
+
+    def both(values: Any, more: Any, two: Any) -> Any:
         first, second = halves(values)
         last = largest(second) / (values[0] - values[0])
-        return largest(first), last, more[0] + 1, size_and_late(values, 3)
+        return largest(first), last, more[0] + 1, size_and_late(values, 3), place(two)
 
-    arguments = values, (2, True)
+    arguments = values, (2, True), two
     before = sys.getrefcount(values)
     linked, late = (
         link(compiled(both, False, arguments)),
@@ -348,8 +357,10 @@ def works() -> bool:
     if linked is None or late is None:
         return False
     kernel = bind("both", linked.address, arguments)
-    right = kernel(*arguments) == (4.0, np.inf, 3, NOT_THERE)
+    right = kernel(*arguments) == (4.0, np.inf, 3, NOT_THERE, 11.0)
     set_place(linked.places[LATE + "size_and"], late.address)
-    right = right and all(kernel(*arguments) == (4.0, np.inf, 3, 7) for _ in range(3))
-    refused = kernel(values[::2], (2, True)) is kernel(values, (2.0, True)) is NotImplemented
+    right = right and all(kernel(*arguments) == (4.0, np.inf, 3, 7, 11.0) for _ in range(3))
+    refused = (
+        kernel(values[::2], (2, True), two) is kernel(values, (2.0, True), two) is NotImplemented
+    )
     return right and refused and sys.getrefcount(values) == before
