@@ -190,6 +190,10 @@ class Lives:
         if self.gang is not None:
             self._change_gang(self.gang.started(job), date)
 
+    def is_of(self, attempt: Attempt) -> bool:
+        """Whether an attempt is of one of these jobs."""
+        return self._running.has(attempt)
+
     def ended(self, attempt: Attempt, date: float) -> None:
         """The script of a job has ended by itself."""
         job = self._running.job_of(attempt)

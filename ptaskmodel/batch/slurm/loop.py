@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from math import ceil, inf
 
-from ptaskmodel.batch.execution import Execution
+from ptaskmodel.batch.execution import Ended, Execution
 from ptaskmodel.batch.slurm import phases as phases_of
 from ptaskmodel.batch.slurm.backfill import Cycle, Statistics
 from ptaskmodel.batch.slurm.conf.facts import BACKFILL
@@ -15,13 +15,30 @@ from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
 from ptaskmodel.batch.slurm.main import main_pass
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.node_failures import NodeFailures
+from ptaskmodel.batch.slurm.order import (
+    CHECK,
+    CLEAN,
+    COMMAND,
+    CYCLE,
+    CYCLED,
+    LIMITS_S,
+    NODES,
+    PASSED,
+    PASSED_FULL,
+    REFRESH,
+    RELEASED,
+    SLICE,
+    SUBMIT,
+    TURN,
+    Event,
+    script_of,
+)
 from ptaskmodel.batch.slurm.phases import BEHIND_S, Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.memory import collector_at_rest
 
-LIMITS_S = 30
 # How often all who wait are tried before they are given up.
 ROUNDS = 3
 PURGE_S = 60
@@ -32,23 +49,6 @@ SHORT_PAUSE_US = 2
 # Events between two calls that say how far it is.
 PROGRESS_EVERY = 256
 Progress = Callable[[float, int, int], None]
-# What comes first at one date.
-(
-    CLEAN,
-    SUBMIT,
-    COMMAND,
-    NODES,
-    TURN,
-    REFRESH,
-    SLICE,
-    CYCLE,
-    END,
-    CHECK,
-    PASSED_FULL,
-    PASSED,
-    CYCLED,
-    RELEASED,
-) = range(14)
 
 
 class Loop:
@@ -113,10 +113,11 @@ class Loop:
         self._reserved = controller.rules.reserved
         self._refresh_date = phases.main_boot_s + self._period_s
         self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
-        self._script: list[tuple[float, int, int]] = []
+        self._script: list[Event] = []
         self._scripted = 0
         if recorded is not None:
-            self._script = self._scripted_events(recorded)
+            places = {request.id: k for k, (_, request) in enumerate(self._arrivals)}
+            self._script = script_of(recorded, places)
             controller.cleaning.passed = [
                 d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH
             ]
@@ -152,24 +153,41 @@ class Loop:
 
     def step(self) -> bool:
         """Go to the next event, and do what is due then; False: there is none."""
-        controller = self.controller
+        event = self.next_event()
+        if event is None:
+            return False
+        now, ended = self._execution.advance(event.date_s)
+        if self.take_ends(now, ended):
+            return True
+        if event.date_s == inf:
+            return False
+        self.do(event)
+        return True
+
+    def next_event(self) -> Event | None:
+        """What happens next if no job ends before (at inf: nothing does); None: all is over."""
         if self._position == len(self._arrivals) and (
-            not controller.unfinished or self._is_hopeless()
+            not self.controller.unfinished or self._is_hopeless()
         ):
+            return None
+        return Event(*self._next())
+
+    def take_ends(self, date: float, ended: Ended) -> bool:
+        """Some attempts have ended now; whether any is of a job of this controller."""
+        mine = [attempt for attempt, _ in ended if self.controller.is_of(attempt)]
+        if not mine:
             return False
-        date, what, which = self._next()
-        now, ended = self._execution.advance(date)
-        if ended:
-            self._now = now
-            for attempt, _ in ended:
-                controller.ended(attempt, now)
-        elif date == inf:
-            return False
-        else:
-            self._now = date
-            self._do(what, which, date)
+        self._now = date
+        for attempt in mine:
+            self.controller.ended(attempt, date)
         self._settle()
         return True
+
+    def do(self, event: Event) -> None:
+        """What happens next happens."""
+        self._now = event.date_s
+        self._do(event.what, event.which, event.date_s)
+        self._settle()
 
     def _is_hopeless(self) -> bool:
         """Whether all who wait do so for ever: nothing runs or is to come, and all were tried."""
@@ -454,16 +472,6 @@ class Loop:
 
     # --- as recorded ------------------------------------------------------------------------
 
-    def _scripted_events(self, recorded: Recorded) -> list[tuple[float, int, int]]:
-        """Passes, cycles, limit checks and ends at the dates of a recorded run."""
-        script = [(date, _SCRIPTED[what], 0) for date, what in recorded.cycles]
-        script += [(date, CHECK, 0) for date in _checks(recorded)]
-        places = {request.id: k for k, (_, request) in enumerate(self._arrivals)}
-        script += [
-            (date, END, places[job]) for job, date in recorded.ended.items() if job in places
-        ]
-        return sorted(script)
-
     def _follow(self, what: int, which: int, date: float) -> None:
         controller = self.controller
         if what == CHECK:
@@ -477,21 +485,3 @@ class Loop:
             if job is not None and job.attempt is not None and job.state == RUNNING:
                 self._execution.stop(job.attempt, date)
                 controller.ended(job.attempt, date)
-
-
-def _checks(recorded: Recorded) -> set[float]:
-    """When limits were checked: when jobs were killed, and every 30 s from each full pass on."""
-    full = [date for date, what in recorded.cycles if what == phases_of.FULL]
-    found = {*recorded.checked, *full}
-    for date, following in zip(full, [*full[1:], inf], strict=True):
-        gap = round(following - date) if following < inf else 2 * LIMITS_S
-        if gap % LIMITS_S == 0:
-            found |= {date + late for late in range(LIMITS_S, gap, LIMITS_S)}
-    return found
-
-
-_SCRIPTED = {
-    phases_of.FULL: PASSED_FULL,
-    phases_of.DEFAULT_DEPTH: PASSED,
-    phases_of.BACKFILL: CYCLED,
-}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.execution import Execution
-from ptaskmodel.batch.hostset import members
+from ptaskmodel.batch.hostset import Mask, members
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
@@ -19,7 +20,8 @@ class Running:
     """Starts and stops jobs in an execution.
 
     cpus: of each node. longer_s: by how much each job runs longer than it says. told: when jobs end
-    according to a recorded run, by id; the loop ends them.
+    according to a recorded run, by id; the loop ends them. numbers: those of attempts, where the
+    jobs of several controllers run in the execution; hosts: what each node is among its hosts.
     """
 
     def __init__(
@@ -28,13 +30,20 @@ class Running:
         cpus: Sequence[int],
         longer_s: float = 0.0,
         told: Mapping[str, float] | None = None,
+        numbers: Iterator[int] | None = None,
+        hosts: Sequence[int] | None = None,
     ) -> None:
         self._cpus = cpus
-        self.attempts: list[Attempt] = []
+        self._numbers = count() if numbers is None else numbers
+        self._hosts = hosts
         self.execution = execution
         self._longer_s = longer_s
         self._told = told or {}
-        self._jobs: list[JobRecord] = []
+        self._jobs: dict[int, JobRecord] = {}
+
+    def has(self, attempt: Attempt) -> bool:
+        """Whether an attempt is of one of these jobs."""
+        return attempt.number in self._jobs
 
     def job_of(self, attempt: Attempt) -> JobRecord:
         """Whose an attempt is."""
@@ -49,14 +58,20 @@ class Running:
         elif self._longer_s and work.duration_s is not None:
             work = DelayWork(work.duration_s + self._longer_s)
         run = Job(job.id, date, allocation.size, job.id, work)
-        attempt = Attempt(run, allocation.nodes, date, job.end_s, len(self.attempts))
+        place = self._place(allocation.nodes)
+        attempt = Attempt(run, place, date, job.end_s, next(self._numbers))
         attempt.ordinal = job.restarts
         if work.duration_s is None:
             attempt.cores = self._tasks(job)
         job.attempt = attempt
-        self.attempts.append(attempt)
-        self._jobs.append(job)
+        self._jobs[attempt.number] = job
         self.execution.start(attempt, date)
+
+    def _place(self, nodes: Mask) -> Mask:
+        """The hosts of the execution that nodes are."""
+        if self._hosts is None:
+            return nodes
+        return sum(1 << self._hosts[k] for k in members(nodes))
 
     def _tasks(self, job: JobRecord) -> tuple[int, ...] | None:
         """How many tasks each node gets: as many as its CPUs hold, first nodes first; one at least.
@@ -69,9 +84,9 @@ class Running:
             return None
         cpus = allocation.cpus or [self._cpus[k] for k in members(allocation.nodes)]
         found, left = [], tasks
-        for k, count in enumerate(cpus):
+        for k, held in enumerate(cpus):
             after = allocation.size - k - 1
-            mine = min(max(1, count // job.request.cpus_per_task), left - after)
+            mine = min(max(1, held // job.request.cpus_per_task), left - after)
             found.append(mine if after else left)
             left -= mine
         return tuple(found)

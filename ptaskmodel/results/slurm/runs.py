@@ -23,7 +23,7 @@ from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
 from ptaskmodel.batch.slurm.requests.profiles import AS_GIVEN, PTASK, SMPI, with_profiles
 from ptaskmodel.batch.slurm.requests.request import Submissions
 from ptaskmodel.batch.slurm.reservations import Reserved
-from ptaskmodel.batch.slurm.run import SlurmRun, simulate
+from ptaskmodel.batch.slurm.run import SlurmRun, simulate, simulate_together
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
@@ -138,20 +138,17 @@ def slurm_into(
 
     def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
         began = time.perf_counter()
-        found = [
-            _simulated(
-                part,
-                options,
-                accounts=accounts,
-                phases=phases,
-                recorded=recorded,
-                reserved=reserved,
-                failures=failures,
-                execution=execution,
-                progress=progress,
-            )
-            for part in parts
-        ]
+        given: dict[str, Any] = {
+            "accounts": accounts,
+            "phases": phases,
+            "failures": failures,
+            "progress": progress,
+        }
+        if execution is not None and len(parts) > 1:
+            found = _together(conf, parts, options, execution, given)
+        else:
+            given |= {"recorded": recorded, "reserved": reserved, "execution": execution}
+            found = [_simulated(part, options, given) for part in parts]
         took_s = time.perf_counter() - began
         alone = _alone(found, execution)
         summary = {
@@ -198,8 +195,6 @@ def _check(
     for job in options.explain:
         if job not in known:
             raise SlurmError(f"--explain {shown(job)}: the workload has no such job")
-    if options.controllers > 1 and platform is not None:
-        raise SlurmError("--controllers: several on one platform are not simulated; leave one out")
     if recorded is not None and (options.controllers > 1 or options.costs != FREE):
         raise SlurmError("--cycles: the dates are those of one real controller; leave out "
                          "--controllers and --test-cost")  # fmt: skip
@@ -207,15 +202,28 @@ def _check(
         raise SlurmError(f"--profiles {options.profiles}: give a --platform too")
 
 
-def _simulated(
-    part: Part,
-    options: SlurmOptions,
-    **given: Any,
-) -> Simulated:
-    """One controller with its jobs."""
+def _watch(part: Part, options: SlurmOptions) -> Watch:
     mine = {request.id for request in part.jobs}
     explained = [job for job in options.explain if job in mine]
-    watch = Watch(explained, priorities_s=options.priorities)
+    return Watch(explained, priorities_s=options.priorities)
+
+
+def _together(
+    conf: Conf,
+    parts: Sequence[Part],
+    options: SlurmOptions,
+    execution: PtaskExecution,
+    given: Mapping[str, Any],
+) -> list[Simulated]:
+    """Several controllers, whose jobs share a platform."""
+    watches = [_watch(part, options) for part in parts]
+    runs = simulate_together(conf, parts, execution, watches, costs=options.costs, **given)
+    return [Simulated(run, watch) for run, watch in zip(runs, watches, strict=True)]
+
+
+def _simulated(part: Part, options: SlurmOptions, given: Mapping[str, Any]) -> Simulated:
+    """One controller with its jobs."""
+    watch = _watch(part, options)
     run = simulate(
         part.conf,
         part.jobs,
