@@ -328,7 +328,7 @@ class Cycle:
             return NEXT if job.state != PENDING or controller.is_preempting(job) else None
         controller.start(job, which, found, self._date, BACKFILL)
         if job.state in LIVE and job.end_s < float("inf"):
-            insort(self._ends, (job.end_s, job.number, job))
+            insort(self._ends, (job.end_s, job.listed, job))
         self._started += 1
         most = self._options.bf_max_job_start
         return END if most and self._started >= most else STARTED

@@ -181,7 +181,7 @@ class Lives:
         job.ran_s, job.victim, job.lost, job.suspensions = 0.0, False, False, []
         self.select.add(job)
         self.answers.forget()
-        insort(self._by_end, (job.end_s, job.number, job))
+        insort(self._by_end, (job.end_s, job.listed, job))
         self._running.start(job, date)
         self.rules.started(job, now)
         self._changed(date)
@@ -303,7 +303,7 @@ class Lives:
         return self.cleaning.since(now - longest_s) if longest_s else []
 
     def _forget_end(self, job: JobRecord) -> None:
-        del self._by_end[bisect_left(self._by_end, (job.end_s, job.number))]
+        del self._by_end[bisect_left(self._by_end, (job.end_s, job.listed))]
 
     def requeue(self, job: JobRecord, date: float) -> None:
         """A job that was stopped waits again, from now on, and is eligible later."""
@@ -366,7 +366,7 @@ class Lives:
             self._forget_end(job)
             limit = YEAR_S if job.limit_s == inf else job.limit_s
             job.end_s = now + limit - job.ran_s
-            insort(self._by_end, (job.end_s, job.number, job))
+            insort(self._by_end, (job.end_s, job.listed, job))
         self.select.resume(job)
         self.answers.forget()
         if not job.lost:

@@ -139,7 +139,10 @@ class _Pass:
         if reason is not None:
             if reason == LICENCES:
                 controller.changed_s = now
-            self._limited(job, partition.name, reason)
+            if is_account_limit(job.reason):
+                queue.waits_because(job, reason)  # that is known, and stops nobody any more
+            else:
+                self._limited(job, partition.name, reason)
             return reason != LICENCES or not self._options.bf_licenses
         within = controller.allowed(job, need, now) & ~self._withdrawn
         found = controller.find(job, entry.which, within & ~self._completing, now)

@@ -110,9 +110,10 @@ def need_of(
         most = min(most, partition.max_nodes)
     exclusive = exclusive or partition.over_subscribe == EXCLUSIVE
     whole = linear or exclusive or request.exclusive == WHOLE_NODES
+    fitting = _fitting(request, partition, nodes, conf, whole)
     return Need(
         partition,
-        _fitting(request, partition, nodes, conf, whole) | required & usable if possible else 0,
+        fitting if possible and not required & usable & ~fitting else 0,
         required,
         least,
         min(most, UNBOUNDED) if ranged else least,

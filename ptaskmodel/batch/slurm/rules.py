@@ -102,8 +102,10 @@ class Rules:
             return True
         if len(job.partitions) == 1:
             return self.waits_for(job, job.partitions[0]) is not None
+        # The one that is tried last says what becomes of the job.
         least, _ = job.request.nodes_asked()
-        return any(p.max_nodes is not None and least > p.max_nodes for p in job.partitions)
+        last = min(reversed(job.partitions), key=lambda partition: partition.tier)
+        return last.max_nodes is not None and least > last.max_nodes
 
     def waits_for(self, job: JobRecord, partition: Partition) -> str | None:
         """What of a partition keeps a job waiting; it is the same at any time."""

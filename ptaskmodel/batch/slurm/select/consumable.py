@@ -15,6 +15,7 @@ from ptaskmodel.batch.slurm.select.fitting import Style, fit
 from ptaskmodel.batch.slurm.select.rooms import (
     Room,
     cpus_of_core,
+    cpus_of_tasks,
     cpus_offered,
     free_sockets,
     gpus_left,
@@ -278,15 +279,17 @@ class Consumable:
         gpus = gpus_left(need, line, self.gres[node]) if cpus else None
         if gpus is None:
             return None
+        own_tasks = need.gres and not need.whole
         return Room(
             node,
-            cpus,
+            cpus_of_tasks(need, cpus) if own_tasks else cpus,
             free=sum(each.bit_count() for each in sockets) * line.threads,
             total=self.nodes.cpus[node],
             weight=self.nodes.weights[node],
             required=bool(need.required >> node & 1),
             piece=piece_of(need, line, self._sockets),
             gpus=gpus,
+            resources=cpus,
         )
 
     # --- which cores ------------------------------------------------------------------------

@@ -56,11 +56,12 @@ class Taking:
 
     def cap(self, room: Room) -> int:
         """What would be used of a node: pieces are kept for the nodes that must follow."""
-        if not self.need.whole:
+        need = self.need
+        if not need.whole:
             left = self.cpus - max(self.least - 1, 0) * room.piece
             if room.cpus > left:
-                room.cpus = max(left, self.need.cpus_per_node)
-            room.resources = room.cpus + room.gpus
+                room.cpus = max(left, need.cpus_per_node)
+                room.resources = room.cpus + room.gpus
         return room.cpus
 
     def take(self, room: Room) -> None:

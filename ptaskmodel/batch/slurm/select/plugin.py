@@ -15,7 +15,7 @@ from ptaskmodel.batch.slurm.select.consumable import Consumable, Refuses
 from ptaskmodel.batch.slurm.select.linear import Linear
 from ptaskmodel.batch.slurm.select.tree import Tree
 
-# Who runs or is suspended, by the end of its limit: (date, number, job).
+# Who runs or is suspended, by the end of its limit: (date, place in the list of all, job).
 Ends = Sequence[tuple[float, int, JobRecord]]
 
 

@@ -44,6 +44,7 @@ class Room:
         required: bool = False,
         piece: int = 1,
         gpus: int = 0,
+        resources: int | None = None,
     ) -> None:
         self.node = node
         self.cpus = cpus
@@ -53,7 +54,7 @@ class Room:
         self.required = required
         self.piece = piece
         self.gpus = gpus
-        self.resources = cpus + gpus
+        self.resources = (cpus if resources is None else resources) + gpus
 
 
 def cpus_of_core(need: Need, line: NodeLine) -> int:
@@ -112,6 +113,18 @@ def cpus_offered(
         cpus = max(0, cpus - unit)
     cpus -= cpus % need.cpus_per_task
     return 0 if cpus < (need.tasks_per_node or 0) else cpus
+
+
+def cpus_of_tasks(need: Need, cpus: int) -> int:
+    """How many of a node's CPUs a job with GRES is offered: those of its tasks."""
+    most = cpus // need.cpus_per_task
+    if need.tasks_per_node:
+        most = min(most, need.tasks_per_node)
+    elif need.tasks_on_one:
+        most = min(most, need.tasks_on_one)
+    elif need.tasks == 1 or need.tasks == need.least == need.most:
+        most = min(most, 1)
+    return most * need.cpus_per_task
 
 
 def has_memory(need: Need, free_MiB: int, all_MiB: int) -> bool:
