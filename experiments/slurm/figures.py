@@ -10,6 +10,12 @@ import numpy as np
 from common import Row
 from matplotlib.figure import Figure
 
+TITLES = {
+    "waiting_s": "mean wait (s)",
+    "response_s": "mean response (s)",
+    "slowdown": "mean slowdown",
+    "weighted_slowdown": "mean slowdown, weighted by size",
+}
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#999999"
 
 
@@ -46,12 +52,17 @@ def _bars(axes: Any, groups: Sequence[str], series: dict[str, list[float]]) -> N
     for k, (name, values) in enumerate(series.items()):
         places = np.arange(len(groups)) + (k - (len(series) - 1) / 2) * width
         bars = axes.bar(places, values, width, color=(ORANGE, BLUE, GREEN)[k % 3], label=name)
-        axes.bar_label(bars, [f"{value:.3g}" for value in values], fontsize=7)
+        axes.bar_label(bars, [_short(value) for value in values], fontsize=7)
     axes.set_xticks(range(len(groups)))
     axes.set_xticklabels(groups, fontsize=8)
     axes.set_ylim(0.0, 1.2 * max(max(values) for values in series.values()) or 1.0)
     axes.legend(frameon=False, fontsize=8, loc="upper center", ncols=len(series))
     axes.grid(alpha=0.3, axis="y")
+
+
+def _short(value: float) -> str:
+    """Three digits at most; thousands as 1.2k."""
+    return f"{value / 1000:.3g}k" if value >= 1000 else f"{value:.3g}"
 
 
 def separate(rows: Sequence[Row]) -> Figure:
@@ -106,8 +117,7 @@ def suspension(rows: Sequence[Row]) -> Figure:
     figure = Figure(figsize=(10, 6.5), layout="constrained")
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     logs = list(dict.fromkeys(row["log"] for row in rows))
-    columns = ("waiting_s", "response_s", "slowdown", "weighted_slowdown")
-    for axes, column in zip(figure.subplots(2, 2).flat, columns, strict=True):
+    for axes, column in zip(figure.subplots(2, 2).flat, TITLES, strict=True):
         series = {
             log: [
                 float(np.mean([r[column] for r in rows if (r["log"], r["policy"]) == (log, each)]))
@@ -116,7 +126,7 @@ def suspension(rows: Sequence[Row]) -> Figure:
             for log in logs
         }
         _bars(axes, policies, series)
-        axes.set_title(column.replace("_", " "), fontsize=9, loc="left")
+        axes.set_title(TITLES[column], fontsize=9, loc="left")
     return figure
 
 
