@@ -73,10 +73,15 @@ def stranger_notes(found: Sequence[Simulated]) -> list[str]:
 
 
 def limit_notes(conf: Conf, accounts: Accounts) -> list[str]:
-    """Which limits of accounts are not simulated, if limits hold at all."""
+    """Which limits of accounts are not simulated, if limits hold, and QOSs that are not there."""
     found = not_simulated(accounts) if conf.database and "LIMITS" in conf.enforce else []
     more = [f"... and limits of {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return found[:SHOWN] + more
+    strange = [
+        f"PartitionName={one.name}: QOS {one.qos} is not among the accounts: it limits nothing"
+        for one in conf.partitions
+        if one.qos is not None and one.qos not in accounts.qos
+    ]
+    return found[:SHOWN] + more + strange
 
 
 def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:

@@ -30,6 +30,12 @@ SPOILED = [
     ("slurm.conf", "SUSPEND,GANG", "SUSPEND", 10, "give SUSPEND,GANG"),
     ("slurm.conf", "topology/tree", "topology/torus", 11, "no other is simulated"),
     ("slurm.conf", "Enforce=limits,qos", "Enforce=limit", 13, "give some of"),
+    ("slurm.conf", "n[1-4] G", " G", 16, "has no names"),
+    ("slurm.conf", "RealMemory=16000", "RealMemory=-5", 15, "give MiB"),
+    ("slurm.conf", "tesla:2", "tesla:two", 16, "the count a number"),
+    ("slurm.conf", "Tier=10", "Tier=70000", 22, "from 0 to 65533"),
+    ("slurm.conf", "MaxNodes=3", "TRESBillingWeights=CPU", 22, "give weights such as"),
+    ("slurm.conf", "ClusterName=c", "SchedulerType=sched/magic", 1, "give sched/backfill"),
     ("slurm.conf", "n[1-4]", "n[1-4", 16, "brackets that do not match"),
     ("slurm.conf", "n[1-4]", "n[4-1]", 16, "goes down"),
     ("slurm.conf", "m[01-02]", "m[01-2]", 17, "the same number of digits"),
@@ -58,6 +64,12 @@ SPOILED = [
     ("accounts.txt", "add account", "delete account", 1, "only add and modify"),
     ("accounts.txt", "maxjobs=5", "maxjobs+=5", 1, "write ="),
     ("accounts.txt", "grptres=cpu=20", "grptres=20", 1, "give amounts such as cpu=100"),
+    ("accounts.txt", "grptres=cpu=20", "grptres=cpus=20", 1, "is no TRES: give cpu, mem"),
+    ("accounts.txt", "grptres=cpu=20", "grptresmins=cpu=2.5", 1, "give a whole number"),
+    ("accounts.txt", "grptres=cpu=20", "grpwall=soon", 1, "give minutes"),
+    ("accounts.txt", "modify qos normal", "modify qos zoe", 3, "no qos 'zoe'; add it before"),
+    ("accounts.txt", "modify user ann", "modify user zoe", 5, "no user 'zoe'; add it before"),
+    ("accounts.txt", "usagefactor=2", "usagefactor=-2", 4, "give a number, 0 or more"),
     ("accounts.txt", "account=physics", "account=chemistry", 2, "add it before"),
     ("accounts.txt", "fairshare=1 qos=normal", "qos=normal,+urgent", 2, "give a list such as"),
     ("accounts.txt", "fairshare=1 qos=normal", "qos=+", 2, "give a list such as"),
@@ -77,6 +89,9 @@ SPOILED = [
     ("reservations.txt", "Nodes=ALL", "Colour=red", 2, "each with ="),
     ("sacct.txt", "JobID|", "JobName|", 1, "without the column jobid"),
     ("sacct.txt", "ReqNodes|", "User|", 1, "is there twice"),
+    ("sacct.txt", "T10:01:00|", "T10:61:00|", 2, "give a date such as"),
+    ("sacct.txt", "cpu=4,", "cpu=four,", 2, "give a whole number"),
+    ("sacct.txt", "|1|billing", "|some|billing", 2, "give a whole number"),
     ("sacct.txt", "2024-03-01T10:00:10|2", "9999-12-31T23:59:59-09:00|2", 2, "1970 to 2242"),
     ("sacct.txt", "2024-03-01T10:00:10|2", "0001-01-01T00:00:00|2", 2, "1970 to 2242"),
     ("sacct.txt", "2024-03-01T10:00:10|2", "2224-03-01T10:00:10|2", 2, "more than 20 years"),
@@ -86,6 +101,9 @@ SPOILED = [
     ("sacct.txt", "01:00:00", "an hour", 3, "minutes:seconds"),
     ("sacct.txt", "COMPLETED", "COMPLETED|a|b", 2, "fields instead of"),
     ("jobs.csv", "limit", "most", 1, "without the column limit"),
+    ("jobs.csv", "id,", "ID,", 1, "without the column id:"),
+    ("jobs.csv", "1-2", "2-1", 2, "the smaller number first"),
+    ("jobs.csv", "300,120", "5m,120", 3, "give a number"),
     ("jobs.csv", "a,0,", "a,nan,", 2, "submit is 'nan'"),
     ("jobs.csv", "600,400", "600,99999999999", 2, "less than 20 years"),
     ("jobs.csv", "\nb,2", "\na,2", 3, "is there twice"),
@@ -129,6 +147,25 @@ def test_what_is_missing_is_missed_at_the_end(tmp_path, kept, says):
     (tmp_path / "slurm.conf").write_text("\n".join(lines) + "\n")
     with pytest.raises(PTaskModelError, match=rf"slurm.conf:{kept}: ends without a {says} line"):
         read_conf(tmp_path / "slurm.conf")
+
+
+@pytest.mark.parametrize("mark", [" ", ","])
+def test_a_table_of_sacct_is_printed_with_bars(tmp_path, capsys, mark):
+    write_all(tmp_path)
+    (tmp_path / "sacct.txt").write_text(GOOD["sacct.txt"].replace("|", mark))
+    assert main(words(tmp_path, "sacct.txt")) == 2
+    assert "print it with -P" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mistake", ["bf_intervall=60", "bf_interval", "default_queue_deep=50"])
+def test_an_option_that_slurm_would_not_find_is_noted(tmp_path, capsys, mistake):
+    write_all(tmp_path)
+    text = GOOD["slurm.conf"].replace("bf_interval=60", mistake)
+    (tmp_path / "slurm.conf").write_text(text)
+    assert main(words(tmp_path, "slurm.conf")) == 0
+    name = mistake.partition("=")[0]
+    note = rf"slurm.conf:4: SchedulerParameters {name} changes nothing"
+    assert re.search(note, capsys.readouterr().out)
 
 
 def test_good_files_make_sense(tmp_path, capsys):

@@ -109,10 +109,10 @@ HOSTS = """<?xml version='1.0'?>
     [
         ([], set()),
         (["--platform"], set()),
-        (["--profiles", "ptask", "--platform"], {"tasks", "levels", "bmf", "laying", "changes"}),
+        (["--profiles", "ptask", "--platform"], {"tasks", "levels", "laying", "changes"}),
         (
             ["--profiles", "smpi", "--platform"],
-            {"tasks", "levels", "bmf", "laying", "changes", "ranks"},
+            {"tasks", "levels", "laying", "changes", "ranks"},
         ),
     ],
 )

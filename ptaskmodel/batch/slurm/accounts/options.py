@@ -9,11 +9,27 @@ from typing import Any
 
 from ptaskmodel.batch.slurm import values
 from ptaskmodel.batch.slurm.accounts.facts import PARENT, Association, Limits, Qos
+from ptaskmodel.errors import shown
 
 Reader = Callable[[str], Any]
 NONE = ("", "-1", "UNLIMITED", "INFINITE", "NONE")
 # The fields that are lists of names, to which names may be added.
 LISTS = ("qos", "preempt")
+# The TRES of Slurm; some have a name behind a /.
+TRES = (
+    "cpu",
+    "mem",
+    "node",
+    "billing",
+    "energy",
+    "gres",
+    "license",
+    "bb",
+    "fs",
+    "ic",
+    "vmem",
+    "pages",
+)
 
 
 def _count(text: str) -> int | None:
@@ -32,6 +48,8 @@ def tres(text: str) -> Mapping[str, int | None]:
         if not mark:
             raise ValueError("give amounts such as cpu=100,gres/gpu=2")
         key = values.tres_name(name.strip())
+        if key.partition("/")[0] not in TRES:
+            raise ValueError(f"{shown(name)} is no TRES: give {', '.join(TRES[:4])}, gres/gpu, ...")
         read = values.mebibytes if key == "mem" else values.counted
         found[key] = None if value in NONE else read(value)
     return found

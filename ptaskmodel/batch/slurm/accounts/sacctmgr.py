@@ -129,7 +129,17 @@ class _Reading:
         if not names:
             raise ValueError(f"give the {kind} a name")
         for name in names:
+            if verb == "modify" and not self._is_there(kind, name):
+                raise ValueError(f"there is no {kind} {shown(name)}; add it before")
             _MAKERS[kind](self, name, given, options, where)
+
+    def _is_there(self, kind: str, name: str) -> bool:
+        """Whether there is something that may be modified."""
+        if kind == "qos":
+            return name in self.qos
+        if kind == "account":
+            return (name, None, None) in self.found
+        return kind != "user" or any(user == name for _, user, _ in self.found)
 
     def _add_cluster(self, name: str, given: dict, options: Options, where: str) -> None:
         """There is one cluster: this one."""

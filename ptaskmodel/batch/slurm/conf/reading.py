@@ -151,8 +151,8 @@ class _Builder:
                 fields[option.field] = value_of(given, option.read)
         fields |= {name: True for name in SWITCHES if name in text}
         for item in values.names(text):
-            name = item.partition("=")[0]
-            if not any(known in name for known in (*OPTIONS, *SWITCHES)):
+            name, known = item.partition("=")[0], item.lower()
+            if not any(one in known for one in (*(f"{name}=" for name in OPTIONS), *SWITCHES)):
                 self.others.append(Unread(f"SchedulerParameters {name}", item, pair.where))
         return SchedulerParameters(**fields)
 
@@ -177,6 +177,8 @@ class _Builder:
             self.node_defaults = fields
             return
         names = value_of(head, values.hosts)
+        if not names or "=" in head.value:  # the next key
+            raise SlurmError(f"{head.where}: NodeName has no names; give them")
         for name in names:
             self._once("NodeName", name, head.where)
         try:

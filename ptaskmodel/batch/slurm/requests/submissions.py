@@ -65,7 +65,7 @@ def _read(
         return recorded.read_jobs(path, phase_s)
     if sacct.looks_like(start):
         return sacct.read_sacct(path, phase_s)
-    if start.lower().split()[:1] == [b"jobid"]:
+    if start.lower().replace(b",", b" ").split()[:1] == [b"jobid"]:
         raise SlurmError(
             f"{shown_path(path)}:1: a table of sacct whose columns are not parted by |, or without "
             "Submit: print it with -P (or --parsable2), and JobID and Submit among others"
@@ -83,14 +83,15 @@ def _read(
 
 def _nearly(start: bytes, path: AnyPath) -> None:
     """SlurmError for a table that lacks a column without which nothing can be told."""
-    first = start.split(b"\n")[0].decode("utf-8", "replace").strip().lower()
+    line = start.split(b"\n")[0].decode("utf-8", "replace").strip()
     for mark, kind, needed in (("|", "sacct -P", sacct.NEEDED), (",", "jobs.csv", recorded.NEEDED)):
-        names = {name.strip() for name in first.split(mark)}
+        given = {name.strip() for name in line.split(mark)}
+        names = {name.lower() for name in given}
         if len(names) > 2 and len(names & {*needed, *_TELLING}) > 1:
-            missing = ", ".join(name for name in needed if name not in names)
+            has = names if mark == "|" else given
+            missing = ", ".join(name for name in needed if name not in has)
             raise SlurmError(
-                f"{shown_path(path)}:1: a table such as {kind} has without the column {missing}: "
-                "add it"
+                f"{shown_path(path)}:1: a table like {kind} without the column {missing}: add it"
             )
 
 
