@@ -37,7 +37,9 @@ class Progress:
     def __call__(self, now_s: float | None, ended: int, waiting: int | None = None) -> None:
         """now_s: the date reached, s; ended: how many are over; waiting: how many queue."""
         clock = self._clock()
-        if clock - self._told < self._every_s:
+        # The last is always told where others were: the line stays while results are written.
+        last = self.said and now_s is not None and ended >= self._total
+        if clock - self._told < self._every_s and not last:
             return
         self._told = clock
         self.said = True
@@ -60,6 +62,8 @@ class Progress:
                 parts.append(f"{ended / passed_s:,.0f}/s")
         if now_s is None:
             return ", ".join(parts)
+        if ended >= self._total:
+            return f"{format_date(now_s)}: {parts[0]}; the results are written"
         return f"{format_date(now_s)}: {', '.join(parts)}"
 
 

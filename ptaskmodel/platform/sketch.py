@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.platform.sketch_blocks import (
@@ -16,7 +15,6 @@ from ptaskmodel.platform.sketch_blocks import (
     BOX_WIDTH,
     CELL_HEIGHT,
     CELL_WIDTH,
-    GAP,
     STUB,
     Block,
     Part,
@@ -25,7 +23,7 @@ from ptaskmodel.platform.sketch_blocks import (
     block_of,
     rack_of,
 )
-from ptaskmodel.platform.sketch_spread import spread
+from ptaskmodel.platform.sketch_spread import spread_clear
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
@@ -105,12 +103,9 @@ class _Sketcher:
             for a, b in self.graph.edges
             if a in owner and b in owner and len(ends := {owner[a], owner[b]}) == 2
         }
-        middles = spread([(block.width, block.height) for block in blocks], sorted(pairs))
+        middles, turned = spread_clear(blocks, sorted(pairs))
         groups: list[Part] = []
-        for k, (block, (x, y)) in enumerate(zip(blocks, middles, strict=True)):
-            linked = [middles[j] for pair in pairs if k in pair for j in pair if j != k]
-            # Hubs turn to what they are linked with, their racks away from it.
-            up = -1.0 if not block.fixed and linked and _mean_y(linked) < y - GAP else 1.0
+        for block, (x, y), up in zip(blocks, middles, turned, strict=True):
             for node, (dx, dy) in block.places.items():
                 self._put(node, x + dx, y + up * dy, up)
             groups += [part._replace(x=x + part.x, y=y + part.y) for part in block.parts]
@@ -265,10 +260,6 @@ def _join(graph: Any) -> None:
         name = f"junction {number}"
         graph.add_node(name, kind=JUNCTION, zone=graph.nodes[clique[0]]["zone"])
         graph.add_edges_from((node, name, dict(edges[0][2])) for node in clique)
-
-
-def _mean_y(points: Sequence[Point]) -> float:
-    return math.fsum(y for _, y in points) / len(points)
 
 
 def _arc(start: Point, end: Point, apart: int) -> tuple[Point, ...]:

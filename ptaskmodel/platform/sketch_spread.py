@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ptaskmodel.platform.sketch_blocks import GAP, Point
+from ptaskmodel.platform.sketch_blocks import BOX_HEIGHT, GAP, Block, Point
 
 MAX_BY_DISTANCES = 400
 MAX_BY_FORCES = 1500
 PUSHES = 300
+MAX_CLEARED = 40  # blocks of which lines are kept off racks
 
 
 def spread(sizes: Sequence[tuple[float, float]], pairs: Sequence[tuple[int, int]]) -> list[Point]:
@@ -38,6 +39,76 @@ def spread(sizes: Sequence[tuple[float, float]], pairs: Sequence[tuple[int, int]
         places |= {k: (x - left + right, y - middle) for k, (x, y) in found.items()}
         right = max(places[k][0] + sizes[k][0] / 2 for k in part) + 2 * GAP
     return [places[k] for k in range(len(sizes))]
+
+
+def spread_clear(
+    blocks: Sequence[Block], pairs: Sequence[tuple[int, int]]
+) -> tuple[list[Point], list[float]]:
+    """The middles of linked blocks, and which are turned upside down (-1.0; 1.0 for others).
+
+    Hubs turn to what they are linked with, their racks away from it. Where lines would still pass
+    behind racks, the picture stands up instead of lying down if fewer do then.
+    """
+    sizes = [(block.width, block.height) for block in blocks]
+    found = spread(sizes, pairs)
+    turned = _turns(blocks, pairs, found)
+    if len(blocks) > MAX_CLEARED or not (behind := _behind(blocks, pairs, found, turned)):
+        return found, turned
+    upright = [(x, y) for y, x in spread([(high, wide) for wide, high in sizes], pairs)]
+    turned_upright = _turns(blocks, pairs, upright)
+    if _behind(blocks, pairs, upright, turned_upright) < behind:
+        return upright, turned_upright
+    return found, turned
+
+
+def _turns(
+    blocks: Sequence[Block], pairs: Sequence[tuple[int, int]], middles: Sequence[Point]
+) -> list[float]:
+    linked: list[list[float]] = [[] for _ in blocks]
+    for a, b in pairs:
+        linked[a].append(middles[b][1])
+        linked[b].append(middles[a][1])
+    return [
+        -1.0 if not block.fixed and ys and math.fsum(ys) / len(ys) < y - GAP else 1.0
+        for block, ys, (_, y) in zip(blocks, linked, middles, strict=True)
+    ]
+
+
+def _behind(
+    blocks: Sequence[Block],
+    pairs: Sequence[tuple[int, int]],
+    middles: Sequence[Point],
+    turned: Sequence[float],
+) -> int:
+    """How often a line between two blocks passes behind hosts, its own or others."""
+    ends, racks = [], []
+    for block, (x, y), up in zip(blocks, middles, turned, strict=True):
+        hub = 0.0 if block.fixed else next(iter(block.places.values()))[1]
+        ends.append((x, y + up * hub))
+        low, high = -block.height / 2, (block.height / 2 if block.fixed else hub - BOX_HEIGHT)
+        low, high = sorted((y + up * low, y + up * high))
+        racks.append((x - block.width / 2, low, x + block.width / 2, high))
+    return sum(
+        _crosses(ends[a], ends[b], racks[k])
+        for a, b in pairs
+        for k, block in enumerate(blocks)
+        if not (block.fixed and k in (a, b))
+    )
+
+
+def _crosses(start: Point, end: Point, box: tuple[float, float, float, float]) -> bool:
+    """Whether a line passes through a box of (left, bottom, right, top) (Liang and Barsky 1984)."""
+    first, last = 0.0, 1.0
+    for k in (0, 1):
+        way = end[k] - start[k]
+        bounds = (box[k] - start[k], box[k + 2] - start[k])
+        if way == 0.0:
+            if bounds[0] >= 0.0 or bounds[1] <= 0.0:
+                return False
+            continue
+        enters, leaves = sorted(bound / way for bound in bounds)
+        first, last = max(first, enters), min(last, leaves)
+    return first < last
 
 
 def _spread_part(

@@ -129,6 +129,9 @@ def simulate_into(
             made.run(options.until, progress=checkpoints.watching(made, progress))
             took_s = run_watch.rest_s
             records = tuple(made.records())
+            if progress is not None:
+                over = sum(record.finish_time is not None for record in records)
+                progress(made.now, over, len(records))
             summary = summarise(made, records, took_s, watch.kernels_s, inputs)
             if energy is not None:
                 summary["energy"] = energy.write(records)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,3 +58,16 @@ class Watch:
             for k in started:
                 observer.task_started(TaskRef(simulation, k))
             observer.stepped(simulation)
+
+
+def now_and_then(tell: Callable[[], None], every_s: float) -> Callable[[], None]:
+    """A function that may be called as often as one likes: it calls ``tell`` every so often."""
+    told = time.monotonic()
+
+    def look() -> None:
+        nonlocal told
+        if time.monotonic() - told > every_s:
+            told = time.monotonic()
+            tell()
+
+    return look

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,7 @@ from ptaskmodel.simulation import state, view
 from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.loop import run
-from ptaskmodel.simulation.observers import Observer, Watch
+from ptaskmodel.simulation.observers import Observer, Watch, now_and_then
 from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_traces import Trace
@@ -175,12 +174,15 @@ class Simulation:
         """
         options = self._until(until)
         self.core.expect()
-        told = time.monotonic()
+
+        def tell() -> None:
+            if progress is not None:
+                progress(self.now, self._n_ended, len(self._intake.facts))
+
+        look = now_and_then(tell, PROGRESS_EVERY_S)
         with collector_at_rest():
-            while self._advance(options, pause=True) == PAUSED:
-                if progress is not None and time.monotonic() - told > PROGRESS_EVERY_S:
-                    told = time.monotonic()
-                    progress(self.now, self._n_ended, len(self._intake.facts))
+            while self._advance(options, look) == PAUSED:
+                look()
         return self
 
     def advance_to(self, date: float) -> None:
@@ -233,11 +235,11 @@ class Simulation:
         """Let what is due now begin and share anew, so that rates are those in force."""
         self._go(self.core.options._replace(mode=SETTLE))
 
-    def _advance(self, options: Options, pause: bool = False) -> int:
+    def _advance(self, options: Options, look: Callable[[], None] | None = None) -> int:
         """Run the event loop, telling the observers; returns why it stopped."""
         if self._watch.observers:
-            return self._advance_observed(options)
-        if pause:
+            return self._advance_observed(options, look)
+        if look is not None:
             # Each event may make one more active.
             active = int(self.core.state.clock[0]["n_active"]) + math.isqrt(LOOKS_PER_SLICE)
             events = min(EVENTS_PER_SLICE, LOOKS_PER_SLICE // active)
@@ -284,7 +286,7 @@ class Simulation:
         if self._watch.observers:
             self._watch.take(events)
 
-    def _advance_observed(self, options: Options) -> int:
+    def _advance_observed(self, options: Options, look: Callable[[], None] | None) -> int:
         """The same, one date after the other, telling the observers."""
         mode = SETTLE
         while True:
@@ -296,6 +298,8 @@ class Simulation:
             if mode == STEP and status in (IDLE, UNTIL):
                 return status
             mode = STEP
+            if look is not None:
+                look()
 
     def observe(self, observer: Observer) -> None:
         """Tell an observer of what happens from now on (the loop then stops at each date)."""

@@ -74,6 +74,17 @@ def test_progress_is_told_once_a_second_with_the_time_to_go():
     ]
 
 
+def test_the_last_is_told_where_others_were():
+    told, dates = [], iter([0.0, 1.1, 1.2, 9.0, 9.1])
+    progress = Progress(200, "jobs", every_s=1.0, say=told.append, clock=lambda: next(dates))
+    progress(3600.0, 50, 7)
+    progress(3700.0, 200, 0)
+    assert told[1:] == ["01:01:40: 200 of 200 jobs; the results are written"]
+    silent = Progress(200, "jobs", every_s=1.0, say=told.append, clock=lambda: next(dates))
+    silent(3700.0, 200, 0)
+    assert len(told) == 2
+
+
 def test_time_to_go_is_not_guessed_at_the_beginning():
     progress = Progress(100_000, "tasks", every_s=1.0, say=print)
     assert progress.text(0.25, 0, None, 1.0) == "0.25 s: 0 of 100,000 tasks"

@@ -137,3 +137,30 @@ def test_many_clusters_do_not_hide_each_other(platform_of):
     assert not [
         (a.name, b.name) for a, b in itertools.combinations(drawn.boxes, 2) if overlap(a, b)
     ]
+
+
+def test_no_line_between_sites_passes_behind_hosts(platform_of):
+    sites = ("nancy", "lyon", "rennes")
+    text = "".join(
+        f'<cluster id="{site}" prefix="{site}-" suffix="" radical="0-15" speed="1f" bw="1Bps" '
+        f'lat="0s" router_id="r-{site}"/>'
+        for site in sites
+    )
+    pairs = list(itertools.combinations(sites, 2))
+    text += "".join(f'<link id="{a}-{b}" bandwidth="1Bps" latency="0s"/>' for a, b in pairs)
+    text += "".join(
+        f'<zoneRoute src="{a}" dst="{b}" gw_src="r-{a}" gw_dst="r-{b}">'
+        f'<link_ctn id="{a}-{b}"/></zoneRoute>'
+        for a, b in pairs
+    )
+    drawn = sketch(platform_of(f'<zone id="w" routing="Full">{text}</zone>'))
+    ways = [line.paths[0] for line in drawn.lines if not line.in_rack]
+    assert len(ways) == 3
+    hosts = [box for box in drawn.boxes if box.kind == "host"]
+    for ((x, y), (u, v)), step in itertools.product(ways, range(101)):
+        at = x + (u - x) * step / 100, y + (v - y) * step / 100
+        assert not [
+            box.name
+            for box in hosts
+            if abs(at[0] - box.x) < box.width / 2 and abs(at[1] - box.y) < box.height / 2
+        ]

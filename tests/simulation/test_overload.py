@@ -88,6 +88,18 @@ def test_progress_is_told_oftener_where_more_goes_on(platform, monkeypatch, toge
     assert least <= len(dates) <= 3 * least
 
 
+def test_progress_is_told_while_somebody_observes(platform, monkeypatch):
+    monkeypatch.setattr(simulation, "PROGRESS_EVERY_S", -1.0)
+    sim = pm.Simulation(platform)
+    sim.add_all(each_second(HomogeneousWork(1.0, 0.0), 20))
+    told = []
+    sim.observe(pm.Observer())
+    sim.run(progress=lambda now, ended, tasks: told.append((now, ended, tasks)))
+    assert [now for now, _, _ in told] == sorted(now for now, _, _ in told)
+    assert len(told) >= 20
+    assert {tasks for _, _, tasks in told} == {20}
+
+
 @pytest.mark.jit
 def test_simulate_tells_of_it(tmp_path, capsys):
     (tmp_path / "p.xml").write_text(PLATFORM)

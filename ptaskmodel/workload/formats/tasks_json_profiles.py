@@ -186,6 +186,8 @@ class ProfileReader:
         if key != "cpu":
             hint = "n x n bytes, row = sender" if key == "com" else "[from, to, bytes] triples"
             problem = f"is {shown(value)}; give a list ({hint}) or a reference to an .npz file"
+            if key == "com" and type(value) in (int, float):
+                problem += "; as many bytes between any two ranks: type parallel_homogeneous"
             fields.fail(pointer, problem)
         try:
             return np.array(check_number(key, fields.number(value, pointer)))
