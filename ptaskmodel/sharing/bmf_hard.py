@@ -107,7 +107,7 @@ class _Core:
         """The levels of the present seats, from close by; whether these solve the system."""
         k = list_seats(self.n, self.m, self.core, self.seats)
         self.core.levels[self.core.seats < 0] = np.inf
-        solve_levels(k, self.m, self.n, self.core, self.seats.matrix)
+        solve_levels(k, self.m, self.n, self.core, np.empty(k * (k + 1)))
         return self.check()
 
     def make_feasible(self) -> None:

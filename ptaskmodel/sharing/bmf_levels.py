@@ -10,7 +10,6 @@ elimination that keeps zeros, in the order of the fewest products, takes twice a
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ MAX_STEPS = 40
 # Steps before each gets more sweeps of water filling.
 PATIENCE = 10
 # Few levels are found by elimination; more by sweeps, and by elimination if these do not converge.
-FEW, DENSE, DENSE_LIMIT = 8, 32, 400
+FEW, DENSE_LIMIT = 8, 400
 MAX_SWEEPS = 100
 # Equations are in order of their number of terms, up to this one.
 MANY_TERMS = 32
@@ -59,7 +58,14 @@ class Seats(NamedTuple):
 
 def seats_sizes(m: int, z: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 arrays that `carve_seats` divides."""
-    return 5 * m + z + DENSE * (DENSE + 1), 3 * m + z + 1 + MANY_TERMS + 2
+    return 5 * m + z + matrix_size(m), 3 * m + z + 1 + MANY_TERMS + 2
+
+
+@jit
+def matrix_size(m):
+    """Room for the largest system of equations, and their right-hand sides, to be eliminated."""
+    k = min(m, DENSE_LIMIT)
+    return k * (k + 1)
 
 
 @views
@@ -71,7 +77,7 @@ def carve_seats(m, z, reals, integers):
     inverse, reals = carve(reals, m)
     left, reals = carve(reals, m)
     w, reals = carve(reals, z)
-    matrix, reals = carve(reals, DENSE * (DENSE + 1))
+    matrix, reals = carve(reals, matrix_size(m))
     where, integers = carve(integers, m)
     first, integers = carve(integers, m + 1)
     terms, integers = carve(integers, m)
@@ -109,6 +115,8 @@ def climb(live, cores, filling, aim, c, seats):
             k = list_seats(live, cores, c, seats)
         settled = k > FEW and relax(k, max(SETTLED, SETTLED_PART * residual), c, seats)
         if not settled and k <= DENSE_LIMIT:
+            if not moved:  # in place of their numbers, `sit` has written how many sit there
+                list_seats(live, cores, c, seats)
             solve_levels(k, cores, live, c, seats.matrix)
     return residual
 
@@ -305,13 +313,12 @@ def relax(k, tolerance, c, seats):
     return settled
 
 
-@partial(jit, allocates=True)
-def solve_levels(k, cores, live, c, matrix):
+@jit
+def solve_levels(k, cores, live, c, system):
     """Levels that fill every resource with sitters, by elimination; steps are cut to [1/20, 20].
 
     The unknowns are the factors by which levels change, so that the system is well scaled.
     """
-    system = matrix if k <= DENSE else np.empty(k * (k + 1))
     width = k + 1
     for p in range(k * width):
         system[p] = 0.0
