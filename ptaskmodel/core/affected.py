@@ -197,7 +197,7 @@ def follow_rates(s, solver):
     todo = clock.n_enabled
     whole = n > MANY * todo or todo <= FEW
     while n > 0 and not whole:
-        m = lay_sub_system(s, n)
+        m = lay_sub_system(s, n, False)
         if is_alone(s, n):
             solve_alone(s, solver)
             break
@@ -214,7 +214,7 @@ def follow_rates(s, solver):
         whole = n > todo
     if n > 0 and whole:
         n = whole_components(s, mark, n)
-        m = lay_sub_system(s, n)
+        m = lay_sub_system(s, n, False)
         if is_alone(s, n):
             solve_alone(s, solver)
         else:

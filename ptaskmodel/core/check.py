@@ -36,6 +36,7 @@ def check_state(state: State) -> list[str]:
         *_resources(state),
         *_kept(state),
         *_levels(state),
+        *_heavy(state),
         *_rates(state),
     ]
 
@@ -180,6 +181,41 @@ def _levels(s: State) -> Iterator[str]:
     full = charged * (1.0 + CREEP) > r["capacity"] * (1.0 + CLOSE)
     if (full & idle & (r["enabled"] > 1) & (r["active"] != WATCHED)).any():
         yield "nobody watches a resource that may overflow"
+
+
+def _heavy(s: State) -> Iterator[str]:
+    """What fair bottleneck keeps from event to event, of activities of which it keeps anything."""
+    clock = s.clock[0]
+    if not clock["by_rounds"] or clock["n_todo"] or clock["n_touched"]:
+        return
+    r = s.resources
+    load, level, later = np.zeros(len(r)), np.zeros(len(r)), np.zeros(len(r))
+    unknown = np.zeros(len(r), dtype=bool)
+    for slot in np.flatnonzero(s.activities["state"] == RUNNING).tolist():
+        a = s.activities[slot]
+        kept = s.kept[a["nodes"] : a["nodes"] + a["n_kept"]]
+        used, usage = kept["resource"], kept["usage"]
+        if a["charged"] == 0.0:
+            unknown[used] = True
+            continue
+        heavy = np.arange(len(used)) < a["n_active"]
+        if ((r["active"][used] == 1) != heavy).any() or (np.diff(kept["node"][heavy]) <= 0).any():
+            yield f"heavy resources do not come first in activity {slot}, or out of order"
+        if a["rate"] > a["charged"]:
+            yield f"activity {slot} takes more than what is kept of it"
+        np.add.at(load, used, usage * a["charged"])
+        np.maximum.at(level, used, usage * a["ceiling"])
+        np.maximum.at(later, used, usage * a["even"])
+    light = (load > 0.0) & ~unknown & (r["active"] == 0)
+    for resource in np.flatnonzero(light).tolist():
+        x = r[resource]
+        if abs(x["load"] - load[resource]) > CLOSE * x["capacity"]:
+            yield f"the load of light resource {resource} is wrong"
+        if x["level"] < level[resource] or x["later"] < later[resource]:
+            yield f"a user of light resource {resource} takes more than is kept of it"
+        left = x["capacity"] - x["load"]
+        if max(x["level"] - x["capacity"] / x["enabled"], x["later"] - left / x["enabled"]) >= 0:
+            yield f"light resource {resource} may limit somebody"
 
 
 def _rates(s: State) -> Iterator[str]:

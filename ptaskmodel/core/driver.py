@@ -126,6 +126,7 @@ class Core:
         self.state.clock[0]["drops_slack"] = RULES[rule].skips_slack
         self.state.clock[0]["keeps_levels"] = optimise and rule == "bmf"
         self.state.clock[0]["keeps_rates"] = optimise and RULES[rule].keeps_rates
+        self.state.clock[0]["by_rounds"] = optimise and RULES[rule].by_rounds
         repeats = RULES[rule].counts_repeats
         self._want_kernels()
         self.router = Router(platform, model, count, repeats, self.state.resources)

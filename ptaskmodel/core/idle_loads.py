@@ -28,9 +28,9 @@ def swap_kept(s, a, b):
     """Let two kept elements change places."""
     x = s.kept[a]
     y = s.kept[b]
-    resource, usage, share = x.resource, x.usage, x.share
-    x.resource, x.usage, x.share = y.resource, y.usage, y.share
-    y.resource, y.usage, y.share = resource, usage, share
+    resource, usage, share, node = x.resource, x.usage, x.share, x.node
+    x.resource, x.usage, x.share, x.node = y.resource, y.usage, y.share, y.node
+    y.resource, y.usage, y.share, y.node = resource, usage, share, node
 
 
 @jit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptaskmodel.core.affected import follow_rates
+from ptaskmodel.core.heavy import DONE, solve_heavy
 from ptaskmodel.core.levels import GAVE_UP, adopt, certified, follow_levels, take_in_changes
 from ptaskmodel.core.queues import set_end
 from ptaskmodel.core.rates import BMF, SOLVERS, is_alone, solve, solve_alone
@@ -31,7 +32,12 @@ def late_kernels(rule: str, keeps_levels: bool) -> list[Any]:
     """
     if keeps_levels:
         return [follow_levels]
-    return [solver_of(rule), *([follow_rates] if RULES[rule].keeps_rates else [])]
+    wanted = [solver_of(rule)]
+    if RULES[rule].keeps_rates:
+        wanted.append(follow_rates)
+    if RULES[rule].by_rounds:
+        wanted.append(solve_heavy)
+    return wanted
 
 
 @jit
@@ -68,13 +74,16 @@ def solve_anew(s, o):
     """
     clock = s.clock[0]
     clock.anew = 0
+    touched = clock.n_touched
     if clock.keeps_levels == 1:
         take_in_changes(s)
         n = list_enabled(s, -1)
     else:
         n = find_sub_system(s, o.incremental)
     clock.n_sub = n
-    clock.m_sub = lay_sub_system(s, n)
+    if clock.by_rounds == 1 and solve_heavy(s, n, touched, o.solver) == DONE:
+        return n
+    clock.m_sub = lay_sub_system(s, n, False)
     status = 0
     if n > 0:
         if o.incremental and is_alone(s, n):

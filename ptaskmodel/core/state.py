@@ -120,6 +120,7 @@ ACTIVITY = in_lines(
         ("n_active", SMALL_INT),  # of them, on active resources: they come first
         ("rate", REAL),  # since `updated`, 1/s
         ("next_rate", REAL),  # the rate that is being found
+        # Of bmf; `core.heavy` tells what fair bottleneck keeps in three of them.
         ("charged", REAL),  # the rate that the loads of what limits nobody count
         ("ceiling", REAL),  # its largest rate alone, and what sets it (a resource or LIMIT_...)
         ("penalty", REAL),  # what its flow costs, over its weight
@@ -159,7 +160,8 @@ RESOURCE = np.dtype(
         # What sharing touches comes first, then what counting an activity in or out does.
         ("capacity", REAL),
         # Of bmf (see `core.levels`): what its users take, if it is kept and not active; the last
-        # fair level, inf: none; 1: active, it limits somebody, 2: watched, it may soon.
+        # fair level, inf: none; 1: active, it limits somebody, 2: watched, it may soon. Of fair
+        # bottleneck, with `later`: see `core.heavy`.
         ("load", REAL),
         ("level", REAL),
         ("mark", INT),
@@ -187,6 +189,7 @@ RESOURCE = np.dtype(
         ("one_core", REAL),  # speed of one core; inf for a link
         ("cores", REAL),
         ("peak", REAL),  # speed of one core at availability 1
+        ("later", REAL),
         ("pstate", INT),  # of a host
         ("traces", INT),  # head of the list of its availability traces, -1: none
     ],
@@ -211,7 +214,7 @@ NODE = np.dtype(
 USER = np.dtype([("slot", INT), ("usage", REAL), ("node", INT)], align=True)
 
 # A node that can limit its activity.
-KEPT = np.dtype([("resource", INT), ("usage", REAL), ("share", REAL)], align=True)
+KEPT = np.dtype([("resource", INT), ("usage", REAL), ("share", REAL), ("node", INT)], align=True)
 
 # largest: of the parts that make the usage, what one core has to do
 ELEMENT = np.dtype(
@@ -315,6 +318,7 @@ CLOCK = np.dtype(
         ("unsolved", INT),  # SOLVED or FOLLOWED: the sub-system waits for its rates, else 0
         ("keeps_levels", INT),  # 1: bmf from event to event
         ("keeps_rates", INT),  # 1: max-min, of which only what is affected is solved anew
+        ("by_rounds", INT),  # 1: fair bottleneck, among heavy resources from event to event
         ("anew", INT),  # 1: the rates in force are not good enough
         ("n_users", INT),  # places for users ever given out
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none

@@ -34,6 +34,7 @@ def rebuild_kept(s, slot, incremental):
             target.resource = node.resource
             target.usage = node.usage
             target.share = node.share
+            target.node = k
             t.n_kept += 1
 
 
@@ -140,6 +141,7 @@ def find_sub_system(s, incremental):
         t.todo = 0
         if t.state == RUNNING:
             rebuild_kept(s, s.lists[TODO, i], incremental)
+            t.charged = 0.0
     clock.mark += 1
     if not incremental:
         n = list_enabled(s, -1)
@@ -207,8 +209,11 @@ def sub_system(s):
 
 
 @jit
-def lay_sub_system(s, n):
-    """Write the sub-system of the first ``n`` activities chosen; its number of resources."""
+def lay_sub_system(s, n, heavy):
+    """Write the sub-system of the first ``n`` activities chosen; its number of resources.
+
+    heavy: with only those elements that come first (see `core.heavy`).
+    """
     clock = s.clock[0]
     clock.mark += 1
     mark = clock.mark
@@ -221,7 +226,8 @@ def lay_sub_system(s, n):
         v.bound[i] = t.bound
         v.penalty[i] = t.penalty
         v.weight[i] = 1.0 / t.penalty
-        for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
+        last = t.nodes + (t.n_active if heavy else t.n_kept)
+        for k in range(np.uint64(t.nodes), np.uint64(last)):
             element = s.kept[k]
             r = s.resources[np.uint64(element.resource)]
             if r.mark != mark:

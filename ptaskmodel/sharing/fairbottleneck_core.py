@@ -34,6 +34,7 @@ from ptaskmodel.sharing.fairbottleneck_laid import (
     MANY_USES,
     ZERO,
     carve_rounds,
+    keep_increments,
     lay_places,
     lay_tasks,
     rounds_sizes,
@@ -75,6 +76,7 @@ def solve_fairbottleneck(system, settings, answer, reals, integers):
         for p in range(shared, used):
             v.share[p] = np.inf
     quiet = 0
+    v.passed[0] = 0
     while n_live > 0:
         _share(shared, charged, v)
         fixed = _grow(n_live, system, answer, v)
@@ -83,6 +85,7 @@ def solve_fairbottleneck(system, settings, answer, reals, integers):
         if charged > shared:
             n_full = _charge_fatpipes(shared, charged, n_full, settings.nothing_left, v)
         fixed += _fix_users_of_full(n_full, system, answer, v)
+        keep_increments(v)
         if fixed > 0:
             quiet = 0
             n_live = _still_live(n_live, settings.variant, v)
@@ -290,7 +293,9 @@ def _still_live(n_live, corrected, v):
         v.live[n] = i
         if v.state[i] == LIVE:
             n += 1
-        elif corrected:
+            continue
+        v.rounds[i] = v.passed[0]
+        if corrected:
             for q in range(v.run_from[i], v.run_to[i]):
                 v.value[q] = 0.0
     return n

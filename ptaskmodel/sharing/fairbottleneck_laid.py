@@ -19,6 +19,8 @@ from ptaskmodel.sharing.arrays import carve
 
 # Resources with so many uses or more lie one after the other.
 MANY_USES = 32
+# Rounds of which is kept what tasks grew by.
+KEPT_ROUNDS = 16
 # States of a task; FIXED ones are still charged.
 LIVE, FIXED, GONE = 0, 1, 2
 # A literal 0 given to a kernel would be compiled for as a type of its own.
@@ -37,6 +39,7 @@ class Rounds(NamedTuple):
     run_usage: np.ndarray
     run_weight: np.ndarray  # of its task; of a FATPIPE 1
     value: np.ndarray  # what each use of a run is charged
+    grown: np.ndarray  # d_i of each round and task, the last one of those fixed
     place: np.ndarray  # of a resource, if it is used
     origin: np.ndarray  # the resource at a place
     count: np.ndarray  # of its uses
@@ -46,6 +49,7 @@ class Rounds(NamedTuple):
     live: np.ndarray  # list of live tasks, newest first
     state: np.ndarray
     limiting: np.ndarray
+    rounds: np.ndarray  # in how many a task was live
     run_from: np.ndarray  # first run of a task
     run_to: np.ndarray  # the one after its last
     run_task: np.ndarray
@@ -53,11 +57,12 @@ class Rounds(NamedTuple):
     element: np.ndarray  # a place
     user: np.ndarray  # a run
     group: np.ndarray  # first place of those with so many uses
+    passed: np.ndarray  # how many rounds there were
 
 
 def rounds_sizes(n: int, m: int, z: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 arrays that `carve_rounds` divides."""
-    return 4 * m + 2 * n + 3 * z, 6 * m + 5 * n + 4 * z + MANY_USES + 3
+    return 4 * m + (2 + KEPT_ROUNDS) * n + 3 * z, 6 * m + 6 * n + 4 * z + MANY_USES + 4
 
 
 @views
@@ -72,6 +77,7 @@ def carve_rounds(n, m, z, reals, integers):
     run_usage, reals = carve(reals, z)
     run_weight, reals = carve(reals, z)
     value, reals = carve(reals, z)
+    grown, reals = carve(reals, KEPT_ROUNDS * n)
     place, integers = carve(integers, m)
     origin, integers = carve(integers, m)
     count, integers = carve(integers, m)
@@ -81,6 +87,7 @@ def carve_rounds(n, m, z, reals, integers):
     live, integers = carve(integers, n)
     state, integers = carve(integers, n)
     limiting, integers = carve(integers, n)
+    rounds, integers = carve(integers, n)
     run_from, integers = carve(integers, n)
     run_to, integers = carve(integers, n)
     run_task, integers = carve(integers, z)
@@ -88,10 +95,11 @@ def carve_rounds(n, m, z, reals, integers):
     element, integers = carve(integers, z)
     user, integers = carve(integers, z)
     group, integers = carve(integers, MANY_USES + 2)
+    passed, integers = carve(integers, 1)
     return Rounds(
-        share, left, total, loss, increment, ceiling, run_usage, run_weight, value, place, origin,
-        count, base, stride, full, live, state, limiting, run_from, run_to, run_task, run_first,
-        element, user, group,
+        share, left, total, loss, increment, ceiling, run_usage, run_weight, value, grown, place,
+        origin, count, base, stride, full, live, state, limiting, rounds, run_from, run_to,
+        run_task, run_first, element, user, group, passed,
     )  # fmt: skip
 
 
@@ -195,3 +203,14 @@ def lay_tasks(shared, system, rate, v):
             n_live += 1
     v.run_first[q] = e
     return n_live
+
+
+@jit
+def keep_increments(v):
+    """Count a round, and keep what each task grew by in it, or is charged again."""
+    n = v.increment.size
+    if v.passed[0] < KEPT_ROUNDS:
+        first = np.uint64(v.passed[0] * n)
+        for i in range(np.uint64(n)):
+            v.grown[first + i] = v.increment[i]
+    v.passed[0] += 1

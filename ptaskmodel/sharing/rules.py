@@ -26,6 +26,7 @@ class Rule:
     skips_slack: a resource that its users cannot fill, each at its largest rate, limits nobody.
     counts_repeats: a task that names a resource twice counts as two users of it.
     keeps_rates: it is max-min fairness, of which a part can be solved anew (`core.affected`).
+    by_rounds: rounds in which few resources limit anybody (`core.heavy`).
     """
 
     summary: str
@@ -37,6 +38,7 @@ class Rule:
     skips_slack: bool = False
     counts_repeats: bool = False
     keeps_rates: bool = False
+    by_rounds: bool = False
 
 
 RULES = {
@@ -52,6 +54,7 @@ RULES = {
         "fairbottleneck_core.solve_fairbottleneck",
         condition="equal-share",
         counts_repeats=True,
+        by_rounds=True,
     ),
     "fairbottleneck-corrected": Rule(
         "the same without its double charging",
@@ -59,6 +62,7 @@ RULES = {
         variant=True,
         condition="corrected",
         counts_repeats=True,
+        by_rounds=True,
     ),
     "maxmin": Rule(
         "weighted max-min",

@@ -6,6 +6,7 @@ import numpy as np
 
 from ptaskmodel.core.affected import follow_rates
 from ptaskmodel.core.changes import STOP, change, refresh_routed, start_now
+from ptaskmodel.core.heavy import solve_heavy
 from ptaskmodel.core.levels import follow_levels
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.placement import Placement
@@ -53,6 +54,7 @@ def prepare_other_rules() -> None:
     prepare_solvers(*(rule for rule in RULES if rule != "bmf"))
     if not INTERPRETED:
         follow_rates.ready()
+        solve_heavy.ready()
 
 
 def prepare_ranks() -> None:

@@ -1,0 +1,309 @@
+"""Fair bottleneck from event to event: rounds among those resources that may limit somebody.
+
+A resource of which each live task could take more, in every round, than what it grows by, and of
+which something is left in the end, changes nothing: without it the rounds go on in the same way, to
+the bit. So they are gone through on the other, *heavy* resources, a part that stays nearly the same
+from event to event (it is what ``active`` tells here). Of each task is kept what it took at most:
+
+* ``charged``: in all rounds, the charges after it was fixed included;
+* ``ceiling``: in the first round; ``even``: in any later round in which it was live.
+
+They are a little more than what was found, and change only when a task takes more, or much less.
+Each light resource keeps the sum of the first over its users (``load``) and the largest use by the
+others (``level``, ``later``). With n users and the capacity C it changes nothing if
+
+    n level < C   and   n later < C - load.
+
+Where the rates found leave a doubt of that, the rounds are gone through for that resource alone; if
+they change something, it is heavy and all begins again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.idle_loads import swap_kept
+from ptaskmodel.core.rates import solve
+from ptaskmodel.core.state import RUNNING, SUB, TOUCHED, USED, State, bare_state
+from ptaskmodel.core.sub_system import lay_sub_system, sub_system
+from ptaskmodel.jit import jit, late
+from ptaskmodel.sharing.fairbottleneck_laid import KEPT_ROUNDS, carve_rounds
+
+INFINITY = float("inf")
+# Systems with fewer activities, or elements, are solved as they are.
+MANY, MANY_ELEMENTS = 32, 300
+# The part of the capacity, and of an amount, that is left aside: far beyond all rounding.
+MARGIN, SPARE = 1e-6, 1e-4
+# What is kept of a task is by that part more than what it took; anew if it takes so little of it.
+CREEP, MUCH_LESS = 0.05, 0.85
+# Times that the rounds begin again; solves between two searches for what is heavy no more.
+ATTEMPTS, LIGHTENED_EVERY = 8, 8
+DONE, LEFT = np.arange(2)
+
+
+@jit
+def put_heavy_first(s, slot):
+    """Order the kept elements of an activity: heavy ones in the order of its nodes, then others."""
+    t = s.activities[slot]
+    t.n_active = 0
+    for k in range(t.nodes, t.nodes + t.n_kept):
+        r = s.resources[s.kept[k].resource]
+        if r.fatpipe:
+            r.active = 1
+        if r.active == 1:
+            swap_kept(s, k, t.nodes + t.n_active)
+            t.n_active += 1
+
+
+@jit
+def make_heavy(s, resource):
+    """A resource takes part in the rounds from now on."""
+    r = s.resources[resource]
+    r.active = 1
+    for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
+        user = s.users[k]
+        t = s.activities[np.uint64(user.slot)]
+        if user.usage > 0.0 and t.state == RUNNING:
+            for q in range(np.uint64(t.nodes + t.n_active), np.uint64(t.nodes + t.n_kept)):
+                if s.kept[q].resource == resource:
+                    place = t.nodes + t.n_active
+                    swap_kept(s, q, place)
+                    while place > t.nodes and s.kept[place - 1].node > s.kept[place].node:
+                        swap_kept(s, place - 1, place)
+                        place -= 1
+                    t.n_active += 1
+
+
+@jit
+def make_light(s, resource):
+    """A resource takes no part in the rounds any more."""
+    r = s.resources[resource]
+    r.active = 0
+    for k in range(r.first, r.first + r.users):
+        t = s.activities[s.users[k].slot]
+        if s.users[k].usage > 0.0 and t.state == RUNNING:
+            for q in range(t.nodes + t.n_active - 1, t.nodes - 1, -1):
+                if s.kept[q].resource == resource:
+                    t.n_active -= 1
+                    for place in range(q, t.nodes + t.n_active):
+                        swap_kept(s, place, place + 1)
+
+
+@jit
+def is_light(r):
+    """Whether a resource surely changes nothing, as far as what is kept of it tells."""
+    capacity = r.capacity * (1.0 - MARGIN) - SPARE
+    left = capacity - r.load
+    return r.level * r.enabled < capacity and left > 0.0 and r.later * r.enabled < left
+
+
+@jit
+def sum_up(s, resource):
+    """Sum what is kept of the users of a resource; whether it surely changes nothing."""
+    r = s.resources[np.uint64(resource)]
+    load = 0.0
+    level = 0.0
+    later = 0.0
+    for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
+        user = s.users[k]
+        t = s.activities[np.uint64(user.slot)]
+        if user.usage > 0.0 and t.state == RUNNING:
+            load += user.usage * t.charged
+            x = user.usage * t.ceiling
+            level = x if x > level else level
+            x = user.usage * t.even
+            later = x if x > later else later
+    r.load = load
+    r.level = level
+    r.later = later
+    return is_light(r)
+
+
+@jit
+def offers_enough(s, resource, rounds, n, v):
+    """Whether a resource that took no part in the rounds would have changed nothing."""
+    r = s.resources[resource]
+    left = r.capacity * (1.0 - MARGIN) - SPARE
+    for q in range(rounds):
+        live = 0
+        most = 0.0
+        taken = 0.0
+        for k in range(r.first, r.first + r.users):
+            user = s.users[k]
+            t = s.activities[user.slot]
+            if user.usage > 0.0 and t.state == RUNNING:
+                x = user.usage * v.grown[q * n + t.local]
+                taken += x
+                if v.rounds[t.local] > q:
+                    live += 1
+                    most = max(most, x)
+        if live == 0:
+            return True
+        if not most * live < left:
+            return False
+        left -= taken
+    return left > 0.0
+
+
+@jit
+def begin(s, n):
+    """Order the elements of all activities, each with a heavy one; how many elements there are.
+
+    0: they are few, or weights differ, and nothing is kept of these activities any more.
+    """
+    z = 0
+    weighted = False
+    for i in range(n):
+        t = s.activities[np.uint64(s.lists[SUB, i])]
+        z += t.n_kept
+        weighted = weighted or t.penalty != 1.0
+    if n < MANY or z < MANY_ELEMENTS or weighted:
+        forget(s, n)
+        return 0
+    for i in range(n):
+        slot = s.lists[SUB, i]
+        if s.activities[np.uint64(slot)].charged == 0.0:
+            put_heavy_first(s, slot)
+    for i in range(n):
+        t = s.activities[np.uint64(s.lists[SUB, i])]
+        if t.n_active == 0 and t.n_kept > 0:
+            tightest = s.kept[t.nodes].resource
+            least = INFINITY
+            for k in range(t.nodes, t.nodes + t.n_kept):
+                r = s.resources[s.kept[k].resource]
+                x = r.capacity / r.enabled / s.kept[k].usage
+                if x < least:
+                    least = x
+                    tightest = s.kept[k].resource
+            make_heavy(s, tightest)
+    return z
+
+
+@jit
+def forget(s, n):
+    """Nothing is known of the activities chosen."""
+    for i in range(n):
+        s.activities[np.uint64(s.lists[SUB, i])].charged = 0.0
+
+
+@jit
+def doubt(s, resource, stamp, doubts):
+    """List a light resource to be looked at; returns how many are."""
+    r = s.resources[np.uint64(resource)]
+    if r.stamp != stamp and r.active != 1:
+        r.stamp = stamp
+        s.lists[USED, np.uint64(doubts)] = resource
+        doubts += 1
+    return doubts
+
+
+@jit
+def keep(s, n, rounds, stamp, doubts, rate, v):
+    """Keep what each activity took, and charge light resources; those in doubt are listed.
+
+    Returns the end of their list, -1: some rate has no limit.
+    """
+    for i in range(n):
+        t = s.activities[np.uint64(s.lists[SUB, i])]
+        t.local = i
+        if t.n_kept == 0:
+            continue
+        first = v.grown[i]
+        last = first
+        later = 0.0
+        for q in range(1, v.rounds[i]):
+            last = v.grown[q * n + i]
+            later = last if last > later else later
+        total = rate[i] + (rounds - v.rounds[i]) * last
+        if not total < INFINITY:
+            return -1
+        light = np.uint64(t.nodes + t.n_active)
+        end = np.uint64(t.nodes + t.n_kept)
+        if t.charged == 0.0:
+            t.charged = total * (1.0 + CREEP)
+            t.ceiling = first * (1.0 + CREEP)
+            t.even = later * (1.0 + CREEP)
+            for k in range(light, end):
+                doubts = doubt(s, s.kept[k].resource, stamp, doubts)
+            continue
+        more = first > t.ceiling or later > t.even
+        if first > t.ceiling or first < MUCH_LESS * t.ceiling:
+            t.ceiling = first * (1.0 + CREEP)
+        if later > t.even or later < MUCH_LESS * t.even:
+            t.even = later * (1.0 + CREEP)
+        change = 0.0
+        if total > t.charged or total < MUCH_LESS * t.charged:
+            change = total * (1.0 + CREEP) - t.charged
+            t.charged = total * (1.0 + CREEP)
+        if more or change != 0.0:
+            for k in range(light, end):
+                element = s.kept[k]
+                r = s.resources[np.uint64(element.resource)]
+                r.load += element.usage * change
+                x = element.usage * t.ceiling
+                r.level = x if x > r.level else r.level
+                x = element.usage * t.even
+                r.later = x if x > r.later else r.later
+                if not is_light(r):
+                    doubts = doubt(s, element.resource, stamp, doubts)
+    return doubts
+
+
+@jit
+def lighten(s, m):
+    """Let those of the heavy resources be light that surely change nothing."""
+    for j in range(m):
+        resource = s.lists[USED, j]
+        r = s.resources[resource]
+        if sum_up(s, resource) and not r.fatpipe:
+            needed = False
+            for k in range(r.first, r.first + r.users):
+                needed = needed or s.activities[s.users[k].slot].n_active < 2
+            if not needed:
+                make_light(s, resource)
+
+
+def example() -> tuple[State, int, int, int]:
+    """Arguments like those of `solve_heavy`."""
+    return bare_state(), 0, 0, 0
+
+
+@late("ptaskmodel.core.heavy:example")
+def solve_heavy(s, n, touched, solver):
+    """Rates of the first ``n`` activities chosen, by rounds among heavy resources: DONE, or LEFT.
+
+    touched: resources, listed as such, that lost a user.
+    """
+    clock = s.clock[0]
+    if begin(s, n) == 0:
+        return LEFT
+    sub = sub_system(s)
+    for _ in range(ATTEMPTS):
+        m = lay_sub_system(s, n, True)
+        clock.m_sub = m
+        solve(s, n, m, solver)
+        v = carve_rounds(n, m, sub.start[n], sub.reals, sub.integers)
+        rounds = v.passed[0]
+        clock.mark += 1
+        stamp = clock.mark
+        last = -1
+        if rounds <= KEPT_ROUNDS:
+            last = keep(s, n, rounds, stamp, m, sub.rate, v)
+        if last < 0:
+            break
+        for k in range(touched):
+            r = s.resources[s.lists[TOUCHED, k]]
+            if r.enabled > 1 and r.violations > 0:  # else its users were listed, or it is not kept
+                last = doubt(s, s.lists[TOUCHED, k], stamp, last)
+        again = False
+        for k in range(m, last):
+            resource = s.lists[USED, k]
+            if not sum_up(s, resource):
+                again = not offers_enough(s, resource, rounds, n, v) or again
+                make_heavy(s, resource)
+        if not again:
+            if clock.solves % LIGHTENED_EVERY == 0:
+                lighten(s, m)
+            return DONE
+    forget(s, n)
+    return LEFT
