@@ -25,7 +25,7 @@ import numpy as np
 from ptaskmodel.core.idle_loads import swap_kept
 from ptaskmodel.core.rates import solve
 from ptaskmodel.core.state import RUNNING, SUB, TOUCHED, USED, State, bare_state
-from ptaskmodel.core.sub_system import lay_sub_system, sub_system
+from ptaskmodel.core.sub_system import lay_sub_system, rebuild_kept, sub_system
 from ptaskmodel.jit import jit, late
 from ptaskmodel.sharing.fairbottleneck_laid import KEPT_ROUNDS, carve_rounds
 
@@ -181,9 +181,14 @@ def begin(s, n):
 
 @jit
 def forget(s, n):
-    """Nothing is known of the activities chosen."""
+    """Nothing is known of the activities chosen, and their elements are in order."""
     for i in range(n):
-        s.activities[np.uint64(s.lists[SUB, i])].charged = 0.0
+        slot = s.lists[SUB, i]
+        t = s.activities[np.uint64(slot)]
+        t.charged = 0.0
+        if t.n_active > 0:
+            t.n_active = 0
+            rebuild_kept(s, slot, True)
 
 
 @jit

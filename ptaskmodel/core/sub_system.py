@@ -142,6 +142,7 @@ def find_sub_system(s, incremental):
         if t.state == RUNNING:
             rebuild_kept(s, s.lists[TODO, i], incremental)
             t.charged = 0.0
+            t.n_active = 0
     clock.mark += 1
     if not incremental:
         n = list_enabled(s, -1)

@@ -36,14 +36,17 @@ def simulations(place, shape: str) -> list[pm.Simulation]:
 
 
 def overlapping(seed: int, count: int, between_s: float, repeats: bool) -> list[pm.Task]:
-    """Tasks of few hosts each, all or some of which talk, on hosts that others use too."""
+    """Tasks of few hosts each, all or some of which talk, on hosts that others use too.
+
+    repeats: some name hosts twice, with amounts of their own.
+    """
     random = np.random.default_rng(seed)
     tasks: list[pm.Task] = []
     for k in range(count):
         n = int(random.integers(3, 9))
         hosts = [f"n{h}" for h in random.choice(32, n, replace=False)]
         if repeats and k % 5 == 0:
-            hosts[-1] = hosts[0]
+            hosts[n // 2 :] = hosts[: n - n // 2]
         flops = random.uniform(0.1, 1.0, n) * 1e9
         if k % 2:
             flops[:] = flops[0]
