@@ -35,11 +35,9 @@ def want(s, x, source, target):
 
 @jit
 def want_ahead(s, x, r, steps):
-    """Note the pairs of so many steps of a rank from its present action on; False: too full."""
+    """Note the pairs of so many steps of a rank from where it is on; False: too full."""
     rank = x.ranks[r]
     action, phase, step, algorithm = rank.action, rank.phase, rank.step, rank.algorithm
-    rank.phase = 0
-    rank.step = 0
     fits = True
     for _ in range(steps):
         what, peer, _, _ = next_operation(s, x, r)
