@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from ptaskmodel.batch.hostset import members
 from ptaskmodel.batch.slurm.conf.facts import Partition
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import JobRecord
 
+# What a job uses of each node (by index), and the row of those that run: cores as masks, or CPUs.
+Use = Mapping[int, int]
+
 
 class Gang:
     """Each partition has its jobs in a list, and a row of those that run.
 
     The jobs that run cast a shadow on the rows of lower tiers; a job conflicts where it overlaps.
+    counted: whether it does so only where there are too few CPUs, whatever cores they have.
     """
 
-    def __init__(self, partitions: Sequence[Partition], nodes: Nodes) -> None:
+    def __init__(
+        self, partitions: Sequence[Partition], nodes: Nodes, counted: bool = False
+    ) -> None:
+        self._cpus = nodes.cpus if counted else None
         self._partitions = sorted(partitions, key=lambda partition: -partition.tier)
         self._jobs: dict[str, list[JobRecord]] = {p.name: [] for p in partitions}
         self._active: dict[str, dict[JobRecord, None]] = {p.name: {} for p in partitions}
-        self._width = max(nodes.cores, default=1)
-        self._footprints: dict[JobRecord, int] = {}
+        self._uses: dict[JobRecord, Use] = {}
 
     def started(self, job: JobRecord) -> list[tuple[JobRecord, bool]]:
         """A job has started: who runs (True) or is stopped from now on, the job itself included."""
         name = job.partition.name
         self._jobs[name].append(job)
-        self._footprints[job] = self._footprint(job)
-        shadow = self._shadow(job.partition)
-        row = shadow | self._sum(self._active[name])
-        runs = not self._footprints[job] & row
+        self._uses[job] = _use(job, counted=self._cpus is not None)
+        row = self._shadow(job.partition)
+        for other in self._active[name]:
+            self._add(row, other)
+        runs = self._fits(row, job)
         if runs:
             self._active[name][job] = None
         return [*([] if runs else [(job, False)]), *self._rebuild()]
@@ -40,7 +47,7 @@ class Gang:
         name = job.partition.name
         self._jobs[name].remove(job)
         self._active[name].pop(job, None)
-        del self._footprints[job]
+        del self._uses[job]
         return self._rebuild()
 
     def slice(self) -> list[tuple[JobRecord, bool]]:
@@ -65,33 +72,44 @@ class Gang:
             now: dict[JobRecord, None] = {}
             first = jobs if anew else [job for job in jobs if job in before]
             for job in [*first, *(job for job in jobs if job not in before)]:
-                if job not in now and not self._footprints[job] & row:
-                    row |= self._footprints[job]
+                if job not in now and self._fits(row, job):
+                    self._add(row, job)
                     now[job] = None
             changes += [(job, False) for job in before if job not in now]
             changes += [(job, True) for job in now if job not in before]
             self._active[partition.name] = now
         return sorted(changes, key=lambda change: change[1])
 
-    def _shadow(self, partition: Partition) -> int:
+    def _shadow(self, partition: Partition) -> dict[int, int]:
         """What jobs of higher tiers use."""
-        shadow = 0
+        row: dict[int, int] = {}
         for other in self._partitions:
             if other.tier > partition.tier:
-                shadow |= self._sum(self._active[other.name])
-        return shadow
+                for job in self._active[other.name]:
+                    self._add(row, job)
+        return row
 
-    def _sum(self, jobs: Iterable[JobRecord]) -> int:
-        union = 0
-        for job in jobs:
-            union |= self._footprints[job]
-        return union
+    def _fits(self, row: Use, job: JobRecord) -> bool:
+        """Whether a job runs beside those of a row."""
+        uses = self._uses[job].items()
+        if self._cpus is None:
+            return not any(used & row.get(node, 0) for node, used in uses)
+        return all(used + row.get(node, 0) <= self._cpus[node] for node, used in uses)
 
-    def _footprint(self, job: JobRecord) -> int:
-        """The nodes of a job, or its cores where jobs have some, as a mask."""
-        allocation = job.allocation
-        assert allocation is not None
-        if not allocation.cores:
-            return allocation.nodes
-        held = zip(members(allocation.nodes), allocation.cores, strict=True)
-        return sum(cores << node * self._width for node, cores in held)
+    def _add(self, row: dict[int, int], job: JobRecord) -> None:
+        """A job is one of a row; its nodes may have fewer CPUs than all ask for."""
+        for node, used in self._uses[job].items():
+            if self._cpus is None:
+                row[node] = row.get(node, 0) | used
+            else:
+                row[node] = min(row.get(node, 0) + used, self._cpus[node])
+
+
+def _use(job: JobRecord, *, counted: bool) -> Use:
+    """Of each node of a job its CPUs, its cores as a mask, or 1 where it has the node."""
+    allocation = job.allocation
+    assert allocation is not None
+    nodes = members(allocation.nodes)
+    if not allocation.cores:
+        return dict.fromkeys(nodes, 1)
+    return dict(zip(nodes, allocation.cpus if counted else allocation.cores, strict=True))

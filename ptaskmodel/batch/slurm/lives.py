@@ -60,7 +60,7 @@ class Lives:
         )
         self.select = select_of(conf, nodes)
         self.answers = Answers(self.select, conf)
-        self.gang = Gang(conf.partitions, nodes) if conf.gang else None
+        self.gang = Gang(conf.partitions, nodes, conf.gang_counts_cpus) if conf.gang else None
         self.jobs: list[JobRecord] = []
         self.preempting: dict[JobRecord, int] = {}
         self.cleaning = Cleaning()

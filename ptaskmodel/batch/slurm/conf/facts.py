@@ -293,6 +293,12 @@ class Conf:
         return GANG in self.preempt_mode
 
     @property
+    def gang_counts_cpus(self) -> bool:
+        """Whether suspended jobs stand in the way of others by how many CPUs they have alone."""
+        by_cpus = bool(self.select_parameters & {"CR_CPU", "CR_CPU_MEMORY"})
+        return by_cpus and self.select_type != LINEAR and self.task_plugin == "task/none"
+
+    @property
     def max_sched_time_s(self) -> int:
         """Longest main pass, s."""
         most = self.message_timeout_s // 2
