@@ -84,6 +84,8 @@ class Cycle:
         # how many.
         self._tasks: dict[tuple[str, int], list[Entry]] = {}
         self._array = "", 0
+        # The arrays of which tasks have been started, which stand nowhere else in the queue.
+        self._begun: set[str] = set()
         # Whether some job could have run before the date from which it was tested.
         self.postponed = False
 
@@ -174,6 +176,8 @@ class Cycle:
         """Test a job, or the tasks of an array one after another until one of them cannot be."""
         array = entry.job.request.array
         tasks = [entry] if array is None else self._tasks[array.job, entry.which]
+        if array is not None and array.job in self._begun:
+            return NEXT
         outcome, now_only = NEXT, None
         for task in tasks:
             if task.job.state != PENDING:
@@ -185,6 +189,8 @@ class Cycle:
             if self._skipped(task):
                 return NEXT
             outcome = self._test(task, now_only)
+            if outcome == STARTED and array is not None:
+                self._begun.add(array.job)
             if outcome in (NEXT, END):
                 break
             if outcome == RESERVED and array is not None:

@@ -90,6 +90,8 @@ class Dependencies:
         self._alike: dict[tuple[str | None, str | None], list[Depending]] = {}
         self._left: dict[int, tuple[Condition, list[Term]]] = {}  # terms that are open
         self._failed: dict[int, bool] = {}
+        # Arrays of which tasks that did not end well have been purged.
+        self._spoilt: set[str] = set()
 
     def add(self, job: Depending) -> None:
         """A job was submitted. Raises SlurmError if what it waits for makes no sense."""
@@ -105,7 +107,9 @@ class Dependencies:
             alike.append(job)
 
     def forget(self, job: Depending) -> None:
-        """The job's record is purged."""
+        """The job's record is purged; of an array it is still known how its tasks ended."""
+        if job.state != COMPLETED and job.request.array is not None:
+            self._spoilt.add(job.request.array_id)
         for name in {job.request.id, job.request.array_id}:
             left = [other for other in self._jobs.get(name, ()) if other is not job]
             if left:
@@ -148,7 +152,7 @@ class Dependencies:
             return READY if begun else WAITING
         if not all(map(_over, others)):
             return WAITING
-        well = all(other.state == COMPLETED for other in others)
+        well = all(other.state == COMPLETED for other in others) and term.job not in self._spoilt
         if term.kind == "afterany" or well == (term.kind != "afternotok"):
             return READY
         return NEVER
