@@ -22,6 +22,12 @@ from ptaskmodel.errors import PTaskModelError
     "(.png, .svg or .pdf).",
 )
 @click.option(
+    "--page",
+    metavar="FILE",
+    type=PATH,
+    help="Also write all of it as one HTML page, with metrics and pictures.",
+)
+@click.option(
     "--tolerance",
     type=NOT_NEGATIVE,
     default=1e-6,
@@ -29,7 +35,11 @@ from ptaskmodel.errors import PTaskModelError
     help="Relative difference up to which times of tasks or jobs are equal.",
 )
 def compare(
-    runs: tuple[Path, ...], output: Path | None, picture: Path | None, tolerance: float
+    runs: tuple[Path, ...],
+    output: Path | None,
+    picture: Path | None,
+    page: Path | None,
+    tolerance: float,
 ) -> None:
     """Say what changed from RESULTS_A to RESULTS_B, directories of runs of the same tasks.
 
@@ -46,6 +56,8 @@ def compare(
 
     if len(runs) < 2:
         raise PTaskModelError("compare: give two directories of results, or more of batches")
+    if output is not None and output.suffix.lower() in (".html", ".htm"):
+        raise PTaskModelError(f"{output}: --output writes CSV; for a page give --page {output}")
     results = [load_results(run) for run in runs]
     if len(runs) == 2 and both_slurm(results):
         click.echo(slurm_comparison_text(compare_slurm(*results, table=output, picture=picture)))
@@ -54,6 +66,10 @@ def compare(
         click.echo(comparison_text(found))
     else:
         click.echo(standings_text(standings(results, table=output, picture=picture)))
-    for path in (output, picture):
+    if page is not None:
+        from ptaskmodel.results.comparison_page import write_comparison_page
+
+        write_comparison_page(page, results, tolerance=tolerance)
+    for path in (output, picture, page):
         if path is not None:
             click.echo(f"written   {path}")

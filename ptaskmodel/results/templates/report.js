@@ -19,6 +19,7 @@ for (const t of tasks) {
 const end = data.end || 1;
 const [UNIT, UNIT_NAME] = end > 4 * 86400 ? [86400, "d"] : end > 4 * 3600 ? [3600, "h"] : end >= 1 ? [1, "s"] : end >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
 $("tasks-title").textContent = `${data.what[0].toUpperCase()}${data.what.slice(1)}s`;
+$("tasks-part").hidden = !tasks.length && !data.table;
 $("facts-part").hidden = !data.facts.length;
 const until = (t) => t[FINISH] === null ? end : t[FINISH];
 
@@ -203,6 +204,7 @@ function tip(event, text) {
   box.style.left = `${Math.max(Math.min(event.clientX + 14, window.innerWidth - box.offsetWidth - 6), 4)}px`;
   box.style.top = `${Math.max(Math.min(event.clientY + 14, window.innerHeight - box.offsetHeight - 6), 4)}px`;
 }
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip(event, ""); });
 const pointers = new Map();
 $("gantt").addEventListener("pointerdown", (event) => { pointers.set(event.pointerId, event); $("gantt").setPointerCapture(event.pointerId); });
 for (const name of ["pointerup", "pointercancel"]) $("gantt").addEventListener(name, (event) => pointers.delete(event.pointerId));
