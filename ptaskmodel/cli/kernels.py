@@ -12,7 +12,7 @@ from ptaskmodel.cli.talking import CLEAR_LINE, is_quiet, on_terminal
 if TYPE_CHECKING:
     from ptaskmodel.kernel_sets import Stand
 
-TYPICAL_S = "30 to 60"
+TYPICAL_S = "15 to 40"
 
 
 def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> None:

@@ -72,6 +72,10 @@ def simulate(
 
     if (piling_up := overload_text(platform, tasks)) is not None:
         LOGGER.warning("%s", piling_up)
+    if options["energy"]:
+        from ptaskmodel.energy.tables import power_tables
+
+        power_tables(platform)  # what is wrong with it is said before anything is compiled
     ready_kernels(kernels_for(platform, SimulationOptions(**options)))
     with told_progress(len(tasks), "tasks") as progress:
         run = simulate_into(
