@@ -29,8 +29,8 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.core.sub_system import (
     lay_sub_system,
-    rebuild_kept,
     sub_system,
+    update_kept,
     whole_components,
 )
 from ptaskmodel.jit import jit, late
@@ -91,15 +91,14 @@ def begin(s, mark):
     clock.mark += 1
     looked = clock.mark
     n = 0
+    update_kept(s, True)
     for i in range(clock.n_todo):
         slot = s.lists[TODO, i]
         t = s.activities[slot]
         changed = t.todo == CHANGED
         t.todo = 0
-        if t.state == RUNNING:
-            rebuild_kept(s, slot, True)
-            if changed or not keeps_limit(s, slot):
-                n = admit(s, slot, mark, n)
+        if t.state == RUNNING and (changed or not keeps_limit(s, slot)):
+            n = admit(s, slot, mark, n)
     n_changed = n
     for i in range(clock.n_touched):
         resource = s.lists[TOUCHED, i]

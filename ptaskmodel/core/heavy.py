@@ -51,8 +51,19 @@ def put_heavy_first(s, slot):
         if r.fatpipe:
             r.active = 1
         if r.active == 1:
-            swap_kept(s, k, t.nodes + t.n_active)
-            t.n_active += 1
+            put_heavy(s, slot, k)
+
+
+@jit
+def put_heavy(s, slot, place):
+    """Let the element at a place be one of the heavy ones, in their order."""
+    t = s.activities[slot]
+    swap_kept(s, place, t.nodes + t.n_active)
+    place = t.nodes + t.n_active
+    while place > t.nodes and s.kept[place - 1].node > s.kept[place].node:
+        swap_kept(s, place - 1, place)
+        place -= 1
+    t.n_active += 1
 
 
 @jit
@@ -66,12 +77,7 @@ def make_heavy(s, resource):
         if user.usage > 0.0 and t.state == RUNNING:
             for q in range(np.uint64(t.nodes + t.n_active), np.uint64(t.nodes + t.n_kept)):
                 if s.kept[q].resource == resource:
-                    place = t.nodes + t.n_active
-                    swap_kept(s, q, place)
-                    while place > t.nodes and s.kept[place - 1].node > s.kept[place].node:
-                        swap_kept(s, place - 1, place)
-                        place -= 1
-                    t.n_active += 1
+                    put_heavy(s, user.slot, np.int64(q))
 
 
 @jit

@@ -44,7 +44,13 @@ from ptaskmodel.core.state import (
     State,
     bare_state,
 )
-from ptaskmodel.core.sub_system import SKIPPED_SEARCHES, SMALL, rebuild_kept, sub_system
+from ptaskmodel.core.sub_system import (
+    SKIPPED_SEARCHES,
+    SMALL,
+    forget_sides,
+    rebuild_kept,
+    sub_system,
+)
 from ptaskmodel.jit import jit, late
 from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 
@@ -82,7 +88,7 @@ def take_in(s, slot):
         node = s.nodes[k]
         r = s.resources[node.resource]
         if r.active == 1 and node.usage > 0.0:  # noqa: SIM102
-            if r.enabled == 1 or not is_kept(s, slot, node.resource):
+            if r.enabled == 1 or not keeps(s, slot, node.resource):
                 r.active = 0
                 r.level = INFINITY
     for k in range(t.nodes, t.nodes + t.n_kept):
@@ -99,7 +105,7 @@ def take_in(s, slot):
 
 
 @jit
-def is_kept(s, slot, resource):
+def keeps(s, slot, resource):
     """Whether an activity keeps a resource."""
     t = s.activities[slot]
     for k in range(t.nodes, t.nodes + t.n_kept):  # noqa: SIM110
@@ -178,6 +184,7 @@ def begin(s, mark):
                 watch(s, resource)
     clock.n_todo = 0
     clock.n_touched = 0
+    forget_sides(s)
     return n, m
 
 

@@ -10,16 +10,16 @@ Enabled activities and the resources that they use form a graph. Three facts kee
 * a resource that its users cannot fill up, each at its largest rate alone, never limits anybody
   (under fair bottleneck it does: there ``drops_slack`` is off).
 
-The elements that are left are *kept*: each activity has them in one run of ``State.kept``, rebuilt
-when one of its resources changes side. A change re-solves the connected components, over kept
-elements, of the activities and resources that it touched.
+The elements that are left are *kept*: each activity has them in one run of ``State.kept``; a
+resource that changes side is put on it or dropped. A change re-solves the connected components,
+over kept elements, of the activities and resources that it touched.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import CHANGED, RUNNING, SIDES, TODO, TOUCHED
+from ptaskmodel.core.state import CHANGED, RUNNING, SIDE, SIDES, TODO, TOUCHED
 from ptaskmodel.jit import jit
 
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
@@ -40,8 +40,20 @@ def mark_todo(s, slot, why):
 
 
 @jit
+def list_side(s, resource):
+    """A resource changed side."""
+    clock = s.clock[0]
+    r = s.resources[resource]
+    if not r.changed_side:
+        r.changed_side = True
+        s.lists[SIDE, clock.n_sides] = resource
+        clock.n_sides += 1
+
+
+@jit
 def mark_users(s, resource):
     """A resource changed side: all its enabled users must look again."""
+    list_side(s, resource)
     r = s.resources[resource]
     for k in range(r.first, r.first + r.users):
         user = s.users[k]
@@ -324,6 +336,7 @@ def classify(s, slot):
             fills = was_slack and r.demand > r.capacity * STRICTLY_LESS
             if can_limit(s, r, r.demand):
                 if r.enabled == 2:
+                    list_side(s, node.resource)
                     mark_todo(s, only, SIDES)
                 elif r.enabled > 2 and (fills or (node.violates == 1 and r.violations == 1)):
                     mark_users(s, node.resource)
@@ -354,6 +367,7 @@ def declassify(s, slot):
                     touch(s, node.resource)
                 empties = was_full and r.demand <= r.capacity * STRICTLY_LESS
                 if r.enabled == 1:
+                    list_side(s, node.resource)
                     mark_todo(s, r.slots, SIDES)
                 elif empties or (node.violates == 1 and r.violations == 0):
                     mark_users(s, node.resource)

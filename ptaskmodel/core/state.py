@@ -102,10 +102,10 @@ RUN, STEP, SETTLE = numbers(3)
 SIDES, CHANGED = numbers(1, 3)
 
 # Rows of lists: activities to share anew, to look at again, doomed; resources that these activities
-# use, that were touched, that are watched. Of each activity, where it stands in the heap of ends,
-# and the end of its wait in the queue of dates; -1: not there.
-SUB, TODO, DOOM, USED, TOUCHED, WATCH, IN_ENDS, IN_QUEUE = numbers(8)
-LISTS = 8
+# use, that were touched, that are watched, that changed side. Of each activity, where it stands in
+# the heap of ends, and the end of its wait in the queue of dates; -1: not there.
+SUB, TODO, DOOM, USED, TOUCHED, WATCH, SIDE, IN_ENDS, IN_QUEUE = numbers(9)
+LISTS = 9
 
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
@@ -173,6 +173,7 @@ RESOURCE = np.dtype(
         ("local", SMALL_INT),
         ("fatpipe", FLAG),
         ("on", FLAG),
+        ("changed_side", FLAG),  # and listed as such
         ("demand", REAL),  # what its enabled users would take at their `top`
         ("enabled", INT),  # nodes of enabled activities with a use > 0
         ("slots", INT),  # the sum of their numbers: that of the only one, if there is one
@@ -302,6 +303,7 @@ CLOCK = np.dtype(
         ("mark", INT),
         ("n_todo", INT),  # activities whose kept elements must be rebuilt
         ("n_touched", INT),  # resources touched since the last solve
+        ("n_sides", INT),  # resources that changed side since then
         ("n_watched", INT),  # resources that may overflow soon
         ("skip_search", INT),
         ("drops_slack", INT),  # 1: what cannot be saturated is left out (not fair bottleneck)

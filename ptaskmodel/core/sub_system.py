@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.core.sharing_graph import can_limit
-from ptaskmodel.core.state import RUNNING, SUB, TODO, TOUCHED, USED
+from ptaskmodel.core.state import CHANGED, RUNNING, SIDE, SIDES, SUB, TODO, TOUCHED, USED
 from ptaskmodel.jit import jit, views
 from ptaskmodel.sharing.arrays import carve
 
@@ -16,26 +16,92 @@ GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
 
 
 @jit
+def is_kept(s, resource, tightest):
+    """Whether a resource can limit those who use it; tightest: of its user if there is but one."""
+    r = s.resources[resource]
+    if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
+        return resource == tightest
+    return r.violations > 0 and can_limit(s, r, r.demand)
+
+
+@jit
+def put_kept(s, slot, k):
+    """List the element of a node, in the order of nodes behind what comes first in any case."""
+    t = s.activities[slot]
+    place = t.nodes + t.n_kept
+    while place > t.nodes + t.n_active and s.kept[place - 1].node > k:
+        before = s.kept[place - 1]
+        target = s.kept[place]
+        target.resource, target.usage = before.resource, before.usage
+        target.share, target.node = before.share, before.node
+        place -= 1
+    node = s.nodes[k]
+    target = s.kept[place]
+    target.resource, target.usage = node.resource, node.usage
+    target.share, target.node = node.share, k
+    t.n_kept += 1
+
+
+@jit
 def rebuild_kept(s, slot, incremental):
     """List the elements of an activity that can limit it."""
     t = s.activities[slot]
     t.n_kept = 0
+    t.n_active = 0
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
-        if node.usage <= 0.0:
-            continue
-        r = s.resources[node.resource]
-        if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
-            keep = node.resource == t.tightest
-        else:
-            keep = r.violations > 0 and can_limit(s, r, r.demand)
-        if keep or not incremental:
-            target = s.kept[t.nodes + t.n_kept]
-            target.resource = node.resource
-            target.usage = node.usage
-            target.share = node.share
-            target.node = k
-            t.n_kept += 1
+        if node.usage > 0.0 and (not incremental or is_kept(s, node.resource, t.tightest)):
+            put_kept(s, slot, k)
+
+
+@jit
+def drop_kept(s, slot, place):
+    """Take an element off the list of an activity."""
+    t = s.activities[slot]
+    for q in range(place, t.nodes + t.n_kept - 1):
+        target = s.kept[q]
+        after = s.kept[q + 1]
+        target.resource, target.usage = after.resource, after.usage
+        target.share, target.node = after.share, after.node
+    t.n_kept -= 1
+    if place < t.nodes + t.n_active:
+        t.n_active -= 1
+
+
+@jit
+def update_kept(s, incremental):
+    """List what can limit those who changed, and the resources that changed side of the others."""
+    clock = s.clock[0]
+    for i in range(clock.n_todo):
+        t = s.activities[s.lists[TODO, i]]
+        if t.state == RUNNING and (t.todo == CHANGED or not incremental):
+            rebuild_kept(s, s.lists[TODO, i], incremental)
+    for i in range(clock.n_sides):
+        resource = s.lists[SIDE, i]
+        r = s.resources[resource]
+        for h in range(r.first, r.first + r.users):
+            user = s.users[h]
+            t = s.activities[user.slot]
+            if user.usage > 0.0 and t.state == RUNNING and t.todo == SIDES and incremental:
+                place = t.nodes
+                last = t.nodes + t.n_kept
+                while place < last and s.kept[place].node != user.node:
+                    place += 1
+                if not is_kept(s, resource, t.tightest):
+                    if place < last:
+                        drop_kept(s, user.slot, place)
+                elif place == last:
+                    put_kept(s, user.slot, user.node)
+    forget_sides(s)
+
+
+@jit
+def forget_sides(s):
+    """No resource has changed side."""
+    clock = s.clock[0]
+    for i in range(clock.n_sides):
+        s.resources[s.lists[SIDE, i]].changed_side = False
+    clock.n_sides = 0
 
 
 @jit
@@ -136,13 +202,11 @@ def whole_components(s, mark, n):
 def find_sub_system(s, incremental):
     """Choose the activities to solve, oldest first, with their kept elements; their number."""
     clock = s.clock[0]
+    update_kept(s, incremental)
     for i in range(clock.n_todo):
         t = s.activities[s.lists[TODO, i]]
         t.todo = 0
-        if t.state == RUNNING:
-            rebuild_kept(s, s.lists[TODO, i], incremental)
-            t.charged = 0.0
-            t.n_active = 0
+        t.charged = 0.0
     clock.mark += 1
     if not incremental:
         n = list_enabled(s, -1)
