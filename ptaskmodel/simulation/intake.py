@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -87,7 +88,10 @@ class Intake:
 
     def _host_numbers(self, task: Task, core: Core) -> tuple[int, ...]:
         try:
-            return tuple(map(self.host_index.__getitem__, task.hosts))
+            if len(task.hosts) < 2:
+                return tuple(map(self.host_index.__getitem__, task.hosts))
+            numbers: tuple[int, ...] = operator.itemgetter(*task.hosts)(self.host_index)
+            return numbers
         except KeyError as missing:
             name = "" if task.id is None else f"task {task.id!r}: "
             try:
