@@ -171,9 +171,11 @@ def _circle(
     side = math.hypot(width, height) + 2 * GAP
     radius = 0.0 if groups == 1 else side / 2 / math.sin(math.pi / groups)
     places = {}
+    # No two groups at one height: the link between them would run along their routers.
+    askew = 0.5 if groups == 2 else 0.125
     middles = [
         (radius * math.sin(turn), 0.8 * radius * math.cos(turn))
-        for turn in (2 * math.pi * (k + 0.5 * (groups == 2)) / groups for k in range(groups))
+        for turn in (2 * math.pi * (k + askew) / groups for k in range(groups))
     ]
     for node, (group, row, blade) in coordinates.items():
         x, y = middles[group]

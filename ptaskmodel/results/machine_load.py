@@ -93,6 +93,8 @@ def machine_load(results: Results) -> Figure:
     jobs.step(dates, most[0], where="post", color=RED, linewidth=1, label="jobs that wait, most")
     jobs.set_ylim(0, HEADROOM * max(1, *most[0]))
     jobs.set_ylabel("jobs that wait", color=RED)
+    if not most[0].any():
+        below.text(0.5, 0.5, "nobody waits", transform=below.transAxes, ha="center", va="center")
     for axes in (above, below, jobs):
         axes.legend(loc="upper right" if axes is jobs else "upper left", frameon=False, fontsize=8,
                     ncols=3)  # fmt: skip

@@ -92,6 +92,13 @@ def test_groups_of_a_dragonfly_stand_apart_by_name():
     assert {len(group.hosts) for group in drawn.groups} == {48}
 
 
+def test_links_between_groups_do_not_run_along_routers():
+    drawn = sketch(load_platform(PLATFORMS / "dragonfly.xml"))
+    blue = [line for line in drawn.lines if any("blue" in name for name in line.links)]
+    assert len(blue) == 6
+    assert all(abs(line.paths[0][0][1] - line.paths[0][-1][1]) > 0.5 for line in blue)
+
+
 def test_hosts_stand_below_their_backbone_which_is_one_bar():
     drawn = sketch(load_platform(PLATFORMS / "small_cluster.xml"))
     boxes = boxes_of(drawn)
