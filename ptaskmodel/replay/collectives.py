@@ -467,10 +467,10 @@ def reduce_scatter(phase, r, n, values, at, count, unit, k, algorithm):
         return scatter_ring(values, at, r, n, unit, k)
     if algorithm == BUTTERFLY:
         return butterfly_scatter(values, at, r, n, unit, k)
-    if k == 0 and counted(values, at, 0, n) == 0.0:  # the others do nothing then
-        return NO_MORE, 0, 0.0
     if algorithm == HALVING_EQUAL:
         return halve_equal_parts(values, at, r, n, unit, k)
+    if k == 0 and counted(values, at, 0, n) == 0.0:  # the others do nothing then
+        return NO_MORE, 0, 0.0
     if algorithm == PAIRWISE:
         return pairwise_scatter(values, at, r, n, unit, k)
     return halving_scatter(values, at, r, n, unit, k)
