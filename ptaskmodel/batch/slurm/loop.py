@@ -41,6 +41,8 @@ from ptaskmodel.memory import collector_at_rest
 
 # How often all who wait are tried before they are given up.
 ROUNDS = 3
+# How long at most they are waited for who have used what they may, while nobody runs.
+LONGEST_S = 7 * 86_400.0
 PURGE_S = 60
 # So long before anything happens to an idle controller, its turns are made one by one.
 IDLE_S = 200.0
@@ -199,7 +201,8 @@ class Loop:
             self._still_since = self._now
         dates = [job.begin_s for job in controller.queue.jobs]
         self._relief_s = max(self._relief_s, self._relieved_s())
-        last = max(*dates, self._reserved.over_s, self._relief_s) - self._phases.t0
+        relief_s = min(self._relief_s - self._phases.t0, self._still_since + LONGEST_S)
+        last = max(max(*dates, self._reserved.over_s) - self._phases.t0, relief_s)
         if self.failures is not None and self.failures.next_date < inf:
             last = max(last, min(self.failures.next_date, self._still_since + YEAR_S))
         patience = ROUNDS * max(options.sched_interval_s, options.bf_interval_s, LIMITS_S)
