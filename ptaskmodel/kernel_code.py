@@ -111,6 +111,7 @@ def processor() -> str:
 def layout_is_known() -> bool:
     """Whether objects of this Python and this numpy lie as written above."""
     array = np.zeros((2, 3), dtype=np.int16)[::2]
+    pair, number = (1, array), np.float64(1.5)  # alive while they are looked at
     at = id(array)
 
     def word(place: int) -> int:
@@ -125,9 +126,9 @@ def layout_is_known() -> bool:
         and [word(word(at + ARRAY_STRIDES) + 8 * k) for k in (0, 1)] == [12, 2]
         and word(at + ARRAY_TYPE) == id(array.dtype)
         and ctypes.c_int32.from_address(at + ARRAY_FLAGS).value == array.flags.num
-        and word(id((1, array)) + TUPLE_ITEMS + 8) == id(array)
+        and word(id(pair) + TUPLE_ITEMS + 8) == id(array)
         and ctypes.string_at(id(b"data") + BYTES_DATA, 5) == b"data\0"
-        and ctypes.c_double.from_address(id(np.float64(1.5)) + HEAD).value == 1.5
+        and ctypes.c_double.from_address(id(number) + HEAD).value == 1.5
         and word(id(array) + HEAD - 8) == id(np.ndarray)
     )
 

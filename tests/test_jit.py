@@ -108,6 +108,16 @@ def test_division_by_zero_is_no_exception():
 
 
 @compiled
+def test_what_hears_of_all_that_python_does_changes_nothing():
+    code = (
+        "import sys; sys.addaudithook(lambda *_: None)\n"
+        "from ptaskmodel.kernel_code import layout_is_known; print(layout_is_known())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{kernel_code.layout_is_known()}\n"
+
+
+@compiled
 def test_callers_keep_their_arrays():
     before = sys.getrefcount(VALUES)
     for _ in range(100):
