@@ -15,7 +15,7 @@ from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.reservations import Asker
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.select.consumable import Refuses
+from ptaskmodel.batch.slurm.select.consumable import Consumable, Refuses
 from ptaskmodel.batch.slurm.select.plugin import Select, date_of, expected_end
 
 
@@ -162,7 +162,12 @@ class Controller(Lives):
     def find(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
         """Where a job can start now; victims are preempted if that is needed and allowed."""
         need = job.needs[which]
-        found = self.answers.start(need, within, self.refuses(job, need, now))
+        refuses, limits, select = self.refuses(job, need, now), self.rules.limits, self.select
+        counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
+        if counted and isinstance(select, Consumable):
+            found = select.start(need, within, refuses=refuses, counted=counted)
+        else:
+            found = self.answers.start(need, within, refuses)
         if found is not None:
             self.rules.tested(job, found)
         if found is None and self.preemption.active:

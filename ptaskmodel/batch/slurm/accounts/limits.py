@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from ptaskmodel.batch.hostset import Mask, of_hosts
 from ptaskmodel.batch.slurm import reasons
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
@@ -31,6 +32,8 @@ from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.priority import Member
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 
+# Kinds of limits to what all jobs of a holder have now.
+HELD = (reasons.GROUP, reasons.PER_USER, reasons.PER_ACCOUNT)
 OF_MINUTES = (reasons.GROUP_MINUTES, reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB)
 UNREAD = (
     "grp_jobs_accrue",
@@ -137,6 +140,15 @@ class Limits:
                 return test.reason
         return None
 
+    def nodes_counted(self, job: Limited, partition: Partition) -> Mask:
+        """The nodes on which limits to nodes count jobs already: one there costs nothing more."""
+        tests = self._of(job, partition)
+        found = 0
+        for test in tests.after if tests is not None else ():
+            if test.resource == "node" and test.kind in HELD:
+                found |= of_hosts(self._use(test.holder).nodes)
+        return found
+
     def exceeds(
         self, job: Limited, partition: Partition, tres: Tres, nodes: tuple[int, ...]
     ) -> str | None:
@@ -156,7 +168,7 @@ class Limits:
                 continue
             if self._over_alone(test, tres, minutes):
                 return test.reason
-            if test.kind in (reasons.GROUP, reasons.PER_USER, reasons.PER_ACCOUNT):
+            if test.kind in HELD:
                 used, asked = self._use(test.holder), tres.get(test.resource, 0)
                 if test.resource == "node" and nodes:
                     asked = sum(node not in used.nodes for node in nodes)

@@ -37,6 +37,8 @@ class Consumable:
         self.tree = tree
         words = conf.select_parameters
         self._sockets = any(word.startswith("CR_SOCKET") for word in words)
+        # Nodes that count as heavier by one, in a search.
+        self._heavier = 0
         self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
         self._style = Style("CR_LLN" in words, conf.scheduler.pack_serial_at_end, tree)
         self._busy_first = conf.scheduler.bf_busy_nodes
@@ -168,7 +170,29 @@ class Consumable:
         alone = attempt(self._union(self._used_by(self._partitions), among))
         return alone if alone is not None else self._shared(need, among, attempt)
 
-    start = place
+    def start(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        refuses: Refuses | None = None,
+        counted: Mask = 0,
+    ) -> Allocation | None:
+        """The same, as a start looks for nodes.
+
+        counted: nodes that a limit to nodes counts already: of each line of nodes some of which are
+        among them, the others are heavier.
+        """
+        if not counted:
+            return self.place(need, within, refuses=refuses)
+        lines: dict[int, Mask] = {}
+        for node in members(need.nodes):
+            line = id(self.nodes.lines[node])
+            lines[line] = lines.get(line, 0) | 1 << node
+        self._heavier = sum(mask & ~counted for mask in lines.values() if mask & counted)
+        found = self.place(need, within, refuses=refuses)
+        self._heavier = 0
+        return found
 
     def _shared(
         self, need: Need, among: Sequence[int], attempt: Callable[..., Allocation | None]
@@ -285,7 +309,7 @@ class Consumable:
             cpus_of_tasks(need, cpus) if own_tasks else cpus,
             free=sum(each.bit_count() for each in sockets) * line.threads,
             total=self.nodes.cpus[node],
-            weight=self.nodes.weights[node],
+            weight=self.nodes.weights[node] + (self._heavier >> node & 1),
             required=bool(need.required >> node & 1),
             piece=piece_of(need, line, self._sockets),
             gpus=gpus,
