@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.multifactor import FACTORS
 from ptaskmodel.batch.slurm.phases import BACKFILL, FULL, Turn
+from ptaskmodel.batch.slurm.reasons import is_account_limit
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
 
 # What the events of a recorded run are called, by pass.
@@ -140,9 +141,10 @@ class Watch:
             return
         text = f"{name}: waits for {job.reason}"
         if ahead:
-            first = next((e.job for e in entries if e.job.reason == "Resources"), entries[0].job)
             text += f", {ahead} before it in the queue"
-            if first is not job:
+            # Whom a limit of an account keeps, others do not block.
+            first = next((e.job for e in entries if e.job.reason == "Resources"), entries[0].job)
+            if first is not job and not is_account_limit(job.reason):
                 text += f", blocked by {first.id}"
         if job.planned_s is not None:
             planned = job.planned_s - controller.phases.t0

@@ -18,6 +18,7 @@ from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.phases import read_phases
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.watching import Watch
 
 REFERENCE = Path(__file__).parent / "reference" / "minutes"
 HOLDER, DAY_S = qos_holder("q"), 86_400
@@ -131,3 +132,18 @@ def test_accounts_without_such_limits_keep_nothing():
     plain = plain_accounts()
     known = Accounts(MappingProxyType(dict(plain.qos)), plain.associations)
     assert not Spending(CONF, known, ShareTree(known), 0).kept
+
+
+def test_nobody_is_said_to_block_whom_a_limit_keeps():
+    place = REFERENCE / "killed"
+    conf = read_conf(place / "slurm.conf")
+    watch = Watch(["q1", "a4", "m2"])
+    simulate(
+        conf,
+        read_submissions(place / "jobs.csv", conf).jobs,
+        accounts=read_accounts(place / "sacctmgr.txt"),
+        watch=watch,
+    )
+    for job, limit in (("q1", "AssocMaxCpuMinutes"), ("a4", "AssocGrpCPUMinutes")):
+        assert any(f"waits for {limit}" in line for line in watch.stories[job])
+    assert not any("blocked by" in line for story in watch.stories.values() for line in story)
