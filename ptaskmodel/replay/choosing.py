@@ -72,7 +72,7 @@ def chosen(values, at, last, n, kind, types, own, c):
         total = counted(values, at + 1, 0, n)
         if n & (n - 1) == 0 and total < 524288:
             return DOUBLING
-        return BRUCK if total <= 81920 else CHUNKS
+        return BRUCK if 0 < total <= 81920 else CHUNKS  # by which nothing is not sent
     if kind == REDUCESCATTER and algorithm in (AUTOMATIC, MPICH):
         equal = algorithm == AUTOMATIC
         for j in range(n):

@@ -257,6 +257,20 @@ def test_an_algorithm_has_its_number_of_ranks(ends):
         ends(*unequal, config={"smpi/reduce_scatter": "mpich_noncomm"})
 
 
+def test_without_content_some_algorithms_send_empty_messages_and_some_none(ends):
+    def of_four(line, **config):
+        config = {f"smpi/{name}": algorithm for name, algorithm in config.items()}
+        return ends(*[[line]] * 4, config=config)
+
+    rounds = of_four("barrier", barrier="ompi_recursivedoubling")
+    halved = of_four("reducescatter 0 0 0 0 0", reduce_scatter="mpich_noncomm")
+    assert halved == pytest.approx(rounds, rel=1e-12)
+    assert of_four("reducescatter 0 0 0 0 0", reduce_scatter="mpich_pair") == [0.0] * 4
+    five = [["allgatherv 0 0 0 0 0 0"]] * 5
+    assert ends(*five, config={"smpi/allgatherv": "mpich"}) == [0.0] * 5
+    assert ends(*five, config={"smpi/allgatherv": "ompi_bruck"})[0] > 0
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
