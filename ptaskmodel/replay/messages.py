@@ -346,15 +346,20 @@ def wake(x, r, waiter):
     if waiter == NOBODY:
         return
     rank.cause = x.counts[0].messages - 1
+    by_turns = x.counts[0].by_turns
     if waiter == ACTION:
         rank.undone -= 1
-        if rank.state == IN_ALL and (rank.undone == 0 or rank.owed > 0.0):
+        if rank.state != IN_ALL:
+            rank.answers += by_turns
+        elif by_turns == 1 or rank.undone == 0 or rank.owed > 0.0:
             make_ready(x, r)
         return
     rank.open -= 1
     if (rank.state == IN_WAIT and rank.awaited == waiter) or (
-        rank.state == IN_WAITALL and (rank.open == 0 or x.requests[waiter].owed > 0.0)
+        rank.state == IN_WAITALL
+        and (by_turns == 1 or rank.open == 0 or x.requests[waiter].owed > 0.0)
     ):
+        rank.answers = by_turns
         make_ready(x, r)
 
 

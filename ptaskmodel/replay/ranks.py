@@ -9,15 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.life import start, stop
-from ptaskmodel.core.queues import has_room_for_wake, push_wake
+from ptaskmodel.core.queues import has_room_for_wake
 from ptaskmodel.core.state import DONE, GROW_WAKES, LOST, OK, numbers
 from ptaskmodel.jit import jit
 from ptaskmodel.replay.choosing import Chosen, chosen, sized
 from ptaskmodel.replay.collectives import collective
 from ptaskmodel.replay.messages import (
-    append_request,
     begins,
-    drop_request,
     found,
     is_of_nobody,
     make_ready,
@@ -29,7 +27,6 @@ from ptaskmodel.replay.messages import (
     room_to_post,
     route_between,
     sender,
-    unlink_request,
 )
 from ptaskmodel.replay.state import (
     ACTION,
@@ -37,9 +34,6 @@ from ptaskmodel.replay.state import (
     COLLECTIVES,
     COMPUTING,
     ENDED,
-    IN_ALL,
-    IN_WAIT,
-    IN_WAITALL,
     IS_OVER,
     LOST_RANK,
     LOST_WAIT,
@@ -51,7 +45,6 @@ from ptaskmodel.replay.state import (
     SLEEPING,
     TESTED,
     TOLD_FULL,
-    UNDER_WAY,
 )
 from ptaskmodel.replay.steps import (
     ALL,
@@ -67,6 +60,15 @@ from ptaskmodel.replay.steps import (
     REQUEST_RECEIVE,
     REQUEST_SEND,
 )
+from ptaskmodel.replay.waits import (
+    GOES_ON,
+    TURNS,
+    WAITS,
+    asks_for_request,
+    sleep_now,
+    waits_for_action,
+    waits_for_requests,
+)
 from ptaskmodel.workload import ti_actions as ti
 
 A_BARRIER, A_COMPUTE, A_IRECV, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.IRECV, ti.ISEND
@@ -79,8 +81,6 @@ INFINITY = float("inf")
 # Operations besides those of collectives (see `steps`): sleep; compute for so many s to look if
 # a message is there; let others go first; look; wait for a request, test one, wait for all.
 SLEEP, POLL, TURN, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS = numbers(12, 19)
-# What becomes of one, besides what is missing for it: the next may follow, or the rank has to wait.
-GOES_ON, WAITS = -2, -3
 
 
 @jit
@@ -179,7 +179,7 @@ def next_operation(s, x, r):
 
 @jit
 def operate(s, x, o, r, what, peer, size, tag):
-    """Do an operation of a rank: GOES_ON, WAITS or what is missing."""
+    """Do an operation of a rank: GOES_ON, TURNS, WAITS or what is missing."""
     rank = x.ranks[r]
     if what == COMPUTE:
         return computes(s, x, o, r, size, INFINITY)
@@ -193,7 +193,7 @@ def operate(s, x, o, r, what, peer, size, tag):
         return sleeps(s, x, r, size)
     if what == TURN:
         rank.step += 1
-        return GOES_ON
+        return TURNS
     if what == LOOK:
         if found(x, peer, r, tag, SENT) >= 0:
             x.counts[0].poll_misses = 1
@@ -208,17 +208,21 @@ def operate(s, x, o, r, what, peer, size, tag):
         if what == WAIT_ONE and rank.first_request < 0:
             x.counts[0].lost = r
             return LOST_WAIT
-        return asks_for_request(s, x, r, what, named_request(x, r, x.start[rank.action]))
+        i = named_request(x, r, x.start[rank.action])
+        return asks_for_request(s, x, r, what == TEST_ONE, i)
     if what == AWAIT_SEND:
-        return asks_for_request(s, x, r, what, request_of(x, r, r, peer, tag))
+        return asks_for_request(s, x, r, False, request_of(x, r, r, peer, tag))
     if what == AWAIT_RECEIVE:
-        return asks_for_request(s, x, r, what, request_of(x, r, peer, r, tag))
+        return asks_for_request(s, x, r, False, request_of(x, r, peer, r, tag))
     return posts(s, x, o, r, what, peer, size, tag)
 
 
 @jit
 def posts(s, x, o, r, what, peer, size, tag):
-    """Send or receive, for the action (to wait for at once, or later) or for a request."""
+    """Send or receive, for the action (to wait for at once, or later) or for a request.
+
+    A call to SimGrid's kernel ends a turn: to post a message, to ask for one, to look for one.
+    """
     rank = x.ranks[r]
     sends = what in (POST_SEND, DO_SEND, REQUEST_SEND)
     if sends and rank.posted == NOT_YET:
@@ -259,37 +263,13 @@ def posts(s, x, o, r, what, peer, size, tag):
             x.requests[waiter].detached = 1 if sends else 0
     elif waiting:
         rank.undone += 1
+    elif not sends and x.counts[0].by_turns == 1:
+        rank.answers += 1
     if what == DO_RECEIVE or (what == DO_SEND and waiting):
         rank.posted = POSTED
     else:
         rank.step += 1
-    return GOES_ON
-
-
-@jit
-def waits_for_action(s, x, r):
-    """Wait for all messages of the present action, and sleep what receiving them costs."""
-    rank = x.ranks[r]
-    if rank.owed > 0.0:  # one after the other, on the average of those that have come
-        if not has_room_for_wake(s):
-            return GROW_WAKES
-        cost = rank.owed / rank.owes
-        rank.owes -= 1
-        rank.owed = rank.owed - cost if rank.owes > 0 else 0.0
-        return sleep_now(s, x, r, cost)
-    if rank.undone > 0:
-        rank.state = IN_ALL
-        return WAITS
-    rank.posted = NOT_YET
-    rank.step += 1
-    return GOES_ON
-
-
-@jit
-def sleep_now(s, x, r, seconds):
-    x.ranks[r].wake = push_wake(s, s.clock[0].now + seconds, ~r)
-    x.ranks[r].state = SLEEPING
-    return WAITS
+    return TURNS
 
 
 @jit
@@ -326,63 +306,6 @@ def computes(s, x, o, r, flops, most):
 
 
 @jit
-def asks_for_request(s, x, r, what, i):
-    """Wait for a request (-1: none), or test it."""
-    rank = x.ranks[r]
-    if i < 0:
-        rank.step += 1
-        return GOES_ON
-    q = x.requests[i]
-    owed = q.owed if q.over != UNDER_WAY else 0.0
-    if owed > 0.0 and not has_room_for_wake(s):
-        return GROW_WAKES
-    if what == TEST_ONE:
-        rank.step = 3
-        if q.over == TESTED:  # it has been found over before
-            drop_request(x, r, i)
-            return GOES_ON
-        if q.over == IS_OVER:
-            q.over = TESTED
-            q.owed = 0.0
-            x.counts[0].test_misses = 1
-        else:
-            x.counts[0].test_misses += x.protocol[0].miss
-        unlink_request(x, r, i)
-        append_request(x, r, i)
-        return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
-    if q.over == UNDER_WAY:
-        rank.state = IN_WAIT
-        rank.awaited = i
-        return WAITS
-    drop_request(x, r, i)
-    rank.step += 1
-    return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
-
-
-@jit
-def waits_for_requests(s, x, r):
-    """Wait for all requests of the rank, and sleep what receiving each costs."""
-    rank = x.ranks[r]
-    i = rank.first_request
-    while i >= 0:
-        q = x.requests[i]
-        after = q.next
-        if q.over != UNDER_WAY:
-            cost = q.owed
-            if cost > 0.0 and not has_room_for_wake(s):
-                return GROW_WAKES
-            drop_request(x, r, i)
-            if cost > 0.0:
-                return sleep_now(s, x, r, cost)
-        i = after
-    if rank.open > 0:
-        rank.state = IN_WAITALL
-        return WAITS
-    rank.step += 1
-    return GOES_ON
-
-
-@jit
 def tell_span(x, r, now):
     """Keep that a rank did not go on until now."""
     counts = x.counts[0]
@@ -412,21 +335,10 @@ def is_over(x, a):
 
 
 @jit
-def ends_turn(what):
-    """Whether others act before a rank goes on, if they do so by turns.
-
-    A call to SimGrid's kernel is such an end: to post a message, to wait for it, to look for it.
-    """
-    if what in (POST_SEND, POST_RECEIVE, REQUEST_SEND, REQUEST_RECEIVE):
-        return True
-    return what in (DO_SEND, DO_RECEIVE, TURN, ALL)
-
-
-@jit
 def go(s, x, o, r):
     """Let a rank act until it has to wait; OK, or what is missing to go on.
 
-    GOES_ON: it has not had to wait, but the others shall act first.
+    TURNS: it has not had to wait, but the others shall act first.
     """
     rank = x.ranks[r]
     now = s.clock[0].now
@@ -444,10 +356,10 @@ def go(s, x, o, r):
             continue
         if what != FINISHED:
             status = operate(s, x, o, r, what, peer, size, tag)
-            if status == GOES_ON:
-                if x.counts[0].by_turns == 1 and ends_turn(what):
-                    return GOES_ON
+            if status == GOES_ON or (status == TURNS and x.counts[0].by_turns == 0):
                 continue
+            if status == TURNS:
+                return TURNS
             if status != WAITS:
                 return status
             rank.held = rank.state
@@ -488,7 +400,7 @@ def go_on_with_ready(s, x, o):
         r = counts.first_ready
         if x.ranks[r].state == READY:
             status = go(s, x, o, r)
-            if status == GOES_ON:
+            if status == TURNS:
                 take_first(x)
                 make_ready(x, r)
                 continue

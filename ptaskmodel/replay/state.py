@@ -72,6 +72,7 @@ RANK = np.dtype(
         ("first_request", INT),  # its requests, oldest first
         ("last_request", INT),
         ("open", INT),  # requests that are under way
+        ("answers", INT),  # by turns: what it has asked for, or will, that is over
         ("owed", REAL),  # s to sleep for what was received,
         ("owes", INT),  # for so many messages
         ("slot", INT),  # of what it computes, -1: nothing

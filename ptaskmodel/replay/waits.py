@@ -1,0 +1,126 @@
+"""How ranks wait: they sleep, or ask for messages and requests until these are over."""
+
+from __future__ import annotations
+
+from ptaskmodel.core.queues import has_room_for_wake, push_wake
+from ptaskmodel.core.state import GROW_WAKES
+from ptaskmodel.jit import jit
+from ptaskmodel.replay.messages import append_request, drop_request, unlink_request
+from ptaskmodel.replay.state import (
+    IN_ALL,
+    IN_WAIT,
+    IN_WAITALL,
+    IS_OVER,
+    NOT_YET,
+    SLEEPING,
+    TESTED,
+    UNDER_WAY,
+)
+
+# What becomes of an operation, besides what is missing for it: the next may follow, the rank has to
+# wait, or it goes on with it when others have acted, if ranks act by turns.
+GOES_ON, WAITS, TURNS = -2, -3, -4
+
+
+@jit
+def sleep_now(s, x, r, seconds):
+    """A rank sleeps from now on."""
+    x.ranks[r].wake = push_wake(s, s.clock[0].now + seconds, ~r)
+    x.ranks[r].state = SLEEPING
+    return WAITS
+
+
+@jit
+def is_asked_for(x, rank, q):
+    """Whether a rank, by turns, has yet to ask for a request that is over.
+
+    Each takes a turn, as SMPI waits for one after the other, but for what ended its wait, for what
+    a test has told, and for small messages that it sent.
+    """
+    if x.counts[0].by_turns == 0 or q.over == TESTED or q.detached == 1:
+        return False
+    rank.answers = 1 - rank.answers
+    return rank.answers == 1
+
+
+@jit
+def waits_for_action(s, x, r):
+    """Wait for all messages of the present action, and sleep what receiving them costs."""
+    rank = x.ranks[r]
+    if rank.owed > 0.0:  # one after the other, on the average of those that have come
+        if not has_room_for_wake(s):
+            return GROW_WAKES
+        cost = rank.owed / rank.owes
+        rank.owes -= 1
+        rank.owed = rank.owed - cost if rank.owes > 0 else 0.0
+        return sleep_now(s, x, r, cost)
+    if rank.answers > 0:
+        rank.answers -= 1
+        return TURNS
+    if rank.undone > 0:
+        rank.state = IN_ALL
+        return WAITS
+    rank.posted = NOT_YET
+    rank.step += 1
+    return GOES_ON
+
+
+@jit
+def asks_for_request(s, x, r, tests, i):
+    """Wait for a request (-1: none), or test it."""
+    rank = x.ranks[r]
+    if i < 0:
+        rank.step += 1
+        return GOES_ON
+    q = x.requests[i]
+    owed = q.owed if q.over != UNDER_WAY else 0.0
+    if owed > 0.0 and not has_room_for_wake(s):
+        return GROW_WAKES
+    if tests:
+        rank.step = 3
+        if q.over == TESTED:  # it has been found over before
+            drop_request(x, r, i)
+            return GOES_ON
+        if q.over == IS_OVER:
+            q.over = TESTED
+            q.owed = 0.0
+            x.counts[0].test_misses = 1
+        else:
+            x.counts[0].test_misses += x.protocol[0].miss
+        unlink_request(x, r, i)
+        append_request(x, r, i)
+        return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
+    if q.over == UNDER_WAY:
+        rank.state = IN_WAIT
+        rank.awaited = i
+        return WAITS
+    if is_asked_for(x, rank, q):
+        return TURNS
+    drop_request(x, r, i)
+    rank.step += 1
+    return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
+
+
+@jit
+def waits_for_requests(s, x, r):
+    """Wait for all requests of the rank, and sleep what receiving each costs."""
+    rank = x.ranks[r]
+    i = rank.first_request
+    while i >= 0:
+        q = x.requests[i]
+        after = q.next
+        if q.over != UNDER_WAY:
+            cost = q.owed
+            if cost > 0.0 and not has_room_for_wake(s):
+                return GROW_WAKES
+            if is_asked_for(x, rank, q):
+                return TURNS
+            drop_request(x, r, i)
+            if cost > 0.0:
+                return sleep_now(s, x, r, cost)
+        i = after
+    if rank.open > 0:
+        rank.state = IN_WAITALL
+        return WAITS
+    rank.step += 1
+    return GOES_ON
