@@ -93,6 +93,19 @@ def test_a_barrier_of_two(ends):
     assert ends(["barrier"], ["barrier"]) == pytest.approx([there, 2 * there], rel=1e-9)
 
 
+def test_a_wait_takes_a_turn_for_each_message(ends):
+    # Three messages come at once, the last of them to rank 0. Rank 1 waits for the other two, so
+    # that it begins to test after rank 0; of those who slept equally long, the last to begin tests
+    # first, and the next test of rank 0 is longer for it. As measured with SimGrid 3.32.
+    tests = ["test 2 {} 9", "test 2 {} 9", "wait 2 {} 9"]
+    one = ["irecv 2 1 0", "irecv 2 9 0", "wait 2 0 1", *(line.format(0) for line in tests)]
+    two = ["irecv 2 1 0", "irecv 2 2 0", "irecv 2 9 0", "wait 2 1 1", "wait 2 1 2"]
+    two += [line.format(1) for line in tests]
+    sends = ["send 1 1 0", "send 1 2 0", "send 0 1 0", "sleep 2e-4", "send 0 9 0", "send 1 9 0"]
+    at = TINY + 3 * SMALL
+    assert ends(one, two, sends) == pytest.approx([at + 4e-4, at + 3e-4, 2e-4], rel=1e-12)
+
+
 def test_messages_of_one_sender_and_tag_are_received_in_order(ends):
     sender = ["isend 1 0 1e6", "isend 1 0 10", "isend 1 1 10", "waitall"]
     first, second = ends(sender, ["recv 0 1 10", "recv 0 0 1e6"])
