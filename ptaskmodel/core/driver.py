@@ -134,6 +134,7 @@ class Core:
         self.state.resources["group"][n_hosts:] = self.router.clusters.owner
         self.patterns = Patterns(n_hosts)
         self.listeners: list[Listener] = []
+        self.listeners_to_ranks: list[Listener] = []
         self.options = Options(
             solver=code(rule),
             flows=not model.parallel,
@@ -375,26 +376,32 @@ class Core:
     def listen(self, listener: Listener, ranks: bool = False) -> None:
         """Hand the stream of events to a listener from now on. No result changes.
 
-        ranks: also the rates of what ranks do, whose owners are below 0.
+        ranks: also what ranks do: events whose subject, their owner, is below 0.
         """
         self.hand_over()
         self.listeners.append(listener)
-        self.state.clock[0]["tells_rates"] = RATES_OF_ALL if ranks else RATES_OF_TASKS
+        if ranks:
+            self.listeners_to_ranks.append(listener)
+        told = RATES_OF_ALL if self.listeners_to_ranks else RATES_OF_TASKS
+        self.state.clock[0]["tells_rates"] = told
 
     def make_room_for_events(self, count: int) -> None:
         """Let so many events be told from Python."""
         self.state = room_for_events(self.state, int(self.state.clock[0]["n_events"]) + count)
 
     def hand_over(self) -> np.ndarray:
-        """Give the events told since the last time to the listeners; returns them."""
+        """Give the events told since the last time to the listeners; returns those of no rank."""
         n = int(self.state.clock[0]["n_events"])
         if n == 0:
             return NO_EVENTS
         events = np.array(self.state.events[:n])
         self.state.clock[0]["n_events"] = 0
+        own = events
+        if self.listeners_to_ranks:
+            own = events[events["subject"] >= 0]
         for listener in self.listeners:
-            listener.take(events)
-        return events
+            listener.take(events if listener in self.listeners_to_ranks else own)
+        return own
 
     # --- what the loop asks for -------------------------------------------------------------
 
@@ -465,14 +472,14 @@ class Core:
         return twin
 
     def _forget_listeners(self) -> None:
-        self.listeners = []
+        self.listeners, self.listeners_to_ranks = [], []
         self.state.clock[0]["tells_rates"] = 0
         self.state.clock[0]["n_events"] = 0
 
     def __getstate__(self) -> dict[str, Any]:
         """All but listeners and what can be made again: routes found, scratch, the stream."""
         kept = self.__dict__.copy()
-        del kept["router"], kept["listeners"]
+        del kept["router"], kept["listeners"], kept["listeners_to_ranks"]
         kept["state"] = kept_arrays(self.state)
         kept["router"] = self.router.count, self.router.repeats
         return kept

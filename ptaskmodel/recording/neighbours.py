@@ -1,7 +1,8 @@
 """Who stands in whose way: seconds that tasks are held back, charged to those who share the limit.
 
 While a resource limits a task, the others that use that resource are charged by their use of it,
-second by second.
+second by second. Where a task replays a trace, each computation and each message of its ranks is
+held back, and stands in the way, for itself.
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ import numpy as np
 from ptaskmodel.core.state import RATE
 from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.recording.intervals import Rows
+from ptaskmodel.recording.owners import Owners
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.simulation import Simulation
 
 
 class _Phase:
-    """A task in progress at a constant rate, since a date."""
+    """What a task, or one of its ranks, does at a constant rate since a date."""
 
-    __slots__ = ("limit", "rate", "row", "since")
+    __slots__ = ("limit", "rate", "row", "since", "task")
 
-    def __init__(self, row: Mapping[int, float], rate: float, limit: int, since: float) -> None:
+    def __init__(
+        self, task: int, row: Mapping[int, float], rate: float, limit: int, since: float
+    ) -> None:
+        self.task = task
         self.row = row
         self.rate = rate
         self.limit = limit
@@ -46,17 +51,20 @@ class Neighbours:
         hosts = len(simulation.platform.hosts)
         links = simulation.platform.links
         self._private = {hosts + link.index for link in links if link.policy == FATPIPE}
-        simulation.listen(self)
+        self._owners = Owners(simulation)
+        simulation.listen(self, ranks=True)
 
     def take(self, events: np.ndarray) -> None:
         """Changes of rates in order of date; those of one date happen together."""
-        rates = events[events["kind"] == RATE]
+        told = events["kind"] == RATE
+        rates, tasks = events[told], self._owners.tasks(events)[told]
         if not len(rates):
             return
         cuts = np.flatnonzero(np.diff(rates["date"])) + 1
-        for group in np.split(rates, cuts):
+        for group, doers in zip(np.split(rates, cuts), np.split(tasks, cuts), strict=True):
             fields = (group[name].tolist() for name in ("subject", "pattern", "value", "limit"))
-            self._change(float(group["date"][0]), list(zip(*fields, strict=True)))
+            records = list(zip(*fields, doers.tolist(), strict=True))
+            self._change(float(group["date"][0]), records)
 
     def forget(self, patterns: list[int]) -> None:
         """These numbers will be given to other patterns."""
@@ -65,35 +73,36 @@ class Neighbours:
         self._found.forget(patterns)
 
     def _change(self, date: float, records: Sequence[tuple]) -> None:
-        rows = [self._row(pattern, rate) for _, pattern, rate, _ in records]
+        rows = [self._row(pattern, rate) for _, pattern, rate, _, _ in records]
         changed = {record[0] for record in records}
-        touched = [self._running[task].row for task in changed if task in self._running] + rows
-        limits = {phase.limit for phase in self._running.values()}
+        running = self._running
+        touched = [running[one].row for one in changed if one in running] + rows
+        limits = {phase.limit for phase in running.values()}
         affected = {limit for limit in limits if any(limit in row for row in touched)}
-        for task, phase in self._running.items():
-            if task in changed or phase.limit in affected:
-                self._charge(task, phase, date)
-        for (task, _, rate, limit), row in zip(records, rows, strict=True):
+        for one, phase in running.items():
+            if one in changed or phase.limit in affected:
+                self._charge(phase, date)
+        for (one, _, rate, limit, task), row in zip(records, rows, strict=True):
             if rate > 0:
-                self._running[task] = _Phase(row, rate, limit, date)
+                running[one] = _Phase(task, row, rate, limit, date)
             else:
-                self._running.pop(task, None)
+                running.pop(one, None)
 
-    def _charge(self, task: int, phase: _Phase, date: float) -> None:
-        """Charge the time since the last change to those who use what limits the task."""
+    def _charge(self, phase: _Phase, date: float) -> None:
+        """Charge the time since the last change to those who use what limits a task."""
         passed, limit = date - phase.since, phase.limit
         phase.since = date
         if passed <= 0 or limit < 0 or limit in self._private:
             return
-        uses = {
-            other: neighbour.rate * neighbour.row[limit]
-            for other, neighbour in self._running.items()
+        uses = [
+            (neighbour.task, neighbour.rate * neighbour.row[limit])
+            for neighbour in self._running.values()
             if limit in neighbour.row
-        }
-        total = sum(uses.values())
-        for other, use in uses.items():
-            if other != task:
-                key = task, other
+        ]
+        total = sum(use for _, use in uses)
+        for other, use in uses:
+            if other != phase.task:
+                key = phase.task, other
                 self.charges[key] = self.charges.get(key, 0.0) + passed * use / total
 
     def _row(self, pattern: int, rate: float) -> dict[int, float]:

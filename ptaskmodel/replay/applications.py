@@ -61,6 +61,8 @@ class Applications:
         self.traces: list[Trace] = []
         self._known: dict[int, int] = {}  # the first action of each trace
         self._of_app: list[Trace] = []
+        # The task that each rank belongs to, or did.
+        self.task_of_rank = np.zeros(0, dtype=np.int64)
         kinds = len(ACTIONS)
         self.state = Replays(
             counts=new_counts(),
@@ -90,8 +92,9 @@ class Applications:
         twin = Applications.__new__(Applications)
         twin.core = core
         twin.traces, twin._known = self.traces.copy(), self._known.copy()
-        twin._of_app = self._of_app.copy()
+        twin._of_app, twin.task_of_rank = self._of_app.copy(), self.task_of_rank.copy()
         twin.state = Replays(*(array.copy() for array in self.state))
+        twin.state.counts["names"] = 0
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -99,6 +102,7 @@ class Applications:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
+        self.state.counts["names"] = 0
         first = 0
         for trace in self.traces:
             self._known[id(trace)] = first
@@ -123,6 +127,11 @@ class Applications:
         n = trace.ranks
         number, first = self._place(trace)
         self._of_app[number] = trace
+        if len(self.task_of_rank) < first + n:
+            self.task_of_rank = enlarged(self.task_of_rank, first + n)
+        self.task_of_rank[first : first + n] = task
+        if self.core.listeners_to_ranks:
+            self.name_activities()
         x = self.state
         app = x.apps[number]
         app["first"], app["ranks"], app["unfinished"] = first, n, n
@@ -256,6 +265,10 @@ class Applications:
         key = source * len(self.core.state.resources) + target + 1
         self.core.route([int(routes["pattern"][place_of(self.state, key)])])
 
+    def name_activities(self) -> None:
+        """From now on, the stream of the core says which messages begin, and what ends."""
+        self.state.counts["names"] = 1
+
     def tell(self) -> None:
         """From now on, keep spans and flights."""
         self.state.counts["tells"] = 1
@@ -281,7 +294,7 @@ class Applications:
         """The task of the application that an activity with this owner, below 0, belongs to."""
         x, number = self.state, ~owner
         rank = x.messages["source"][number >> 1] if number & 1 else number >> 1
-        return int(x.apps["task"][x.ranks["app"][rank]])
+        return int(self.task_of_rank[rank])
 
     def _rank(self, rank: int) -> str:
         """Where a rank is, for messages."""

@@ -145,7 +145,7 @@ class Replay:
 
     def name_activities(self) -> None:
         """From now on, the stream of the core says which messages begin, and what ends."""
-        self.state.counts["names"] = 1
+        self.applications.name_activities()
 
     def _hand_over(self, listener: Listener) -> None:
         counts, x = self.state.counts, self.state

@@ -182,6 +182,8 @@ def run(s, t, x, o):
         status = settle(s, o)
         if status != OK:
             return status
+        if x.counts[0].names == 1 and not has_room_for_events(s, 3 * clock.n_active):
+            return EVENTS_FULL
         status = go_on(s, o)
         if status != OK:
             return status

@@ -306,15 +306,23 @@ class Simulation:
         self._hand_over()
         self._watch.observers.append(observer)
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: Listener, ranks: bool = False) -> None:
         """Hand the stream of events to a listener from now on (see `Listener`); no result changes.
 
         Their subjects are the numbers of tasks (`TaskRef.index`). STARTED and ENDED are those of
         tasks, with the state that a task ends in as the value; rates are those of its stages, in
-        units of the amount.
+        units of the amount. ranks: also what the ranks of replayed traces do, with subjects below
+        0 (see `recording.owners`).
         """
         self._hand_over()
-        self.core.listen(listener)
+        self.core.listen(listener, ranks)
+        if ranks and self._replays is not None:
+            self._replays.name_activities()
+
+    @property
+    def applications(self) -> Applications | None:
+        """The ranks of replayed traces; None while no task replays one."""
+        return self._replays
 
     def tell(self) -> None:
         """Let the listeners know now all that was told so far, not only when the loop returns."""

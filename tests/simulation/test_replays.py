@@ -9,6 +9,7 @@ import pytest
 import ptaskmodel as pm
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform
+from ptaskmodel.recording.neighbours import Neighbours
 from ptaskmodel.replay import read_trace, replay
 
 SEND = 1000016 / 125e6 + 100e-6  # of a megabyte and its envelope
@@ -192,3 +193,48 @@ def test_places_of_applications_are_given_again(traces):
     simulation.run()
     assert {task.state for task in tasks} == {"completed"}
     assert len({round(task.finish_time - task.start_time, 9) for task in tasks}) == 1
+
+
+def test_neighbours_are_charged_for_what_ranks_do(traces):
+    simulation = pm.Simulation(platform(6))
+    watch = Neighbours(simulation)
+    sends, receives = ["send 1 0 1e6"] * 5, ["recv 0 0 1e6"] * 5
+    for k, hosts in enumerate((["n0", "n2"], ["n1", "n2"], ["n3", "n4"])):
+        simulation.add_replay(traces(sends, receives, name=f"t{k}"), hosts)
+    simulation.run()
+    both, alone = simulation.tasks(), 5 * SEND
+    lost = [task.finish_time - alone for task in list(both)[:2]]
+    # The link to n2 is halved as long as both send, and half of that time is the neighbour's.
+    assert lost == pytest.approx([5e6 / 125e6] * 2, rel=1e-3)
+    assert watch.charges == {
+        (0, 1): pytest.approx(lost[0], rel=1e-3),
+        (1, 0): pytest.approx(lost[1], rel=1e-3),
+    }
+
+
+def test_a_task_and_an_application_charge_each_other(traces):
+    simulation = pm.Simulation(platform(4))
+    simulation.add(pm.Flow("n0", "n2", 1e7))
+    simulation.add_replay(traces(["send 1 0 1e7"], ["recv 0 0 1e7"]), ["n1", "n2"])
+    watch = Neighbours(simulation)
+    simulation.run()
+    assert set(watch.charges) == {(0, 1), (1, 0)}
+
+
+def test_listening_to_ranks_changes_nothing_and_does_not_follow_copies(traces):
+    def made(listens):
+        simulation = pm.Simulation(platform(6))
+        trace = traces(["compute 1e8", "send 1 0 1e6"] * 3, ["recv 0 0 1e6", "compute 5e7"] * 3)
+        for k in range(4):
+            simulation.add_replay(trace, [f"n{k}", "n5"], start_s=0.01 * k)
+        if listens:
+            Neighbours(simulation)
+        return simulation
+
+    quiet, heard = made(False), made(True)
+    quiet.run()
+    heard.advance_to(0.15)
+    copies = [heard.fork(), pickle.loads(pickle.dumps(heard))]
+    for simulation in (heard, *copies):
+        simulation.run()
+        assert [t.finish_time for t in simulation.tasks()] == [t.finish_time for t in quiet.tasks()]
