@@ -24,12 +24,14 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.recording.capacities import Capacities
 from ptaskmodel.recording.limits import FIRST_ROUTE
+from ptaskmodel.recording.owners import Owners
 from ptaskmodel.recording.windows import Windows
 
 if TYPE_CHECKING:
     from ptaskmodel.core.driver import Core
     from ptaskmodel.core.driver import Listener as CoreListener
     from ptaskmodel.platform import Platform
+    from ptaskmodel.replay.applications import Applications
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -58,7 +60,10 @@ class Recorded(Protocol):
 
     def tasks(self) -> Iterator[Any]: ...
 
-    def listen(self, listener: CoreListener) -> None: ...
+    def listen(self, listener: CoreListener, ranks: bool = False) -> None: ...
+
+    @property
+    def applications(self) -> Applications | None: ...
 
 
 class Phases(NamedTuple):
@@ -77,7 +82,10 @@ class Phases(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """Intervals in which a task used a resource: ``rate`` flop/s or B/s of its ``capacity``."""
+    """Intervals in which a task used a resource: ``rate`` flop/s or B/s of its ``capacity``.
+
+    What the ranks of one task do at a time are intervals of their own.
+    """
 
     resource: IntArray
     task: IntArray
@@ -115,6 +123,8 @@ class Listener(Protocol):
 class Recorder:
     """Hands what the tasks of a simulation do from now on to listeners.
 
+    Of tasks that replay traces there are only uses: ranks have no common rate.
+
     A context manager: on a normal exit what is under way is recorded up to the current date.
     Recording changes no result of the simulation.
     """
@@ -129,9 +139,13 @@ class Recorder:
         self._n_gathered = 0
         # By task: the last RATE, as long as it lasts.
         self._open = np.zeros(0, dtype=EVENT)
+        # Of ranks: RATEs and whose they are; by owner the last, as long as it lasts, with its task.
+        self._owners = Owners(simulation)
+        self._of_ranks: list[tuple[np.ndarray, IntArray]] = []
+        self._open_of_ranks = np.zeros(0, dtype=EVENT)
         for listener in self.listeners:
             listener.begin(self)
-        simulation.listen(self)
+        simulation.listen(self, ranks=True)
 
     def __enter__(self) -> Recorder:
         return self
@@ -151,14 +165,17 @@ class Recorder:
         left = self._open[self._open["limit"] != LIMIT_NOTHING]
         left = left[left["pattern"] >= 0]
         self._hand_over(left, np.full(len(left), self.simulation.now))
+        left = self._open_of_ranks[self._open_of_ranks["value"] > 0.0]
+        self._hand_over_uses(left, np.full(len(left), self.simulation.now))
         for listener in self.listeners:
             listener.end()
 
     def take(self, events: np.ndarray) -> None:
         """Take a part of the stream (see `core.driver.Listener`)."""
+        tasks = self._owners.tasks(events)
         by_hand = np.flatnonzero(events["kind"] == CAPACITY).tolist()
         for first, last in zip([-1, *by_hand], [*by_hand, len(events)], strict=True):
-            self._gather(events[first + 1 : last])
+            self._gather(events[first + 1 : last], tasks[first + 1 : last])
             if last < len(events):
                 event = events[last]
                 self._look(float(event["date"]))
@@ -172,8 +189,12 @@ class Recorder:
         self.rows.forget(patterns)
         self.names.windows.forget(patterns)
 
-    def _gather(self, events: np.ndarray) -> None:
-        self._gathered.append(events[np.isin(events["kind"], (RATE, ENDED))])
+    def _gather(self, events: np.ndarray, tasks: IntArray) -> None:
+        of_ranks = events["subject"] < 0
+        self._gathered.append(events[np.isin(events["kind"], (RATE, ENDED)) & ~of_ranks])
+        if of_ranks.any():
+            told = of_ranks & (events["kind"] == RATE)
+            self._of_ranks.append((events[told], tasks[told]))
         self._n_gathered += len(events)
         if self._n_gathered >= GATHERED:
             self._look(self.simulation.now)
@@ -198,13 +219,35 @@ class Recorder:
         self._open[tasks] = both[last]
         starts = np.flatnonzero(~last)
         self._hand_over(both[starts], both["date"][starts + 1])
+        if self._of_ranks:
+            self._look_at_ranks()
         self.capacities.forget(self._oldest_open())
+
+    def _look_at_ranks(self) -> None:
+        """Make intervals of what was gathered of ranks."""
+        records = np.concatenate([events for events, _ in self._of_ranks])
+        owners = ~records["subject"]
+        records["subject"] = np.concatenate([tasks for _, tasks in self._of_ranks])
+        self._of_ranks = []
+        self._open_of_ranks = _enlarged(self._open_of_ranks, int(owners.max(initial=-1)) + 1)
+        self.rows.find(np.unique(records["pattern"][records["value"] > 0.0]))
+        known = np.unique(owners)
+        everything = np.concatenate([self._open_of_ranks[known], records])
+        owners = np.concatenate([known, owners])
+        order = np.argsort(owners, kind="stable")
+        everything, owners = everything[order], owners[order]
+        last = np.append(owners[1:] != owners[:-1], True)[: len(owners)]
+        self._open_of_ranks[known] = everything[last]
+        starts = np.flatnonzero(~last)
+        date = everything["date"]
+        starts = starts[(everything["value"][starts] > 0.0) & (date[starts + 1] > date[starts])]
+        self._hand_over_uses(everything[starts], date[starts + 1])
 
     def _known(self, events: np.ndarray) -> np.ndarray:
         """The events without ends of tasks that never had a rate, nor stops of those that end."""
         if not len(events):
             return events
-        self._enlarge(int(events["subject"].max()) + 1)
+        self._open = _enlarged(self._open, int(events["subject"].max()) + 1)
         rates, ends = events["kind"] == RATE, events["kind"] == ENDED
         subject = events["subject"]
         known = self._open["pattern"] >= 0
@@ -232,16 +275,12 @@ class Recorder:
         # In reverse, so that the first host is the one that stays.
         records["limit"][which[full][::-1]] = resource[full][::-1]
 
-    def _enlarge(self, tasks: int) -> None:
-        if tasks > len(self._open):
-            larger = np.zeros(max(tasks, 2 * len(self._open)), dtype=EVENT)
-            larger["pattern"] = NONE
-            larger[: len(self._open)] = self._open
-            self._open = larger
-
     def _oldest_open(self) -> float:
-        times = self._open["date"][(self._open["pattern"] >= 0) & (self._open["value"] > 0.0)]
-        return float(times.min()) if len(times) else np.inf
+        """The date since which what is under way goes on at one rate, inf if nothing does."""
+        return min(
+            float(some["date"][(some["pattern"] >= 0) & (some["value"] > 0.0)].min(initial=np.inf))
+            for some in (self._open, self._open_of_ranks)
+        )
 
     def _hand_over(self, records: np.ndarray, end: FloatArray) -> None:
         lasts = end > records["date"]
@@ -256,7 +295,11 @@ class Recorder:
         phases = Phases(records["subject"], start, end, rate, records["limit"], done)
         for listener in self.listeners:
             listener.phases(phases)
-        for uses in self._uses(records[progress], end[progress]):
+        self._hand_over_uses(records[progress], end[progress])
+
+    def _hand_over_uses(self, records: np.ndarray, end: FloatArray) -> None:
+        """Hand over what is used from the dates of RATEs in progress until others."""
+        for uses in self._uses(records, end):
             for listener in self.listeners:
                 listener.uses(uses)
 
@@ -280,6 +323,16 @@ class Recorder:
             first = last
             if len(resource):
                 yield Uses(*self.capacities.split(*uses[:5]))
+
+
+def _enlarged(records: np.ndarray, size: int) -> np.ndarray:
+    """The records with room for so many, new ones with no pattern."""
+    if size <= len(records):
+        return records
+    larger = np.zeros(max(size, 2 * len(records)), dtype=EVENT)
+    larger["pattern"] = NONE
+    larger[: len(records)] = records
+    return larger
 
 
 class Rows:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ptaskmodel.core.state import STARTED
 
 if TYPE_CHECKING:
-    from ptaskmodel.simulation.simulation import Simulation
+    from ptaskmodel.recording.intervals import Recorded
 
 IntArray = NDArray[np.int64]
 
@@ -22,7 +22,7 @@ class Owners:
     after it, ``~(2 * place + 1)``: its STARTED says which rank sends it.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Recorded) -> None:
         self._simulation = simulation
         found = simulation.applications
         # The rank that sends what is in each place now.

@@ -61,7 +61,11 @@ class Activities:
     def now(self) -> float:
         return self.core.now
 
-    def listen(self, listener: Listener) -> None:
+    @property
+    def applications(self) -> None:
+        """Nothing that is handed on is told of ranks: each activity has a number."""
+
+    def listen(self, listener: Listener, ranks: bool = False) -> None:
         self._listener = listener
         self._made.name_activities()
         self.core.listen(self, ranks=True)

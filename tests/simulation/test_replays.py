@@ -9,6 +9,7 @@ import pytest
 import ptaskmodel as pm
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform
+from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.recording.neighbours import Neighbours
 from ptaskmodel.replay import read_trace, replay
 
@@ -219,6 +220,62 @@ def test_a_task_and_an_application_charge_each_other(traces):
     watch = Neighbours(simulation)
     simulation.run()
     assert set(watch.charges) == {(0, 1), (1, 0)}
+
+
+class Amounts:
+    """What each task took of each resource, by names."""
+
+    def __init__(self):
+        self.found = {}
+
+    def begin(self, recorder):
+        self.names = recorder.names
+
+    def changes(self, events): ...
+
+    def phases(self, phases): ...
+
+    def end(self): ...
+
+    def uses(self, uses):
+        amounts = uses.rate * (uses.end - uses.start)
+        for resource, task, amount in zip(uses.resource, uses.task, amounts, strict=True):
+            key = self.names.tasks()[task], self.names.resources[resource]
+            self.found[key] = self.found.get(key, 0.0) + amount
+
+
+def test_what_ranks_use_is_recorded_as_their_tasks(traces):
+    simulation = pm.Simulation(platform(6))
+    sends = ["compute 1e8", "isend 1 0 1e6", "isend 1 1 1e6", "waitall", "send 1 2 10"]
+    receives = ["recv 0 0 1e6", "compute 5e7", "recv 0 1 1e6", "recv 0 2 10"]
+    for k in range(4):
+        trace = traces(sends * (k + 1), receives * (k + 1), name=f"t{k}")
+        simulation.add_replay(trace, [f"n{k}", f"n{k % 2 + 4}"], start_s=0.01 * k, id=f"a{k}")
+    simulation.add(pm.ParallelTask(["n0", "n1"], 1e8, flows=[(0, 1, 1e6)], id="task"))
+    amounts = Amounts()
+    with Recorder(simulation, [amounts]):
+        simulation.run()
+    sent = 2 * (1e6 + 16) + 26
+    for k in range(4):
+        done = [
+            amounts.found[f"a{k}", f"n{k}"] / 1e8,
+            amounts.found[f"a{k}", f"n{k % 2 + 4}"] / 5e7,
+            amounts.found[f"a{k}", f"c_link_{k}_UP"] / sent,
+        ]
+        assert done == pytest.approx([k + 1] * 3)
+    assert amounts.found["task", "n0"] == pytest.approx(1e8)
+
+
+def test_what_ranks_do_when_the_recording_ends_counts_until_then(traces):
+    simulation = pm.Simulation(platform())
+    simulation.add_replay(traces(["compute 1e9"], ["compute 1e7"]), ["n0", "n1"], id="a")
+    simulation.advance_to(0.25)
+    amounts = Amounts()
+    with Recorder(simulation, [amounts]):
+        simulation.advance_to(0.5)
+        simulation.set_speed("n0", 0.5)
+        simulation.advance_to(0.75)
+    assert amounts.found == {("a", "n0"): pytest.approx(0.125e9)}  # from its change of rate on
 
 
 def test_listening_to_ranks_changes_nothing_and_does_not_follow_copies(traces):
