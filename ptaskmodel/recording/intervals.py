@@ -24,14 +24,13 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.recording.capacities import Capacities
 from ptaskmodel.recording.limits import FIRST_ROUTE
-from ptaskmodel.recording.owners import Owners
+from ptaskmodel.recording.owners import Owners, Ranks
 from ptaskmodel.recording.windows import Windows
 
 if TYPE_CHECKING:
     from ptaskmodel.core.driver import Core
     from ptaskmodel.core.driver import Listener as CoreListener
     from ptaskmodel.platform import Platform
-    from ptaskmodel.replay.applications import Applications
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -63,7 +62,7 @@ class Recorded(Protocol):
     def listen(self, listener: CoreListener, ranks: bool = False) -> None: ...
 
     @property
-    def applications(self) -> Applications | None: ...
+    def applications(self) -> Ranks | None: ...
 
 
 class Phases(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import Recorded
 
 IntArray = NDArray[np.int64]
+
+
+class Ranks(Protocol):
+    """The ranks of a simulation, see `replay.applications`.
+
+    state: its ``ranks``, all that there is room for, and its ``messages``, by place. task_of_rank:
+    the number of the task that each rank belongs to, or did.
+    """
+
+    @property
+    def state(self) -> Any: ...
+
+    @property
+    def task_of_rank(self) -> IntArray: ...
 
 
 class Owners:
