@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from ptaskmodel.core.changes import (
     refresh_routed,
     start_now,
 )
+from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.network_models import NetworkModel, config_number
 from ptaskmodel.core.patterns.router import Router, Shape
@@ -83,22 +84,6 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 NO_EVENTS = np.zeros(0, dtype=EVENT)
-
-
-class Listener(Protocol):
-    """Takes the stream of events, in order of date, in arrays of `state.EVENT` not to be changed.
-
-    Rates are constant between two RATE events of an owner.
-    """
-
-    def take(self, events: np.ndarray) -> None: ...
-
-    def forget(self, patterns: list[int]) -> None:
-        """These numbers will be given to other patterns: the last moment to ask for their uses.
-
-        All events on them have been taken.
-        """
-        ...
 
 
 class Core:

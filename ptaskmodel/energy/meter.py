@@ -127,7 +127,7 @@ class Meter:
             self._tell(now, RATE, int(a["owner"]), float(a["rate"]), int(a["pattern"]))
 
     def take(self, events: np.ndarray) -> None:
-        """Take a part of the stream (see `core.driver.Listener`)."""
+        """Take a part of the stream (see `core.listener.Listener`)."""
         self._in_order()
         mine = events[np.isin(events["kind"], KINDS)]
         self._gathered.append(mine)

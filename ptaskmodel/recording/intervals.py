@@ -29,7 +29,7 @@ from ptaskmodel.recording.windows import Windows
 
 if TYPE_CHECKING:
     from ptaskmodel.core.driver import Core
-    from ptaskmodel.core.driver import Listener as CoreListener
+    from ptaskmodel.core.listener import Listener as CoreListener
     from ptaskmodel.platform import Platform
 
 FloatArray = NDArray[np.float64]
@@ -170,7 +170,7 @@ class Recorder:
             listener.end()
 
     def take(self, events: np.ndarray) -> None:
-        """Take a part of the stream (see `core.driver.Listener`)."""
+        """Take a part of the stream (see `core.listener.Listener`)."""
         tasks = self._owners.tasks(events)
         by_hand = np.flatnonzero(events["kind"] == CAPACITY).tolist()
         for first, last in zip([-1, *by_hand], [*by_hand, len(events)], strict=True):

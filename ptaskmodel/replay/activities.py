@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core, Listener
+from ptaskmodel.core.driver import Core
+from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.state import (
     CAPACITY,
     ENDED,

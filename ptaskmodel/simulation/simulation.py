@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.core.driver import Core, Listener
+from ptaskmodel.core.driver import Core
+from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.core.state import (
     ENDED,
@@ -44,6 +45,7 @@ from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.observers import Observer, Watch, now_and_then
 from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs
+from ptaskmodel.simulation.snapshot import Snapshot
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.trace_work import TraceWork
@@ -488,17 +490,6 @@ class Simulation:
     def frame(self) -> pandas.DataFrame:
         """The records as a DataFrame, one row per task, in the order they were added."""
         return view.frame(self.records())
-
-
-class Snapshot:
-    """A simulation held still; see `Simulation.snapshot`."""
-
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-
-    def restart(self) -> Simulation:
-        """A new simulation in the state of the snapshot."""
-        return self._simulation.fork()
 
 
 def _checked(name: str, value: float) -> float:
