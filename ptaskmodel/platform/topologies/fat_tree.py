@@ -106,7 +106,7 @@ def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
     providing contention free traffic for MPI global collectives", 2012). False if the links met do
     not all have one latency.
     """
-    fatpipe, latency_s, _, offset = ways
+    fatpipe, latency_s, offset = ways.fatpipe, ways.latency_s, ways.offset
     n = nodes.size
     levels, shift, halves = table[PARAMS], table[PARAMS + 1], 1 + table[DUPLEX]
     groups = PARAMS + 2

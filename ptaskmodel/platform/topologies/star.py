@@ -62,7 +62,8 @@ def _walk(table, a, b, out):
 @jit
 def _all_to_all(tally, ways, table, nodes, amount, scratch, counts):
     """A route is an up-path and a down-path: links are common to all nodes, or of one node."""
-    fatpipe, latency_s, common, offset = ways
+    fatpipe, latency_s = ways.fatpipe, ways.latency_s
+    common, offset = ways.common, ways.offset
     n = nodes.size
     others = n - 1.0
     rows = 2 + table[NODES]
