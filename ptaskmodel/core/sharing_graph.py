@@ -88,12 +88,15 @@ def has_room(s, count):
 
 @jit
 def missing_users(s, first, count):
-    """How many more places for users there must be before so many elements are used; 0: none."""
+    """How many more places for users there must be before so many elements are used; 0: none.
+
+    A resource with n elements of these takes less than 4 (users + n) places as it grows.
+    """
     wanted = 0
     for k in range(first, first + count):
         r = s.resources[s.elements[k].resource]
         if r.gone + r.users + count > r.room:
-            wanted += 4 * (r.users + count)
+            wanted += 4 * (r.users + 1)
     return wanted if s.clock[0].n_users + wanted > s.users.size else 0
 
 
