@@ -112,7 +112,7 @@ def write_schedule(
     """
     columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
     joules = {} if energy is None else by_job(schedule.attempts, energy.job_J)
-    # Those of the compiled loop are neither suspended nor begun anew.
+    # Those that arrays can say are neither suspended nor begun anew.
     lives = schedule.attempts if schedule.plain is None else ()
     suspended = any(attempt.suspensions for attempt in lives)
     if schedule.plain is not None:

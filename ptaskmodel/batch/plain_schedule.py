@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ptaskmodel.batch import csv_columns
 from ptaskmodel.batch.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
 from ptaskmodel.batch.figures import Figures
-from ptaskmodel.batch.hostset import Placement, Runs
+from ptaskmodel.batch.hostset import Placement, Runs, flat_runs
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.on_demand import OnDemand
-from ptaskmodel.workload.job_arrays import JobArrays, names_of
+from ptaskmodel.workload.job_arrays import JobArrays, job_arrays, names_of
 from ptaskmodel.workload.jobs import Job
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +38,15 @@ class Places:
     begins: Ints
     first: NDArray[np.int32]
     length: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, placements: Sequence[Placement]) -> Places:
+        """Of these placements."""
+        borders = [flat_runs(placement) for placement in placements]
+        begins = np.zeros(len(borders) + 1, dtype=np.int64)
+        np.cumsum([len(each) // 2 for each in borders], out=begins[1:])
+        flat = np.fromiter(itertools.chain.from_iterable(borders), np.int32, 2 * int(begins[-1]))
+        return cls(begins, flat[0::2], flat[1::2] - flat[0::2])
 
     def runs(self, number: int) -> Runs:
         """The hosts of an attempt."""
@@ -194,6 +203,48 @@ class PlainSchedule:
         values = np.full(len(self.codes), math.nan)
         values[~np.isnan(self.end_s)] = alone_s
         return csv_columns.lines(csv_columns.floats(values)).decode().split("\n")[:-1]
+
+
+def with_arrays(schedule: Schedule, jobs: Sequence[Job]) -> Schedule:
+    """A schedule of attempts, with the same in arrays beside if it is no more than these can say.
+
+    jobs: those of the workload. Tables of many jobs are made of arrays in a fraction of the time.
+    """
+    final, attempts = schedule.final, schedule.attempts
+    changed = schedule.host_changes or schedule.link_changes or schedule.switches
+    same = all(attempt.job is job for attempt, job in zip(final, jobs, strict=False))
+    if changed or not same or len(final) > len(jobs) or not all(map(_is_plain, final)):
+        return schedule
+    number = np.array([attempt.number for attempt in final], dtype=np.int64)
+    if np.count_nonzero(number >= 0) != len(attempts):
+        return schedule
+    code = {state: k for k, state in enumerate(STATES)}
+    plain = PlainSchedule(
+        jobs,
+        job_arrays(jobs),
+        np.array([attempt.start_s for attempt in final], dtype=np.float64),
+        np.array([attempt.end_s for attempt in final], dtype=np.float64),
+        np.where(number < 0, math.nan, [attempt.expected_end_s for attempt in final]),
+        number,
+        np.array([code[attempt.state] for attempt in final], dtype=np.int8),
+        Places.of([attempt.placement for attempt in attempts]),
+        schedule.num_hosts,
+        schedule.events,
+        schedule.now_s,
+    )
+    return replace(schedule, plain=plain)
+
+
+def _is_plain(attempt: Attempt) -> bool:
+    """Whether all that there is to say of a job is in the arrays."""
+    return (
+        attempt.state in STATES
+        and attempt.ordinal == 0
+        and not attempt.suspensions
+        and not attempt.reason
+        and attempt.cores is None
+        and attempt.use == attempt.job.num_hosts
+    )
 
 
 class PlainAttempt(Attempt):

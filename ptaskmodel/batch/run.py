@@ -22,6 +22,7 @@ from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.maintenance import read_maintenance
 from ptaskmodel.batch.names import FAIRNESS
+from ptaskmodel.batch.plain_schedule import with_arrays
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
@@ -300,6 +301,8 @@ def run_batch(
                 schedule = simulation.schedule()
         tuning = getattr(simulation.policy, "tuning", None)
     took = stopwatch.rest_s
+    if driver is None and metered is None and schedule.plain is None:
+        schedule = with_arrays(schedule, plan.workload.jobs)
     wanted = (options.contention or options.neighbours) and shared is not None
     alone = _alone_s(plan, schedule, None if loop == "open" else compiled) if wanted else None
     neighbours = None

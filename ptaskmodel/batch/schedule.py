@@ -45,7 +45,8 @@ class Schedule:
     none (rejected, still waiting) has a placeholder without dates. attempts: all, in order of their
     starts. events: at how many dates the policy was asked. host_changes, link_changes: in order of
     date. switches: changes of pstates, in the order in which they were asked for. plain: the same
-    as final and attempts in arrays, where the compiled loop made it: these are made when asked for.
+    as final and attempts in arrays, where they can say it all (of the compiled loop: attempts are
+    made when asked for).
     """
 
     final: Sequence[Attempt]

@@ -327,16 +327,18 @@ def small_workload():
 @pytest.mark.parametrize("allocation", ["first-fit", "random"])
 def test_both_loops_write_the_same_files(platform, tmp_path, until_s, allocation):
     content = []
-    for loop in ("open", "compiled"):
+    for loop, objects in (("open", True), ("open", False), ("compiled", False)):
         options = BatchOptions(loop=loop, until_s=until_s, allocation=allocation)
         result = run_batch(platform, small_workload(), options)
         assert result.loop == loop
         assert (result.kernels_s is None) == (loop == "open")
-        place = tmp_path / loop
+        schedule = replace(result.schedule, plain=None) if objects else result.schedule
+        assert (schedule.plain is None) == objects
+        place = tmp_path / f"{loop} {objects}"
         place.mkdir()
         names = write_schedule(
             place,
-            result.schedule,
+            schedule,
             workload_name="w",
             host_names=result.machine.names,
             version="1",
@@ -344,10 +346,10 @@ def test_both_loops_write_the_same_files(platform, tmp_path, until_s, allocation
         )
         content.append({name: (place / name).read_text() for name in names})
         content[-1]["notes"] = result.notes
-        queue = QueueMeasures(result.schedule)
+        queue = QueueMeasures(schedule)
         content[-1]["queue"] = queue.summary(), repr(queue.over_time())
-        content[-1]["classes"] = by_class(result.schedule)
-    assert content[0] == content[1]
+        content[-1]["classes"] = by_class(schedule)
+    assert content[0] == content[1] == content[2]
 
 
 def test_few_jobs_go_through_the_open_loop(platform):
