@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +31,24 @@ def write_case(place: Path, hosts: Sequence[str], files: Sequence[str]) -> Path:
     return place / "traces.txt"
 
 
+def _run(command: list[str], place: Path, timeout_s: float) -> tuple[int, str]:
+    """(exit status, what it said); smpirun is a script: none of what it starts outlives it."""
+    with subprocess.Popen(
+        command,
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, said
+
+
 def ends_by_smpirun(
     place: Path, platform: Path, hosts: Sequence[str], *options: str, timeout_s: float = 60
 ) -> list:
@@ -39,8 +59,8 @@ def ends_by_smpirun(
         *("-trace", "-trace-file", str(paje), "--cfg=tracing/precision:15", WHOLE),
         *("--log=root.thres:critical", *options, "-replay", "traces.txt"),
     ]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=timeout_s)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    status, said = _run(command, place, timeout_s)
+    assert status == 0, said[-4000:]
     ranks, ends = {}, {}
     for line in paje.read_text().splitlines():
         words = line.split()

@@ -301,13 +301,9 @@ def overhead(x, side, size):
 def received(x, i):
     """What receiving a message costs its receiver, kept until it has waited for it."""
     m = x.messages[i]
-    cost = overhead(x, 2, m.bytes) if m.detached == 1 else 0.0
     if m.receiver >= 0:
-        x.requests[m.receiver].owed = cost
+        x.requests[m.receiver].owed = overhead(x, 2, m.bytes) if m.detached == 1 else 0.0
         x.requests[m.receiver].over = IS_OVER
-    else:
-        x.ranks[m.target].owed += cost
-        x.ranks[m.target].owes += 1 if cost > 0.0 else 0
 
 
 @jit
@@ -347,17 +343,18 @@ def wake(x, r, waiter):
         return
     rank.cause = x.counts[0].messages - 1
     by_turns = x.counts[0].by_turns
-    if waiter == ACTION:
+    costs = waiter >= 0 and x.requests[waiter].owed > 0.0
+    if waiter == ACTION or x.requests[waiter].of_action == 1:
         rank.undone -= 1
         if rank.state != IN_ALL:
             rank.answers += by_turns
-        elif by_turns == 1 or rank.undone == 0 or rank.owed > 0.0:
+        elif by_turns == 1 or rank.undone == 0 or costs:
+            rank.awaited = waiter
             make_ready(x, r)
         return
     rank.open -= 1
     if (rank.state == IN_WAIT and rank.awaited == waiter) or (
-        rank.state == IN_WAITALL
-        and (by_turns == 1 or rank.open == 0 or x.requests[waiter].owed > 0.0)
+        rank.state == IN_WAITALL and (by_turns == 1 or rank.open == 0 or costs)
     ):
         rank.answers = by_turns
         make_ready(x, r)
@@ -376,6 +373,7 @@ def new_request(x, r, source, target, tag):
     q = x.requests[i]
     q.over = UNDER_WAY
     q.detached = 0
+    q.of_action = 0
     q.source = source
     q.target = target
     q.tag = tag

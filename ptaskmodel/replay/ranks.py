@@ -253,6 +253,9 @@ def posts(s, x, o, r, what, peer, size, tag):
     by_request = what in (REQUEST_SEND, REQUEST_RECEIVE)
     if by_request:
         waiter = new_request(x, r, named, target, tag)
+    elif not sends and x.protocol[0].costs == 1:
+        waiter = new_request(x, r, ACTION, target, tag)
+        x.requests[waiter].of_action = 1
     waiting = post(s, x, o, i, source, target, tag, size, sends, waiter, route)
     rank.posted = NOT_YET
     if by_request:

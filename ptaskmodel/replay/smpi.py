@@ -79,10 +79,12 @@ def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
     figures["poll_load"] = config_number(config, "smpi/iprobe-cpu-usage", 1.0)
     figures["computes"] = _is_on(config, "smpi/simulate-computation", True)
     figures["newest_first"] = not model.parallel
+    overheads = _overheads(config)
+    figures["costs"] = (overheads[2]["a"] > 0.0).any() or (overheads[2]["b"] > 0.0).any()
     ends = "smpi/barrier-finalization"  # as SimGrid 4 has it
     ends = ends if ends in config else "smpi/finalization-barrier"
     figures["end_barrier"] = _is_on(config, ends, False)
-    return Protocol(model, latency, bandwidth, figures, _overheads(config))
+    return Protocol(model, latency, bandwidth, figures, overheads)
 
 
 def _is_on(config: Mapping[str, str], key: str, default: bool) -> bool:

@@ -73,8 +73,6 @@ RANK = np.dtype(
         ("last_request", INT),
         ("open", INT),  # requests that are under way
         ("answers", INT),  # by turns: what it has asked for, or will, that is over
-        ("owed", REAL),  # s to sleep for what was received,
-        ("owes", INT),  # for so many messages
         ("slot", INT),  # of what it computes, -1: nothing
         ("wake", INT),  # end of its sleep, -1: none
         ("held", INT),  # the state in which it does not go on, READY: it does
@@ -113,10 +111,11 @@ REQUEST = np.dtype(
     [
         ("over", INT),
         ("detached", INT),  # 1: it is over since it was posted
+        ("of_action", INT),  # 1: a message that the present action receives, kept for its cost
         ("source", INT),  # ranks
         ("target", INT),
         ("tag", INT),
-        ("owed", REAL),
+        ("owed", REAL),  # s to sleep for what was received
         ("previous", INT),
         ("next", INT),
     ],
@@ -211,6 +210,7 @@ PROTOCOL = np.dtype(
         ("miss", INT),  # by how many a failed test or poll lengthens the next
         ("poll_load", REAL),  # part of a core that a poll takes
         ("computes", INT),  # 0: computing takes no time
+        ("costs", INT),  # 1: receiving costs time
         ("newest_first", INT),  # 1: of those that slept equally long, who slept last goes on first
         ("end_barrier", INT),
     ],

@@ -44,21 +44,44 @@ def is_asked_for(x, rank, q):
 
 
 @jit
+def next_cost(x, r):
+    """What the next message that the action has received costs, in s; 0: nothing more, so far.
+
+    The first is the one that ended the wait, the others follow in the order of posting.
+    """
+    rank = x.ranks[r]
+    i = rank.awaited
+    rank.awaited = -1
+    if i < 0 or x.requests[i].owed == 0.0:
+        i = rank.first_request
+    while i >= 0:
+        q = x.requests[i]
+        after = q.next
+        if q.of_action == 1 and q.over == IS_OVER:
+            cost = q.owed
+            drop_request(x, r, i)
+            if cost > 0.0:
+                return cost
+        i = after
+    return 0.0
+
+
+@jit
 def waits_for_action(s, x, r):
     """Wait for all messages of the present action, and sleep what receiving them costs."""
     rank = x.ranks[r]
-    if rank.owed > 0.0:  # one after the other, on the average of those that have come
+    if x.protocol[0].costs == 1:
         if not has_room_for_wake(s):
             return GROW_WAKES
-        cost = rank.owed / rank.owes
-        rank.owes -= 1
-        rank.owed = rank.owed - cost if rank.owes > 0 else 0.0
-        return sleep_now(s, x, r, cost)
+        cost = next_cost(x, r)
+        if cost > 0.0:
+            return sleep_now(s, x, r, cost)
     if rank.answers > 0:
         rank.answers -= 1
         return TURNS
     if rank.undone > 0:
         rank.state = IN_ALL
+        rank.awaited = -1
         return WAITS
     rank.posted = NOT_YET
     rank.step += 1
@@ -96,6 +119,7 @@ def asks_for_request(s, x, r, tests, i):
         return WAITS
     if is_asked_for(x, rank, q):
         return TURNS
+    rank.awaited = -1
     drop_request(x, r, i)
     rank.step += 1
     return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
