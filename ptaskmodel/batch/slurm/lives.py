@@ -168,7 +168,7 @@ class Lives:
         now, need = self.second(date), job.needs[which]
         self.queue.remove(job)
         self.preempting.pop(job, None)
-        if job.request.array is not None:
+        if job.request.array is not None and not job.restarts:
             # A task takes the record of its array; what is left of that is put at the end.
             job.listed = self._heads[job.request.array_id]
             self._heads[job.request.array_id] = self._list()
@@ -441,7 +441,7 @@ class Lives:
 
     def refresh(self, date: float) -> None:
         """Compute all priorities anew, and order the queue by them."""
-        if self.rules.refresh(self.second(date)):
+        if self.rules.refresh(self.second(date), self._heads):
             self.queue.sort()
             self._changed(date)
 
@@ -457,6 +457,8 @@ class Lives:
         elif action in ("hold", "release"):
             self.queue.hold(job, action == "hold")
             if job.state == record.PENDING:
+                if job.begin_s < self.second(date):
+                    job.eligible_s = None
                 self.rules.waits(job, self.second(date))
             self.requested |= action == "release"
             self._changed(date)

@@ -37,20 +37,24 @@ class Multifactor:
         self._conf, self._of, self._sizes = conf, conf.priority, sizes
         self._accounts = accounts
         self.period_s: int | None = self._of.calc_period_s if conf.database else None
-        self.usage = Usage(tree, self._of, began_s) if conf.database else None
+        rests = "LIMITS" in conf.enforce
+        self.usage = Usage(tree, self._of, began_s, rests) if conf.database else None
         self._weight_age = self._of.weight_age if conf.database else 0
         self._weight_fairshare = self._of.weight_fairshare if conf.database else 0
         self._max_factor = max([1, *(p.job_factor for p in conf.partitions)])
         self._max_qos = max(qos.priority for qos in accounts.qos.values())
         self._max_assoc = max(one.priority for one in accounts.associations)
         columns = dict.fromkeys((*FACTORS, "nice"), np.float64)
-        whole = dict.fromkeys(("number", "entry", "accrue", "account", "value"), np.int64)
+        names = ("number", "entry", "accrue", "account", "value", "place", "array")
+        whole = dict.fromkeys(names, np.int64)
         # frozen: held, or set by hand; several: of a job that is in several partitions.
         self._rows = Rows({**columns, **whole, "frozen": np.bool_, "several": np.bool_})
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
         self._several: dict[int, tuple[Waiting, list[int]]] = {}
         self._running: dict[int, int] = {}
         self._of_members: dict[tuple[str, int, str | None], tuple[float, float, float]] = {}
+        # The arrays that have come, in order.
+        self._arrays: dict[str, int] = {}
         # How many CPUs each job that waits was last found to take.
         self._tested: dict[int, int] = {}
 
@@ -104,7 +108,7 @@ class Multifactor:
             rate = billed(tres, job.partition, self._conf)
             rate *= 1.0 if qos is None else qos.usage_factor
             self._running[job.number] = self.usage.started(
-                job.number, job.account.association, now, rate
+                job.listed, job.account.association, now, rate
             )
 
     def ended(self, job: Waiting, now: int) -> None:
@@ -123,10 +127,13 @@ class Multifactor:
         for row in rows:
             self._rows.give_back(row)
 
-    def refresh(self, now: int) -> bool:
-        """Bring usage and priorities up to date; whether any job waits."""
+    def refresh(self, now: int, heads: Mapping[str, int]) -> bool:
+        """Bring usage and priorities up to date; whether any job waits.
+
+        heads: where what is left of each array is in the list of all jobs, by its id.
+        """
         if self.usage is not None:
-            self.usage.refresh(now, self._first_waiting())
+            self.usage.refresh(now, self._first_waiting(heads))
             for block, places in self._rows.taken():
                 factors = self.usage.factors
                 account = block["account"][places]
@@ -182,6 +189,8 @@ class Multifactor:
             **terms,
             "nice": request.nice,
             "account": account,
+            "place": job.listed,
+            "array": self._array_of(job),
             "several": several,
             "frozen": by_hand is not None,
             "value": value if by_hand is None else by_hand,
@@ -260,15 +269,27 @@ class Multifactor:
             job, rows = self._several[number]
             job.priorities[:] = [int(self._rows.get(row, "value")) for row in rows]
 
-    def _first_waiting(self) -> list[tuple[int, int]]:
-        """The number of the first job that waits of each association, by number."""
+    def _array_of(self, job: Waiting) -> int:
+        """Which array a job is a task of that has never started; -1: none."""
+        if job.request.array is None or job.restarts:
+            return -1
+        return self._arrays.setdefault(job.request.array_id, len(self._arrays))
+
+    def _first_waiting(self, heads: Mapping[str, int]) -> list[tuple[int, int]]:
+        """Where the first job that waits of each association is in the list, by place.
+
+        Who is held, or whose priority was set by hand, does not count.
+        """
         if self.usage is None or self.usage.fair_tree:
             return []
-        numbers, accounts = self._rows.column("number"), self._rows.column("account")
-        order = np.argsort(numbers, kind="stable")
+        places, arrays = self._rows.column("place"), self._rows.column("array")
+        of_arrays = np.array([heads.get(name, 0) for name in self._arrays] or [0], dtype=np.int64)
+        places = np.where(arrays >= 0, of_arrays[arrays], places)
+        counted = ~self._rows.column("frozen") & (self._rows.column("account") >= 0)
+        places, accounts = places[counted], self._rows.column("account")[counted]
+        order = np.argsort(places, kind="stable")
         known, first = np.unique(accounts[order], return_index=True)
-        pairs = zip(numbers[order][first].tolist(), known.tolist(), strict=True)
-        return sorted(pair for pair in pairs if pair[1] >= 0)
+        return sorted(zip(places[order][first].tolist(), known.tolist(), strict=True))
 
 
 def _total(term: Mapping[str, Any], nice: Any, several: bool) -> Any:

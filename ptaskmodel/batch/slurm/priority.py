@@ -24,12 +24,13 @@ class Member(NamedTuple):
 class Waiting(Protocol):
     """What priorities are made of: the record of a job.
 
-    number: Slurm's id. priorities: set here, one for each partition; it may change at any time.
-    account: whose it is. Dates are whole Unix seconds.
+    number: Slurm's id. listed: its place in the list of all jobs. priorities: set here, one for
+    each partition; it may change at any time. account: whose it is. Dates are whole Unix seconds.
     """
 
     request: JobRequest
     number: int
+    listed: int
     submit_s: int
     restarts: int
     partitions: tuple[Partition, ...]
@@ -93,7 +94,7 @@ class Basic:
     def gone(self, job: Waiting) -> None:
         """Nothing is kept of it."""
 
-    def refresh(self, now: int) -> bool:
+    def refresh(self, now: int, heads: Mapping[str, int]) -> bool:
         return False
 
     def table(self) -> Mapping[str, NDArray]:

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
 
 READY, WAITING, NEVER = "ready", "waiting", "never"
-RESERVATION = "Reservation"
+HELD, DEPENDENCY, BEGIN, RESERVATION = "JobHeldUser", "Dependency", "BeginTime", "Reservation"
+# Reasons that end at no date known before.
+_WAITED = frozenset((HELD, DEPENDENCY, RESERVATION))
 NEVER_SATISFIED = "DependencyNeverSatisfied"
 BAD_CONSTRAINTS, RESERVATION_DELETED = "BadConstraints", "ReservationDeleted"
 # Reasons that nothing ever ends.
@@ -198,11 +200,11 @@ class Queue:
         if job.reason in FOR_EVER:
             return True  # whatever is known of others later
         if job.held:
-            reason = "JobHeldUser"
+            reason = HELD
         elif (state := self._dependencies(job, now)) != READY:
-            reason = "Dependency" if state == WAITING else NEVER_SATISFIED
+            reason = DEPENDENCY if state == WAITING else NEVER_SATISFIED
         elif job.begin_s > now:
-            reason = "BeginTime"
+            reason = BEGIN
         elif job.reservation is not None and not job.reservation.is_open(now):
             reason = RESERVATION
         if reason is not None and reason != job.reason:
@@ -214,12 +216,21 @@ class Queue:
         if job.state != PENDING or self._waits_for(job, now):
             return False
         if job.eligible_s is None:
-            waited = job.request.dependency is not None or job.reason == RESERVATION
-            job.eligible_s = now if waited else job.begin_s
+            job.eligible_s = now if _is_found_now(job) else job.begin_s
             self._tell_eligible(job, job.eligible_s)
-        if job.reason in ("JobHeldUser", "BeginTime", "Dependency", RESERVATION):
+        if job.reason == BEGIN or job.reason in _WAITED:
             job.reason = "None"
         return True
+
+
+def _is_found_now(job: JobRecord) -> bool:
+    """Whether a job is eligible from the date on at which that is found.
+
+    So it is for who waited, but for a date, and for arrays: nobody looks when they are submitted.
+    """
+    if job.reason in _WAITED:
+        return True
+    return job.request.array is not None and job.reason != BEGIN
 
 
 # Where the priority stands in a key.

@@ -308,10 +308,13 @@ class Rules:
         self.priorities.gone(job)
         self.limits.gone(job)
 
-    def refresh(self, now: int) -> bool:
-        """Compute all priorities anew; whether that counts as a change of jobs."""
+    def refresh(self, now: int, heads: Mapping[str, int]) -> bool:
+        """Compute all priorities anew; whether that counts as a change of jobs.
+
+        heads: where what is left of each array is in the list of all jobs, by its id.
+        """
         self.limits.refresh(now)
-        return self.priorities.refresh(now)
+        return self.priorities.refresh(now, heads)
 
     def must_end(self, job: JobRecord, now: int) -> bool:
         """Whether a job that runs is over a limit to what may be used."""

@@ -18,7 +18,7 @@ from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.multifactor import Multifactor
 from ptaskmodel.batch.slurm.priority import Basic, Member, Sizes
 from ptaskmodel.batch.slurm.requests.recorded import read_jobs
-from ptaskmodel.batch.slurm.requests.request import JobRequest
+from ptaskmodel.batch.slurm.requests.request import ArrayTask, JobRequest
 from ptaskmodel.workload.works import DelayWork
 
 DAY = 86_400
@@ -31,6 +31,7 @@ def record(request, number=1, submit_s=0, partitions=MAIN, account=None):
     return SimpleNamespace(
         request=request,
         number=number,
+        listed=number,
         submit_s=submit_s,
         restarts=0,
         partitions=partitions,
@@ -92,17 +93,17 @@ def example(flags=(), nodes=100, **weights):
 @pytest.mark.parametrize(("flags", "value"), [((), 7092), (("SMALL_RELATIVE_TO_TIME",), 6994)])
 def test_the_worked_example_with_fair_tree(flags, value):
     found, job = example(flags)
-    found.refresh(1 + DAY)
+    found.refresh(1 + DAY, {})
     assert job.priorities[0] == value
 
 
 def test_the_worked_example_on_ten_nodes():
     found, job = example(nodes=10)
-    found.refresh(1 + 11_500)
+    found.refresh(1 + 11_500, {})
     assert job.priorities[0] == 7869
     # seen on the real one after about the same time
     found, job = example(("NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME"), nodes=10)
-    found.refresh(1 + 11_500)
+    found.refresh(1 + 11_500, {})
     assert job.priorities[0] == 3218
 
 
@@ -169,20 +170,23 @@ def test_oblivious_shares_bring_back_the_balance():
     assert float(tree.effective(x1, known, True)) == pytest.approx(parent * level * share)
 
 
-def test_usage_decays_and_grows_with_running_jobs():
-    conf = Conf((), PARTITIONS, priority=replace(WEIGHTS, decay_half_life_s=3600), database=True)
+@pytest.mark.parametrize(("enforced", "counts"), [("LIMITS", 1), ("ASSOCIATIONS", 0)])
+def test_usage_decays_and_grows_with_running_jobs(enforced, counts):
+    of = replace(WEIGHTS, decay_half_life_s=3600)
+    conf = Conf((), PARTITIONS, priority=of, database=True, enforce=frozenset({enforced}))
     tree = ShareTree(EXAMPLE)
     found = Multifactor(conf, EXAMPLE, tree, Sizes(10, 100, {}), 0)
     x1 = tree.find("X", "x1")
     job = record(request(), account=Member(x1, "q"), partitions=PARTITIONS)
     found.at_submit(job, 0)
     found.started(job, 30, {"cpu": 8})
-    found.refresh(60)
+    found.refresh(60, {})
     factor = 1 - 0.693 / 3600
     after = 600 * factor**60 + 8 * 30 * factor**30
     assert float(tree.usage[x1]) == pytest.approx(after)
     found.ended(job, 70)
-    assert float(tree.usage[x1]) == pytest.approx(after + 8 * 10 * factor**10)
+    # What a job used since the last refresh counts at its end, but only where limits are enforced.
+    assert float(tree.usage[x1]) == pytest.approx(after + counts * 8 * 10 * factor**10)
     assert float(tree.usage[0]) > float(tree.usage[x1])
 
 
@@ -200,7 +204,7 @@ def test_priorities_set_by_hand_and_held_jobs_stay():
     held = record(request(hold=True), 3, partitions=PARTITIONS)
     for one in (fixed, held):
         found.at_submit(one, 5)
-    found.refresh(DAY)
+    found.refresh(DAY, {})
     assert list(fixed.priorities) == [7, 7]
     assert list(held.priorities) == [0, 0]
     assert found.table()["number"].tolist() == [1]
@@ -211,7 +215,7 @@ def test_a_job_in_two_partitions_has_two_priorities():
     job = record(request(), 2, partitions=PARTITIONS)
     found.at_submit(job, 1)
     assert job.priorities[1] - job.priorities[0] == 500
-    found.refresh(DAY)
+    found.refresh(DAY, {})
     assert job.priorities[1] - job.priorities[0] == 500
 
 
@@ -259,7 +263,7 @@ def replayed(path, run, refreshed_s):
                 found.accrue(job, t0 + math.floor(eligible[job.request.id]))
                 found.tested(job, 16 * job.request.least_nodes)
         elif kind == 4:
-            found.refresh(now)
+            found.refresh(now, {})
         else:
             yield (date, what["id"], int(jobs[what["id"]].priorities[0])), int(what["priority"])
 
@@ -325,3 +329,26 @@ def test_ranks_are_those_of_the_definition(drawn):
     factors = tree.fair_tree() * tree.users
     users = [k for k, one in enumerate(tree.associations) if one.user is not None]
     assert [round(factors[k]) for k in users] == [state[k] for k in users]
+
+
+def test_classic_shares_count_who_stands_before_in_the_list():
+    conf = Conf(
+        (), PARTITIONS, priority=replace(WEIGHTS, flags=frozenset({"NO_FAIR_TREE"})), database=True
+    )
+    tree = ShareTree(EXAMPLE)
+    x1 = Member(tree.find("X", "x1"), "q")
+    seen = []
+    for heads in ({}, {"a": 9}):
+        found = Multifactor(conf, EXAMPLE, tree, Sizes(10, 100, {}), 0)
+        tree.reset()
+        runs = record(request("b"), number=5, account=x1, partitions=PARTITIONS)
+        waits = record(
+            request("a_1", array=ArrayTask("a", 1)), number=2, account=x1, partitions=PARTITIONS
+        )
+        found.at_submit(waits, 0)
+        found.at_submit(runs, 0)
+        found.started(runs, 0, {"cpu": 8})
+        found.refresh(60, heads)
+        seen.append(int(waits.priorities[0]))
+    # A task of an array has started: what is left of it stands behind the one that runs.
+    assert seen[1] < seen[0]

@@ -53,17 +53,22 @@ class Usage:
     """The usage of all associations, brought up to date at each refresh.
 
     factors: the fair-share factor of each association, as of the last refresh. oblivious, tree:
-    which algorithm. Dates are whole Unix seconds.
+    which algorithm. rests: whether what jobs have used since the last refresh counts at their end,
+    as it does where limits are enforced; otherwise it is never counted. Dates are whole Unix
+    seconds.
     """
 
-    def __init__(self, tree: ShareTree, parameters: PriorityParameters, began_s: int) -> None:
+    def __init__(
+        self, tree: ShareTree, parameters: PriorityParameters, began_s: int, rests: bool = True
+    ) -> None:
         self.tree = tree
+        self._rests = rests
         self.oblivious = "DEPTH_OBLIVIOUS" in parameters.flags
         self.fair_tree = not self.oblivious and "NO_FAIR_TREE" not in parameters.flags
         self._fading = Fading(parameters, began_s)
         self._dampening = parameters.fair_share_dampening_factor
         self._running = Rows(
-            {"number": np.int64, "account": np.int64, "start": np.int64, "rate": np.float64}
+            {"place": np.int64, "account": np.int64, "start": np.int64, "rate": np.float64}
         )
         # Of each row whose it is, since when, and how much a second.
         self._begun: dict[int, tuple[int, int, float]] = {}
@@ -72,18 +77,23 @@ class Usage:
         # Whether that is what the usage of the last refresh makes of the tree.
         self._ranked = False
 
-    def started(self, number: int, association: int, now: int, rate: float) -> int:
-        """A job that uses so much a second from now on. Returns what to name at its end."""
-        row = self._running.take(number=number, account=association, start=now, rate=rate)
+    def started(self, place: int, association: int, now: int, rate: float) -> int:
+        """A job that uses so much a second from now on. Returns what to name at its end.
+
+        place: its place in the list of all jobs.
+        """
+        row = self._running.take(place=place, account=association, start=now, rate=rate)
         self._begun[row] = association, now, rate
         return row
 
     def ended(self, row: int, now: int) -> None:
-        """The job of a row has ended: its rest counts at once."""
+        """The job of a row has ended: its rest counts at once, if it does."""
         if self.fair_tree:
             self._of_tree()
         association, start, rate = self._begun.pop(row)
         self._running.give_back(row)
+        if not self._rests:
+            return
         lasted = now - max(start, self._fading.last_s)
         self.tree.add(association, self._fading.amount(lasted) * rate)
 
@@ -102,9 +112,9 @@ class Usage:
     def refresh(self, now: int, waiting: Sequence[tuple[int, int]]) -> None:
         """Decay all usage to now and add that of running jobs: `factors` are as of now.
 
-        waiting: of each association with jobs that wait, the number of the first of them and the
-        association, by number. The classic algorithm counts, for these, the usage of running jobs
-        with lower numbers only.
+        waiting: of each association with jobs that wait, the place of the first of them in the
+        list of all jobs, and the association, by place. The classic algorithm counts, for these,
+        the usage of running jobs before them only.
         """
         if self._fading.resets(now):
             self.tree.reset()
@@ -112,14 +122,14 @@ class Usage:
             self._effective = self.tree.effective_accounts(self.oblivious)
         if now > self._fading.last_s:
             self.tree.decay(self._fading.rest(now))
-        numbers, associations, amounts = self._amounts(now)
+        places, associations, amounts = self._amounts(now)
         if self.fair_tree:
             self.tree.add_all(associations, amounts)
             self._ranked = False
         else:
             done = 0
-            for number, association in waiting:
-                upto = int(np.searchsorted(numbers, number))
+            for place, association in waiting:
+                upto = int(np.searchsorted(places, place))
                 self.tree.add_all(associations[done:upto], amounts[done:upto])
                 done = upto
                 self._factors[association] = self.factor(association)
@@ -138,13 +148,13 @@ class Usage:
         return self._factors
 
     def _amounts(self, now: int) -> tuple[NDArray, NDArray, NDArray[np.float64]]:
-        """Numbers, associations and usage since the last refresh of running jobs, by number."""
+        """Places, associations and usage since the last refresh of running jobs, by place."""
         rows = self._running.records()
-        rows = rows[np.argsort(rows["number"], kind="stable")]
+        rows = rows[np.argsort(rows["place"], kind="stable")]
         lasted = (now - np.maximum(rows["start"], self._fading.last_s)).tolist()
         known = {seconds: self._fading.amount(seconds) for seconds in set(lasted)}
         decayed = np.array([known[seconds] for seconds in lasted], dtype=np.float64)
-        return rows["number"], rows["account"], decayed * rows["rate"]
+        return rows["place"], rows["account"], decayed * rows["rate"]
 
 
 def next_reset(period: str, last_s: int) -> int:
