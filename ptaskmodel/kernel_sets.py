@@ -126,7 +126,8 @@ def prepare_watched(name: str) -> None:
 def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
     """Compile the sets that are missing, the longest first, as many at a time as there are cores.
 
-    Where nothing can be kept, nothing is done: kernels are then compiled when they are called.
+    Where nothing can be kept, or no process started, nothing is done: kernels are then compiled
+    when they are called.
     told: hears now and then how far it is.
     """
     wanted = missing(sets)
@@ -142,7 +143,10 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
         while waiting or running:
             while waiting and len(running) < _cores():
                 name = waiting.pop(0)
-                running[name] = _process(name)
+                try:
+                    running[name] = _process(name)
+                except OSError as fault:  # too many, or the interpreter cannot be started again
+                    _log.info("%s is compiled where it is called: no process (%s)", name, fault)
             time.sleep(POLL_S)
             over = [name for name, process in running.items() if process.poll() is not None]
             kernels += sum(map(_told_since, running.values()))

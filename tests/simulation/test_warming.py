@@ -83,3 +83,12 @@ def test_without_a_place_nothing_is_compiled_ahead(monkeypatch):
     monkeypatch.setattr("ptaskmodel.kernel_cache.kernel_directory", lambda: None)
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: os.abort())
     kernel_sets.compile_sets()
+
+
+@compiled
+def test_where_no_process_can_be_started_nothing_is_compiled_ahead(monkeypatch, tmp_path):
+    monkeypatch.setitem(kernel_sets.SETS, "nothing", "ptaskmodel.errors:PTaskModelError")
+    monkeypatch.setattr("ptaskmodel.kernel_cache.kernel_directory", lambda: tmp_path)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "no python"))
+    kernel_sets.compile_sets(["nothing"])
+    assert kernel_sets.missing(["nothing"])
