@@ -23,7 +23,7 @@ from ptaskmodel.campaign.statistics import effects, means, paired
 from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.results.drawing import lasting
+from ptaskmodel.results.drawing import NoMatplotlib, lasting
 from ptaskmodel.results.page import empty_data, write_page
 from ptaskmodel.results.report_sections import Section, Table
 
@@ -116,7 +116,10 @@ def _found(
     campaign: Campaign, frame: pandas.DataFrame, factors: list[str], metrics: list[str]
 ) -> list[Section]:
     """What the runs say: pictures, with the tables that they are drawn from."""
-    pictures = figures(campaign, frame)
+    try:
+        pictures, lack = figures(campaign, frame), ""
+    except NoMatplotlib as lacking:
+        pictures, lack = {}, f"{lacking}."
     varied = [one for one in factors if frame[one].nunique() > 1]
     tables = {
         "differences": lambda: _table(paired(frame, factors, metrics, campaign.plan.baseline)),
@@ -133,7 +136,7 @@ def _found(
         for name, title in TITLES.items()
         if name in pictures
     ]
-    return [*found, Section("Means", "", (_table(means(frame, factors, metrics)),))]
+    return [*found, Section("Means", lack, (_table(means(frame, factors, metrics)),))]
 
 
 def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:

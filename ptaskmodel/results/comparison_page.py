@@ -8,7 +8,7 @@ from pathlib import Path
 from ptaskmodel.results.comparison import SAME, Comparison, compare, comparison_figure
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.page import empty_data, write_page
-from ptaskmodel.results.report_sections import Section, Table
+from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.results.standings import Standings, standings, standings_figure
 
 MOST_CHANGED = 20
@@ -69,7 +69,8 @@ def _metrics(found: Standings) -> Section:
     ]
     table = Table(("metric", *found.runs), rows, tuple(range(1, len(found.runs) + 1)))
     alt = "Metrics of each run relative to the largest, and their queues over time"
-    return Section("Metrics", "* the best of each.", (table,), standings_figure(found), alt)
+    note = "* the best of each."
+    return pictured("Metrics", lambda: standings_figure(found), note, alt, (table,))
 
 
 def _changes(found: Comparison) -> list[Section]:
@@ -87,9 +88,13 @@ def _changes(found: Comparison) -> list[Section]:
         f"a: {found.a.directory.name}; b: {found.b.directory.name}. "
         f"{len(found.pairs):,} {what}s in both: {counts}."
     )
-    picture = comparison_figure(found) if any(found.counts().values()) else None
     alt = f"Time of each {what} in a against its time in b, and how the ratios are distributed"
-    sections = [Section("From a to b", note, tuple(tables), picture, alt)]
+    title = "From a to b"
+    if any(found.counts().values()):
+        drawn = pictured(title, lambda: comparison_figure(found), note, alt, tuple(tables))
+    else:
+        drawn = Section(title, note, tuple(tables))
+    sections = [drawn]
     if changed := found.most_changed(MOST_CHANGED):
         header = (what, "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
         rows = [

@@ -30,12 +30,16 @@ UNUSED, UNUSED_LINE = "#E9E9E9", "#D4D4D4"
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
 
 
+class NoMatplotlib(PTaskModelError):
+    """A picture was asked for where matplotlib is not installed."""
+
+
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure. Raises PTaskModelError if matplotlib is not installed."""
+    """An empty figure. Raises NoMatplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise PTaskModelError("pictures need matplotlib; run: pip install matplotlib") from None
+        raise NoMatplotlib("pictures need matplotlib; run: pip install matplotlib") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

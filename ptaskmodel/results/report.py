@@ -14,7 +14,7 @@ from ptaskmodel.results.machine_load import load_data
 from ptaskmodel.results.page import empty_data, write_page
 from ptaskmodel.results.replay.report import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.report_cards import cards_of, facts_of, warnings_of
-from ptaskmodel.results.report_sections import Section
+from ptaskmodel.results.report_sections import Section, pictured
 from ptaskmodel.results.slurm.reading import is_slurm
 from ptaskmodel.results.topology_page import topology_data
 from ptaskmodel.results.waiting import waiting_sections
@@ -68,7 +68,7 @@ def _waits(results: Results) -> list[Section]:
     if not isinstance(waited, dict) or not waited.get("max"):
         return [Section("Who waited how long", "No job waited.")]
     alt = "Waiting by hosts asked for, time of execution and user; distribution of slowdowns"
-    return [Section("Who waited how long", "", picture=waiting_figure(results), alt=alt)]
+    return [pictured("Who waited how long", lambda: waiting_figure(results), alt=alt)]
 
 
 def _title(results: Results) -> str:

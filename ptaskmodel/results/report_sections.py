@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ptaskmodel.errors import PTaskModelError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,6 +41,20 @@ class Section:
     alt: str = ""
     points: tuple[str, ...] = ()
     text: str = ""
+
+
+def pictured(
+    title: str,
+    draw: Callable[[], Figure],
+    note: str = "",
+    alt: str = "",
+    tables: tuple[Table, ...] = (),
+) -> Section:
+    """A section with a picture, or with why there is none: nothing to draw, or no matplotlib."""
+    try:
+        return Section(title, note, tables, draw(), alt)
+    except PTaskModelError as nothing:
+        return Section(title, f"{note} {nothing}.".strip(), tables)
 
 
 def as_html(sections: Sequence[Section]) -> str:

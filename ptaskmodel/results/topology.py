@@ -65,17 +65,17 @@ def topology(results: Results, platform: Platform | None = None, colour: str = "
 def _paint(
     drawn: Sketch, hosts: Mapping[str, float], links: Mapping[str, float], title: str, label: str
 ) -> Figure:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.collections import LineCollection
-
     from ptaskmodel.platform.sketch_paint import add_boxes, add_groups, page
 
-    scale, colours = use_scale(), heat()
     width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
     worst = sorted((name for name in links if links[name] > 0.0),
                    key=lambda name: (-links[name], natural(name)))[:MARKED]  # fmt: skip
     whole = max(height + 0.9 + 0.17 * len(worst), LEAST_HEIGHT)
     figure = new_figure(width + 1.2, whole)
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import LineCollection
+
+    scale, colours = use_scale(), heat()
     axes = figure.add_subplot()
     uses = [max((use_of(links, name) for name in line.links), default=0.0) for line in drawn.lines]
     order = sorted(range(len(uses)), key=lambda k: uses[k])

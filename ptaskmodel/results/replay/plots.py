@@ -198,6 +198,7 @@ def matrix(directory: Path) -> Figure:
         table[cell] = np.nansum((table[cell], float(row["bytes"])))
     if np.isnan(table).all():
         raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
+    figure = new_figure(7.5, 6.5)  # first: it says what is missing
     from matplotlib.colors import LogNorm, Normalize
 
     whole, letter = prefix_of(float(np.nansum(table)))
@@ -206,7 +207,6 @@ def matrix(directory: Path) -> Figure:
     table /= scale
     low, high = max(float(np.nanmin(table)), 1.0 / scale), float(np.nanmax(table))
     norm = LogNorm(low, high) if high > 10 * low else Normalize(0.0, max(high, 1.0 / scale))
-    figure = new_figure(7.5, 6.5)
     axes = figure.add_subplot()
     edge = cells * side - 0.5
     image = axes.imshow(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ptaskmodel.results.replay.tables import (
     column_of,
     doing,
 )
-from ptaskmodel.results.report_sections import Section, Table
+from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.workload.ti_actions import NUMBER
 
 REPLAYED_ANEW = "replay anew"
@@ -47,19 +47,11 @@ def replay_sections(results: Results) -> list[Section]:
         found.append(_critical_path(place, path))
     if (place / MATRIX).exists():
         title, alt = "Who sent to whom", "Bytes that each rank sent to each other"
-        found.append(_pictured(title, "", lambda: replay_plots.matrix(place), alt))
+        found.append(pictured(title, lambda: replay_plots.matrix(place), alt=alt))
     if _count(place / SPANS) > MAX_SPANS:
         title = "What each rank did when"
-        found.append(_pictured(title, "", lambda: replay_plots.ranks(place), title))
+        found.append(pictured(title, lambda: replay_plots.ranks(place), alt=title))
     return found
-
-
-def _pictured(title: str, note: str, draw: Callable[[], Any], alt: str, *tables: Table) -> Section:
-    """A section with a picture, or with why there is none."""
-    try:
-        return Section(title, note, tables, draw(), alt)
-    except PTaskModelError as nothing:
-        return Section(title, f"{note} {nothing}.".strip(), tables)
 
 
 def _time_by_kind(results: Results) -> Section:
@@ -83,7 +75,8 @@ def _time_by_kind(results: Results) -> Section:
     note = "Time of the ranks by what they do; white: done before the last one."
     alt = "Seconds that each rank spends computing, waiting, sending and so on"
     table = Table(head, texts, (2, 3, 4, 5))
-    return _pictured("Where the time goes", note, lambda: replay_plots.times(place), alt, table)
+    title = "Where the time goes"
+    return pictured(title, lambda: replay_plots.times(place), note, alt, (table,))
 
 
 def _critical_path(place: Path, path: dict[str, Any]) -> Section:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.report_sections import Section, Table
+from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.results.slurm import pictures as slurm_pictures
 from ptaskmodel.results.slurm.comparison import BY, SlurmComparison, compare_slurm
 from ptaskmodel.results.slurm.comparison_figure import slurm_comparison_figure
@@ -31,10 +31,7 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
     """
     found = [] if against is None else _changes(compare_slurm(against, results))
     for title, note, draw in PICTURES:
-        try:
-            found.append(Section(title, note, picture=draw(results)))
-        except PTaskModelError as nothing:
-            found.append(Section(title, str(nothing)))
+        found.append(pictured(title, functools.partial(draw, results), note))
     backfill = results.summary.get("backfill")
     if isinstance(backfill, dict):
         rows = [(name.replace("_", " "), _text(value)) for name, value in backfill.items()]
@@ -60,11 +57,11 @@ def _changes(compared: SlurmComparison) -> list[Section]:
     whose = [table for by in BY if (table := _groups(compared, by)) is not None]
     return [
         Section("What changed", names, tuple(tables)),
-        Section(
+        pictured(
             "Who gains, who loses",
+            lambda: slurm_comparison_figure(compared),
             f"{len(compared.jobs_a):,} jobs in both: {counts}.",
-            tuple(whose),
-            slurm_comparison_figure(compared),
+            tables=tuple(whose),
         ),
     ]
 
