@@ -54,7 +54,7 @@ def hosts_asked_for(
 
     names = None
     if ranks_on is not None:
-        names = hosts_in_file(ranks_on)
+        names = hosts_in_file(ranks_on, platform)
     elif hosts is not None:
         names = hosts_named(hosts)
     return hosts_of_ranks(platform, ranks, hosts=names, per_host=per_host)

@@ -160,10 +160,11 @@ def path_text(path: dict[str, Any]) -> list[str]:
 
 def _text(run: ReplayRun) -> str:
     summary: dict[str, Any] = run.summary
+    sent = summary["messages"]
     lines = [
         f"makespan  {format_time(summary['makespan'])}",
         f"ranks     {summary['ranks']}",
-        f"actions   {summary['actions']:,}, {summary['messages']:,} messages",
+        f"actions   {summary['actions']:,}, {sent:,} message{'s' * (sent != 1)}",
         f"model     {summary['network_model']}, solver {summary['solver']}",
     ]
     spent = summary["mean_rank_s"]
@@ -172,8 +173,6 @@ def _text(run: ReplayRun) -> str:
         lines.append(f"{state:<16}{seconds / total:6.1%} of the time of the ranks")
     if "critical_path" in summary:
         lines += path_text(summary["critical_path"])
-    if summary["unmatched_messages"]:
-        lines.append(f"note      {summary['unmatched_messages']} messages were never received")
     lines += [f"note      {note}" for note in summary["notes"]]
     if run.directory is not None:
         lines.append(f"written   {len(run.files)} files in {run.directory}: {', '.join(run.files)}")

@@ -33,7 +33,8 @@ class ReplayResult:
 
     hosts: of the ranks. end_s: shape (ranks,). spent_s: seconds in actions of each kind (see
     `ti_actions.ACTIONS`), shape (ranks, kinds). makespan_s: the last end. unmatched: messages that
-    were sent and never received. model, solver: what was simulated with.
+    were sent and never received. model, solver: what was simulated with. first_unmatched: sender,
+    receiver and tag of the first of these (in this order), None if there are none.
     """
 
     hosts: tuple[str, ...]
@@ -46,6 +47,7 @@ class ReplayResult:
     unmatched: int
     model: str
     solver: str
+    first_unmatched: tuple[int, int, int] | None = None
 
 
 def replay(
@@ -129,7 +131,8 @@ class Replay:
             if not self.applications.serve(status):
                 raise AssertionError(status)
         x = self.state
-        left = x.messages["state"][: int(x.counts["n_messages"][0])]
+        sent = x.messages[: int(x.counts["n_messages"][0])]
+        sent = sent[sent["state"] == SENT]
         return ReplayResult(
             tuple(core.platform.hosts[k].name for k in x.ranks["host"].tolist()),
             x.ranks["ended"].copy(),
@@ -138,9 +141,10 @@ class Replay:
             int(x.counts["messages"][0]),
             int(x.counts["actions"][0]),
             core.events,
-            int((left == SENT).sum()),
+            len(sent),
             self.protocol.model.name,
             core.rule,
+            min(sent[["source", "target", "tag"]].tolist(), default=None),
         )
 
     def name_activities(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.errors import PTaskModelError, SimulationError, shown
 from ptaskmodel.files import read_text, shown_path
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.formats.host_names import expand
@@ -51,8 +51,10 @@ def hosts_named(text: str, option: str = "--hosts") -> list[str]:
     return hosts
 
 
-def hosts_in_file(path: AnyPath) -> list[str]:
+def hosts_in_file(path: AnyPath, platform: Platform | None = None) -> list[str]:
     """The hosts that a hostfile names, one a line; ``name:N`` stands for N ranks there.
+
+    platform: where they have to be; None: whatever names there are.
 
     Raises SimulationError with file and line.
     """
@@ -65,7 +67,18 @@ def hosts_in_file(path: AnyPath) -> list[str]:
             raise SimulationError(
                 f"{shown_path(path)}:{number}: {shown(count)} is not a number of ranks above 0"
             )
+        _check_host(name, f"{shown_path(path)}:{number}", platform)
         hosts += [name] * (int(count) if colon else 1)
     if not hosts:
         raise SimulationError(f"{shown_path(path)}: names no hosts; give one a line")
     return hosts
+
+
+def _check_host(name: str, where: str, platform: Platform | None) -> None:
+    """SimulationError with the line that names a host, if the platform has none of that name."""
+    if platform is None:
+        return
+    try:
+        platform.host(name)
+    except PTaskModelError as fault:
+        raise SimulationError(f"{where}: {fault}") from None

@@ -105,6 +105,7 @@ def trace_of(files: Sequence[Lines], ranks: int, origin: str, notes: Sequence[st
         )
         whose, actions, counts, values = whose[order], actions[order], ordered, values[places]
     first = np.searchsorted(whose, np.arange(ranks + 1)).astype(np.int64)
+    told += _idle(first)
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     unclear = settle(actions, whose, starts, values)
     if unclear >= 0:
@@ -115,6 +116,18 @@ def trace_of(files: Sequence[Lines], ranks: int, origin: str, notes: Sequence[st
             "asked for so: write -555 for any, -666 for none"
         )
     return Trace(actions, first, starts, values, first_type, origin, tuple(told))
+
+
+def _idle(first: IntArray) -> list[str]:
+    """A note on the ranks that have no actions, if there are any."""
+    idle = np.flatnonzero(np.diff(first) == 0)
+    if not len(idle):
+        return []
+    if len(idle) == 1:
+        return [f"rank {idle[0]} has no actions"]
+    if idle[-1] - idle[0] + 1 == len(idle):
+        return [f"ranks {idle[0]} to {idle[-1]} have no actions"]
+    return [f"{len(idle):,} ranks have no actions, the first of them rank {idle[0]}"]
 
 
 def _place(files: Sequence[Lines], rank: int, number: int) -> str:
@@ -141,7 +154,7 @@ def _check(lines: Lines, ranks: int) -> None:
             needs = " ".join(name.replace("*", "each rank's ") for name in fields.names)
             raise WorkloadError(
                 f"{lines.place(short[0])}: {ACTIONS[action]} has {counts[short[0]]} fields of the "
-                f"{least} it needs on {ranks} ranks ({needs})"
+                f"{least} it needs on {ranks} rank{'s' * (ranks != 1)} ({needs})"
             )
         if action == ALLGATHERV:
             # With displacements alone: as many further fields as ranks. No replay needs them.
@@ -168,15 +181,15 @@ def _check_fields(
 
 
 EXPECTED = {
-    "count": "give a number of elements, 0 or more",
+    "count": "give a number of elements, 0 or more (2^53 at most)",
     "any count": "give a number of elements",
     "rank": "give a rank, 0 to {last}",
     "sender": "give a rank, 0 to {last}, or -555 for any, or -666 for none",
     "receiver": "give a rank, 0 to {last}, or -666 for none",
     "tag": "give a whole number",
     "any tag": "give a whole number (-444 for any)",
-    "flop": "give an amount of 0 or more",
-    "seconds": "give a time of 0 s or more",
+    "flop": "give a finite amount, 0 or more",
+    "seconds": "give a finite time, 0 s or more",
     "type": f"give the number of a datatype, -1 to {len(DATATYPE_BYTES) - 1}",
 }
 

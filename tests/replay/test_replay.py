@@ -203,6 +203,7 @@ def test_what_nobody_receives_is_counted(tmp_path):
     path.write_text("0 send 1 0 10\n1 compute 1e9\n")
     result = replay(platform(), read_trace(path), ["n0", "n1"])
     assert (result.unmatched, result.messages, result.makespan_s) == (1, 0, 1.0)
+    assert result.first_unmatched == (0, 1, 0)
 
 
 def test_many_messages_at_once_grow_the_state(tmp_path):
@@ -248,6 +249,9 @@ def test_a_hostfile_may_say_how_many_ranks(tmp_path):
     path.write_text("n3:many\n")
     with pytest.raises(SimulationError, match="hosts:1: 'many' is not a number of ranks"):
         hosts_in_file(path)
+    path.write_text("n3\nn77\n")
+    with pytest.raises(SimulationError, match=r"hosts:2: .*'n77'"):
+        hosts_in_file(path, platform())
     path.write_text("\n")
     with pytest.raises(SimulationError, match="names no hosts"):
         hosts_in_file(path)

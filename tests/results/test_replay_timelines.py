@@ -63,3 +63,20 @@ def test_paje_is_accepted_by_pj_dump(written):
         own = [line for line in busy if line[1] == f"rank {rank} on n{rank}"]
         spent = sum(float(line[5]) for line in own)
         assert spent == pytest.approx(result.spent_s[rank].sum(), rel=1e-4)  # it rounds
+
+
+def test_of_many_messages_each_nth_is_drawn_and_told(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from ptaskmodel.results.replay import plots
+
+    for name, most in (("MOST_LINES", 4), ("PLAIN_LINES", 3), ("MOST_BARS", 1)):
+        monkeypatch.setattr(plots, name, most)
+    (tmp_path / "t.txt").write_text("0 send 1 0 1e6\n1 recv 0 0 1e6\n" * 9)
+    build = Platform.build("p")
+    build.cluster("c", 2, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
+    wanted = ReplayFiles(timeline=True, critical_path=True)
+    trace = read_trace(tmp_path / "t.txt")
+    replay_into(tmp_path / "out", build.finish(), trace, ["n0", "n1"], wanted=wanted)
+    legend = plots.ranks(tmp_path / "out").axes[0].get_legend()
+    told = [text.get_text() for text in legend.get_texts()]
+    assert told[-2:] == ["message (3 of 9)", "critical path (9 messages)"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,14 +42,15 @@ if TYPE_CHECKING:
 COLOURS = dict(zip(STATES, (BLUE, GREY, ORANGE, SKY, PINK, RED, YELLOW), strict=True))
 PATH_COLOUR = GREEN
 MOST_BARS = 64  # ranks drawn with the exact dates of their actions
-MOST_LINES = 4000  # messages
+MOST_LINES = 4000  # messages; of more, each n-th
+PLAIN_LINES = 300  # more lines are drawn thinner and paler, so that what is below stays visible
 MOST_CELLS = 256  # in a row of a matrix
 CELLS = 1600  # of time, where there are more ranks
 NEEDS_TIMELINE = "this picture needs a replay with --timeline"
 
 
 def ranks(directory: Path) -> Figure:
-    """What each rank did when; with few ranks also each message, a line from sender to receiver."""
+    """What each rank did when, and messages (each n-th, if many), lines from sender to receiver."""
     count = len(_rows(directory, RANKS))
     spans = _rows(directory, SPANS)
     if not spans:
@@ -62,10 +64,10 @@ def ranks(directory: Path) -> Figure:
     figure = new_figure(12.0, min(max(3.0, 1.5 + 0.22 * count), 10.0))
     axes = figure.add_subplot()
     if count <= MOST_BARS:
-        lines = _bars(axes, directory, rank, state, begin / unit, end / unit, unit)
+        _bars(axes, rank, state, begin / unit, end / unit)
     else:
-        lines = 0
         _raster(axes, count, rank, state, begin, end, span_s / unit)
+    lines = _draw_messages(axes, directory, unit)
     path = _draw_path(axes, directory, unit)
     _legend(axes, state, lines, path)
     axes.set_xlim(0.0, span_s / unit)
@@ -78,16 +80,10 @@ def ranks(directory: Path) -> Figure:
 
 
 def _bars(
-    axes: Any,
-    directory: Path,
-    rank: np.ndarray,
-    state: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    unit: float,
-) -> int:
-    """Draw each action as a bar, and the messages if they are not too many: how many."""
-    from matplotlib.collections import LineCollection, PolyCollection
+    axes: Any, rank: np.ndarray, state: np.ndarray, begin: np.ndarray, end: np.ndarray
+) -> None:
+    """Draw each action as a bar."""
+    from matplotlib.collections import PolyCollection
 
     for k, name in enumerate(STATES):
         own = state == k
@@ -98,18 +94,6 @@ def _bars(
             [np.stack([a, b, b, a], axis=1), np.stack([low, low, high, high], axis=1)], axis=2
         )
         axes.add_collection(PolyCollection(list(corners), facecolors=COLOURS[name], linewidths=0))
-    messages = _rows(directory, MESSAGES)
-    if len(messages) > MOST_LINES:
-        return 0
-    lines = [
-        (
-            (float(row["start_s"]) / unit, int(row["source"])),
-            (float(row["end_s"]) / unit, int(row["target"])),
-        )
-        for row in messages
-    ]
-    axes.add_collection(LineCollection(lines, colors="black", linewidths=0.6, alpha=0.5))
-    return len(lines)
 
 
 def _raster(
@@ -148,14 +132,46 @@ def _raster(
     )
 
 
-def _draw_path(axes: Any, directory: Path, unit: float) -> bool:
-    """Draw the critical path, if there is one: along ranks, and from one to the next."""
+def _draw_messages(axes: Any, directory: Path, unit: float) -> str:
+    """Draw messages; what the legend says of them, empty if there are none."""
+    rows = _rows(directory, MESSAGES)
+    shown = rows[:: max(1, -(-len(rows) // MOST_LINES))]
+    lines = [
+        (
+            (float(row["start_s"]) / unit, int(row["source"])),
+            (float(row["end_s"]) / unit, int(row["target"])),
+        )
+        for row in shown
+    ]
+    _draw_lines(axes, lines, "black", 0.6, 0.5)
+    if not lines:
+        return ""
+    every = f"{len(lines):,} of " if len(lines) < len(rows) else ""
+    return f"message ({every}{len(rows):,})"
+
+
+def _draw_lines(axes: Any, lines: list[Any], colour: str, width: float, opacity: float) -> None:
+    """Draw lines: the more there are, the thinner and paler."""
+    from matplotlib.collections import LineCollection
+
+    part = min(1.0, PLAIN_LINES / max(len(lines), 1))
+    axes.add_collection(
+        LineCollection(
+            lines, colors=colour, linewidths=max(width * part**0.5, 0.4),
+            alpha=max(opacity * part**0.5, 0.25), zorder=2,
+        )
+    )  # fmt: skip
+
+
+def _draw_path(axes: Any, directory: Path, unit: float) -> str:
+    """Draw the critical path: along ranks, and messages from one to the next; its legend."""
     if not (directory / CRITICAL_PATH).exists():
-        return False
+        return ""
     dates: list[float] = []
     places: list[float] = []
     message = ""
-    for row in _rows(directory, CRITICAL_PATH):
+    rows = _rows(directory, CRITICAL_PATH)
+    for row in rows:
         if row["message"] and row["message"] == message:  # up to three parts, one line
             del dates[-1], places[-1]
         else:
@@ -164,12 +180,23 @@ def _draw_path(axes: Any, directory: Path, unit: float) -> bool:
         message = row["message"]
         dates.append(float(row["end_s"]) / unit)
         places.append(float(row["to_rank"] or row["rank"]))
-    axes.plot(dates, places, color="white", linewidth=3.2, solid_joinstyle="round")
-    axes.plot(dates, places, color=PATH_COLOUR, linewidth=1.6, solid_joinstyle="round")
-    return bool(dates)
+    points = list(zip(dates, places, strict=True))
+    pairs = list(pairwise(points))
+    between = [pair for pair in pairs if pair[0][1] != pair[1][1]]
+    if len(between) <= PLAIN_LINES:
+        axes.plot(dates, places, color="white", linewidth=3.2, solid_joinstyle="round")
+        axes.plot(dates, places, color=PATH_COLOUR, linewidth=1.6, solid_joinstyle="round")
+    else:
+        from matplotlib.collections import LineCollection
+
+        along = [pair for pair in pairs if pair[0][1] == pair[1][1]]
+        _draw_lines(axes, between, PATH_COLOUR, 1.6, 1.0)
+        axes.add_collection(LineCollection(along, colors=PATH_COLOUR, linewidths=1.6, zorder=3))
+    count = len({row["message"] for row in rows} - {""})
+    return f"critical path ({count:,} message{'' if count == 1 else 's'})" if dates else ""
 
 
-def _legend(axes: Any, state: np.ndarray, lines: int, path: bool) -> None:
+def _legend(axes: Any, state: np.ndarray, lines: str, path: str) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -178,9 +205,9 @@ def _legend(axes: Any, state: np.ndarray, lines: int, path: bool) -> None:
         Patch(color=COLOURS[name], label=name) for k, name in enumerate(STATES) if k in there
     ]
     if lines:
-        handles.append(Line2D([], [], color="black", linewidth=0.8, label=f"message ({lines:,})"))
+        handles.append(Line2D([], [], color="black", linewidth=0.8, label=lines))
     if path:
-        handles.append(Line2D([], [], color=PATH_COLOUR, linewidth=1.6, label="critical path"))
+        handles.append(Line2D([], [], color=PATH_COLOUR, linewidth=1.6, label=path))
     axes.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False,
         fontsize=9,
@@ -202,7 +229,7 @@ def matrix(directory: Path) -> Figure:
     from matplotlib.colors import LogNorm, Normalize
 
     whole, letter = prefix_of(float(np.nansum(table)))
-    title = f"Who sends to whom; {float(np.nansum(table)) / whole:.4g} {letter}B in all"
+    title = f"Who sends to whom (white: nothing); {np.nansum(table) / whole:.4g} {letter}B in all"
     scale, prefix = prefix_of(float(np.nanmax(table)))
     table /= scale
     low, high = max(float(np.nanmin(table)), 1.0 / scale), float(np.nanmax(table))

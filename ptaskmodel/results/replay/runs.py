@@ -163,12 +163,23 @@ def summary_of(
         "mean_rank_s": {state: seconds for state, seconds in spent.items() if seconds > 0},
         "network_model": result.model,
         "solver": result.solver,
-        "notes": list(trace.notes),
+        "notes": [*_unreceived(result), *trace.notes],
         "end_date": result.makespan_s,
         "simulation_wall_time_s": watch.rest_s,
         "kernels_wall_time_s": watch.kernels_s,
         **provenance(inputs),
     }
+
+
+def _unreceived(result: ReplayResult) -> list[str]:
+    """A note on messages that were sent and never received, if there are any."""
+    if result.first_unmatched is None:
+        return []
+    source, target, tag = result.first_unmatched
+    one = f"from rank {source} to rank {target} with tag {tag}"
+    if result.unmatched == 1:
+        return [f"1 message was never received: {one}"]
+    return [f"{result.unmatched:,} messages were never received, one of them {one}"]
 
 
 def _write_ranks(path: Path, result: ReplayResult) -> None:

@@ -12,6 +12,7 @@ import os
 import re
 import zipfile
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +70,15 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
     if not names:
         raise WorkloadError(f"{shown_path(path)}: is empty; give a trace or a list of traces")
     if len(names) == 1:
-        own = _beside(path, names[0])
+        own = _beside(path, names[0], content)
         return _one_file(_named(own, room), shown_path(own), ranks, room)
     if ranks is not None and ranks != len(names):
         raise WorkloadError(
             f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks: give one for each"
         )
-    files, notes = [], []
+    files, notes, listed = [], [], content
     for rank, name in enumerate(names):
-        own = _beside(path, name)
+        own = _beside(path, name, listed)
         content = _named(own, room)
         room -= len(content)
         lines = _lines(content, str(own))
@@ -118,12 +119,14 @@ def trace_in(content: bytes, where: str, ranks: int | None = None) -> Trace:
     return trace_of([lines], count, where, ())
 
 
-def _beside(path: Path, name: str) -> Path:
+def _beside(path: Path, name: str, content: bytes) -> Path:
+    """The file that a list names. Raises WorkloadError with the line of the list."""
     own = path.parent / name
     if not own.is_file():
+        line = content[: content.find(os.fsencode(name))].count(b"\n") + 1
         raise WorkloadError(
-            f"{shown_path(path)}: names {shown(name)}, but there is no such file: give a trace, or "
-            "a list of traces"
+            f"{shown_path(path)}:{line}: names {shown(name)}, but there is no such file: "
+            "give a trace, or a list of traces"
         )
     return own
 
@@ -134,9 +137,8 @@ def _check_ranks(ranks: int, found: int, where: str) -> None:
     if ranks > MAX_RANKS:
         raise WorkloadError(f"{where}: has {ranks:,} ranks: {MAX_RANKS:,} at most")
     if found > ranks:
-        raise WorkloadError(
-            f"{where}: has actions of rank {found - 1}, but there are {ranks} ranks"
-        )
+        there = "is 1 rank" if ranks == 1 else f"are {ranks} ranks"
+        raise WorkloadError(f"{where}: has actions of rank {found - 1}, but there {there}")
 
 
 def _is_list(content: bytes) -> bool:
@@ -226,8 +228,10 @@ def _unpacked(content: bytes, where: str, ranks: int | None, room: int) -> Trace
         if size > room:
             raise WorkloadError(f"{where}: holds {size:,} bytes (unpacked), more than {room:,}")
         with np.load(io.BytesIO(content), allow_pickle=False) as packed:
-            if str(packed["format"]) != FORMAT:
-                raise WorkloadError(f"{where}: is a .npz file, but no trace of this program")
+            if "format" not in packed or str(packed["format"]) != FORMAT:
+                raise WorkloadError(
+                    f"{where}: is a .npz file, but no trace that `ptaskmodel trace pack` wrote"
+                )
             arrays: dict[str, Any] = {
                 name: packed[name].astype(kind, casting="safe") for name, kind in ARRAYS.items()
             }
@@ -256,4 +260,4 @@ def _unpacked(content: bytes, where: str, ranks: int | None, room: int) -> Trace
     numbers = np.arange(1, len(actions) + 1).astype(np.int32)
     lines = Lines(where, whose, actions, numbers, start, values)
     whole = trace_of([lines], count if ranks is None else ranks, where, ())
-    return Trace(whole.actions, whole.first, whole.start, whole.values, type_bytes, where)
+    return replace(whole, type_bytes=type_bytes)

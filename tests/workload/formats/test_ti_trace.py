@@ -83,8 +83,8 @@ def test_a_packed_trace_reads_back(shared, tmp_path):
         ("1", "2: there is no action after the rank"),
         ("1 dance", "2: 'dance' is not an action"),
         ("1 compute fast", "2: compute: 'fast' is not a number"),
-        ("1 compute nan", "2: compute: field 1 is nan: give an amount"),
-        ("1 compute -1", "2: compute: field 1 is -1: give an amount of 0 or more"),
+        ("1 compute nan", "2: compute: field 1 is nan: give a finite amount"),
+        ("1 compute -1", "2: compute: field 1 is -1: give a finite amount, 0 or more"),
         ("1 compute", "2: compute has 0 fields of the 1 it needs"),
         ("1 send 7 0 1", "2: send: field 1 is 7: give a rank, 0 to 1"),
         ("1 send -555 0 1", "2: send: field 1 is -555: give a rank, 0 to 1, or -666 for none"),
@@ -96,7 +96,7 @@ def test_a_packed_trace_reads_back(shared, tmp_path):
         ("1 send 0 1.5 1", "2: send: field 2 is 1.5: give a whole number"),
         ("1 send 0 0 -1", "2: send: field 3 is -1: give a number of elements, 0 or more"),
         ("1 send 0 0 1 77", "2: send: field 4 is 77: give the number of a datatype"),
-        ("1 sleep inf", "2: sleep: field 1 is inf: give a time"),
+        ("1 sleep inf", "2: sleep: field 1 is inf: give a finite time"),
         ("1 alltoallv 4 1 1 4 1", "2: alltoallv has 5 fields of the 6 it needs on 2 ranks"),
         ("1 sendRecv 1 0 1 0", "2: sendRecv has 4 fields of the 6"),
         ("1 bcast 1 2", "2: bcast: field 2 is 2: give a rank, 0 to 1"),
@@ -109,13 +109,23 @@ def test_a_bad_line_is_named(tmp_path, line, message):
         read_trace(path, ranks=2)
 
 
+def test_ranks_without_actions_are_noted(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("0 init\n3 init\n")
+    assert read_trace(path).notes == ("ranks 1 to 2 have no actions",)
+    trace = read_trace(path, ranks=6)
+    assert trace.notes == ("4 ranks have no actions, the first of them rank 1",)
+    write_trace(trace, tmp_path / "t.npz")
+    assert read_trace(tmp_path / "t.npz").notes == trace.notes
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "is empty"),
         (b"# nothing\n", "names '#', but there is no such file"),
         (b"0 init\n5 init\n", "has actions of rank 5, but there are 2 ranks"),
-        (b"nowhere.txt other.txt\n", "names 'nowhere.txt', but there is no such file"),
+        (b"\nnowhere.txt other.txt\n", ":2: names 'nowhere.txt', but there is no such file"),
         (b"a.txt b.txt c.txt\n", "names 3 traces for 2 ranks"),
         (b"PK\x03\x04 and more", "is not a whole trace"),
         (b"\x1f\x8b and more", "not a whole gzip file"),
