@@ -13,6 +13,9 @@ from ptaskmodel.batch.slurm.record import JobRecord
 # How long it takes at least until the nodes of a killed job are clean: a pass in the same turn of
 # the main loop finds them completing.
 KILL_S = 0.015
+# How long an epilog takes at least: of jobs that end at one date each asks for a pass of its own
+# when its nodes are clean, and those of the others are not yet.
+EPILOG_S = 0.01
 # In a recorded run, the pass that a killed job asks for comes so soon, and its nodes are clean just
 # before.
 SOON_S, BEFORE_S = 0.5, 1e-4
@@ -21,12 +24,12 @@ SOON_S, BEFORE_S = 0.5, 1e-4
 class Completing(NamedTuple):
     """A job that is over, and whose nodes are clean at a date.
 
-    killed: it did not end by itself. requeued: it begins anew.
+    at_once: a pass is asked for then, at once. requeued: it begins anew.
     """
 
     date_s: float
     job: JobRecord
-    killed: bool
+    at_once: bool
     requeued: bool
 
 
@@ -56,22 +59,28 @@ class Cleaning:
         """When the next job gives its nodes back; inf: there is none."""
         return self._jobs[0].date_s if self._jobs else inf
 
-    def date_of(self, job: JobRecord, date: float, clean_s: float, *, by_itself: bool) -> float:
-        """When the nodes of a job that is over at a date are clean, if that takes so long."""
+    def date_of(self, job: JobRecord, date: float, clean_s: float, *, at_once: bool) -> float:
+        """When the nodes of a job that is over at a date are clean, if that takes so long.
+
+        at_once: whether it then asks for a pass of its own.
+        """
         clean = date + clean_s
-        if by_itself:
+        if not at_once:
             return max(clean, self.cleaned.get(job.id, date))
         return self._as_told(date, clean) if self.passed else clean
 
     def _as_told(self, date: float, clean: float) -> float:
-        """When the nodes of a job that is killed now were clean, in a recorded run.
+        """When the nodes of a job that is over now were clean, in a recorded run.
 
-        Each of those that are killed together asks for a pass of its own when its nodes are.
+        Each of those that are over together asks for a pass of its own when its nodes are.
         """
-        before = sum(each.killed for each in self._jobs)
+        before = sum(each.at_once for each in self._jobs)
         first = bisect_left(self.passed, date + KILL_S / 2)
         found = [each for each in self.passed[first : first + before + 1] if each < date + SOON_S]
-        return found[-1] - BEFORE_S if found else clean
+        if not found:
+            return clean
+        last = found[-2] if len(found) > 1 else date
+        return found[-1] - min(BEFORE_S, (found[-1] - last) / 2)
 
     def add(self, one: Completing) -> None:
         """A job is over, and its nodes are clean later."""

@@ -8,7 +8,7 @@ from math import floor, inf
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.slurm import record
-from ptaskmodel.batch.slurm.completing import KILL_S, Cleaning, Completing, nodes_of
+from ptaskmodel.batch.slurm.completing import EPILOG_S, KILL_S, Cleaning, Completing, nodes_of
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.deadlines import Deadlines, Ended
 from ptaskmodel.batch.slurm.gang import Gang
@@ -132,7 +132,11 @@ class Lives:
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
         reason = self.rules.refuses(job, now)
-        if reason is None and not self.rules.could_start(job, now):
+        limited = None
+        if reason is None and self.rules.limits.enforced:
+            job.needs = self.rules.within_limits(job)
+            limited = self.rules.limited(job)
+        if reason is None and limited is None and not self.rules.could_start(job, now):
             # It is in the list of jobs when that is found, and stays there for a while.
             reason = "BadConstraints"
             self._ended.add(now, job)
@@ -142,8 +146,11 @@ class Lives:
             return job
         self.rules.submitted(job, now)
         self.rules.waits(job, now)
-        self.rules.tested_at_submit(job)
+        if limited is None:
+            self.rules.tested_at_submit(job)
         self.queue.add(job)
+        if limited is not None:
+            self.queue.waits_because(job, limited)
         self.queue.expect(job, now)
         self.queue.bar(job, [self.rules.waits_for(job, p) for p in job.partitions])
         self._deadlines.add(job)
@@ -272,8 +279,11 @@ class Lives:
         clean_s = self.phases.clean_s + late_s
         if not by_itself:
             clean_s += KILL_S + (self.conf.kill_wait_s if job.request.stubborn else 0)
-        clean = self.cleaning.date_of(job, date, clean_s, by_itself=by_itself)
-        self._free(Completing(clean, job, not by_itself, requeued), date)
+        elif self.conf.epilog:
+            clean_s += EPILOG_S
+        at_once = not by_itself or self.conf.epilog
+        clean = self.cleaning.date_of(job, date, clean_s, at_once=at_once)
+        self._free(Completing(clean, job, at_once, requeued), date)
 
     def _free(self, completing: Completing, date: float) -> None:
         """The nodes of a job may be used again, now or when its processes are gone."""
@@ -288,7 +298,7 @@ class Lives:
             self._change_gang(self.gang.ended(job), date)
         if completing.requeued:
             self.requeue(job, date)
-        if (self.conf.epilog or completing.killed) and not self.conf.scheduler.defer:
+        if completing.at_once and not self.conf.scheduler.defer:
             self.at_once = True
         else:
             self.requested = True

@@ -190,7 +190,9 @@ class _Pass:
             elif stops:
                 self._stopped.add(job.reservation.name)
             return
-        if len(job.partitions) > 1 and not controller.rules.could_ever(need):
+        if not controller.rules.could_ever(need):
+            if len(job.partitions) == 1:
+                controller.queue.give_up(job, BAD_CONSTRAINTS)
             return
         if not stops or controller.may_pass(job, entry.which, self._now):
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from operator import attrgetter
 
 from ptaskmodel.batch.hostset import Mask, members
@@ -240,6 +241,34 @@ class Rules:
         if self.lacks_licences(job):
             return LICENCES
         return self.limits.blocks(job, partition) if self.limits.enforced else None
+
+    def limited(self, job: JobRecord) -> str | None:
+        """The limit that keeps a job that is submitted from being tried in any partition."""
+        found = [
+            self.limits.blocks(job, need.partition) or self._needs_too_many(job, need)
+            for need in job.needs
+        ]
+        return found[0] if all(found) else None
+
+    def _needs_too_many(self, job: JobRecord, need: Need) -> str | None:
+        """The limit that never lets a job have as many nodes as it needs."""
+        most = self.limits.most_nodes(job, need.partition)
+        return None if most is None or need.least <= most[0] else most[1]
+
+    def within_limits(self, job: JobRecord) -> list[Need]:
+        """What a job needs, with as many nodes at most as its limits allow."""
+        return [
+            self._bounded(need, self.limits.most_nodes(job, need.partition)) for need in job.needs
+        ]
+
+    def _bounded(self, need: Need, limit: tuple[int, str] | None) -> Need:
+        if limit is None or not need.least <= limit[0] < need.most:
+            return need
+        key = need, limit[0]
+        if key not in self._needs:
+            wanted = min(need.wanted, limit[0])
+            self._needs[key] = replace(need, most=limit[0], wanted=wanted)
+        return self._needs[key]
 
     def lacks_licences(self, job: JobRecord) -> bool:
         """Whether a job asks for more licences than are free."""

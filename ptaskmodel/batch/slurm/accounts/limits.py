@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.batch.hostset import Mask, of_hosts
@@ -35,6 +36,8 @@ from ptaskmodel.batch.slurm.requests.request import JobRequest
 # Kinds of limits to what all jobs of a holder have now.
 HELD = (reasons.GROUP, reasons.PER_USER, reasons.PER_ACCOUNT)
 OF_MINUTES = (reasons.GROUP_MINUTES, reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB)
+# Kinds of limits that say how many nodes a job may have, whoever else runs.
+OF_NODES = (*HELD, reasons.PER_JOB)
 UNREAD = (
     "grp_jobs_accrue",
     "max_jobs_accrue",
@@ -139,6 +142,16 @@ class Limits:
             elif minutes > test.most:
                 return test.reason
         return None
+
+    def most_nodes(self, job: Limited, partition: Partition) -> tuple[int, str] | None:
+        """How many nodes a job may have at all, and the reason of who needs more; None: any."""
+        tests = self._of(job, partition)
+        found = [
+            (test.most, test.reason)
+            for test in (tests.after if tests is not None else ())
+            if test.resource == "node" and test.kind in OF_NODES
+        ]
+        return min(found, key=itemgetter(0), default=None)
 
     def nodes_counted(self, job: Limited, partition: Partition) -> Mask:
         """The nodes on which limits to nodes count jobs already: one there costs nothing more."""

@@ -178,11 +178,23 @@ class Consumable:
         refuses: Refuses | None = None,
         counted: Mask = 0,
     ) -> Allocation | None:
-        """The same, as a start looks for nodes.
+        """The same, as a start looks for nodes; None, too, if one chosen lacks memory.
 
-        counted: nodes that a limit to nodes counts already: of each line of nodes some of which are
-        among them, the others are heavier.
+        A node is chosen for the CPUs of the tasks: the rest of a core or socket may need more
+        memory than it has left, and then no other node is tried. counted: nodes that a limit to
+        nodes counts already: of each line of nodes some of which are among them, the others are
+        heavier.
         """
+        found = self._start(need, within, refuses, counted)
+        if found is None or not found.memory_MiB:
+            return found
+        spare = (self.nodes.memory_MiB[k] - self.memory[k] for k in members(found.nodes))
+        lacks = any(more > left for more, left in zip(found.memory_MiB, spare, strict=True))
+        return None if lacks else found
+
+    def _start(
+        self, need: Need, within: Mask, refuses: Refuses | None, counted: Mask
+    ) -> Allocation | None:
         if not counted:
             return self.place(need, within, refuses=refuses)
         lines: dict[int, Mask] = {}
@@ -298,7 +310,7 @@ class Consumable:
             return None
         sockets = free_sockets(line, free, own, self._sockets)
         spare_MiB = self.nodes.memory_MiB[node] - self.memory[node]
-        unit = 1 if self._of_cpus else piece_of(need, line, self._sockets)
+        unit = None if self._of_cpus else piece_of(need, line, self._sockets)
         cpus = cpus_offered(need, line, sockets, own, unit, spare_MiB)
         gpus = gpus_left(need, line, self.gres[node]) if cpus else None
         if gpus is None:

@@ -83,12 +83,17 @@ def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool)
 
 
 def cpus_offered(
-    need: Need, line: NodeLine, sockets: list[Mask], own: Mask | None, unit: int, free_MiB: int
+    need: Need,
+    line: NodeLine,
+    sockets: list[Mask],
+    own: Mask | None,
+    unit: int | None,
+    free_MiB: int,
 ) -> int:
     """How many CPUs a node offers a job; 0: it will not do.
 
-    sockets: free cores. own: cores that jobs of the partition use. unit: CPUs in which they are
-    counted. free_MiB: its memory.
+    sockets: free cores. own: cores that jobs of the partition use. unit: in how many CPUs they are
+    given; None: CPUs are given one by one. free_MiB: its memory.
     """
     count = sum(each.bit_count() for each in sockets)
     cpus = count * cpus_of_core(need, line)
@@ -106,11 +111,14 @@ def cpus_offered(
         return 0
     if need.memory is None or need.memory[0] != PER_CPU:
         return cpus
-    amount = need.memory[1]
+    amount, fewer = need.memory[1], unit or 1
     if need.whole:
         cpus = cpus if amount * cpus <= free_MiB else 0
+    elif unit is not None and need.one_thread and need.cpus_per_task == 1:
+        # Tasks are counted by cores, whose threads all need memory, whatever more is given later.
+        amount, fewer = amount * line.threads, 1
     while amount * cpus > free_MiB:
-        cpus = max(0, cpus - unit)
+        cpus = max(0, cpus - fewer)
     cpus -= cpus % need.cpus_per_task
     return 0 if cpus < (need.tasks_per_node or 0) else cpus
 
