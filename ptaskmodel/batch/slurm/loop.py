@@ -172,7 +172,9 @@ class Loop:
             not self.controller.unfinished or self._is_hopeless()
         ):
             return None
-        return Event(*self._next())
+        date, what, which = self._next()
+        # A turn that rounding puts a little before now is due now.
+        return Event(max(date, self._now), what, which)
 
     def take_ends(self, date: float, ended: Ended) -> bool:
         """Some attempts have ended now; whether any is of a job of this controller."""

@@ -58,6 +58,25 @@ def test_a_job_that_is_slowed_beyond_its_limit_is_killed_at_the_next_check(tmp_p
     assert [(job.end_s, job.state) for job in found.jobs] == [(135, "TIMEOUT")] * 2
 
 
+def test_a_turn_of_the_main_loop_that_rounding_puts_before_an_end(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    runs_s = {"lasts": 200_000.0, "ends": 130_611.00000000001}
+    profiles = {
+        name: {"type": "parallel_homogeneous", "cpu": run_s * 1e9, "com": 0}
+        for name, run_s in runs_s.items()
+    }
+    jobs = [
+        {"id": str(k), "subtime": 0.5, "res": nodes, "walltime": 3e5, "profile": name}
+        for k, (nodes, name) in enumerate([(2, "lasts"), (2, "ends"), (2, "lasts")])
+    ]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": profiles}))
+    execution = execution_on(platform(tmp_path), conf)
+    submitted = read_submissions(path, conf).jobs
+    found = simulate(conf, submitted, phases=Phases(boot_s=-45.0), execution=execution)
+    assert [job.end_s for job in found.jobs] == [200_001, 130_612, 330_612]
+
+
 def test_nodes_without_hosts_are_told(tmp_path):
     conf = conf_of(tmp_path, LINEAR + NODES)
     with pytest.raises(SlurmError, match="1 of 4 nodes are no hosts, such as 'n4'"):
