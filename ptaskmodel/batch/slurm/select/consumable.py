@@ -57,6 +57,8 @@ class Consumable:
         self._present = [0] * len(nodes)
         # Whether jobs for which only CPUs count fit on some nodes that are free.
         self._if_free: dict[tuple[Need, Mask], bool] = {}
+        # What a node offers such a job: by what is used, and what the partition uses of it.
+        self._rooms: dict[tuple[Need, int, Mask, Mask | None], Room | None] = {}
         # How many jobs of each node share with nobody beyond its cores.
         self._unshared = [0] * len(nodes)
 
@@ -134,7 +136,7 @@ class Consumable:
         busy: how many jobs each node has today, where this is a prediction and such nodes come
         first. refuses: nodes that fit, but are not to be taken.
         """
-        among = [node for node in members(need.nodes & within) if self._lets_in(need, node)]
+        among = self._letting_in(need, need.nodes & within)
         if len(among) < need.least or need.required & ~sum(1 << node for node in among):
             return None
         own = self.rows[need.partition.name]
@@ -257,8 +259,19 @@ class Consumable:
                 union[node] |= used[node]
         return union
 
-    def _lets_in(self, need: Need, node: int) -> bool:
-        """Whether a node has the memory, and whether the jobs there and this one go together."""
+    def _letting_in(self, need: Need, nodes: Mask) -> list[int]:
+        """Those of some nodes that have the memory, and whose jobs and this one go together."""
+        others = [
+            rows
+            for name, rows in self.rows.items()
+            if rows.may_share and name != need.partition.name
+        ]
+        if need.memory is None and not others and need.sharing not in (EXCLUSIVELY, OVER_OTHERS):
+            return list(members(nodes))
+        return [node for node in members(nodes) if self._lets_in(need, node, others)]
+
+    def _lets_in(self, need: Need, node: int, others: Sequence[Rows]) -> bool:
+        """Whether one does; others: rows of partitions whose jobs share their cores."""
         real = self.nodes.memory_MiB[node]
         if not has_memory(need, real - self.memory[node], real):
             return False
@@ -268,12 +281,7 @@ class Consumable:
             return False
         if need.sharing == OVER_OTHERS:
             return not self._unshared[node]
-        return not any(
-            rows.may_share
-            and name != need.partition.name
-            and any(row.used[node] for row in rows.rows)
-            for name, rows in self.rows.items()
-        )
+        return not any(row.used[node] for rows in others for row in rows.rows)
 
     def _chosen(
         self,
@@ -292,10 +300,21 @@ class Consumable:
         if most < need.cpus:
             return None
         rooms = []
+        known = self._rooms
+        by_cores = need.memory is None and not need.gres and not self._heavier
+        if len(known) > MOST_KEPT:
+            known.clear()
         touched = 0 if mine is None else self.rows[need.partition.name].touched
         for node in among:
             own = mine[node] if mine is not None and touched >> node & 1 else None
-            room = self._room(need, node, used[node], own)
+            if not by_cores:
+                room = self._room(need, node, used[node], own)
+            else:
+                key = need, node, used[node], own
+                if key not in known:
+                    known[key] = self._room(need, node, used[node], own)
+                kept = known[key]
+                room = None if kept is None else kept.copy()
             if room is not None:
                 rooms.append(room)
         if need.required.bit_count() > sum(room.required for room in rooms):
@@ -420,6 +439,6 @@ def _nodes_of(rooms: Sequence[Room]) -> Mask:
 
 
 # So many answers of free nodes are kept at most.
-MOST_KEPT = 20_000
+MOST_KEPT = 50_000
 # As many jobs are removed at once in a prediction, and one more.
 MOST_REMOVED = 200

@@ -56,6 +56,19 @@ class Room:
         self.gpus = gpus
         self.resources = (cpus if resources is None else resources) + gpus
 
+    def copy(self) -> Room:
+        """One that can be taken in part."""
+        other = object.__new__(Room)
+        other.node, other.cpus, other.free, other.total = (
+            self.node,
+            self.cpus,
+            self.free,
+            self.total,
+        )
+        other.weight, other.required, other.piece = self.weight, self.required, self.piece
+        other.gpus, other.resources = self.gpus, self.resources
+        return other
+
 
 def cpus_of_core(need: Need, line: NodeLine) -> int:
     """How many CPUs of a core a job uses."""
