@@ -111,6 +111,7 @@ def begin(s, mark):
         for k in range(t.nodes, t.nodes + t.n_kept):
             n = admit_limited(s, s.kept[k].resource, looked, mark, n)
     clock.n_todo = 0
+    clock.n_beside = 0
     clock.n_touched = 0
     return n
 
@@ -177,6 +178,15 @@ def admit_dissatisfied(s, v, m, mark, n):
     return n
 
 
+@jit
+def keep_close(s, n):
+    """Let rates that hardly change stay as they are."""
+    for i in range(n):
+        t = s.activities[s.lists[SUB, i]]
+        if abs(s.reals[i] - t.rate) <= SAME_RATE * t.rate:
+            s.reals[i] = t.rate
+
+
 def example() -> tuple[State, int]:
     """Arguments like those of `follow_rates`."""
     return bare_state(), 0
@@ -192,14 +202,17 @@ def follow_rates(s, solver):
     clock.mark += 1
     mark = clock.mark
     n = begin(s, mark)
+    if is_alone(s, n):
+        solve_alone(s, solver)
+        keep_close(s, n)
+        return n
+    if n == 0:
+        return n
     v = sub_system(s)
     todo = clock.n_enabled
     whole = n > MANY * todo or todo <= FEW
-    while n > 0 and not whole:
-        m = lay_sub_system(s, n, False)
-        if is_alone(s, n):
-            solve_alone(s, solver)
-            break
+    while not whole:
+        m = lay_sub_system(s, v, n, False)
         if not leave_to_affected(s, v, m, mark):
             whole = True
             break
@@ -211,17 +224,12 @@ def follow_rates(s, solver):
             break
         todo -= before
         whole = n > todo
-    if n > 0 and whole:
+    if whole:
         n = whole_components(s, mark, n)
-        m = lay_sub_system(s, n, False)
-        if is_alone(s, n):
-            solve_alone(s, solver)
-        else:
-            solve(s, n, m, solver)
+        m = lay_sub_system(s, v, n, False)
+        solve(s, n, m, solver)
     for i in range(n):
-        t = s.activities[s.lists[SUB, i]]
-        if abs(v.rate[i] - t.rate) <= SAME_RATE * t.rate:
-            v.rate[i] = t.rate
         if v.limit[i] >= 0:
             v.limit[i] = s.lists[USED, v.limit[i]]
+    keep_close(s, n)
     return n

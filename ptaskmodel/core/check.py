@@ -9,11 +9,16 @@ import numpy as np
 from ptaskmodel.core.idle_loads import CREEP, WATCHED
 from ptaskmodel.core.sharing_graph import STRICTLY_LESS
 from ptaskmodel.core.state import (
+    AFTER,
+    BEFORE,
+    BEHIND,
     FREE,
     IN_ENDS,
     IN_QUEUE,
     LIMIT_BOUND,
     RUNNING,
+    SIDES,
+    TODO,
     TRACE,
     WAIT,
     WAITING,
@@ -45,6 +50,17 @@ def _is_heap(keys: list[tuple[float, int]]) -> bool:
     return all(keys[(k - 1) >> 2] < keys[k] for k in range(1, len(keys)))
 
 
+def _runs(s: State, row: int, heads: np.ndarray, dates: np.ndarray) -> Iterator[int]:
+    """The activities of a heap; those of a run that is not one come as -1."""
+    for head, date in zip(heads.tolist(), dates.tolist(), strict=True):
+        run = list(_chain(s.lists[AFTER], head))
+        a = s.activities[run]
+        linked = (s.lists[BEFORE][run[1:]] == run[:-1]).all()
+        behind = (s.lists[row][run[1:]] == BEHIND).all()
+        right = (a["due"] == date).all() and (np.diff(a["order"]) > 0).all()
+        yield from run if linked and behind and right else [-1]
+
+
 def _queue(s: State) -> Iterator[str]:
     entries = s.queue[: s.clock[0]["n_queue"]]
     if not _is_heap(list(zip(entries["date"].tolist(), entries["order"].tolist(), strict=True))):
@@ -56,8 +72,9 @@ def _queue(s: State) -> Iterator[str]:
             yield f"who stands in the queue (kind {kind}) does not know where"
     if s.clock[0]["n_traces"] != (entries["kind"] == TRACE).sum():
         yield "the traces in the queue are miscounted"
-    waiting = s.activities["state"] == WAITING
-    if waiting.sum() != (entries["kind"] == WAIT).sum():
+    heads = entries[entries["kind"] == WAIT]
+    waiting = list(_runs(s, IN_QUEUE, heads["number"], heads["date"]))
+    if sorted(waiting) != np.flatnonzero(s.activities["state"] == WAITING).tolist():
         yield "an activity waits without a date, or has one without waiting"
     if (entries["date"] < s.clock[0]["now"]).any():
         yield "a date of the queue is past"
@@ -72,7 +89,10 @@ def _ends(s: State) -> Iterator[str]:
         yield "the ends are no heap"
     if (s.lists[IN_ENDS][ends["slot"]] != np.arange(len(ends))).any():
         yield "an activity does not know its place among the ends"
-    a = s.activities[ends["slot"]]
+    progress = list(_runs(s, IN_ENDS, ends["slot"], ends["date"]))
+    if sorted(progress) != np.flatnonzero(s.activities["rate"] > 0.0).tolist():
+        yield "an activity progresses without an end"
+    a = s.activities[progress]
     if ((a["state"] != RUNNING) | (a["rate"] <= 0.0)).any():
         yield "an activity that does not progress has an end"
 
@@ -102,6 +122,11 @@ def _enabled(s: State) -> Iterator[str]:
 
 
 def _resources(s: State) -> Iterator[str]:
+    if s.resources["users"].sum() != s.clock[0]["n_links"]:
+        yield "the users of resources are miscounted"
+    todo = s.activities["todo"][s.lists[TODO][: s.clock[0]["n_todo"]]]
+    if (todo == SIDES).sum() != s.clock[0]["n_beside"]:
+        yield "the activities beside resources that changed side are miscounted"
     for resource in np.flatnonzero(s.resources["users"]).tolist():
         r = s.resources[resource]
         users = s.users[r["first"] : r["first"] + r["users"]]

@@ -290,7 +290,7 @@ def solve_heavy(s, n, touched, solver):
         return LEFT
     sub = sub_system(s)
     for _ in range(ATTEMPTS):
-        m = lay_sub_system(s, n, True)
+        m = lay_sub_system(s, sub, n, True)
         clock.m_sub = m
         solve(s, n, m, solver)
         v = carve_rounds(n, m, sub.start[n], sub.reals, sub.integers)

@@ -183,6 +183,7 @@ def begin(s, mark):
                 _, r.load = load_of(s, resource, mark)
                 watch(s, resource)
     clock.n_todo = 0
+    clock.n_beside = 0
     clock.n_touched = 0
     forget_sides(s)
     return n, m

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.availability import doom, follow, refresh_bound
-from ptaskmodel.core.queues import push_date, remove_date, remove_end
+from ptaskmodel.core.queues import push_wait, remove_end, remove_wait
 from ptaskmodel.core.sharing_graph import (
     disable,
     enable,
@@ -31,11 +31,11 @@ from ptaskmodel.core.state import (
     LIMIT_UNKNOWN,
     LISTED,
     LOST,
+    NOTHING,
     OK,
     RUNNING,
     SUSPENDED,
     UNROUTED,
-    WAIT,
     WAITING,
 )
 from ptaskmodel.core.stream import has_room_for_events, tell, tell_rate
@@ -56,7 +56,7 @@ def missing(s, pattern):
     if not has_room(s, p.count):
         clock.argument = p.count
         return GROW_NODES
-    clock.argument = missing_users(s, p.first, p.count)
+    clock.argument = missing_users(s, p.count)
     if clock.argument > 0:
         return GROW_USERS
     if not has_room_for_events(s, 0):
@@ -93,8 +93,8 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     a.rate = 0.0
     a.updated = clock.now
     a.limit = LIMIT_NOTHING
-    s.lists[IN_ENDS, slot] = -1
-    s.lists[IN_QUEUE, slot] = -1
+    s.lists[IN_ENDS, slot] = NOTHING
+    s.lists[IN_QUEUE, slot] = NOTHING
     if s.traces.size > 0:
         follow(s, p.first, p.count, o)
     if not link_nodes(s, slot, p.first, p.count):
@@ -118,7 +118,7 @@ def wait(s, slot, date, reason):
     a.state = WAITING
     a.waits_as = reason
     tell_rate(s, slot, 0.0, reason)
-    push_date(s, date, WAIT, slot)
+    push_wait(s, date, slot)
 
 
 @jit
@@ -143,8 +143,7 @@ def stop(s, slot):
             tell_rate(s, slot, 0.0, LIMIT_NOTHING)
         remove_end(s, slot)
         disable(s, slot, FREE)
-    if s.lists[IN_QUEUE, slot] >= 0:
-        remove_date(s, s.lists[IN_QUEUE, slot])
+    remove_wait(s, slot)
     if a.doomed == DOOMED:
         a.doomed = LISTED
     if a.n_nodes > 0:
@@ -192,9 +191,8 @@ def suspend(s, slot):
         a.rate = 0.0
         a.updated = clock.now
     else:
-        i = s.lists[IN_QUEUE, slot]
-        a.pending = s.queue[i].date - clock.now
-        remove_date(s, i)
+        remove_wait(s, slot)
+        a.due -= clock.now
         a.state = SUSPENDED
 
 
@@ -205,4 +203,4 @@ def resume(s, slot, gamma):
     if a.suspended_in == RUNNING:
         share(s, slot, gamma)
     else:
-        wait(s, slot, s.clock[0].now + a.pending, np.int64(a.waits_as))
+        wait(s, slot, s.clock[0].now + a.due, np.int64(a.waits_as))

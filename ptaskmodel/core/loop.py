@@ -12,11 +12,14 @@ At a date T, in this order (what "simultaneous" means here; see docs/background/
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptaskmodel.core.availability import apply_traces, follow_live, pass_unused
 from ptaskmodel.core.life import end, share, succeeds
 from ptaskmodel.core.queues import free_wake, push_date, remove_date
 from ptaskmodel.core.solving import reshare
 from ptaskmodel.core.state import (
+    AFTER,
     DONE,
     DOOM,
     DOOMED,
@@ -181,22 +184,27 @@ def early_execution(s, limit):
     computations end stand in a queue, and are due a moment too early like any others.
     """
     n = s.clock[0].n_heap
-    first = -1
-    order = -1
+    first = NOTHING
+    order = np.int64(-1)
     i = 0
     while True:
         end = s.heap[min(i, n - 1)]
         if i < n and (end.date < limit or (end.date == limit and end.order < order)):
-            a = s.activities[end.slot]
-            if a.n_nodes == 1 and s.resources[s.nodes[a.nodes].resource].one_core < INFINITY:
-                first = i
-                limit, order = end.date, end.order
+            slot = end.slot
+            while slot >= 0:  # the others of its run end at the same date
+                a = s.activities[slot]
+                if a.n_nodes == 1 and s.resources[s.nodes[a.nodes].resource].one_core < INFINITY:
+                    if end.date < limit or a.order < order:
+                        first = slot
+                        limit, order = end.date, np.int64(a.order)
+                    break
+                slot = s.lists[AFTER, slot]
             i = 4 * i + 1
         else:
             while i > 0 and i % 4 == 0:
                 i = (i - 1) >> 2
             if i == 0:
-                return NOTHING if first < 0 else s.heap[first].slot
+                return first
             i += 1
 
 

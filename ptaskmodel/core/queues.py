@@ -2,17 +2,81 @@
 
 Who stands in a heap knows its position there, so that it can be taken out. Each place has four
 below it: few steps to the top, through neighbours.
+
+Messages of a collective begin together, and often end together: thousands of activities have one
+date. These are *runs*: only the first stands in the heap, the others, each later in order, behind
+it. Who comes joins a run of its date if that is among the last few that somebody came to.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import IN_ENDS, IN_QUEUE, TRACE, WAIT, WAKE
+from ptaskmodel.core.state import (
+    AFTER,
+    BEFORE,
+    BEHIND,
+    IN_ENDS,
+    IN_QUEUE,
+    NOTHING,
+    TRACE,
+    WAIT,
+    WAKE,
+)
 from ptaskmodel.jit import jit
 
 # Order of the first trace among entries of one date: before everything that is pushed.
 TRACES_FIRST = -(2**60)
+# How many runs of each heap can be joined.
+RUNS = 4
+
+
+@jit
+def run_to_join(s, row, date, order):
+    """Where the run is noted that an activity can join, -1: none. row: IN_ENDS or IN_QUEUE."""
+    first = RUNS if row == IN_QUEUE else 0
+    for k in range(first, first + RUNS):
+        c = s.clock[k]
+        if c.run_date == date and c.run_last >= 0:
+            a = s.activities[c.run_last]
+            if a.due == date and a.order < order and s.lists[row, c.run_last] != NOTHING:  # noqa: SIM102
+                if s.lists[AFTER, c.run_last] < 0:
+                    return k
+    return -1
+
+
+@jit
+def join_run(s, row, k, slot):
+    """Put an activity behind the last of the run noted at ``k``."""
+    last = s.clock[k].run_last
+    s.lists[AFTER, last] = slot
+    s.lists[BEFORE, slot] = last
+    s.lists[AFTER, slot] = NOTHING
+    s.lists[row, slot] = BEHIND
+    s.clock[k].run_last = slot
+
+
+@jit
+def begin_run(s, row, slot, date):
+    """Note that an activity, alone at its place in a heap, can be joined."""
+    first = RUNS if row == IN_QUEUE else 0
+    s.lists[AFTER, slot] = NOTHING
+    c = s.clock[first]
+    c.run_turn = (c.run_turn + 1) % RUNS
+    c = s.clock[first + c.run_turn]
+    c.run_last = slot
+    c.run_date = date
+
+
+@jit
+def leave_run(s, row, slot):
+    """Take an activity out that stands behind another."""
+    before = s.lists[BEFORE, slot]
+    after = s.lists[AFTER, slot]
+    s.lists[AFTER, before] = after
+    if after >= 0:
+        s.lists[BEFORE, after] = before
+    s.lists[row, slot] = NOTHING
 
 
 @jit
@@ -85,7 +149,11 @@ def remove_date(s, i):
     clock = s.clock[0]
     gone = s.queue[i]
     if gone.kind == WAIT:
-        s.lists[IN_QUEUE, gone.number] = -1
+        s.lists[IN_QUEUE, gone.number] = NOTHING
+        after = s.lists[AFTER, gone.number]
+        if after >= 0:
+            lower_date(s, i, gone.date, s.activities[after].order, WAIT, after)
+            return
     elif gone.kind == WAKE:
         s.wakes[gone.number].queued = -1
     else:
@@ -103,6 +171,32 @@ def remove_date(s, i):
             raise_date(s, i, date, order, last.kind, last.number)
             return
     lower_date(s, i, date, order, last.kind, last.number)
+
+
+@jit
+def push_wait(s, date, slot):
+    """Let an activity wait for a date."""
+    clock = s.clock[0]
+    a = s.activities[slot]
+    k = run_to_join(s, IN_QUEUE, date, clock.order + 1)
+    a.due = date
+    a.order = clock.order + 1
+    if k >= 0:
+        clock.order += 1
+        join_run(s, IN_QUEUE, k, slot)
+    else:
+        begin_run(s, IN_QUEUE, slot, date)
+        push_date(s, date, WAIT, slot)
+
+
+@jit
+def remove_wait(s, slot):
+    """Let an activity wait no more."""
+    i = s.lists[IN_QUEUE, slot]
+    if i == BEHIND:
+        leave_run(s, IN_QUEUE, slot)
+    elif i != NOTHING:
+        remove_date(s, i)
 
 
 @jit
@@ -199,11 +293,18 @@ def place_end(s, i, date, order, slot):
 
 @jit
 def remove_end(s, slot):
-    """Take an activity out of the heap of ends, if it is there."""
+    """Take an activity out of the ends, if it is there."""
     i = s.lists[IN_ENDS, slot]
-    if i < 0:
+    if i == NOTHING:
         return
-    s.lists[IN_ENDS, slot] = -1
+    if i == BEHIND:
+        leave_run(s, IN_ENDS, slot)
+        return
+    s.lists[IN_ENDS, slot] = NOTHING
+    after = s.lists[AFTER, slot]
+    if after >= 0:
+        lower_end(s, i, s.heap[i].date, s.activities[after].order, after)
+        return
     clock = s.clock[0]
     clock.n_heap -= 1
     if i < clock.n_heap:
@@ -213,12 +314,24 @@ def remove_end(s, slot):
 
 @jit
 def set_end(s, slot, date):
-    """Give an activity its date of end (inf: never) and its place in the heap."""
+    """Give an activity its date of end (inf: never) and its place among the ends."""
+    a = s.activities[slot]
+    i = s.lists[IN_ENDS, slot]
     if date == np.inf:
         remove_end(s, slot)
         return
-    i = s.lists[IN_ENDS, slot]
-    if i < 0:
+    if i != NOTHING and a.due == date:
+        return
+    k = run_to_join(s, IN_ENDS, date, a.order)
+    if k >= 0 or (i != NOTHING and (i == BEHIND or s.lists[AFTER, slot] >= 0)):
+        remove_end(s, slot)
+        i = NOTHING
+    a.due = date
+    if k >= 0:
+        join_run(s, IN_ENDS, k, slot)
+        return
+    if i == NOTHING:
         i = s.clock[0].n_heap
         s.clock[0].n_heap += 1
-    place_end(s, i, date, s.activities[slot].order, slot)
+    begin_run(s, IN_ENDS, slot, date)
+    place_end(s, i, date, a.order, slot)

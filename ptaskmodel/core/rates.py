@@ -92,7 +92,10 @@ def solve(s, n, m, solver):
 
 @jit
 def solve_alone(s, solver):
-    """Rate of an activity that shares with nobody: its bound or its tightest resource."""
+    """Rate of an activity that shares with nobody: its bound or its tightest resource, by number.
+
+    Nothing need have been laid out.
+    """
     t = s.activities[s.lists[SUB, 0]]
     rate = t.bound
     limit = LIMIT_BOUND
@@ -102,10 +105,9 @@ def solve_alone(s, solver):
         x = r.capacity / element.usage
         if x < rate and (r.capacity > 0.0 or solver != FLOW_MAXMIN):
             rate = x
-            limit = r.local
-    v = sub_system(s)
-    v.rate[0] = rate
-    v.limit[0] = limit
+            limit = element.resource
+    s.reals[0] = rate
+    s.integers[0] = limit
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import State
+from ptaskmodel.core.state import USED, State
 from ptaskmodel.core.sub_system import sub_system
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.solvers import rescue
@@ -30,5 +30,6 @@ def solve_hard(state: State, rule: str) -> None:
     )
     allocation = rescue(problem, rule)
     v.rate[:n] = allocation.rates
-    v.limit[:n] = allocation.limits
+    limits = allocation.limits
+    v.limit[:n] = np.where(limits >= 0, state.lists[USED][np.maximum(limits, 0)], limits)
     v.level[:m] = np.inf

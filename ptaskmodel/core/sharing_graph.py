@@ -33,10 +33,16 @@ def mark_todo(s, slot, why):
     clock = s.clock[0]
     t = s.activities[slot]
     before = np.int64(t.todo)
-    t.todo = max(before, why)
+    if why <= before:
+        return
+    t.todo = why
     if before == 0:
         s.lists[TODO, clock.n_todo] = slot
         clock.n_todo += 1
+    if why == SIDES:
+        clock.n_beside += 1
+    elif before == SIDES:
+        clock.n_beside -= 1
 
 
 @jit
@@ -87,17 +93,15 @@ def has_room(s, count):
 
 
 @jit
-def missing_users(s, first, count):
+def missing_users(s, count):
     """How many more places for users there must be before so many elements are used; 0: none.
 
-    A resource with n elements of these takes less than 4 (users + n) places as it grows.
+    A resource with n elements of these takes less than 4 (users + n) places as it grows. Not to
+    look at each costs more room, of which most is never touched.
     """
-    wanted = 0
-    for k in range(first, first + count):
-        r = s.resources[s.elements[k].resource]
-        if r.gone + r.users + count > r.room:
-            wanted += 4 * (r.users + 1)
-    return wanted if s.clock[0].n_users + wanted > s.users.size else 0
+    clock = s.clock[0]
+    wanted = 4 * (clock.n_links + count)
+    return wanted if clock.n_users + wanted > s.users.size else 0
 
 
 @jit
@@ -165,6 +169,7 @@ def link_nodes(s, slot, first, count):
         base = clock.n_nodes
         clock.n_nodes += 1 << k
     t.nodes = base
+    clock.n_links += count
     for k in range(count):
         element = s.elements[first + k]
         node = s.nodes[base + k]
@@ -211,6 +216,7 @@ def unlink_nodes(s, slot):
             user.node = last.node
             s.nodes[last.node].place = node.place
     if t.n_nodes > 0:
+        s.clock[0].n_links -= t.n_nodes
         k = size_class(t.n_nodes)
         s.nodes[t.nodes].resource = s.clock[k].free_nodes
         s.clock[k].free_nodes = t.nodes

@@ -41,17 +41,22 @@ def late_kernels(rule: str, keeps_levels: bool) -> list[Any]:
 
 
 @jit
-def apply_rates(s, n, followed):
+def name_limits(s, n):
+    """Let the limits of a sub-system that was solved be the numbers of resources."""
+    for i in range(n):
+        if s.integers[i] >= 0:
+            s.integers[i] = s.lists[USED, s.integers[i]]
+
+
+@jit
+def apply_rates(s, n):
     """Give the activities of the sub-system their rates; those whose rate changed, a new end."""
     clock = s.clock[0]
-    v = sub_system(s)
     for i in range(n):
         slot = s.lists[SUB, i]
         t = s.activities[slot]
-        rate = v.rate[i]
-        limit = v.limit[i]
-        if limit >= 0 and not followed:
-            limit = s.lists[USED, limit]
+        rate = s.reals[i]
+        limit = s.integers[i]
         if rate != t.rate:
             t.remaining -= t.rate * (clock.now - t.updated)
             t.updated = clock.now
@@ -82,15 +87,19 @@ def solve_anew(s, o):
         n = find_sub_system(s, o.incremental)
     clock.n_sub = n
     if clock.by_rounds == 1 and solve_heavy(s, n, touched, o.solver) == DONE:
+        name_limits(s, n)
         return n
-    clock.m_sub = lay_sub_system(s, n, False)
-    status = 0
-    if n > 0:
-        if o.incremental and is_alone(s, n):
-            solve_alone(s, o.solver)
-        else:
-            status = solve(s, n, clock.m_sub, o.solver)
-    return n if status == 0 else -1 - n
+    alone = o.incremental and is_alone(s, n)
+    clock.m_sub = 0
+    if not alone or clock.keeps_levels == 1:
+        clock.m_sub = lay_sub_system(s, sub_system(s), n, False)
+    if alone:
+        solve_alone(s, o.solver)
+    elif n > 0:
+        if solve(s, n, clock.m_sub, o.solver) != 0:
+            return -1 - n
+        name_limits(s, n)
+    return n
 
 
 @jit
@@ -121,7 +130,7 @@ def reshare(s, o):
             return EVENTS_FULL
         followed = clock.unsolved == FOLLOWED
         clock.unsolved = 0
-        apply_rates(s, clock.n_sub, followed)
+        apply_rates(s, clock.n_sub)
         if followed:
             if clock.keeps_rates == 1 or clock.solves % CERTIFIED_EVERY != 0 or certified(s):
                 return OK

@@ -103,9 +103,11 @@ SIDES, CHANGED = numbers(1, 3)
 
 # Rows of lists: activities to share anew, to look at again, doomed; resources that these activities
 # use, that were touched, that are watched, that changed side. Of each activity, where it stands in
-# the heap of ends, and the end of its wait in the queue of dates; -1: not there.
-SUB, TODO, DOOM, USED, TOUCHED, WATCH, SIDE, IN_ENDS, IN_QUEUE = numbers(9)
-LISTS = 9
+# the heap of ends, and the end of its wait in the queue of dates (NOTHING: not there, BEHIND: in a
+# run behind another), and its neighbours in its run (see `queues`).
+SUB, TODO, DOOM, USED, TOUCHED, WATCH, SIDE, IN_ENDS, IN_QUEUE, AFTER, BEFORE = numbers(11)
+LISTS = 11
+BEHIND = np.int64(-2)
 
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
@@ -131,7 +133,7 @@ ACTIVITY = in_lines(
         ("remaining", REAL),  # at date `updated`
         ("updated", REAL),
         ("bound", REAL),  # largest rate, 1/s
-        ("order", INT),  # sequence number of the last time it was enabled
+        ("order", INT),  # sequence number of the last time it was enabled, or waits since
         ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
         ("n_nodes", INT),
         ("top", REAL),  # a rate that it cannot exceed, whatever the others do
@@ -146,7 +148,7 @@ ACTIVITY = in_lines(
         ("latency_bytes", REAL),  # largest latency * bytes of its flows, per unit
         ("asked", REAL),  # largest rate that its front end allows, 1/s
         ("routed", REAL),  # the bound of its pattern when it began; 0: a link had no bandwidth then
-        ("pending", REAL),  # what was left of its wait when it was suspended
+        ("due", REAL),  # date in a heap; while it is suspended, what was left of its wait
         ("waits_as", SMALL_INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
         ("suspended_in", SMALL_INT),  # the state to resume
     ]
@@ -302,6 +304,7 @@ CLOCK = np.dtype(
         ("order", INT),  # last sequence number given
         ("mark", INT),
         ("n_todo", INT),  # activities whose kept elements must be rebuilt
+        ("n_beside", INT),  # of them, those of which only resources changed side
         ("n_touched", INT),  # resources touched since the last solve
         ("n_sides", INT),  # resources that changed side since then
         ("n_watched", INT),  # resources that may overflow soon
@@ -323,6 +326,11 @@ CLOCK = np.dtype(
         ("by_rounds", INT),  # 1: fair bottleneck, among heavy resources from event to event
         ("anew", INT),  # 1: the rates in force are not good enough
         ("n_users", INT),  # places for users ever given out
+        ("n_links", INT),  # users of all resources
+        # Of the first records: runs that can be joined (see `queues`), the next to be forgotten.
+        ("run_last", INT),
+        ("run_date", REAL),
+        ("run_turn", INT),
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
         ("free_users", INT),  # the same of places for users
     ],

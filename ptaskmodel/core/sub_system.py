@@ -76,13 +76,14 @@ def update_kept(s, incremental):
         t = s.activities[s.lists[TODO, i]]
         if t.state == RUNNING and (t.todo == CHANGED or not incremental):
             rebuild_kept(s, s.lists[TODO, i], incremental)
-    for i in range(clock.n_sides):
+    sides = clock.n_sides if incremental and clock.n_beside > 0 else 0
+    for i in range(sides):
         resource = s.lists[SIDE, i]
         r = s.resources[resource]
         for h in range(r.first, r.first + r.users):
             user = s.users[h]
             t = s.activities[user.slot]
-            if user.usage > 0.0 and t.state == RUNNING and t.todo == SIDES and incremental:
+            if user.usage > 0.0 and t.state == RUNNING and t.todo == SIDES:
                 place = t.nodes
                 last = t.nodes + t.n_kept
                 while place < last and s.kept[place].node != user.node:
@@ -215,6 +216,7 @@ def find_sub_system(s, incremental):
     for i in range(clock.n_touched):
         s.resources[s.lists[TOUCHED, i]].mark = 0
     clock.n_todo = 0
+    clock.n_beside = 0
     clock.n_touched = 0
     return n
 
@@ -248,11 +250,17 @@ def sub_system_sizes(n: int, m: int, z: int) -> tuple[int, int]:
 
 @views
 def sub_system(s):
-    """The parts of ``reals`` and ``integers``, for as many as the state has room for."""
+    """The parts of ``reals`` and ``integers``, for as many as the state has room for.
+
+    Rates and limits come first: of activity i they are ``s.reals[i]`` and ``s.integers[i]``, for
+    who wants no more. To make all these views takes as long as to solve what is small.
+    """
     n = s.activities.size
     m = s.resources.size
     z = s.nodes.size
-    usage, reals = carve(s.reals, z)
+    rate, reals = carve(s.reals, n)
+    limit, integers = carve(s.integers, n)
+    usage, reals = carve(reals, z)
     share, reals = carve(reals, z)
     capacity, reals = carve(reals, m)
     level, reals = carve(reals, m)
@@ -262,10 +270,8 @@ def sub_system(s):
     reached, reals = carve(reals, m)
     bound, reals = carve(reals, n)
     weight, reals = carve(reals, n)
-    rate, reals = carve(reals, n)
     penalty, reals = carve(reals, n)
-    start, integers = carve(s.integers, n + 1)
-    limit, integers = carve(integers, n)
+    start, integers = carve(integers, n + 1)
     resource, integers = carve(integers, z)
     return SubSystem(
         start, resource, usage, share, capacity, bound, weight, penalty, level, load, highest,
@@ -274,7 +280,7 @@ def sub_system(s):
 
 
 @jit
-def lay_sub_system(s, n, heavy):
+def lay_sub_system(s, v, n, heavy):
     """Write the sub-system of the first ``n`` activities chosen; its number of resources.
 
     heavy: with only those elements that come first (see `core.heavy`).
@@ -282,7 +288,6 @@ def lay_sub_system(s, n, heavy):
     clock = s.clock[0]
     clock.mark += 1
     mark = clock.mark
-    v = sub_system(s)
     m = 0
     z = 0
     for i in range(n):
