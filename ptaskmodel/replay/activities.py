@@ -2,7 +2,8 @@
 
 In the stream of the core, ranks and places of messages are named again and again; here each
 computation and each message gets a number of its own, and an id: ``rank 3 #7`` is the eighth
-computation of rank 3, ``3>5 #12`` the message number 12 in the order of beginnings.
+computation of rank 3, ``3>5 #12`` the message number 12 in the order of beginnings. Messages are
+sent for pairs of ranks, ``3>5``.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ class Activities:
         self._starts: list[float] = []
         self._ends: list[float | None] = []
         self._messages = 0
+        # The pair of ranks that each activity is for (of computations: any), and their names.
+        self._pair = np.zeros(1024, dtype=np.int64)
+        self._pairs: dict[str, int] = {}
         # By owner in the stream: the number of what it does now, -1: nothing; of ranks also how
         # many computations it has begun.
         self._now = np.full(0, -1)
@@ -75,6 +79,14 @@ class Activities:
         """All that has begun so far, by number."""
         for name, start, end in zip(self._ids, self._starts, self._ends, strict=True):
             yield Activity(name, start, end, "completed", ANY_TASK)
+
+    def users_of(self, tasks: np.ndarray) -> np.ndarray:
+        """The number of the pair of ranks that each of some messages, by number, is for."""
+        return self._pair[tasks]
+
+    def user_names(self) -> list[str]:
+        """Pairs of ranks that have sent, by number."""
+        return list(self._pairs)
 
     def forget(self, patterns: list[int]) -> None:
         self._listener.forget(patterns)
@@ -120,6 +132,15 @@ class Activities:
         if is_message:
             source, target = divmod(int(pair), len(self._made.state.ranks))
             self._messages += 1
-            return f"{source}>{target} #{self._messages - 1}"
+            between = f"{source}>{target}"
+            self._note(self._pairs.setdefault(between, len(self._pairs)))
+            return f"{between} #{self._messages - 1}"
         self._computations[rank] += 1
         return f"rank {rank} #{self._computations[rank] - 1}"
+
+    def _note(self, pair: int) -> None:
+        """The pair that the activity which begins now is for."""
+        number = len(self._ids)
+        if number >= len(self._pair):
+            self._pair = np.concatenate([self._pair, np.zeros_like(self._pair)])
+        self._pair[number] = pair

@@ -1,9 +1,10 @@
-"""Who used each link, when and how much, in bounded memory."""
+"""Who used each link, when and how much, in bounded memory: tasks, jobs, or pairs of ranks."""
 
 from __future__ import annotations
 
 import csv
-from typing import IO, TYPE_CHECKING
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 LINK_USERS = "link_users.csv"
 COLUMNS = ("link", "users", "task_id", "start_s", "end_s", "bytes")
-MOST = 50  # tasks named of each link
+MOST = 50  # users named of each link
 PENDING = 1 << 20  # pairs that are gathered before they are added up
 MAX_PAIRS = 1 << 22
 
@@ -23,12 +24,28 @@ _PAIR = np.dtype([("link", "i4"), ("task", "i4"), ("start", "f8"), ("end", "f8")
 Pairs = NDArray[np.void]
 
 
-class LinkUsers(Trace):
-    """Adds up, while a simulation runs, what each task sent over each link, from when to when.
+class Users(Protocol):
+    """For whom tasks send, where that is not each for itself."""
 
-    Beyond 4 million pairs of task and link only the 50 tasks that sent most are kept of each link,
-    and those left out are counted again if they go on sending.
+    def users_of(self, tasks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The number of the user of each of some tasks."""
+        ...
+
+    def user_names(self) -> Sequence[str]:
+        """The names of the users so far, by number."""
+        ...
+
+
+class LinkUsers(Trace):
+    """Adds up, while a simulation runs, what each user sent over each link, from when to when.
+
+    users: for whom tasks send; None: each is a user. Beyond 4 million pairs of user and link only
+    the 50 users that sent most are kept of each link, and those left out are counted again if they
+    go on sending.
     """
+
+    def __init__(self, users: Users | None = None) -> None:
+        self._users = users
 
     def begin(self, recorder: Recorder) -> None:
         super().begin(recorder)
@@ -41,7 +58,9 @@ class LinkUsers(Trace):
     def uses(self, uses: Uses) -> None:
         links = uses.resource >= self._n_hosts
         pairs = np.zeros(int(links.sum()), dtype=_PAIR)
-        pairs["link"], pairs["task"] = uses.resource[links], uses.task[links]
+        tasks = uses.task[links]
+        pairs["link"] = uses.resource[links]
+        pairs["task"] = tasks if self._users is None else self._users.users_of(tasks)
         pairs["start"], pairs["end"] = uses.start[links], uses.end[links]
         pairs["bytes"] = uses.rate[links] * (pairs["end"] - pairs["start"])
         self._pending.append(pairs)
@@ -74,7 +93,8 @@ class LinkUsers(Trace):
         writer.writerow(COLUMNS)
         users = self._dropped + np.bincount(self._kept["link"], minlength=len(self._dropped))
         rows = _most(self._kept)
-        names, tasks = self.recorder.names.resources, self.recorder.names.tasks()
+        names = self.recorder.names.resources
+        tasks = (self._users.user_names if self._users else self.recorder.names.tasks)()
         columns = (numbers(rows[name]) for name in ("start", "end", "bytes"))
         writer.writerows(
             (names[link], int(users[link]), tasks[task], *facts)
@@ -85,7 +105,7 @@ class LinkUsers(Trace):
 
 
 def _most(pairs: Pairs) -> Pairs:
-    """Of each link the tasks that sent most, those first."""
+    """Of each link the users that sent most, those first."""
     order = np.lexsort((pairs["task"], -pairs["bytes"], pairs["link"]))
     pairs = pairs[order]
     if not len(pairs):

@@ -96,7 +96,10 @@ class ShownLimit:
 
 @dataclass(frozen=True, slots=True)
 class ShownUser:
-    """A line of link_users.csv without the link: what a task sent over it, from when to when."""
+    """A line of link_users.csv without the link: who sent over it, from when to when.
+
+    task_id: a task, a job, or of a replay a pair of ranks, 3>5.
+    """
 
     task_id: str
     start_s: float
@@ -110,7 +113,8 @@ class Results:
 
     what: "task", "job" or "rank". limits and utilisation ((resource, kind): list of (start_s,
     end_s, share) in order of time) are empty where the run was made without ``--attribution``, as
-    are link_users (link: how many tasks used it, and those that sent most).
+    are link_users (link: how many tasks used it, and those that sent most; of a replay pairs of
+    ranks).
     """
 
     directory: Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.recording.intervals import Listener, Recorded, Recorder
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
-from ptaskmodel.results.link_users import LINK_USERS, LinkUsers
+from ptaskmodel.results.link_users import LINK_USERS, LinkUsers, Users
 from ptaskmodel.results.traces.files import trace_file
 from ptaskmodel.results.traces.growth import TraceGrowth
 from ptaskmodel.results.traces.writing import Trace
@@ -24,7 +24,7 @@ class Observation:
     traces: names of formats (see `names.TRACE_FORMATS`); trace_limit_GB: their largest size
     together (about), above which the run is stopped. attribution: whether to write
     bottlenecks.csv, attribution.csv, utilisation.csv and link_users.csv. files: the names of
-    what is written.
+    what is written. users: for whom tasks send, in link_users.csv; None: each for itself.
 
     Raises PTaskModelError for a format that is unknown or needs a library that is not installed.
     """
@@ -36,6 +36,7 @@ class Observation:
         traces: Sequence[str] = (),
         attribution: bool = False,
         trace_limit_GB: float | None = None,
+        users: Users | None = None,
     ) -> None:
         self.directory = Path(directory)
         self.files: list[str] = []
@@ -50,7 +51,7 @@ class Observation:
         self._attribution = Attribution() if attribution else None
         self._tables: dict[str, Utilisation | LinkUsers] = {}
         if self._attribution is not None:
-            self._tables = {UTILISATION: Utilisation(), LINK_USERS: LinkUsers()}
+            self._tables = {UTILISATION: Utilisation(), LINK_USERS: LinkUsers(users)}
             listeners += [self._attribution, *self._tables.values()]
             self.files += [BOTTLENECKS, ATTRIBUTION, *self._tables]
         self._recorder = Recorder(simulation, listeners) if listeners else None

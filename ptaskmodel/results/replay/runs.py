@@ -107,7 +107,7 @@ def replay_into(
         if wanted.traces or wanted.attribution:
             activities = Activities(made)
             options = wanted.traces, wanted.attribution, wanted.trace_limit_GB
-            observation = Observation(activities, place, *options)
+            observation = Observation(activities, place, *options, users=activities)
             files += stack.enter_context(observation).files
         result = made.run(_together(listeners), progress)
         stack.close()

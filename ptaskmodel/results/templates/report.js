@@ -311,7 +311,7 @@ function drawUse() {
     pen.fillText(elided(id, Math.floor((margin - 10) / 7)), margin - 5, y);
     if (bytes !== undefined) pen.fillText(amount(bytes), width - 4, y);
   });
-  if (users.length) $("users-note").textContent = `Below: ${ofRanks && use[1] === "link" ? "messages" : `${data.what}s`} that used ${use[1] === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${count.toLocaleString("en")}.` : ".");
+  if (users.length) $("users-note").textContent = `Below: ${ofRanks && use[1] === "link" ? "pairs of ranks (3>5: rank 3 sends to rank 5)" : `${data.what}s`} that used ${use[1] === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${count.toLocaleString("en")}.` : ".");
   if (places) places.pick(use[1], use[1] === "link" && data.topology.users[use[0]] ? data.topology.users[use[0]][0] : use[0]);
 }
 $("use-search").addEventListener("input", later(() => fillUses(), 120));
