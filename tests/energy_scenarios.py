@@ -59,7 +59,7 @@ def own_joules(scenario: dict) -> tuple[list[float], Joules]:
     energy = TaskEnergy(simulation, curve)
     times = engine_runner.finish(scenario, simulation).values()
     platform = simulation.platform
-    hosts, links = [h.name for h in platform.hosts], [x.name for x in platform.links]
+    hosts, links = [h.name for h in platform.hosts], [x.name for x in platform.all_links]
     found = {
         "host": dict(zip(hosts, energy.hosts_J.tolist(), strict=True)),
         "link": dict(zip(links, energy.links_J.tolist(), strict=True)),

@@ -67,7 +67,7 @@ class World:
         self.ends = [None] * self.n
         self.ready = [(rank, self.run(rank, own)) for rank, own in enumerate(lines)]
         self.capacity = {("host", h.name): h.speed_flops * h.cores for h in platform.hosts}
-        self.capacity |= {("link", link.name): link.bandwidth_Bps for link in platform.links}
+        self.capacity |= {("link", link.name): link.bandwidth_Bps for link in platform.all_links}
 
     # --- time -------------------------------------------------------------------------------
 

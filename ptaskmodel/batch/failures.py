@@ -131,7 +131,7 @@ def failures_of(
     traced = {host.name for host in platform.hosts if host.state_trace is not None}
     traced |= {link.name for link in platform.links if link.state_trace is not None}
     known = {host.name: False for host in platform.hosts}
-    known |= {link.name: True for link in platform.links if link.name not in known}
+    known |= {link.name: True for link in platform.all_links if link.name not in known}
     changes: dict[str, Changes] = {}
     if law is not None:
         # What a host sends to itself crosses no cable.

@@ -93,7 +93,7 @@ def validate(platform_file: Path) -> None:
     for note in findings:
         click.echo(f"{name}:{note.line}: {note.kind}: {note.text}")
     warnings = f"{len(findings)} warning{'s' * (len(findings) != 1)}"
-    size = f"{len(loaded.hosts):,} hosts, {len(loaded.links) - 1:,} links"
+    size = f"{len(loaded.hosts):,} hosts, {len(loaded.links):,} links"
     click.echo(f"{name}: valid ({size}), {warnings if findings else 'no warnings'}")
 
 

@@ -354,7 +354,7 @@ class Core:
         n = len(self.platform.hosts)
         if resource < n:
             return "host", self.platform.hosts[resource].name
-        return "link", self.platform.links[resource - n].name
+        return "link", self.platform.all_links[resource - n].name
 
     # --- the stream -------------------------------------------------------------------------
 

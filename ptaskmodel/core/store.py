@@ -92,7 +92,7 @@ def new_state(platform: Platform, live_bandwidths: bool) -> State:
 
 def _resources(platform: Platform) -> np.ndarray:
     n = len(platform.hosts)
-    r = records(n + len(platform.links), RESOURCE)
+    r = records(n + len(platform.all_links), RESOURCE)
     r["on"] = True
     r["partner"] = -1
     r["traces"] = -1
@@ -105,9 +105,9 @@ def _resources(platform: Platform) -> np.ndarray:
     r["one_core"] = INFINITY
     r["one_core"][:n] = r["peak"][:n]
     r["capacity"][:n] = r["cores"][:n] * r["peak"][:n]
-    r["capacity"][n:] = [link.bandwidth_Bps for link in platform.links]
-    r["latency"][n:] = [link.latency_s for link in platform.links]
-    r["fatpipe"][n:] = [link.policy == FATPIPE for link in platform.links]
+    r["capacity"][n:] = [link.bandwidth_Bps for link in platform.all_links]
+    r["latency"][n:] = [link.latency_s for link in platform.all_links]
+    r["fatpipe"][n:] = [link.policy == FATPIPE for link in platform.all_links]
     return r
 
 
@@ -118,7 +118,7 @@ def _traces(platform: Platform, live_bandwidths: bool) -> tuple[np.ndarray, np.n
         for kind, trace in ((SPEED, host.speed_trace), (STATE, host.state_trace)):
             if trace is not None and trace.dates_s:
                 found.append((host.index, kind, trace))
-    for link in platform.links:
+    for link in platform.all_links:
         for kind, trace in (
             (BANDWIDTH, link.bandwidth_trace),
             (LATENCY, link.latency_trace),

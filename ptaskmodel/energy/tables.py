@@ -28,7 +28,7 @@ def power_tables(
     """
     n = len(platform.hosts)
     rows: list[tuple[float, float, float, float]] = []
-    resources = records(n + len(platform.links), RESOURCE)
+    resources = records(n + len(platform.all_links), RESOURCE)
     known = 0
     for host in platform.hosts:
         found = None if host.index in leave_out else host_power(platform, host)
@@ -38,7 +38,7 @@ def power_tables(
         r["state"] = len(rows) + host.pstate
         r["off_W"] = 0.0 if found is None else found.off_W
         rows += _states(platform, host, found, switching)
-    for link in platform.links:
+    for link in platform.all_links:
         wattage = link_power(platform, link)
         known += wattage is not None
         r = resources[n + link.index]

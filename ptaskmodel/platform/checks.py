@@ -67,7 +67,7 @@ def _check_hosts(platform: Platform) -> Iterator[Note]:
 
 
 def _check_links(platform: Platform) -> Iterator[Note]:
-    for link in platform.links[:-1]:
+    for link in platform.links:
         line = platform.link_line(link.index)
         where = f"link {short(link.name)}: "
         if _SEPARATOR.search(link.name):
@@ -116,8 +116,8 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
         yield Note(zone.line, "empty route", text)
 
     for line, (link, rate, pairs) in held.items():
-        what = f"link {short(platform.links[link].name)}"
-        latency = units.format_time(platform.links[link].latency_s)
+        what = f"link {short(platform.all_links[link].name)}"
+        latency = units.format_time(platform.all_links[link].latency_s)
         text = (
             f"{what}: with its latency of {latency}, the TCP window holds {_some(pairs)[:-1]} "
             f"below half of the bandwidth, a flow at {units.format_bandwidth(rate, 4)} or more; "
@@ -135,7 +135,7 @@ def _held(platform: Platform, parts: RouteParts, window: float) -> tuple[int | N
     """The link of the largest latency, if the window holds a flow far below the bandwidth (else
     None), and the rate at which it does, B/s.
     """
-    links = [platform.links[k] for k in parts.links]
+    links = [platform.all_links[k] for k in parts.links]
     latency = sum(link.latency_s for link in links) + parts.extra_latency_s
     if not links or latency == 0 or window == 0:
         return None, math.inf

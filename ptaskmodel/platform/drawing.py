@@ -39,7 +39,7 @@ def draw_platform(platform: Platform, path: Path) -> None:
     facts = _Facts(platform, drawn)
     width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
     title = [f"{platform.path.name}: {len(platform.hosts):,} hosts"]
-    title[0] += f", {len(platform.links) - 1:,} links"
+    title[0] += f", {len(platform.links):,} links"
     title += facts.common
     figure = Figure(figsize=(width, height + 0.7 + 0.2 * len(title)), layout="constrained")
     FigureCanvasAgg(figure)
@@ -60,7 +60,7 @@ class _Facts:
     """
 
     def __init__(self, platform: Platform, drawn: Sketch) -> None:
-        self._links = {link.name: link for link in platform.links}
+        self._links = {link.name: link for link in platform.all_links}
         self.common: list[str] = []
         self.of_groups: dict[str, str] = {}
         self.of_hosts: dict[str, str] = {}

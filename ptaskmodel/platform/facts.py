@@ -20,7 +20,7 @@ from ptaskmodel.platform.zones import Points, Zone
 class Facts:
     """What was declared, in order.
 
-    hosts, links: in order of declaration, at their ``index``; the last link is the built-in
+    hosts, all_links: in order of declaration, at their ``index``; the last link is the built-in
     ``__loopback__``. config: options, old names replaced by new ones. notes: what is odd, hints:
     what may be. zones: their tree, the root first. duplex: the first half of each split link, by
     its id. host_index, link_index: by name. host_lines, link_lines: (first index, line) of each
@@ -29,7 +29,7 @@ class Facts:
 
     path: Path
     hosts: tuple[Host, ...]
-    links: tuple[Link, ...]
+    all_links: tuple[Link, ...]
     config: dict[str, str]
     notes: tuple[Note, ...]
     hints: tuple[Note, ...]
@@ -47,17 +47,17 @@ class Facts:
 
     def link_line(self, index: int) -> int:
         """Line of the file that declares a link; 1 for the built-in loopback."""
-        return 1 if index == len(self.links) - 1 else _line(self.link_lines, index)
+        return 1 if index == len(self.all_links) - 1 else _line(self.link_lines, index)
 
     def __getstate__(self) -> dict[str, Any]:
         """As attributes, the many equal hosts and links packed."""
         state = {field.name: getattr(self, field.name) for field in fields(self)}
-        return state | {"hosts": _packed(self.hosts), "links": _packed(self.links)}
+        return state | {"hosts": _packed(self.hosts), "all_links": _packed(self.all_links)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         with collector_at_rest():
             for name, value in state.items():
-                setattr(self, name, _unpacked(value) if name in ("hosts", "links") else value)
+                setattr(self, name, _unpacked(value) if name in ("hosts", "all_links") else value)
 
 
 def _packed(items: Sequence[Host] | Sequence[Link]) -> list[tuple[type, list[str], tuple]]:

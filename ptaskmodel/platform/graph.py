@@ -117,7 +117,7 @@ class _GraphBuilder:
             self.graph.nodes[nodes[number]]["coordinates"] = place
         if table[LIMITER] >= 0:
             for number, key in nodes.items():
-                limiter = self.platform.links[table[LIMITER] + number]
+                limiter = self.platform.all_links[table[LIMITER] + number]
                 self.graph.nodes[key]["limiter_Bps"] = limiter.bandwidth_Bps
 
     def _switch(self, zone: Zone, what: str) -> str:
@@ -135,7 +135,7 @@ class _GraphBuilder:
             self._edge(a, b, (link,))
 
     def _edge(self, a: str, b: str, links: Sequence[int]) -> None:
-        facts = [self.platform.links[link] for link in links]
+        facts = [self.platform.all_links[link] for link in links]
         narrowest = min(facts, key=lambda link: link.bandwidth_Bps, default=None)
         self.graph.add_edge(
             a,
@@ -150,13 +150,13 @@ class _GraphBuilder:
         )
 
     def _cable_name(self, link: int) -> str:
-        name = self.platform.links[link].name
+        name = self.platform.all_links[link].name
         return name.removesuffix("_UP") if self._first_half(link + 1) == link else name
 
     def _first_half(self, link: int) -> int:
         """The UP half of a split link, else the link itself."""
-        name = self.platform.links[link].name
-        before = self.platform.links[link - 1].name
+        name = self.platform.all_links[link].name
+        before = self.platform.all_links[link - 1].name
         is_down = name.endswith("_DOWN") and before == f"{name.removesuffix('_DOWN')}_UP"
         return link - 1 if is_down else link
 
@@ -165,7 +165,7 @@ class _GraphBuilder:
         keys = [a]
         for link in links:
             first = self._first_half(link)
-            facts = self.platform.links[first]
+            facts = self.platform.all_links[first]
             key = f"link:{self._cable_name(first)}"
             if key not in self.graph:
                 self.graph.add_node(

@@ -49,8 +49,9 @@ Path_ = tuple[tuple[int, ...], float, bool]
 class Platform:
     """What exists, read from a file or built; unchangeable.
 
-    ``hosts`` and ``links`` are in order of declaration (``hosts[i].index == i``); the last link is
-    the built-in ``__loopback__``. ``config`` holds the options of the file, old names replaced by
+    ``hosts`` and ``links`` are in order of declaration (``hosts[i].index == i``); ``all_links`` has
+    the built-in ``__loopback__`` after them, which hosts without a route to themselves send to
+    themselves by. ``config`` holds the options of the file, old names replaced by
     new ones; ``notes`` what is odd in it, ``hints`` what may be; ``zones`` its tree of zones, the
     root first.
     """
@@ -59,7 +60,7 @@ class Platform:
         self.facts = facts
         self.path = facts.path
         self.hosts: Sequence[Host] = facts.hosts
-        self.links: Sequence[Link] = facts.links
+        self.all_links: Sequence[Link] = facts.all_links
         self.config = facts.config
         self.notes = facts.notes
         self.hints = facts.hints
@@ -73,6 +74,11 @@ class Platform:
     def __reduce__(self) -> tuple[type[Platform], tuple[Facts]]:
         """Pickled as its facts: what routing remembers is found again."""
         return type(self), (self.facts,)
+
+    @functools.cached_property
+    def links(self) -> Sequence[Link]:
+        """What was declared, by index."""
+        return self.all_links[:-1]
 
     @classmethod
     def build(
@@ -104,7 +110,7 @@ class Platform:
         return platform_xml(self.facts, comment)
 
     def __repr__(self) -> str:
-        return f"<Platform {self.path}: {len(self.hosts)} hosts, {len(self.links) - 1} links>"
+        return f"<Platform {self.path}: {len(self.hosts)} hosts, {len(self.links)} links>"
 
     def host(self, name: str) -> Host:
         """The host of a name. Raises PlatformError, with names that come close."""
@@ -118,7 +124,7 @@ class Platform:
         index = self.facts.link_index.get(name)
         if index is None:
             raise PlatformError(self._unknown("link", name, self.facts.link_index))
-        return self.links[index]
+        return self.all_links[index]
 
     def _unknown(self, what: str, name: str, known: dict[str, int]) -> str:
         # Comparing with very many names would take longer than people wait for an error.
@@ -133,8 +139,8 @@ class Platform:
         parts = self.route_parts(self.host(source).index, self.host(destination).index)
         latency = parts.extra_latency_s
         for link in (*parts.across, *parts.up, *parts.down):
-            latency += self.links[link].latency_s
-        return Route(tuple(self.links[link].name for link in parts.links), latency)
+            latency += self.all_links[link].latency_s
+        return Route(tuple(self.all_links[link].name for link in parts.links), latency)
 
     def route_parts(self, source: int, destination: int) -> RouteParts:
         """The route between two hosts, by index. Raises RouteError if there is none."""
@@ -278,7 +284,7 @@ class Platform:
         return short(self.points.names[point])
 
     def _make_routing(self, zone: Zone) -> ZoneRouting:
-        loopback = -1 if zone.is_internal else len(self.links) - 1
+        loopback = -1 if zone.is_internal else len(self.all_links) - 1
         if zone.walk is not None and not zone.is_internal:
             if zone.kind != VIVALDI:
                 return WalkRouting(zone.walk)

@@ -95,7 +95,7 @@ def power_findings(platform: Platform) -> Iterator[Note]:
         if host.properties:
             line, where = platform.host_line(host.index), _name(host)
             yield from _host_findings(host, line, where)
-    for link in platform.links[:-1]:
+    for link in platform.links:
         if link.properties:
             line, where = platform.link_line(link.index), _name(link)
             yield from _link_findings(link, line, where)

@@ -19,7 +19,7 @@ def summarise(platform: Platform) -> dict[str, Any]:
 
     flow_Bps: what one flow gets at most, over such a link alone, with the TCP window.
     """
-    links = platform.links[:-1]
+    links = platform.links
     window = tcp_window(platform)
 
     def held(latency_s: float) -> bool:

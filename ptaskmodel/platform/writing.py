@@ -48,7 +48,7 @@ class _Writer:
             for k, half in enumerate(("UP", "DOWN"))
         }
         self._links: dict[str, list[Link]] = {}
-        for link in facts.links[:-1]:
+        for link in facts.all_links[:-1]:
             self._links.setdefault(link.zone, []).append(link)
 
     def write(self) -> etree._Element:
@@ -117,7 +117,7 @@ class _Writer:
             element, [k for k in self._links.get(zone.name, ()) if k.index not in taken]
         )
         if backbone is not None:
-            link = self._facts.links[backbone]
+            link = self._facts.all_links[backbone]
             facts = {"id": link.name, **_rates(link)}
             etree.SubElement(element, "backbone", facts)
         if zone.kind == CLUSTER:
@@ -127,7 +127,7 @@ class _Writer:
         named = [(self._names[zone.points[k]], paths) for k, paths in zone.star.items()]
         for name, paths in named:
             if paths.up is not None and paths.down is not None:
-                up, down = self._facts.links[paths.up[0]], self._facts.links[paths.down[-1]]
+                up, down = self._facts.all_links[paths.up[0]], self._facts.all_links[paths.down[-1]]
                 etree.SubElement(element, "host_link", id=name, up=up.name, down=down.name)
         for name, paths in named:
             if paths.loopback:
@@ -161,7 +161,7 @@ class _Writer:
         assert paths.up is not None
         assert paths.down is not None
         host = self._facts.hosts[self._facts.points.host[point]]
-        up, down = self._facts.links[paths.up[0]], self._facts.links[paths.down[0]]
+        up, down = self._facts.all_links[paths.up[0]], self._facts.all_links[paths.down[0]]
         facts = {"id": host.name, "speed": _speeds(host)}
         facts |= {"bw_in": f"{down.bandwidth_Bps!r}Bps", "bw_out": f"{up.bandwidth_Bps!r}Bps"}
         etree.SubElement(element, "peer", facts | _coordinates(host.coordinates))
@@ -209,7 +209,7 @@ class _Writer:
         for link, twin in zip(route.links, back.links[::-1], strict=True):
             name, half = self._halves.get(link, ("", ""))
             if link == twin:
-                written.append((self._facts.links[link].name, {}))
+                written.append((self._facts.all_links[link].name, {}))
             elif half and self._halves.get(twin, ("", ""))[0] == name:
                 written.append((name, {"direction": half}))
             else:
@@ -225,10 +225,10 @@ class _Writer:
 
     def _crossed(self, element: etree._Element, links: Sequence[int]) -> None:
         for link in links:
-            etree.SubElement(element, "link_ctn", id=self._facts.links[link].name)
+            etree.SubElement(element, "link_ctn", id=self._facts.all_links[link].name)
 
     def _traces(self, root: etree._Element) -> None:
-        resources: tuple[Host | Link, ...] = (*self._facts.hosts, *self._facts.links)
+        resources: tuple[Host | Link, ...] = (*self._facts.hosts, *self._facts.all_links)
         connected = [
             (trace, kind, fact.name)
             for fact in resources

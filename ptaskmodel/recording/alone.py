@@ -48,7 +48,7 @@ def _lasted(ref: TaskRef) -> float:
 
 
 def _changes_by_itself(simulation: Simulation) -> bool:
-    hosts, links = simulation.platform.hosts, simulation.platform.links
+    hosts, links = simulation.platform.hosts, simulation.platform.all_links
     return any(host.speed_trace or host.state_trace for host in hosts) or any(
         link.bandwidth_trace or link.latency_trace or link.state_trace for link in links
     )

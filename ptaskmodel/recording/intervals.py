@@ -433,7 +433,7 @@ class Names:
         self._simulation = simulation
         self.n_hosts = len(platform.hosts)
         self.resources = [host.name for host in platform.hosts]
-        self.resources += [link.name for link in platform.links]
+        self.resources += [link.name for link in platform.all_links]
         self.windows = Windows()
         self._tasks: list[str] = []
 

@@ -49,7 +49,7 @@ class Neighbours:
         self._rows: dict[int, dict[int, float]] = {}
         self._running: dict[int, _Phase] = {}
         hosts = len(simulation.platform.hosts)
-        links = simulation.platform.links
+        links = simulation.platform.all_links
         self._private = {hosts + link.index for link in links if link.policy == FATPIPE}
         self._owners = Owners(simulation)
         simulation.listen(self, ranks=True)

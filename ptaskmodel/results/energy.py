@@ -130,7 +130,7 @@ def write_energy(
         writer.writerow(("run", "", total, all_charged))
         for kind, its, joules, part in (
             ("host", [host.name for host in platform.hosts], hosts_J, charged[:n]),
-            ("link", [link.name for link in platform.links], links_J, charged[n:]),
+            ("link", [link.name for link in platform.links], links_J[:-1], charged[n:-1]),
         ):
             found = zip(its, joules.tolist(), part.tolist(), strict=True)
             writer.writerows((kind, *row) for row in found)

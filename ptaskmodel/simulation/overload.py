@@ -63,7 +63,7 @@ def offered_load(platform: Platform, tasks: Sequence[Task]) -> Load | None:
         if amount > 0.0 and host.speed_flops > 0.0
     ]
     for index, amount in bytes_of.items():
-        link = platform.links[index]
+        link = platform.all_links[index]
         if link.bandwidth_Bps > 0.0 and link.policy != NOT_SUMMED:
             loads.append(Load(amount / (span_s * link.bandwidth_Bps), "link", link.name))
     return max(loads, key=lambda load: load.value, default=None)

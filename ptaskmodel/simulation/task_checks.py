@@ -98,7 +98,7 @@ def _slowest_link_Bps(platform: Platform, source: int, destination: int) -> floa
         return None
     if not parts.links and source != destination and parts.extra_latency_s == 0.0:
         return None
-    return min((platform.links[link].bandwidth_Bps for link in parts.links), default=INFINITY)
+    return min((platform.all_links[link].bandwidth_Bps for link in parts.links), default=INFINITY)
 
 
 def _amounts(work: Work, ranks: int) -> tuple[list[float], list[tuple[int, int, float]]]:

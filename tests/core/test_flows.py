@@ -39,7 +39,7 @@ def test_all_pairs_of_hosts(name, tmp_path):
     ends = np.cumsum(counts)
     for k, (source, target) in enumerate(pairs.tolist()):
         own = slice(int(ends[k] - counts[k]), int(ends[k]))
-        names = (platform.links[r - n].name for r in resources[own].tolist())
+        names = (platform.all_links[r - n].name for r in resources[own].tolist())
         use, latency, weight = asked(
             platform, platform.hosts[source].name, platform.hosts[target].name
         )

@@ -94,7 +94,7 @@ def test_what_is_kept_follows_bandwidths_and_suspended_tasks(tmp_path):
     for simulation in both:
         simulation.add_all(overlapping(7, 90, 0.02, False))
     ours, whole = both
-    links = [link.name for link in ours.platform.links]
+    links = [link.name for link in ours.platform.all_links]
     random = np.random.default_rng(5)
     for step in range(120):
         link, bandwidth = links[random.integers(len(links))], random.uniform(0.3, 2.0) * 1.25e8

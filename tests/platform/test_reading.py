@@ -36,10 +36,11 @@ def test_the_loopback_is_the_last_link(platform_of):
         '<prop id="network/loopback-lat" value="2"/></config>'
         + WORLD.format('<host id="a" speed="1f"/><link id="l" bandwidth="1Bps" latency="0s"/>')
     )
-    last = platform.links[-1]
-    assert [link.index for link in platform.links] == [0, 1]
+    last = platform.all_links[-1]
+    assert [link.index for link in platform.all_links] == [0, 1]
     assert (last.name, last.policy) == ("__loopback__", "FATPIPE")
     assert (last.bandwidth_Bps, last.latency_s) == (100.0, 2.0)
+    assert [link.name for link in platform.links] == ["l"]
 
 
 def test_config_keys_of_old_are_renamed_and_the_first_holds(platform_of):

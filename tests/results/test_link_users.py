@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ptaskmodel as pm
+from ptaskmodel.cli import main
 from ptaskmodel.results import link_users
 from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.observing import Observation
@@ -81,7 +82,7 @@ def test_bytes_are_the_integral_of_the_use(tmp_path):
     )
     (tmp_path / "summary.json").write_text("{}")
     results = load_results(tmp_path)
-    bandwidth = {link.name: link.bandwidth_Bps for link in platform.links}
+    bandwidth = {link.name: link.bandwidth_Bps for link in platform.all_links}
     assert results.link_users
     for link, (users, rows) in results.link_users.items():
         spans = results.utilisation[link, "link"]
@@ -89,3 +90,17 @@ def test_bytes_are_the_integral_of_the_use(tmp_path):
         assert users == len(rows)
         sent = math.fsum(row.bytes for row in rows)
         assert sent == pytest.approx(used * bandwidth[link], rel=1e-6)
+
+
+def test_of_a_replay_pairs_of_ranks_are_the_users(tmp_path):
+    """Of equal messages three times as many one way as back: as many bytes on the link."""
+    (tmp_path / "cable.xml").write_text(PLATFORM)
+    lines = ["0 init", *["0 send 1 0 1"] * 1500, *["0 recv 1 0 1"] * 500, "0 finalize"]
+    lines += ["1 init", *["1 recv 0 0 1"] * 1500, *["1 send 0 0 1"] * 500, "1 finalize"]
+    (tmp_path / "trace.txt").write_text("\n".join(lines) + "\n")
+    files = [str(tmp_path / "cable.xml"), str(tmp_path / "trace.txt")]
+    options = ["--network-model", "CM02", "--attribution", "-o", str(tmp_path / "out")]
+    assert main(["replay", *files, *options]) == 0
+    there, back = table(tmp_path / "out")
+    assert (there[:3], back[:3]) == (["l", "2", "0>1"], ["l", "2", "1>0"])
+    assert float(there[5]) == pytest.approx(3 * float(back[5]))

@@ -23,7 +23,7 @@ def facts_of(platform: pm.Platform, hosts: set[str]) -> dict:
         for other in hosts:
             route = platform.route(name, other)
             facts["routes"][name, other] = (list(route.links), route.latency_s)
-    for link in platform.links:
+    for link in platform.all_links:
         facts["links"][link.name] = {
             "bandwidth": link.bandwidth_Bps,
             "latency": link.latency_s,

@@ -37,8 +37,8 @@ class Clusters:
     def __init__(self, platform: Platform) -> None:
         self.platform = platform
         self.zone = [platform.leaf_zone(host.index) for host in platform.hosts]
-        self.owner = np.full(len(platform.links), -1, dtype=np.int64)
-        self.common = np.zeros(len(platform.hosts) + len(platform.links), dtype=np.bool_)
+        self.owner = np.full(len(platform.all_links), -1, dtype=np.int64)
+        self.common = np.zeros(len(platform.hosts) + len(platform.all_links), dtype=np.bool_)
         self._hosts: dict[int, list[int]] = {}
         for host, zone in enumerate(self.zone):
             self._hosts.setdefault(zone, []).append(host)
@@ -60,7 +60,7 @@ class Clusters:
             walk = self.platform.walk_table(number)
             if walk is not None and not self.platform.zones[number].topology:
                 links = star_links(walk.table).tolist()
-                owners = {numbers.get(self.platform.links[link].zone, number) for link in links}
+                owners = {numbers.get(self.platform.all_links[link].zone, number) for link in links}
                 if owners - {number}:
                     mixed |= owners | {number}
         return mixed

@@ -106,9 +106,9 @@ class Router:
         self.latency_s: FloatArray = resources["latency"]
         self.bandwidth_Bps: FloatArray = resources["capacity"]
         self.n_hosts = len(platform.hosts)
-        size = self.n_hosts + len(platform.links)
+        size = self.n_hosts + len(platform.all_links)
         self.fatpipe = np.zeros(size, dtype=np.bool_)
-        for link in platform.links:
+        for link in platform.all_links:
             self.fatpipe[self.n_hosts + link.index] = link.policy == FATPIPE
         self.clusters = Clusters(platform)
         self._tally = _new_tally(size, 64)
@@ -347,12 +347,12 @@ class Router:
 
     def whole_tally(self) -> tuple[Tally, Ways]:
         """A tally with room for every link, and what kernels read of the links."""
-        return _new_tally(len(self._tally.place), len(self.platform.links)), self._over
+        return _new_tally(len(self._tally.place), len(self.platform.all_links)), self._over
 
     def _make_room(self, links: int) -> None:
         """Let the tally hold so many links more, or all that there are."""
         used = int(self._tally.size[0])
-        links = min(used + links, len(self.platform.links))
+        links = min(used + links, len(self.platform.all_links))
         if len(self._tally.resource) < links:
             larger = _new_tally(len(self._tally.place), 2 * links)
             for old, new in zip(self._tally, larger, strict=True):

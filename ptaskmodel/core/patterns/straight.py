@@ -72,7 +72,7 @@ class StraightLaying:
     def lay(self, count: int) -> bool:
         """Lay the first ``count`` works; False if one has no way to go."""
         core, first = self.core, 0
-        most = int(self.placement.start[count]) + count * len(core.platform.links)
+        most = int(self.placement.start[count]) + count * len(core.platform.all_links)
         while True:
             state = core.state
             last = lay_stages(

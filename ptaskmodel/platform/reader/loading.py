@@ -49,7 +49,7 @@ def parse_platform(content: bytes, path: Path) -> Platform:
         "read %s: %d hosts, %d links, in %.2g s",
         shown_path(path),
         len(platform.hosts),
-        len(platform.links) - 1,
+        len(platform.links),
         time.perf_counter() - began,
     )
     return platform
