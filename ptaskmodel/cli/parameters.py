@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.names import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
+from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed
 from ptaskmodel.workload.names import PATTERNS
 
 PATH = click.Path(path_type=Path)
@@ -52,6 +53,26 @@ class Real(click.FloatRange):
         return number
 
 
+class Quantity(click.ParamType):
+    """A quantity above 0 as in platforms, such as 25Gf or 10Gbps; a bare number is in SI."""
+
+    name = "quantity"
+
+    def __init__(self, read: Callable[[str], float]) -> None:
+        self._read = read
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            number = self._read(str(value))
+        except UnitError as fault:
+            self.fail(f"{fault}.", param, ctx)
+        if not number > 0.0:
+            self.fail(f"'{value}' is not above 0.", param, ctx)
+        return number
+
+
 class Count(click.IntRange):
     """A whole number from 1 on."""
 
@@ -69,6 +90,8 @@ FINITE = Real()
 POSITIVE = Real(min=0.0, min_open=True)
 NOT_NEGATIVE = Real(min=0.0)
 COUNT = Count()
+SPEED = Quantity(parse_speed)
+BANDWIDTH = Quantity(parse_bandwidth)
 SEED = click.IntRange(min=0)
 
 

@@ -10,11 +10,13 @@ import click
 
 from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import (
+    BANDWIDTH,
     COUNT,
     NOT_NEGATIVE,
     PATH,
     POSITIVE,
     SEED,
+    SPEED,
     Choice,
     output_option,
     profile_options,
@@ -83,8 +85,17 @@ def _text(value: Any) -> str:
 @cleaning_options
 @output_options
 @profile_options("as-given", "ptask")
-@click.option("--speed", type=POSITIVE, help="Of a host, flop/s, for --profiles ptask.")
-@click.option("--bandwidth", type=POSITIVE, help="Of a network card, B/s, for --profiles ptask.")
+@click.option("--speed", type=SPEED, help="Of a host, such as 25Gf, for --profiles ptask.")
+@click.option(
+    "--bandwidth", type=BANDWIDTH, help="Of a network card, such as 10Gbps, for --profiles ptask."
+)
+@click.option(
+    "--platform",
+    "platform_file",
+    metavar="FILE",
+    type=PATH,
+    help="SimGrid XML: take both from it, as `batch --profiles ptask` does.",
+)
 def convert(
     source: Path,
     output: Path,
@@ -93,6 +104,7 @@ def convert(
     profiles: str,
     speed: float | None,
     bandwidth: float | None,
+    platform_file: Path | None,
     ratio: float,
     pattern: str,
     **cleaning: Any,
@@ -102,12 +114,27 @@ def convert(
     if profiles == "ptask":
         from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 
+        if platform_file is not None:
+            of_platform = _speed_and_bandwidth(platform_file)
+            speed, bandwidth = speed or of_platform[0], bandwidth or of_platform[1]
         if speed is None or bandwidth is None:
-            raise WorkloadError("--profiles ptask: give --speed and --bandwidth of a host")
+            raise WorkloadError(
+                "--profiles ptask: give --speed and --bandwidth of a host (such as 25Gf, 10Gbps), "
+                "or --platform FILE"
+            )
         made = ptask_profiles(
             made, speed_flops=speed, bandwidth_Bps=bandwidth, ratio=ratio, pattern=pattern
         )
     write_made(made, output, kind, version)
+
+
+def _speed_and_bandwidth(platform_file: Path) -> tuple[float, float]:
+    """Of the first host that runs jobs, flop/s, and of its network card, B/s."""
+    from ptaskmodel.batch.machine import machine_of
+    from ptaskmodel.platform.reader.loading import load_platform
+
+    machine = machine_of(load_platform(platform_file))
+    return machine.platform.host(machine.names[0]).speed_flops, machine.card_Bps()
 
 
 @workload.group()

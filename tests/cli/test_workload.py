@@ -108,6 +108,43 @@ def test_options_that_are_no_such_numbers(log, tmp_path, capsys, command, option
     assert not (tmp_path / "x.json").exists()
 
 
+def test_delays_become_parallel_tasks_of_hosts_told_in_units_or_by_a_platform(log, tmp_path):
+    (tmp_path / "p.xml").write_text(
+        '<platform version="4.1"><cluster id="c" prefix="n" suffix="" radical="0-3" speed="10Gf" '
+        'bw="10Gbps" lat="1us"/></platform>'
+    )
+    told = {
+        "units": ["--speed", "10Gf", "--bandwidth", "10Gbps"],
+        "numbers": ["--speed", "1e10", "--bandwidth", "1.25e9"],
+        "platform": ["--platform", str(tmp_path / "p.xml")],
+    }
+    made = []
+    for name, options in told.items():
+        output = tmp_path / f"{name}.json"
+        command = ["workload", "convert", str(log), "-o", str(output), "--profiles", "ptask"]
+        assert main([*command, *options]) == 0
+        made.append(json.loads(output.read_text())["profiles"])
+    assert made[0] == made[1] == made[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--speed", "25Gflop", "--bandwidth", "1"], "25Gflop"),
+        (["--speed", "0", "--bandwidth", "1"], "above 0"),
+        (["--speed", "1Gf"], "or --platform FILE"),
+    ],
+)
+def test_hosts_that_are_not_told_are_asked_for(log, tmp_path, capsys, options, said):
+    output = tmp_path / "x.json"
+    command = ["workload", "convert", str(log), "-o", str(output), "--profiles", "ptask"]
+    assert main([*command, *options]) == 2
+    message = capsys.readouterr().err
+    assert said in message
+    assert message.count("\n") == 1
+    assert not output.exists()
+
+
 def test_too_many_windows_are_refused(log, capsys):
     assert main(["workload", "extract", str(log), "--days", "1", "--step-days", "1e-9"]) == 2
     assert "makes more than 1,000,000 windows" in capsys.readouterr().err
