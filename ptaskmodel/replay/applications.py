@@ -141,7 +141,7 @@ class Applications:
         ranks["state"], ranks["app"], ranks["host"] = READY, number, hosts
         ranks["action"] = first_action + trace.first[:-1]
         ranks["last"] = first_action + trace.first[1:]
-        for name in ("awaited", "first_request", "last_request", "slot", "wake", "told"):
+        for name in ("awaited", "first_request", "last_request", "slot", "wake", "told", "line"):
             ranks[name] = -1
         ranks["began"], ranks["ended"] = self.core.now, np.nan
         ranks["takes_any"][_take_any(trace)] = 1

@@ -325,13 +325,18 @@ def arrived(x, i, now):
         counts.n_flights += 1
     if m.sender >= 0:
         x.requests[m.sender].over = IS_OVER
-    wake(x, m.source, m.sender)
     if m.receiver == NOBODY:  # sent early and not received yet
+        wake(x, m.source, m.sender)
         m.state = OVER
         m.sender = NOBODY
         return
     received(x, i)
-    wake(x, m.target, m.receiver)
+    if x.ranks[m.source].waits < x.ranks[m.target].waits:  # who waits longest goes on first
+        wake(x, m.source, m.sender)
+        wake(x, m.target, m.receiver)
+    else:
+        wake(x, m.target, m.receiver)
+        wake(x, m.source, m.sender)
     free_message(x, i)
 
 

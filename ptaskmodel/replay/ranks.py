@@ -15,33 +15,24 @@ from ptaskmodel.jit import jit
 from ptaskmodel.replay.choosing import Chosen, chosen, sized
 from ptaskmodel.replay.collectives import collective
 from ptaskmodel.replay.messages import (
-    begins,
-    found,
     is_of_nobody,
     make_ready,
     named_request,
-    new_request,
-    overhead,
-    post,
     request_of,
-    room_to_post,
     route_between,
     sender,
 )
+from ptaskmodel.replay.posting import looks, posts
 from ptaskmodel.replay.state import (
-    ACTION,
-    AWAITED,
     COLLECTIVES,
     COMPUTING,
     ENDED,
-    IS_OVER,
     LOST_RANK,
     LOST_WAIT,
     NOT_YET,
     PAID,
     POSTED,
     READY,
-    SENT,
     SLEEPING,
     TESTED,
     TOLD_FULL,
@@ -154,27 +145,25 @@ def next_operation(s, x, r):
             return FINISHED, 0, 0.0, 0
         if values[first + 1 + 2 * min(k, 1)] == NO_RANK:
             return (TURN if k < 2 else ALL), 0, 0.0, 0
+        unit = sized(values, first, 5 if k > 0 else 4, last, x.type_bytes, app.type_bytes)
         if k == 0:
-            unit = sized(values, first, 4, last, x.type_bytes, app.type_bytes)
             return POST_SEND, to, np.floor(values[first]) * unit, 0
-        return (POST_RECEIVE if k == 1 else ALL), source, 0.0, 0
+        return (POST_RECEIVE if k == 1 else ALL), source, np.floor(values[first + 2]) * unit, 0
     peer = sender(app, values[first])
     tag = int(values[first + 1])
     count = values[first + 2]
+    size = np.floor(count) * sized(values, first, 3, last, x.type_bytes, app.type_bytes)
     if kind in (A_SEND, A_ISEND):
-        size = np.floor(count) * sized(values, first, 3, last, x.type_bytes, app.type_bytes)
         what = DO_SEND if kind == A_SEND else REQUEST_SEND
         return (what if k == 0 else FINISHED), peer, size, tag
     if count < 0.0:  # its size is asked for before
         if k == 0:
             return POLL, 0, x.counts[0].poll_misses * x.protocol[0].poll, 0
         if k == 1:
-            return TURN, 0, 0.0, 0
-        if k == 2:
             return LOOK, peer, 0.0, tag
-        k -= 3
+        k -= 2
     what = DO_RECEIVE if kind == A_RECV else REQUEST_RECEIVE
-    return (what if k == 0 else FINISHED), peer, 0.0, tag
+    return (what if k == 0 else FINISHED), peer, size, tag
 
 
 @jit
@@ -184,9 +173,16 @@ def operate(s, x, o, r, what, peer, size, tag):
     if what == COMPUTE:
         return computes(s, x, o, r, size, INFINITY)
     if what == POLL:
+        if rank.posted == NOT_YET:  # its bound is set by a call of its own
+            rank.posted = PAID
+            rank.poll = size
+            return TURNS
         part = x.protocol[0].poll_load
         rate = part * s.resources[rank.host].one_core
-        return computes(s, x, o, r, size * rate, rate if part < 1.0 else INFINITY)
+        status = computes(s, x, o, r, rank.poll * rate, rate if part < 1.0 else INFINITY)
+        if status in (WAITS, GOES_ON):
+            rank.posted = NOT_YET
+        return status
     if what == ALL or rank.posted == POSTED:
         return waits_for_action(s, x, r)
     if what == SLEEP:
@@ -195,13 +191,7 @@ def operate(s, x, o, r, what, peer, size, tag):
         rank.step += 1
         return TURNS
     if what == LOOK:
-        if found(x, peer, r, tag, SENT) >= 0:
-            x.counts[0].poll_misses = 1
-            rank.step += 1
-        else:
-            x.counts[0].poll_misses += x.protocol[0].miss
-            rank.step = 0
-        return GOES_ON
+        return looks(x, r, peer, tag)
     if what == WAIT_REQUESTS:
         return waits_for_requests(s, x, r)
     if what in (WAIT_ONE, TEST_ONE):
@@ -215,64 +205,6 @@ def operate(s, x, o, r, what, peer, size, tag):
     if what == AWAIT_RECEIVE:
         return asks_for_request(s, x, r, False, request_of(x, r, peer, r, tag))
     return posts(s, x, o, r, what, peer, size, tag)
-
-
-@jit
-def posts(s, x, o, r, what, peer, size, tag):
-    """Send or receive, for the action (to wait for at once, or later) or for a request.
-
-    A call to SimGrid's kernel ends a turn: to post a message, to ask for one, to look for one.
-    """
-    rank = x.ranks[r]
-    sends = what in (POST_SEND, DO_SEND, REQUEST_SEND)
-    if sends and rank.posted == NOT_YET:
-        cost = 0.0
-        if what != DO_SEND:
-            cost = overhead(x, 1, size)
-        elif size < x.protocol[0].detached:  # who waits for its message pays with that
-            cost = overhead(x, 0, size)
-        if cost > 0.0:
-            if not has_room_for_wake(s):
-                return GROW_WAKES
-            rank.posted = PAID
-            return sleep_now(s, x, r, cost)
-    source, target = (r, peer) if sends else (peer, r)
-    status = room_to_post(x)
-    if status != OK:
-        return status
-    i = found(x, source, target, tag, AWAITED if sends else SENT)
-    named = source
-    if i >= 0 and not sends:
-        source = x.messages[i].source
-    route = -1
-    if begins(x, i, sends, size):
-        route = route_between(s, x, x.ranks[source].host, x.ranks[target].host)
-        if route < 0:
-            return -1 - route
-    waiter = ACTION
-    by_request = what in (REQUEST_SEND, REQUEST_RECEIVE)
-    if by_request:
-        waiter = new_request(x, r, named, target, tag)
-    elif not sends and x.protocol[0].costs == 1:
-        waiter = new_request(x, r, ACTION, target, tag)
-        x.requests[waiter].of_action = 1
-    waiting = post(s, x, o, i, source, target, tag, size, sends, waiter, route)
-    rank.posted = NOT_YET
-    if by_request:
-        if waiting:
-            rank.open += 1
-        else:
-            x.requests[waiter].over = IS_OVER
-            x.requests[waiter].detached = 1 if sends else 0
-    elif waiting:
-        rank.undone += 1
-    elif not sends and x.counts[0].by_turns == 1:
-        rank.answers += 1
-    if what == DO_RECEIVE or (what == DO_SEND and waiting):
-        rank.posted = POSTED
-    else:
-        rank.step += 1
-    return TURNS
 
 
 @jit
@@ -367,6 +299,8 @@ def go(s, x, o, r):
                 return status
             rank.held = rank.state
             rank.since = now
+            x.counts[0].waits += 1
+            rank.waits = x.counts[0].waits
             return OK
         rank.phase = 0
         rank.step = 0

@@ -10,8 +10,8 @@ from ptaskmodel.core.state import INT, REAL, SMALL_INT, in_lines, numbers
 from ptaskmodel.core.store import records
 
 # What a rank does: it is in the list of those to go on; computes; sleeps; waits for a message of
-# its trace, for all of its present action, for all of its trace; has ended.
-READY, COMPUTING, SLEEPING, IN_WAIT, IN_ALL, IN_WAITALL, ENDED = numbers(7)
+# its trace, for all of its present action, for all of its trace; has ended; waits for mailboxes.
+READY, COMPUTING, SLEEPING, IN_WAIT, IN_ALL, IN_WAITALL, ENDED, IN_LOCK = numbers(8)
 
 # Where a message is: its sender, or its receiver, waits for the other; it is under way; it is over.
 SENT, AWAITED, FLYING, OVER = numbers(4)
@@ -27,8 +27,10 @@ ANYBODY = numbers(-2, -1)[0]
 # Tags of collectives begin here and go down: traces have none below -2**53.
 COLLECTIVES = numbers(-(2**60), 1 - 2**60)[0]
 
-# How far a rank is with the message of its step: the overhead has been slept, it has been posted.
-NOT_YET, PAID, POSTED = numbers(3)
+# How far a rank is with the message of its step: the overhead has been slept, the mailboxes have
+# been locked, one of them, or both, looked into, it has been posted but they are locked still, or
+# it has been posted. MISSED: a message that it asked for is not there.
+NOT_YET, PAID, LOCKED, PROBED, LOOKED, UNLOCKING, POSTED, MISSED = numbers(8)
 
 # What the loop comes back for besides what the core asks for.
 (
@@ -65,14 +67,19 @@ RANK = np.dtype(
         ("phase", INT),  # of the action
         ("step", INT),  # of the phase
         ("algorithm", INT),  # of the action
-        ("posted", INT),  # of the next message: NOT_YET, PAID or POSTED
+        ("posted", INT),  # of the next message: NOT_YET, ..., POSTED
+        ("taken", INT),  # 1: its mailboxes are locked
+        ("line", INT),  # the first of those who wait for that, -1: nobody
+        ("behind", INT),  # the next in such a line
         ("next", INT),  # in the list of those to go on
         ("awaited", INT),  # request that it waits for
+        ("waits", INT),  # number of its present wait, in the order in which waits begin
         ("undone", INT),  # messages of its action that are under way
         ("first_request", INT),  # its requests, oldest first
         ("last_request", INT),
         ("open", INT),  # requests that are under way
         ("answers", INT),  # by turns: what it has asked for, or will, that is over
+        ("poll", REAL),  # s that it computes next to look if a message is there
         ("slot", INT),  # of what it computes, -1: nothing
         ("wake", INT),  # end of its sleep, -1: none
         ("held", INT),  # the state in which it does not go on, READY: it does
@@ -192,6 +199,7 @@ COUNTS = np.dtype(
         ("spans", INT),  # told in all
         ("names", INT),  # 1: the stream says which messages begin and end
         ("begun", INT),  # messages
+        ("waits", INT),  # that have begun
         ("test_misses", INT),
         ("poll_misses", INT),
         ("lost", INT),  # rank of LOST_WAIT and LOST_RANK, -1: none

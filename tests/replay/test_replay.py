@@ -227,8 +227,8 @@ def test_listeners_learn_what_ranks_do_and_who_sends(tmp_path):
     end = pytest.approx(1.0 + latency + 1000016 / (BANDWIDTH * 0.940694))
     assert spans == [
         (0, 0, COMPUTING, -1, 0.0, 1.0),
+        (1, 2, IN_ALL, 0, 0.0, end),  # who waits longest is told of first
         (0, 1, IN_ALL, 0, 1.0, end),
-        (1, 2, IN_ALL, 0, 0.0, end),
     ]
     assert flights == [(0, 0, 1, 1e6, 0, 1.0, pytest.approx(latency), end)]
 
