@@ -14,7 +14,8 @@ NAMES = {
     "ptaskmodel.apps.interference": ("OnOff", "connection_work", "interference_tasks"),
     "ptaskmodel.apps.pdgemm": ("Pdgemm", "place"),
     "ptaskmodel.apps.programs": ("Size", "program"),
-    "ptaskmodel.apps.trace_works": ("bundle", "phases_at_collectives", "windows"),
+    "ptaskmodel.apps.trace_works": ("phases_at_collectives", "windows"),
+    "ptaskmodel.replay.bundles": ("bundle",),
     "ptaskmodel.apps.two_groups": ("TwoGroups",),
 }
 

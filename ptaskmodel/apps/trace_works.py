@@ -19,6 +19,7 @@ from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
 from ptaskmodel.replay.algorithms import algorithms_of
+from ptaskmodel.replay.bundles import bundle, in_turn, stages_of
 from ptaskmodel.replay.state import COMPUTING
 from ptaskmodel.replay.tally import Amounts, Tally
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
@@ -34,19 +35,7 @@ from ptaskmodel.workload.ti_actions import (
     SCAN,
 )
 from ptaskmodel.workload.ti_traces import Trace
-from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
-
-
-def bundle(trace: Trace, algorithms: IntArray | None = None) -> Work:
-    """All that a trace does as one parallel work; collectives count as the messages they send.
-
-    Bytes are those of the messages' content; what a rank sends to itself is left out. Where ranks
-    sleep, a delay of the longest sleeper comes first. algorithms: of the collectives (see
-    `replay.algorithms.algorithms_of`); None: SMPI's.
-    """
-    return _in_turn(
-        stages_of(Tally(trace, algorithms).amounts(trace.first[:-1], trace.first[1:])), trace
-    )
+from ptaskmodel.workload.works import DelayWork, Work
 
 
 def phases_at_collectives(trace: Trace, algorithms: IntArray | None = None) -> Work:
@@ -60,7 +49,7 @@ def phases_at_collectives(trace: Trace, algorithms: IntArray | None = None) -> W
     stages: list[Work] = []
     for first, last in itertools.pairwise(cuts):
         stages += stages_of(tally.amounts(first, last))
-    return _in_turn(stages, trace)
+    return in_turn(stages, trace)
 
 
 def collective_cuts(trace: Trace) -> IntArray:
@@ -90,35 +79,6 @@ def collective_cuts(trace: Trace) -> IntArray:
     cuts[0], cuts[-1] = trace.first[:-1], trace.first[1:]
     cuts[1:-1:2], cuts[2:-1:2] = places, places + 1
     return cuts
-
-
-def stages_of(amounts: Amounts) -> list[Work]:
-    """What is to be done as works, one after the other: the longest sleep, and all the rest."""
-    stages: list[Work] = []
-    longest_s = float(amounts.asleep_s.max())
-    if longest_s >= SMALLEST:
-        stages.append(DelayWork(longest_s))
-    flops = np.where(amounts.flops < SMALLEST, 0.0, amounts.flops)
-    if flops.any() or len(amounts.bytes):
-        stages.append(ParallelWork(flops, amounts.source, amounts.target, amounts.bytes))
-    return stages
-
-
-def _in_turn(stages: Sequence[Work], trace: Trace) -> Work:
-    """The stages one after the other; those that are alike become the same object."""
-    if not stages:
-        return ParallelWork.of(trace.ranks)
-    if len(stages) == 1:
-        return stages[0]
-    known: dict[object, Work] = {}
-    return SequenceWork(tuple(known.setdefault(_content(work), work) for work in stages))
-
-
-def _content(work: Work) -> object:
-    if isinstance(work, ParallelWork):
-        arrays = work.flops, work.flow_from, work.flow_to, work.flow_bytes
-        return tuple(array.tobytes() for array in arrays)
-    return work
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +154,7 @@ class WindowSums:
             sizes = np.array([sent[pair] for pair in talking])
             amounts = Amounts(flops, np.zeros(n), pairs // n, pairs % n, sizes)
             stages += stages_of(amounts) or [DelayWork(self.window_s)]
-        return Windows(_in_turn(stages, self._trace), self.window_s)
+        return Windows(in_turn(stages, self._trace), self.window_s)
 
 
 def _flops_of_actions(trace: Trace) -> FloatArray:

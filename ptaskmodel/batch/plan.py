@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.bundled import bundled_profiles
 from ptaskmodel.batch.checkpoints import Checkpointing
 from ptaskmodel.batch.estimates import Estimate, Scaled
 from ptaskmodel.batch.execution import (
@@ -134,7 +135,7 @@ class Plan:
         if options.energy and any(map(replays, workload.profiles.values())):
             raise SimulationError(
                 "energy: what the ranks of traces draw is not metered; leave --energy out, or make "
-                "the traces parallel tasks (ptaskmodel trace to-ptask)"
+                "the traces parallel tasks (--profiles ptask)"
             )
         workload = self._with_walltimes(workload)
         self.estimate, note = self._estimate_of(workload)
@@ -192,9 +193,10 @@ class Plan:
         if kind not in PROFILES:
             raise SimulationError(f"profiles '{kind}': use one of {', '.join(PROFILES)}")
         if kind == "ptask":
-            host = self.machine.platform.host(self.machine.names[0])
+            platform = self.machine.platform
+            host = platform.host(self.machine.names[0])
             return ptask_profiles(
-                workload,
+                bundled_profiles(workload, platform.config),
                 speed_flops=host.speed_flops,
                 bandwidth_Bps=self.machine.card_Bps(),
                 ratio=self.options.ratio,

@@ -21,7 +21,8 @@ PATH = click.Path(path_type=Path)
 
 PROFILES = {
     "delay": "delay: each job lasts its time alone",
-    "ptask": "ptask: delays become parallel tasks",
+    "ptask": "ptask: delays become parallel tasks by a rule, traces the bundle of what they do",
+    "smpi": "smpi: delays and parallel tasks become traces, replayed",
 }
 
 
@@ -51,6 +52,9 @@ class Real(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+    def _describe_range(self) -> str:
+        return super()._describe_range() if (self.min, self.max) != (None, None) else ""
 
 
 class Quantity(click.ParamType):

@@ -11,10 +11,10 @@ from smpi import WHOLE, is_installed
 
 from ptaskmodel.apps.names import PROGRAMS
 from ptaskmodel.apps.programs import Size, grid, program
-from ptaskmodel.apps.trace_works import bundle
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import read_trace, replay, trace_of_actions, write_text_trace
+from ptaskmodel.replay.bundles import bundle
 from ptaskmodel.workload.ti_actions import ACTIONS
 
 SOURCE = Path(__file__).parent / "programs.c"

@@ -80,11 +80,31 @@ def test_profiles_may_replace_each_other(workload):
     given = workload(("mpi", 2, None), ("delay", 1, None))
     found, _ = ends(given, profiles="delay")
     assert found["0"][1] == pytest.approx(1.5 + SEND)
+    found, result = ends(given, profiles="ptask")  # 1 s, beside which the message takes none
+    assert found["0"][1] == pytest.approx(1.0 + 100e-6)
+    assert "traces became parallel tasks: the bundle of each" in result.workload.notes
     ptask = {"type": "parallel_homogeneous", "cpu": 1e9, "com": 1e6}
     given = workload(("ptask", 2, None), ("delay", 1, None), ptask=ptask)
     found, _ = ends(given, profiles="smpi")
     assert found["0"][1] == pytest.approx(1.0 + SEND)
     assert found["1"][1] == 2.0
+
+
+def test_stages_of_sequences_replace_each_other_too(workload):
+    twice = {"type": "composed", "seq": ["mpi", "delay"], "repeat": 2}
+    given = workload(("twice", 1, None), twice=twice)  # both ranks on one core: 1.5 s of computing
+    for profiles in ("as-given", "smpi"):
+        found, _ = ends(given, profiles=profiles)
+        assert found["0"][1] == pytest.approx(2 * (1.5 + 2.0), rel=1e-2)
+    found, result = ends(given, profiles="ptask")
+    assert found["0"][1] == pytest.approx(2 * (1.5 + 2.0), rel=1e-2)
+    assert result.alone_s[0] == found["0"][1]
+
+
+def test_amounts_for_a_whole_job_become_traces(workload):
+    total = {"type": "parallel_homogeneous_total", "cpu": 2e9, "com": 2e6}
+    found, _ = ends(workload(("total", 2, None), total=total), profiles="smpi")
+    assert found["0"][1] == pytest.approx(1.0 + SEND)
 
 
 def test_what_cannot_be_is_said(workload):

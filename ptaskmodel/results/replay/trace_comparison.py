@@ -18,13 +18,14 @@ import numpy as np
 
 from ptaskmodel.apps.disturbance import Pairs, disturbed
 from ptaskmodel.apps.interference import connection_work
-from ptaskmodel.apps.trace_works import WindowSums, bundle, phases_at_collectives
+from ptaskmodel.apps.trace_works import WindowSums, phases_at_collectives
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
 from ptaskmodel.kernel_sets import SIMULATION, compile_sets
 from ptaskmodel.replay import Replay
 from ptaskmodel.replay.algorithms import algorithms_of
+from ptaskmodel.replay.bundles import bundle
 from ptaskmodel.results.drawing import save
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance

@@ -14,7 +14,8 @@ import numpy as np
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import ti_actions as ti
-from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.batch_works import SpreadWork
+from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work
@@ -30,7 +31,7 @@ def trace_profiles(workload: Workload) -> Workload:
 
     Raises WorkloadError where the work of a job needs storages, or its trace would be too long.
     """
-    works: dict[tuple[int, int], TraceWork] = {}
+    works: dict[tuple[int, int], Work] = {}
     jobs = []
     for job in workload.jobs:
         if isinstance(job.work, TraceWork):
@@ -38,14 +39,31 @@ def trace_profiles(workload: Workload) -> Workload:
             continue
         key = (id(job.work), job.num_hosts)
         if key not in works:
-            if not job.work.is_plain:
-                raise WorkloadError(
-                    f"job '{job.id}': profile '{job.profile}' cannot become a trace: use parallel "
-                    "tasks, delays or sequences of them"
-                )
-            works[key] = TraceWork(trace_of_work(job.work, job.num_hosts, job.profile))
+            works[key] = _replayed(job)
         jobs.append(replace(job, profile=f"{job.profile}@{job.num_hosts}", work=works[key]))
     return workload.with_jobs(tuple(jobs), "delays and parallel tasks became traces, replayed")
+
+
+def _replayed(job: Job) -> Work:
+    """The work of a job as a trace, or, where some stages are traces already, as one a stage."""
+
+    def plain(part: Work) -> Work:
+        return part.plain(job.num_hosts) if isinstance(part, SpreadWork) else part
+
+    def trace(part: Work) -> Work:
+        if isinstance(part, TraceWork):
+            return part
+        return TraceWork(trace_of_work(part, job.num_hosts, job.profile))
+
+    work = job.work.mapped(plain)
+    if not work.is_plain:
+        raise WorkloadError(
+            f"job '{job.id}': profile '{job.profile}' cannot become a trace: it uses storages, "
+            "several cores of a host, or hosts of its own; use parallel tasks, delays or sequences "
+            "of them"
+        )
+    some = any(isinstance(part, TraceWork) for part in work.parts())
+    return work.mapped(trace) if some else trace(work)
 
 
 def trace_of_work(work: Work, ranks: int, name: str) -> Trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ptaskmodel.batch.bundled import bundled_profiles
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.slurm.requests.request import JobRequest, Submissions
 from ptaskmodel.errors import SlurmError
@@ -28,8 +29,9 @@ def with_profiles(
     """The jobs with the kind of work that is asked for, by the rules of `ptaskmodel batch`.
 
     kind: AS_GIVEN; PTASK: delays become parallel tasks, for the speed and the network card of the
-    first host; SMPI: works become traces. A job has a rank for each of its tasks, whose part of
-    the card is that of a core, or for each of its nodes if it asks for nodes alone.
+    first host, and traces their bundles; SMPI: works become traces. A job has a rank for
+    each of its tasks, whose part of the card is that of a core, or for each of its nodes if it asks
+    for nodes alone.
 
     Raises SlurmError for another kind, WorkloadError where works cannot be made.
     """
@@ -47,7 +49,7 @@ def with_profiles(
         workload = Workload(tuple(_jobs(some)), {}, name="slurm")
         if kind == PTASK:
             workload = ptask_profiles(
-                workload,
+                bundled_profiles(workload, machine.platform.config),
                 speed_flops=host.speed_flops,
                 bandwidth_Bps=machine.card_Bps() / part,
                 ratio=ratio,
