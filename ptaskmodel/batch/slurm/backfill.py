@@ -196,8 +196,9 @@ class Cycle:
             if outcome == RESERVED and array is not None:
                 before, count = self._array
                 self._array = array.job, count + 1 if before == array.job else 1
-                if self._array[1] >= self._options.bf_max_job_array_resv:
-                    break
+                left = sum(each.job.state == PENDING for each in tasks)
+                if self._array[1] >= min(left, self._options.bf_max_job_array_resv):
+                    break  # counted together where one partition follows the other
         return outcome
 
     def _is_blocked(self, entry: Entry) -> bool:
