@@ -3,8 +3,8 @@
 Needs smpirun (Debian: libsimgrid-dev). The traces are those of ``tests/replay_traces.py``; what is
 kept is the date of each rank's end. ends: all actions, by SMPI's model, LV08 and parallel tasks
 (L07). wide: collectives of 17 to 130 ranks. mixed: up to 130 ranks do all kinds of things. any:
-receives from anybody. configs: random <config>s. algorithms: each algorithm
-of each collective.
+receives from anybody. polls: tests, polls and costs at the same dates. configs: random <config>s.
+algorithms: each algorithm of each collective.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from replay_configs import config_case
 from replay_mixes import any_case, mixed_case
+from replay_polls import polling_case
 from replay_traces import (
     COLLECTIVES,
     PLATFORMS,
@@ -44,6 +45,7 @@ CASES = 240
 CONFIG_CASES = 80
 MIXED_CASES = 28
 ANY_CASES = 40
+POLLING_CASES = 60
 WIDE_CASES = 4 * len(COLLECTIVES)
 RANKS = (2, 3, 5, 8, 11, 12, 16)
 
@@ -104,6 +106,18 @@ class Maker:
         for seed in range(ANY_CASES):
             yield {"seed": seed, "ends": self.ends(*any_case(seed, self.names))}
 
+    def polls_cases(self) -> Iterator[Case]:
+        for seed in range(POLLING_CASES):
+            platform, hosts, files = polling_case(seed)
+            own = self.file(f"polls{seed}")
+            own.write_text(platform)
+            try:
+                ends = self.ends(own.stem, hosts, files)
+            except AssertionError as crash:
+                print("polls", seed, str(crash)[-200:])
+                continue
+            yield {"seed": seed, "ends": ends}
+
     def configs_cases(self) -> Iterator[Case]:
         for seed in range(CONFIG_CASES):
             platform, model, chosen, files = config_case(seed)
@@ -152,5 +166,5 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("ends", "wide", "mixed", "any", "configs", "algorithms"):
+    for name in sys.argv[1:] or ("ends", "wide", "mixed", "any", "polls", "configs", "algorithms"):
         main(name)
