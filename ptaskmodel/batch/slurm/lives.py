@@ -137,7 +137,10 @@ class Lives:
             job.needs = self.rules.within_limits(job)
             limited = self.rules.limited(job)
         if reason is None and limited is None and not self.rules.could_start(job, now):
-            # It is in the list of jobs when that is found, and stays there for a while.
+            # It is in the list of jobs when that is found, and stays there for a while; others
+            # stand behind the priority that it was given.
+            self.rules.waits(job, now)
+            self.rules.priorities.gone(job)
             reason = "BadConstraints"
             self._ended.add(now, job)
             self._changed(date)

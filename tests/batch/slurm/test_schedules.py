@@ -218,3 +218,15 @@ def test_who_cannot_meet_his_deadline_waits_no_longer(tmp_path):
     assert ends["c"][0] == "TIMEOUT"
     assert (records["e"].state, records["e"].reason) == ("PENDING", "DependencyNeverSatisfied")
     assert records["f"].state == "COMPLETED"  # nobody knows of b any more
+
+
+def test_a_job_refused_when_it_was_tried_has_taken_a_priority(tmp_path):
+    conf = conf_of(tmp_path, CORES + FOUR)
+    jobs = [
+        job("a", 0, 10, 5, tasks=1),
+        job("b", 1, 10, 5, tasks=1, cpus_per_task=9),
+        job("c", 2, 10, 5, tasks=1),
+    ]
+    _, found = run(conf, jobs)
+    assert found["b"].state == "REFUSED"
+    assert found["a"].priorities[0] - found["c"].priorities[0] == 2
