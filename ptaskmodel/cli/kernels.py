@@ -12,7 +12,9 @@ from ptaskmodel.cli.talking import CLEAR_LINE, is_quiet, on_terminal
 if TYPE_CHECKING:
     from ptaskmodel.kernel_sets import Stand
 
-TYPICAL_S = "15 to 40"
+TYPICAL = "about 15 to 40 s"
+# The kernels of ranks are one whole, which one core compiles.
+LONG, TYPICAL_OF_LONG = {"replay", "ranks"}, "a minute or two"
 
 
 def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> None:
@@ -35,7 +37,8 @@ def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> No
         return
     ahead = "; `ptaskmodel warmup` does it ahead" if said else ""
     if not is_quiet():
-        click.echo(f"compiling kernels (once, about {TYPICAL_S} s{ahead})", err=True)
+        takes = TYPICAL_OF_LONG if LONG.intersection(wanted) else TYPICAL
+        click.echo(f"compiling kernels (once, {takes}{ahead})", err=True)
     shown = _show if on_terminal() and not is_quiet() else None
     kernel_sets.compile_sets(wanted, shown)
     if shown:
