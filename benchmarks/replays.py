@@ -6,14 +6,15 @@ Processor time of the simulation alone: for us that of the replay, with platform
 kernels compiled; for SimGrid the user time of smpirun less that of a replay in which ranks do
 nothing. SimGrid runs twice: with ``network/optim:Full`` (see tests/smpi.py for why), and as it is
 by default; ratios are to the faster. Ends of all ranks are compared to 15 digits. Besides these
-loads there are ``batch``, jobs as traces on a machine, and ``memory``, what a replay of many
-messages takes beyond its trace.
+loads there are ``batch``, jobs as traces on a machine, ``memory``, what replays of many messages
+take beyond their traces, and ``reading``, how long a trace of many actions takes to read.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -31,6 +32,7 @@ from smpi import WHOLE, ends_by_smpirun, write_case
 
 from ptaskmodel.platform import load_platform
 from ptaskmodel.replay import read_trace, replay
+from ptaskmodel.workload.formats.ti_trace import write_trace
 
 HEADING = "Replays of MPI traces"
 HEAD = (
@@ -42,7 +44,8 @@ HEAD = (
 )
 BATCH_JOBS = 1024
 BATSIM_S = 167  # published for these jobs as traces
-MEMORY_RANKS, MEMORY_MESSAGES = 64, 10**8
+MEMORY_RANKS, MEMORY_MESSAGES = 64, (10**6, 10**7)
+READ_RANKS, READ_ACTIONS = 64, 10**7
 
 
 def by_smpirun(place: Path, ranks: int, *options: str) -> float:
@@ -112,22 +115,49 @@ def batch(repetitions: int) -> str:
 
 
 def memory(place: Path) -> str:
-    """A sentence on what a replay of many messages, a process, takes beyond its trace."""
-    rounds = MEMORY_MESSAGES // (MEMORY_RANKS * (MEMORY_RANKS - 1)) + 1
+    """A sentence on what replays of many messages, each a process, take beyond their traces."""
     hosts = [f"n{rank}" for rank in range(MEMORY_RANKS)]
-    write_case(place, hosts, replay_loads.ft(MEMORY_RANKS, rounds))
-    (place / "platform.xml").write_text(replay_loads.cluster(MEMORY_RANKS, replay_loads.ONE_WIRE))
-    done = subprocess.run(
-        [sys.executable, __file__, "--measure", str(place)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout)
+    told = []
+    for messages in MEMORY_MESSAGES:
+        rounds = messages // (MEMORY_RANKS * (MEMORY_RANKS - 1)) + 1
+        own = place / f"memory-{messages}"
+        write_case(own, hosts, replay_loads.ft(MEMORY_RANKS, rounds))
+        (own / "platform.xml").write_text(replay_loads.cluster(MEMORY_RANKS, replay_loads.ONE_WIRE))
+        done = subprocess.run(
+            [sys.executable, __file__, "--measure", str(own)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found = json.loads(done.stdout)
+        told.append(
+            f"{found['beyond_MB']:.1f} MB for {found['messages']:,} messages "
+            f"({found['replay_s']:.0f} s of a processor)"
+        )
     return (
-        f"{found['messages']:,} messages of an FT of {MEMORY_RANKS} ranks: "
-        f"{found['replay_s']:.0f} s of a processor, {found['beyond_MB']:.0f} MB beyond what the "
-        f"process holds once the trace is read ({found['before_MB']:.0f} MB)."
+        f"Memory of a replay beyond what the process holds once the trace is read, FT on "
+        f"{MEMORY_RANKS} ranks: {', '.join(told)}. Only messages under way are kept."
+    )
+
+
+def reading(place: Path) -> str:
+    """A sentence on how long many actions take to read, as text and packed."""
+    hosts = [f"n{rank}" for rank in range(READ_RANKS)]
+    actions = len(replay_loads.stencil(READ_RANKS, 100)[0].splitlines()) // 100
+    traces = replay_loads.stencil(READ_RANKS, math.ceil(READ_ACTIONS / READ_RANKS / actions))
+    write_case(place, hosts, traces)
+    size_MB = sum(map(len, traces)) / 1e6
+    began = time.process_time()
+    trace = read_trace(place / "traces.txt")
+    text_s = time.process_time() - began
+    write_trace(trace, place / "packed.npz")
+    began = time.process_time()
+    read_trace(place / "packed.npz")
+    packed_s = time.process_time() - began
+    packed_MB = (place / "packed.npz").stat().st_size / 1e6
+    return (
+        f"A trace of {len(trace):,} actions is read in {text_s:.1f} s of a processor as text "
+        f"({size_MB:.0f} MB), in {packed_s:.1f} s packed ({packed_MB:.0f} MB)."
     )
 
 
@@ -165,13 +195,14 @@ def section(repetitions: int, place: Path, *names: str) -> str:
     if "batch" in wanted:
         sentences.append(batch(repetitions))
         print(sentences[-1], flush=True)
-    if "memory" in wanted:
-        sentences.append(memory(place))
-        print(sentences[-1], flush=True)
+    for name, other in (("memory", memory), ("reading", reading)):
+        if name in wanted:
+            sentences.append(other(place / name))
+            print(sentences[-1], flush=True)
     return HEAD + "\n".join(lines) + "".join(f"\n\n{each}" for each in sentences)
 
 
-OTHERS = ("batch", "memory")
+OTHERS = ("batch", "memory", "reading")
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
