@@ -101,7 +101,7 @@ def batch(repetitions: int) -> str:
     sys.path.insert(0, str(ROOT / "experiments" / "job_profiles"))
     import study
 
-    jobs = {"jobs": BATCH_JOBS, "seed": 1, "scale_s": 6.0}
+    jobs = {"jobs": BATCH_JOBS, "seed": 1, "scale_s": 6.0, "contention": False}
     taken = []
     for jobs["jobs"] in (16, *(repetitions * [BATCH_JOBS])):  # the first loads the kernels
         began = time.process_time()

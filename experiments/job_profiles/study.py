@@ -68,7 +68,10 @@ def platform() -> Any:
 
 
 def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Metrics of one combination, and for each job: size, dates, nodes, time alone."""
+    """Metrics of one combination, and for each job: size, dates, nodes, time alone.
+
+    ``contention`` False leaves out the times alone.
+    """
     traces = parameters["profiles"] == "trace"
     options = BatchOptions(
         policy="fcfs",
@@ -76,7 +79,7 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         profiles=PROFILES[parameters["profiles"]],
         estimates="walltime",
         seed=parameters["seed"],
-        contention=not traces,
+        contention=parameters.get("contention", True),
     )
     jobs = workload(parameters["jobs"], parameters["seed"], parameters["scale_s"], traces)
     result = run_batch(platform(), jobs, options)
