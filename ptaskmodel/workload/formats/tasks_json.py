@@ -83,6 +83,8 @@ class _TasksReader:
         fail = self._fields.fail
         if type(document) is dict and "jobs" in document and "tasks" not in document:
             fail("", "this is a Batsim workload; run it by `ptaskmodel batch`")
+        if type(document) is list:
+            fail("", 'is a list; give an object such as {"tasks": [...]}')
         fields = ("profiles", "tasks", "description", "$schema")
         self._fields.object_of(document, "", fields, "a tasks file")
         for name in ("description", "$schema"):

