@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +119,21 @@ class Listener(Protocol):
         """Called once, when all has been handed over."""
 
 
+@runtime_checkable
+class TakesRanks(Protocol):
+    """A listener that is told of changes of ranks together with those of tasks, in place of these.
+
+    Where a user of the platform changes a capacity, `Listener.changes` says so all the same.
+    """
+
+    def changes_with_ranks(
+        self, events: np.ndarray, of_ranks: np.ndarray, owners: IntArray
+    ) -> None:
+        """events: as of `Listener.changes`, there may be none. of_ranks: RATEs of what ranks do,
+        with the task as subject; owners: which rank or message it is, not negative.
+        """
+
+
 class Recorder:
     """Hands what the tasks of a simulation do from now on to listeners.
 
@@ -208,8 +223,12 @@ class Recorder:
         self.names.windows.name(records, self.simulation.core)
         everything = np.concatenate([changed, records])
         everything = everything[np.argsort(everything["date"], kind="stable")]
-        for listener in self.listeners if len(everything) else ():
-            listener.changes(everything)
+        of_ranks, owners = self._told_of_ranks()
+        for listener in self.listeners:
+            if isinstance(listener, TakesRanks):
+                listener.changes_with_ranks(everything, of_ranks, owners)
+            elif len(everything):
+                listener.changes(everything)
         tasks = np.unique(records["subject"])
         before = self._open[tasks]
         both = np.concatenate([before[before["pattern"] >= 0], records])
@@ -218,18 +237,23 @@ class Recorder:
         self._open[tasks] = both[last]
         starts = np.flatnonzero(~last)
         self._hand_over(both[starts], both["date"][starts + 1])
-        if self._of_ranks:
-            self._look_at_ranks()
+        if len(of_ranks):
+            self._look_at_ranks(of_ranks, owners)
         self.capacities.forget(self._oldest_open())
 
-    def _look_at_ranks(self) -> None:
-        """Make intervals of what was gathered of ranks."""
-        records = np.concatenate([events for events, _ in self._of_ranks])
-        owners = ~records["subject"]
-        records["subject"] = np.concatenate([tasks for _, tasks in self._of_ranks])
+    def _told_of_ranks(self) -> tuple[np.ndarray, IntArray]:
+        """What was gathered of ranks: with their tasks as subjects, and whose it is."""
+        records = np.concatenate([np.zeros(0, dtype=EVENT), *(some for some, _ in self._of_ranks)])
+        owners = (~records["subject"]).astype(np.int64)
+        if len(records):
+            records["subject"] = np.concatenate([tasks for _, tasks in self._of_ranks])
         self._of_ranks = []
-        self._open_of_ranks = _enlarged(self._open_of_ranks, int(owners.max(initial=-1)) + 1)
         self.rows.find(np.unique(records["pattern"][records["value"] > 0.0]))
+        return records, owners
+
+    def _look_at_ranks(self, records: np.ndarray, owners: IntArray) -> None:
+        """Make intervals of what was gathered of ranks."""
+        self._open_of_ranks = _enlarged(self._open_of_ranks, int(owners.max(initial=-1)) + 1)
         known = np.unique(owners)
         everything = np.concatenate([self._open_of_ranks[known], records])
         owners = np.concatenate([known, owners])

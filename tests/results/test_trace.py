@@ -18,6 +18,7 @@ import ptaskmodel as pm
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording import intervals
 from ptaskmodel.recording.intervals import Recorder
+from ptaskmodel.replay import trace_of_actions
 from ptaskmodel.results.traces.files import trace_file
 from ptaskmodel.results.traces.paje import PajeTrace
 from ptaskmodel.results.traces.perfetto import PerfettoTrace
@@ -142,9 +143,18 @@ def test_shares_follow_profiles_and_hands(tmp_path):
     ]
 
 
-def run_traced(tmp_path, writer):
+RANKS = [
+    [("compute", 1e9), ("isend", 1, 0, 1e6), ("isend", 1, 1, 3e6), ("waitall",), ("barrier",)],
+    [("irecv", 0, 0, 1e6), ("irecv", 0, 1, 3e6), ("compute", 5e8), ("waitall",), ("barrier",)],
+]
+
+
+def run_traced(tmp_path, writer, replays=0):
     simulation = pm.Simulation(small_platform(tmp_path))
     simulation.add_all(busy_tasks(np.random.default_rng(2), 40))
+    hosts = [host.name for host in simulation.platform.hosts[:2]]
+    for k in range(replays):
+        simulation.add_replay(trace_of_actions(RANKS), hosts, start_s=0.5 * k)
     kept = Kept()
     with Recorder(simulation, [writer, kept]):
         simulation.run()
@@ -198,9 +208,15 @@ def paje_events(path):
     return events
 
 
-def test_paje_is_in_order_and_accounts_for_all_work(tmp_path):
+@pytest.mark.parametrize("replays", [0, 3])
+@pytest.mark.parametrize("gathered", [7, 1 << 15])
+def test_paje_is_in_order_and_accounts_for_all_work(tmp_path, monkeypatch, replays, gathered):
+    monkeypatch.setattr(intervals, "GATHERED", gathered)
     path = tmp_path / "trace.paje"
-    _, kept = run_traced(tmp_path, PajeTrace(path))
+    simulation, kept = run_traced(tmp_path, PajeTrace(path), replays)
+    ranks = {k for k, ref in enumerate(simulation.tasks()) if k >= 40 and ref.state == "completed"}
+    assert len(ranks) == replays
+    assert ranks <= set(kept.use_table[1].tolist())
     alive, last, now = {"0"}, {}, 0.0
     found: dict[tuple[int, int], float] = defaultdict(float)
     used: dict[int, float] = defaultdict(float)

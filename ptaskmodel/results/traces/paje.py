@@ -68,6 +68,32 @@ OTHER_COLOUR = "0.6 0.6 0.6"
 LINES_AT_ONCE = 50_000
 
 
+class RankUses:
+    """What the ranks of a task and their messages ask, summed up.
+
+    rates: by resource.
+    """
+
+    def __init__(self) -> None:
+        self.rates: dict[int, float] = {}
+        self._of: dict[int, dict[int, float]] = {}
+        self._users: dict[int, int] = {}
+
+    def set(self, owner: int, asked: dict[int, float]) -> None:
+        """A rank or a message asks that from now on, by resource."""
+        for resource, value in self._of.pop(owner, {}).items():
+            self._users[resource] -= 1
+            if self._users[resource]:
+                self.rates[resource] -= value
+            else:  # and forget the rounding of the sum
+                del self.rates[resource], self._users[resource]
+        for resource, value in asked.items():
+            self._users[resource] = self._users.get(resource, 0) + 1
+            self.rates[resource] = self.rates.get(resource, 0.0) + value
+        if asked:
+            self._of[owner] = asked
+
+
 class PajeTrace(TextTrace):
     """A Paje trace, written in order of time while the simulation runs."""
 
@@ -78,6 +104,8 @@ class PajeTrace(TextTrace):
         self._used: dict[int, float] = {}  # of resources that have a container
         self._users: dict[int, int] = {}
         self._rates: dict[int, dict[int, float]] = {}  # of tasks: by resource
+        self._own: dict[int, dict[int, float]] = {}  # what of it is not of ranks
+        self._of_ranks: dict[int, RankUses] = {}  # of tasks alive
         self._places: dict[int, dict[int, None]] = {}  # of tasks alive: resources ever used
         self._limits: dict[int, int] = {}  # of tasks alive
         self._values: set[int] = set()  # limits that are defined
@@ -91,8 +119,28 @@ class PajeTrace(TextTrace):
         self._lines.append(line)
 
     def changes(self, events: np.ndarray) -> None:
+        nobody = np.zeros(0, dtype=np.int64)
+        self.changes_with_ranks(events, events[:0], nobody)
+
+    def changes_with_ranks(
+        self, events: np.ndarray, of_ranks: np.ndarray, owners: np.ndarray
+    ) -> None:
+        everything = np.concatenate([events, of_ranks])
+        if not len(everything):
+            return
+        owner = np.concatenate([np.full(len(events), -1), owners])
+        order = np.argsort(everything["date"], kind="stable")
+        self._tell(everything[order], owner[order])
+
+    def _tell(self, events: np.ndarray, owners: np.ndarray) -> None:
+        """Events in order of date; owners: of what ranks do, -1 of all else."""
         names = self.recorder.names.tasks()
-        for date, kind, subject, value, pattern, _, limit in events.tolist():
+        for record, owner in zip(events.tolist(), owners.tolist(), strict=True):
+            date, kind, subject, value, pattern, _, limit = record
+            if owner >= 0:
+                if subject in self._places:  # else it has ended at this date
+                    self._use_by_rank(date, subject, owner, pattern, value)
+                continue
             if kind == CAPACITY:
                 self._capacity[subject] = value
                 if subject in self._used:
@@ -128,12 +176,32 @@ class PajeTrace(TextTrace):
         self._put(f"7 {time!r} TL t{task} v{limit}")
 
     def _use(self, time: float, task: int, pattern: int, rate: float) -> None:
-        """The task now asks what its pattern asks at this rate."""
+        """The task now asks what its pattern asks at this rate, besides what its ranks do."""
+        self._own[task] = self._asked(pattern, rate)
+        self._total(time, task)
+
+    def _use_by_rank(self, time: float, task: int, owner: int, pattern: int, rate: float) -> None:
+        """A rank of the task now asks that, or a message."""
+        self._of_ranks.setdefault(task, RankUses()).set(owner, self._asked(pattern, rate))
+        self._total(time, task)
+
+    def _asked(self, pattern: int, rate: float) -> dict[int, float]:
+        """What a pattern asks at a rate, by resource."""
+        if not rate > 0.0:
+            return {}
+        resources, usages = self.recorder.rows.of(pattern)
+        return dict(zip(resources.tolist(), (usages * rate).tolist(), strict=True))
+
+    def _total(self, time: float, task: int) -> None:
+        """Tell what has changed of all that a task asks."""
         before = self._rates.pop(task, {})
-        now: dict[int, float] = {}
-        if rate > 0.0:
-            resources, usages = self.recorder.rows.of(pattern)
-            now = dict(zip(resources.tolist(), (usages * rate).tolist(), strict=True))
+        now = self._own.get(task, {})
+        ranks = self._of_ranks.get(task)
+        if ranks is not None:
+            now = dict(now)
+            for resource, value in ranks.rates.items():
+                now[resource] = now.get(resource, 0.0) + value
+        if now:
             self._rates[task] = now
         for resource in before.keys() - now.keys():
             self._leave(time, task, resource, before[resource])
@@ -181,6 +249,9 @@ class PajeTrace(TextTrace):
         self._put(f"6 {time!r} {kind}U r{resource} {max(left, 0.0)!r}")
 
     def _destroy(self, time: float, task: int) -> None:
+        self._of_ranks.pop(task, None)
+        self._own.pop(task, None)
+        self._total(time, task)
         for resource in self._places.pop(task):
             self._put(f"5 {time!r} {self._kind(resource)}USE u{task}_{resource}")
         self._limits.pop(task, None)
