@@ -295,7 +295,8 @@ class Cycle:
             if date > now and self._slots.collides(begin, finish, found.nodes):
                 later = int(date)
                 continue
-            if controller.exceeds(job, which, found) is None and not self._full(job, which):
+            over = controller.exceeds(job, which, found, planned=True)
+            if over is None and not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
 

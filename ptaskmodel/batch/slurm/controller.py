@@ -70,9 +70,11 @@ class Controller(Lives):
         """Why a job may not start now whatever nodes are free."""
         return self.rules.blocks(job, job.partitions[which])
 
-    def exceeds(self, job: JobRecord, which: int, found: Allocation | None) -> str | None:
-        """The limit that keeps a job from what it would get, if there is one."""
-        return self.rules.exceeds(job, job.partitions[which], found)
+    def exceeds(
+        self, job: JobRecord, which: int, found: Allocation | None, *, planned: bool = False
+    ) -> str | None:
+        """The limit that keeps a job from what it would get, if there is one. planned: later."""
+        return self.rules.exceeds(job, job.partitions[which], found, planned=planned)
 
     def may_pass(self, job: JobRecord, which: int, now: int) -> bool:
         """Whether others may pass a job: it gets no reservation and blocks nobody."""

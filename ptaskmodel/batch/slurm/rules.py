@@ -280,15 +280,26 @@ class Rules:
         most = None if array is None else array.at_most
         return array is not None and most is not None and self._tasks.get(array.job, 0) >= most
 
-    def exceeds(self, job: JobRecord, partition: Partition, found: Allocation | None) -> str | None:
-        """The limit that keeps a job from what it would get, or from what it asked for."""
+    def exceeds(
+        self,
+        job: JobRecord,
+        partition: Partition,
+        found: Allocation | None,
+        *,
+        planned: bool = False,
+    ) -> str | None:
+        """The limit that keeps a job from what it would get, or from what it asked for.
+
+        planned: whether that is for later; then nodes that a limit counts already are counted anew.
+        """
         if not self.limits.enforced:
             return None
         if found is None:
             asked = requested(job.request, partition, self._conf)
             asked["cpu"] = job.tested_cpus or asked["cpu"]
             return self.limits.exceeds(job, partition, self._billed(asked, partition), ())
-        tres, nodes = self._tres(job, found, partition), tuple(members(found.nodes))
+        tres = self._tres(job, found, partition)
+        nodes = () if planned else tuple(members(found.nodes))
         return self.limits.exceeds(job, partition, tres, nodes)
 
     def tested_at_submit(self, job: JobRecord) -> None:
