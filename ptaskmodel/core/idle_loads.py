@@ -35,21 +35,30 @@ def swap_kept(s, a, b):
 
 @jit
 def load_of(s, resource, mark):
-    """What the enabled users of a resource take: (now, at the rates charged).
-
-    Those marked take it at the rate being found.
-    """
+    """What the enabled users of a resource take; those marked at the rate being found."""
     load = 0.0
-    charged = 0.0
-    r = s.resources[resource]
+    r = s.resources[np.uint64(resource)]
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
         if user.usage > 0.0:
             t = s.activities[np.uint64(user.slot)]
             if t.state == RUNNING:
                 load += user.usage * (t.next_rate if t.mark == mark else t.rate)
-                charged += user.usage * t.charged
-    return load, charged
+    return load
+
+
+@jit
+def charged_load(s, resource):
+    """What the enabled users of a resource take at the rates that they were charged for."""
+    load = 0.0
+    r = s.resources[np.uint64(resource)]
+    for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
+        user = s.users[k]
+        if user.usage > 0.0:
+            t = s.activities[np.uint64(user.slot)]
+            if t.state == RUNNING:
+                load += user.usage * t.charged
+    return load
 
 
 @jit
@@ -107,7 +116,7 @@ def activate(s, mark, m):
         r.active = 0
         if r.enabled < 2 or r.violations == 0 or not can_limit(s, r, r.demand):
             continue
-        load, _ = load_of(s, resource, mark)
+        load = load_of(s, resource, mark)
         if load <= r.capacity * (1.0 + AIM) or r.fatpipe:
             watch(s, resource)
         else:
@@ -126,12 +135,12 @@ def activate(s, mark, m):
 
 
 @jit
-def deactivate(s, resource, mark):
+def deactivate(s, resource):
     """Nobody sits on a resource: it is active no more."""
     r = s.resources[resource]
     r.active = 0
     r.level = INFINITY
-    _, r.load = load_of(s, resource, mark)
+    r.load = charged_load(s, resource)
     watch(s, resource)
     for k in range(r.first, r.first + r.users):
         t = s.activities[s.users[k].slot]

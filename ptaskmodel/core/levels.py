@@ -27,10 +27,10 @@ from ptaskmodel.core.component import ACCEPT, coefficient, common_coefficient, f
 from ptaskmodel.core.idle_loads import (
     activate,
     charge,
+    charged_load,
     deactivate,
     forget_watched,
     join,
-    load_of,
     swap_kept,
     watch,
 )
@@ -73,8 +73,16 @@ def put_active_first(s, slot):
     t.n_active = 0
     for k in range(t.nodes, t.nodes + t.n_kept):
         if s.resources[s.kept[k].resource].active == 1:
-            swap_kept(s, k, t.nodes + t.n_active)
-            t.n_active += 1
+            put_in_front(s, t, k)
+
+
+@jit
+def put_in_front(s, t, k):
+    """Put a kept element of an activity behind those on active resources that come first."""
+    front = t.nodes + t.n_active
+    if k > front:
+        swap_kept(s, k, front)
+    t.n_active += 1
 
 
 @jit
@@ -91,17 +99,18 @@ def take_in(s, slot):
             if r.enabled == 1 or not keeps(s, slot, node.resource):
                 r.active = 0
                 r.level = INFINITY
-    for k in range(t.nodes, t.nodes + t.n_kept):
+    t.even = common_coefficient(s, slot)
+    for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
         element = s.kept[k]
-        r = s.resources[element.resource]
+        r = s.resources[np.uint64(element.resource)]
         if r.capacity < t.ceiling * element.usage:
             t.ceiling = r.capacity / element.usage
             t.ceiling_by = element.resource
+        if r.active == 1:
+            put_in_front(s, t, np.int64(k))
     if t.ceiling == INFINITY:
         t.ceiling = 1.0
         t.ceiling_by = LIMIT_NOTHING
-    t.even = common_coefficient(s, slot)
-    put_active_first(s, slot)
 
 
 @jit
@@ -171,7 +180,7 @@ def begin(s, mark):
             m = join(s, resource, mark, m)
         elif r.enabled > 0:
             r.stamp = summed
-            _, r.load = load_of(s, resource, mark)
+            r.load = charged_load(s, resource)
             watch(s, resource)
     for i in range(n):
         t = s.activities[s.lists[SUB, i]]
@@ -180,7 +189,7 @@ def begin(s, mark):
             r = s.resources[resource]
             if r.stamp != summed:
                 r.stamp = summed
-                _, r.load = load_of(s, resource, mark)
+                r.load = charged_load(s, resource)
                 watch(s, resource)
     clock.n_todo = 0
     clock.n_beside = 0
@@ -272,10 +281,11 @@ def follow_levels(s):
         slot = s.lists[SUB, i]
         t = s.activities[slot]
         rate = t.ceiling
+        cost = 1.0 / t.penalty
         for k in range(t.nodes, t.nodes + t.n_active):
             element = s.kept[k]
             level = s.resources[element.resource].level
-            rate = min(rate, level * (1.0 / t.penalty) / coefficient(element))
+            rate = min(rate, level * cost / coefficient(element))
         charge(s, slot, rate)
         v.limit[i] = t.ceiling_by
         m = join_active(s, slot, mark, m)
@@ -314,7 +324,7 @@ def follow_levels(s):
         if m == from_m:
             for j in range(m):
                 if v.lowest[j] == 0.0:
-                    deactivate(s, s.lists[USED, j], mark)
+                    deactivate(s, s.lists[USED, j])
     return GAVE_UP
 
 

@@ -135,9 +135,10 @@ ACTIVITY = in_lines(
         ("bound", REAL),  # largest rate, 1/s
         ("order", INT),  # sequence number of the last time it was enabled, or waits since
         ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
-        ("n_nodes", INT),
+        ("n_nodes", SMALL_INT),
+        ("tightest", SMALL_INT),  # resource on which its use is the largest part of the capacity
         ("top", REAL),  # a rate that it cannot exceed, whatever the others do
-        ("tightest", INT),  # resource on which its use is the largest part of the capacity
+        ("due", REAL),  # date in a heap; while it is suspended, what was left of its wait
         ("todo", SMALL_INT),  # 0, SIDES or CHANGED
         ("doomed", SMALL_INT),  # 0, DOOMED or LISTED
         ("previous", INT),
@@ -148,7 +149,6 @@ ACTIVITY = in_lines(
         ("latency_bytes", REAL),  # largest latency * bytes of its flows, per unit
         ("asked", REAL),  # largest rate that its front end allows, 1/s
         ("routed", REAL),  # the bound of its pattern when it began; 0: a link had no bandwidth then
-        ("due", REAL),  # date in a heap; while it is suspended, what was left of its wait
         ("waits_as", SMALL_INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
         ("suspended_in", SMALL_INT),  # the state to resume
     ]
