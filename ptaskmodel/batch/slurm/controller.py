@@ -15,7 +15,7 @@ from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.reservations import Asker
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.select.consumable import Consumable, Refuses
+from ptaskmodel.batch.slurm.select.consumable import Refuses
 from ptaskmodel.batch.slurm.select.plugin import Select, date_of, expected_end
 
 
@@ -164,10 +164,10 @@ class Controller(Lives):
     def find(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
         """Where a job can start now; victims are preempted if that is needed and allowed."""
         need = job.needs[which]
-        refuses, limits, select = self.refuses(job, need, now), self.rules.limits, self.select
+        refuses, limits = self.refuses(job, need, now), self.rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
-        if counted and isinstance(select, Consumable):
-            found = select.start(need, within, refuses=refuses, counted=counted)
+        if counted:
+            found = self.select.start(need, within, refuses=refuses, counted=counted)
         else:
             found = self.answers.start(need, within, refuses)
         if found is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from math import ceil
+from operator import itemgetter
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts, runs
 from ptaskmodel.batch.slurm.conf.facts import FORCE
@@ -170,9 +171,16 @@ class Linear:
         within: Mask,
         *,
         refuses: Refuses | None = None,
+        counted: Mask = 0,
     ) -> Allocation | None:
-        """The same, among sets of nodes of growing weight, as a start looks at them."""
+        """The same, among sets of nodes of growing weight, as a start looks at them.
+
+        counted: nodes that a limit to nodes counts already: of each set some of which are among
+        them, the others are heavier.
+        """
         sets = self.nodes.sets
+        if counted:
+            sets = _split(sets, need.nodes, counted)
         if len(sets) == 1:
             return self.place(need, within, refuses=refuses)
         union = need.required
@@ -321,3 +329,18 @@ def _alone(job: JobRecord) -> bool:
 def _held(job: JobRecord) -> Allocation:
     assert job.allocation is not None
     return job.allocation
+
+
+def _split(
+    sets: tuple[tuple[int, Mask], ...], usable: Mask, counted: Mask
+) -> tuple[tuple[int, Mask], ...]:
+    """Sets of nodes by weight, those that are counted apart from the others of their set."""
+    found, lighter = [], []
+    for weight, nodes in sets:
+        mine = nodes & usable
+        if mine & counted and mine & ~counted:
+            found.append((weight + 1, nodes & ~counted))
+            lighter.append((weight, nodes & counted))
+        else:
+            found.append((weight, nodes))
+    return tuple(sorted(found + lighter[::-1], key=itemgetter(0)))

@@ -68,8 +68,9 @@ class Select(Protocol):
         within: Mask,
         *,
         refuses: Refuses | None = None,
+        counted: Mask = 0,
     ) -> Allocation | None:
-        """The same, as a start looks for nodes."""
+        """The same, as a start looks for nodes. counted: nodes that a limit counts already."""
         ...
 
 
