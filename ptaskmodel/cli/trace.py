@@ -116,12 +116,13 @@ def make(
     imbalance: float,
     seed: int,
 ) -> None:
-    """Make the trace of a PROGRAM, without MPI: what each rank computes, sends and receives.
+    """Make the trace of a PROGRAM, without MPI.
 
-    all-to-all: each iteration a computation, an all-to-all, a checksum; stencil: an exchange with
-    up to four neighbours in a grid, a computation; pipeline: each rank a stage, each iteration a
-    block; master-worker: rank 0 deals a task to each worker, and gets a result; pdgemm: a matrix
-    product by broadcasts along rows and columns of a square grid.
+    What each rank computes, sends and receives. all-to-all: each iteration a computation, an
+    all-to-all, a checksum; stencil: an exchange with up to four neighbours in a grid, a
+    computation; pipeline: each rank a stage, each iteration a block; master-worker: rank 0 deals a
+    task to each worker, and gets a result; pdgemm: a matrix product by broadcasts along rows and
+    columns of a square grid.
     """
     from ptaskmodel.apps.programs import Size
     from ptaskmodel.apps.programs import program as trace_of_program
@@ -176,10 +177,10 @@ def to_ptask(
     collectives: tuple[str, ...],
     name: str,
 ) -> None:
-    """Make one parallel task of TRACES, an MPI application: flops a rank, bytes a pair of ranks.
+    """Make one parallel task of TRACES, an MPI application.
 
-    Collectives count as the messages that a replay sends. The file is one for `simulate`; its
-    profiles can also stand in a Batsim workload.
+    Flops a rank, bytes a pair of ranks. Collectives count as the messages that a replay sends. The
+    file is one for `simulate`; its profiles can also stand in a Batsim workload.
     """
     check_rank_options(ranks_on, hosts)
     if platform_file is None and (phases == "time" or (ranks_on is None and hosts is None)):
@@ -269,11 +270,12 @@ def compare(
     count: str,
     output: Path | None,
 ) -> None:
-    """Replay TRACES on PLATFORM and run it as parallel tasks: how near, and at what cost.
+    """Say how near parallel tasks come to a replay, at what cost.
 
-    Alone, and with --disturb beside endless flows. The parallel tasks: one bundle; phases at
-    collectives; and windows in time of the replay alone, none of which takes less than it did (one
-    window: a bundle that takes what the replay takes alone).
+    Replays TRACES on PLATFORM and runs it as parallel tasks. Alone, and with --disturb beside
+    endless flows. The parallel tasks: one bundle; phases at collectives; and windows in time of the
+    replay alone, none of which takes less than it did (one window: a bundle that takes what the
+    replay takes alone).
     """
     check_rank_options(ranks_on, hosts)
     numbers = whole_numbers("--flows", flows, least=0)
