@@ -106,7 +106,17 @@ def platform_argument(command: Any) -> Any:
 
 def output_option(what: str, **options: Any) -> Any:
     """``-o`` or ``--output``: the file that a command writes."""
-    return click.option("-o", "--output", metavar="FILE", type=PATH, help=what, **options)
+    return click.option(
+        "-o", "--output", metavar="FILE", type=PATH, help=what, callback=_named_file, **options
+    )
+
+
+def _named_file(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> Path | None:
+    if value == Path("-"):
+        raise click.BadParameter("'-' is read from, not written to; name a file.")
+    return value
 
 
 def directory_option(what: str) -> Any:

@@ -66,6 +66,13 @@ def test_an_output_is_always_an_option_called_o():
             assert set(parameter.opts) == {"-o", "--output"}, name
 
 
+def test_no_file_is_called_by_a_dash(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["trace", "make", "stencil", "--ranks", "4", "-o", "-"]) == 2
+    assert "'-' is read from, not written to; name a file" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("arguments", [["--log-level", "inf"], ["simulate", "--log-level", "inf"]])
 def test_a_level_that_is_nearly_right(arguments, capsys):
     assert main([*arguments, "a", "b"]) == 2
