@@ -37,9 +37,9 @@ from ptaskmodel.workload.formats.ti_trace import write_trace
 HEADING = "Replays of MPI traces"
 HEAD = (
     "Processor time (user) of the simulation, medians, in turn in one run; SimGrid 3.32's "
-    "`smpirun -replay`, with `network/optim:Full` and as it is by default, less what a replay takes "
-    "there in which ranks do nothing. The ratio is to the faster of the two; dates are those of all "
-    "ranks, against `Full`.\n\n"
+    "`smpirun -replay`, with `network/optim:Full` and as it is by default, less what a replay "
+    "takes there in which ranks do nothing. The ratio is to the faster of the two; dates are those "
+    "of all ranks, against `Full`.\n\n"
     "| Load | messages | SimGrid, s | by default, s | ours, s | ratio | ends, difference |\n"
     "|---|--:|--:|--:|--:|--:|--:|\n"
 )
