@@ -14,7 +14,7 @@ from ptaskmodel.batch.slurm.deadlines import Deadlines, Ended
 from ptaskmodel.batch.slurm.gang import Gang
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.partition_limits import over_time_s
+from ptaskmodel.batch.slurm.over_time import outstaying, over_limit, over_time_s
 from ptaskmodel.batch.slurm.phases import AT_ONCE_S, Phases, second_of
 from ptaskmodel.batch.slurm.preemption import Preemption
 from ptaskmodel.batch.slurm.queueing import RESERVATION_DELETED, Queue
@@ -393,34 +393,15 @@ class Lives:
     def check_limits(self, date: float) -> None:
         """Kill who has run for longer than its limit allows."""
         now = self.second(date)
-        over = []
-        for end, _, job in self._by_end:
-            if end > now:
-                break
-            if job.state != record.RUNNING or job.limit_s == inf:
-                continue
-            if job.victim or now >= end + over_time_s(self.conf, job.partition):
-                over.append(job)
+        over = over_limit(self.conf, self._by_end, now)
         if not self.rules.reserved.empty:
-            over += self._outstaying(now, over)
+            over += outstaying(self.conf, self._by_end, now, over)
         spends = self.rules.limits.kills
         running = (job for _, _, job in self._by_end if job.state == record.RUNNING)
         for job in sorted(running if spends else over, key=lambda job: job.listed):
             if job in over or self.rules.must_end(job, now):
                 self.kill(job, date, record.PREEMPTED if job.victim else record.TIMEOUT)
         self._purge_reservations(now)
-
-    def _outstaying(self, now: int, known: Sequence[JobRecord]) -> list[JobRecord]:
-        """Who runs in a reservation that is over, apart from some who are known."""
-        before = now - self.conf.resv_over_run_min * 60
-        return [
-            job
-            for _, _, job in self._by_end
-            if job.reservation is not None
-            and job.reservation.end_s < before
-            and job.state == record.RUNNING
-            and job not in known
-        ]
 
     def _purge_reservations(self, now: int) -> None:
         """Forget reservations that are over; who waits for one of them waits for ever."""

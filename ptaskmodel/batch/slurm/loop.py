@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from math import ceil, inf
+from math import inf
 
 from ptaskmodel.batch.execution import Ended, Execution
 from ptaskmodel.batch.slurm import phases as phases_of
-from ptaskmodel.batch.slurm.backfill import Cycle, Statistics
-from ptaskmodel.batch.slurm.conf.facts import BACKFILL
+from ptaskmodel.batch.slurm.backfill import Statistics
+from ptaskmodel.batch.slurm.backfill_thread import BackfillThread
 from ptaskmodel.batch.slurm.controller import Controller
-from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
+from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.main import main_pass
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.node_failures import NodeFailures
@@ -33,8 +33,7 @@ from ptaskmodel.batch.slurm.order import (
     Event,
     script_of,
 )
-from ptaskmodel.batch.slurm.phases import BEHIND_S, Phases, Recorded, Turn, late_cleaning
-from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
+from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.memory import collector_at_rest
@@ -76,13 +75,13 @@ class Loop:
     ) -> None:
         self.controller = controller
         self.failures = failures
-        self.statistics = Statistics()
         self._execution = execution
         self._phases = phases
         self._recorded = recorded
         self._turned = turned
-        plain = compiled and costs == FREE and suits(controller.conf, controller.nodes)
-        self._quick = QuickCycles(controller) if plain else None
+        self._backfill = BackfillThread(
+            controller, phases, self._tell, compiled, costs, free=recorded is None
+        )
         self._now = phases.boot_s
         self._options = controller.conf.scheduler
         self._still_since: float | None = None
@@ -98,14 +97,6 @@ class Loop:
         self._last_turn = phases.main_boot_s
         # When a turn was due last, and when it was.
         self._known_turn = -inf, -inf
-        backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
-        self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
-        self._cycle_end = controller.second(phases.boot_s)
-        self._plans_idle = False
-        self._costs = costs
-        # The cycle that pauses, and until when it holds the controller.
-        self._open: Cycle | None = None
-        self._held_until = -inf
         # The least time from a pass to the next, the first date of that, and whether it is full.
         least_us = self._options.sched_min_interval_us
         self._pause_s = (least_us + 1) / 1e6 if least_us > SHORT_PAUSE_US else 0.0
@@ -135,6 +126,11 @@ class Loop:
         return found
 
     # --- from event to event ----------------------------------------------------------------
+
+    @property
+    def statistics(self) -> Statistics:
+        """Of the backfill cycles so far."""
+        return self._backfill.statistics
 
     @property
     def now(self) -> float:
@@ -242,11 +238,11 @@ class Loop:
             if not controller.unfinished:
                 self._pass_idle_time(date)
             turn = self._turn_date()
-            if turn < self._held_until:
-                turn = self._held_until
+            if turn < self._backfill.held_until:
+                turn = self._backfill.held_until
             if turn < date:
                 date, what = turn, TURN
-            look = self._look_date()
+            look = self._backfill.look_date(self._now, self._last_turn)
             if look < date or (look == date == turn and self._phases.backfill_first):
                 date, what = look, CYCLE
             if controller.at_once and self._pass_date < date:
@@ -290,7 +286,7 @@ class Loop:
             self._slice_date += controller.conf.scheduler_time_slice_s
             controller.slice(date)
         elif what == CYCLE:
-            self._cycle(date)
+            self._backfill.cycle(date)
         elif what != RELEASED:
             self._scripted += 1
             self._follow(what, which, date)
@@ -335,7 +331,7 @@ class Loop:
             or controller.requested
             or controller.at_once
             or controller.remembers
-            or self._look_date() < inf
+            or self._backfill.look_date(self._now, self._last_turn) < inf
             or not self._reserved.empty
             or any(controller.second(phases.turn_after(s - phases.t0)) != s for s in before)
         ):
@@ -387,7 +383,7 @@ class Loop:
     @property
     def _pass_date(self) -> float:
         """When a pass can be made that is due now."""
-        return max(self._held_until, self._next_pass)
+        return max(self._backfill.held_until, self._next_pass)
 
     def _pass(self, date: float, *, full: bool) -> None:
         """Make a pass, or have it made when the last one is long enough ago."""
@@ -403,74 +399,6 @@ class Loop:
         if self._turned is not None:
             self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
 
-    # --- backfill ---------------------------------------------------------------------------
-
-    def _look_date(self) -> float:
-        """When the backfill thread next looks and finds that something has changed."""
-        if self._open is not None:
-            return self._look
-        if self._look == inf:
-            return inf
-        late_s = self._now - self._look
-        if self.controller.changed_s < self._cycle_end:
-            changes = self._reserved.change_s(self._cycle_end, self._boot_s)
-            if changes == inf:
-                return inf
-            behind_s = BEHIND_S if self._phases.backfill_first else 0.0
-            seen = self._phases.turn_after(changes - self._phases.t0) + behind_s
-            late_s = max(late_s, seen - self._look)
-        look = self._look + ceil(late_s - 1e-9) if late_s > 0.0 else self._look
-        # Where backfill looks first, it has looked in vain before the main loop's turn.
-        return look + 1 if self._phases.backfill_first and look <= self._last_turn else look
-
-    def _cycle(self, date: float) -> None:
-        controller = self.controller
-        now = controller.second(date)
-        fresh = self._open is None
-        if fresh and self._recorded is None and controller.completed_lately(now):
-            self._look = date + 1
-            return
-        if fresh:
-            controller.miss_deadlines(date)
-        if fresh and self._plans_idle:
-            controller.changed_s = now
-        quick = None if self._quick is None else self._quick.run(date)
-        if self._quick is not None and quick is not None:
-            self._end_cycle(self._quick, date, quick)
-            return
-        cycle = self._open
-        if cycle is None:
-            cycle = Cycle(controller, date, self._costs)
-            over = cycle.run()
-        else:
-            over = cycle.go_on(date)
-        released = self._held_until = date + cycle.slice_s
-        if over:
-            self._open = None
-            self._end_cycle(cycle, released, cycle.tested, cycle.lasted_s, cycle.end)
-        else:
-            self._open = cycle
-            self._look = released + controller.conf.scheduler.bf_yield_sleep_us / 1e6
-
-    def _end_cycle(
-        self,
-        cycle: Cycle | QuickCycles,
-        date: float,
-        tested: int,
-        lasted_s: float = 0.0,
-        end: str = QUEUE,
-    ) -> None:
-        controller = self.controller
-        now = controller.second(date)
-        self._plans_idle = cycle.plans_idle_nodes
-        if cycle.changed:
-            controller.changed_s = now
-        over = date + self._phases.test_s * tested
-        self._cycle_end = controller.second(over)
-        self._look = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
-        self.statistics.add(tested, len(controller.queue), lasted_s, end)
-        self._tell(Turn(date, phases_of.BACKFILL, tested, lasted_s, end))
-
     def _tell(self, turn: Turn) -> None:
         if self._turned is not None:
             self._turned(self.controller, turn)
@@ -484,7 +412,7 @@ class Loop:
         elif what in (PASSED_FULL, PASSED):
             self._pass(date, full=what == PASSED_FULL)
         elif what == CYCLED:
-            self._cycle(date)
+            self._backfill.cycle(date)
         else:
             job = self._arrived.get(self._arrivals[which][1].id)
             if job is not None and job.attempt is not None and job.state == RUNNING:

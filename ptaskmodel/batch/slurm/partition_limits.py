@@ -1,4 +1,4 @@
-"""What partitions and licences allow, and how long jobs may run."""
+"""What partitions and licences allow."""
 
 from __future__ import annotations
 
@@ -101,12 +101,6 @@ def limit_min(request: JobRequest, partition: Partition) -> float:
         if given is not None:
             return given
     return math.inf
-
-
-def over_time_s(conf: Conf, partition: Partition) -> float:
-    """How long after its limit a job is killed at the next check, s; inf: never."""
-    own = partition.over_time_limit_min
-    return 60 * (conf.over_time_limit_min if own is None else own)
 
 
 class Licences:

@@ -9,7 +9,7 @@ from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.conf.facts import LINEAR, TREE, Conf, Partition
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.partition_limits import over_time_s
+from ptaskmodel.batch.slurm.over_time import over_time_s
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.select.consumable import Consumable, Refuses
 from ptaskmodel.batch.slurm.select.linear import Linear
