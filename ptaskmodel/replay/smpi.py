@@ -79,6 +79,8 @@ def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
     figures["poll_load"] = config_number(config, "smpi/iprobe-cpu-usage", 1.0)
     figures["computes"] = _is_on(config, "smpi/simulate-computation", True)
     figures["newest_first"] = not model.parallel
+    if not model.parallel:  # shorter sleeps last as long as the precision of dates
+        figures["least_sleep"] = config_number(config, "precision/timing", 1e-9)
     overheads = _overheads(config)
     figures["costs"] = (overheads[2]["a"] > 0.0).any() or (overheads[2]["b"] > 0.0).any()
     ends = "smpi/barrier-finalization"  # as SimGrid 4 has it

@@ -219,6 +219,7 @@ PROTOCOL = np.dtype(
         ("poll_load", REAL),  # part of a core that a poll takes
         ("computes", INT),  # 0: computing takes no time
         ("costs", INT),  # 1: receiving costs time
+        ("least_sleep", REAL),  # s, of whoever sleeps
         ("newest_first", INT),  # 1: of those that slept equally long, who slept last goes on first
         ("end_barrier", INT),
     ],

@@ -25,6 +25,7 @@ GOES_ON, WAITS, TURNS = -2, -3, -4
 @jit
 def sleep_now(s, x, r, seconds):
     """A rank sleeps from now on."""
+    seconds = max(seconds, x.protocol[0].least_sleep)
     x.ranks[r].wake = push_wake(s, s.clock[0].now + seconds, ~r)
     x.ranks[r].state = SLEEPING
     return WAITS
