@@ -23,7 +23,12 @@ def rank_options(command: Any) -> Any:
         click.option(
             "--hosts", metavar="NAMES", help="The hosts in order, such as n[0-15] or a,b,c."
         ),
-        click.option("--ranks-on", metavar="FILE", type=PATH, help="Hostfile: the hosts in order."),
+        click.option(
+            "--ranks-on",
+            metavar="FILE",
+            type=PATH,
+            help="Hostfile: the hosts in order, with slots=N or :N for N ranks on one.",
+        ),
         click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]"),
     ):
         command = option(command)

@@ -52,26 +52,39 @@ def hosts_named(text: str, option: str = "--hosts") -> list[str]:
 
 
 def hosts_in_file(path: AnyPath, platform: Platform | None = None) -> list[str]:
-    """The hosts that a hostfile names, one a line; ``name:N`` stands for N ranks there.
+    """The hosts that a hostfile names, one a line.
 
+    N ranks on one are ``name:N``, as for ``smpirun``, or ``name slots=N``, as for ``mpirun``;
+    the ``max_slots=N`` of the latter says nothing here. What follows a # is a comment.
     platform: where they have to be; None: whatever names there are.
 
     Raises SimulationError with file and line.
     """
     hosts: list[str] = []
     for number, line in enumerate(read_text(path, error=SimulationError).splitlines(), start=1):
-        name, colon, count = line.strip().partition(":")
-        if not name or name.startswith("#"):
+        words = line.partition("#")[0].split()
+        if not words:
             continue
-        if colon and not (count.isdecimal() and 0 < int(count) <= 10**6):
-            raise SimulationError(
-                f"{shown_path(path)}:{number}: {shown(count)} is not a number of ranks above 0"
-            )
-        _check_host(name, f"{shown_path(path)}:{number}", platform)
-        hosts += [name] * (int(count) if colon else 1)
+        where = f"{shown_path(path)}:{number}"
+        name, colon, count = words[0].partition(":")
+        counts = [count] if colon else []
+        for word in words[1:]:
+            key, _, count = word.partition("=")
+            if key not in ("slots", "max_slots", "max-slots"):
+                raise SimulationError(f"{where}: {shown(word)} is not slots=N; write name slots=N")
+            counts += [count] if key == "slots" else []
+        ranks = [_ranks_of(count, where) for count in counts]
+        _check_host(name, where, platform)
+        hosts += [name] * (ranks[-1] if ranks else 1)
     if not hosts:
         raise SimulationError(f"{shown_path(path)}: names no hosts; give one a line")
     return hosts
+
+
+def _ranks_of(count: str, where: str) -> int:
+    if count.isdecimal() and 0 < int(count) <= 10**6:
+        return int(count)
+    raise SimulationError(f"{where}: {shown(count)} is not a number of ranks above 0")
 
 
 def _check_host(name: str, where: str, platform: Platform | None) -> None:

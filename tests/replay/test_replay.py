@@ -88,6 +88,14 @@ def test_overheads_are_slept(ends):
     assert second == pytest.approx(0.5 + TINY + SMALL + 0.25, rel=1e-12)
 
 
+def test_a_sleep_lasts_as_long_as_the_precision_of_dates_at_least(ends):
+    # As measured with SimGrid 3.32; its parallel tasks (L07) sleep as long as they are told to.
+    naps = ["sleep 1e-12", "sleep 0", "sleep 1e-12"]
+    assert ends(naps) == pytest.approx([2e-9])
+    assert ends(naps, config={"precision/timing": 1e-6}) == pytest.approx([2e-6])
+    assert ends(naps, model="L07") == pytest.approx([2e-12])
+
+
 def test_a_barrier_of_two(ends):
     there = TINY + SMALL
     assert ends(["barrier"], ["barrier"]) == pytest.approx([there, 2 * there], rel=1e-9)
@@ -246,6 +254,14 @@ def test_a_hostfile_may_say_how_many_ranks(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("# two machines\nn3:2\n\nn1\n")
     assert hosts_in_file(path) == ["n3", "n3", "n1"]
+    path.write_text("n3 slots=2 max_slots=4 # as mpirun has it\nn1\tslots=1\n")
+    assert hosts_in_file(path) == ["n3", "n3", "n1"]
+    path.write_text("n3 cores=2\n")
+    with pytest.raises(SimulationError, match="hosts:1: 'cores=2' is not slots=N"):
+        hosts_in_file(path)
+    path.write_text("n3 slots=0\n")
+    with pytest.raises(SimulationError, match="hosts:1: '0' is not a number of ranks"):
+        hosts_in_file(path)
     path.write_text("n3:many\n")
     with pytest.raises(SimulationError, match="hosts:1: 'many' is not a number of ranks"):
         hosts_in_file(path)
