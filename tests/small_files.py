@@ -13,6 +13,17 @@ JOBS = '{"nb_res": 4, "jobs": [{"id": "j", "subtime": 0, "res": 4, "profile": "d
 CONF = "ClusterName=c\nNodeName=n[1-4] CPUs=4\nPartitionName=main Nodes=ALL Default=YES\n"
 TABLE = "id,submit,nodes,cores,limit,run\na,0,1,,60,10\n"
 MEASURED = "mean_runtime_s,interference_on_s,interference_off_s\n100,0,0\n200,inf,0\n"
+MORE = "".join(f'<host id="n{k}" speed="1Gf"/>' for k in range(4))
+POLICIES = """class Soon:
+    def decide(self, view):
+        for job in sorted(view.queue, key=lambda job: job.submit_time):
+            yield job
+
+
+class Late(Soon):
+    pass
+"""
+SACCT = "1000|job|main|ann|2024-03-01T08:00:00|00:10:00|COMPLETED\n"
 TRACE = "0 init\n0 compute 1\n0 finalize\n"
 
 
@@ -32,6 +43,8 @@ def host(**fields):
 
 FILES = {
     "p.xml": PLATFORM, "t.json": TASKS, "w.json": JOBS + '{"d": {"type": "delay", "delay": 1}}}',
+    "six.xml": PLATFORM.replace("</zone>", MORE + "</zone>"),
+    "policies.py": POLICIES, "sacct.txt": "JobID|JobName|Submit\n" + SACCT, "bare.txt": SACCT,
     "slurm.conf": CONF, "jobs.csv": TABLE, "m.csv": MEASURED, "r.txt": TRACE, "empty": "",
     "p16.xml": PLATFORM.encode("utf-16"), "t16.json": TASKS.encode("utf-16"),
     "jobs16.csv": TABLE.encode("utf-16"), "r16.txt": TRACE.encode("utf-16"),

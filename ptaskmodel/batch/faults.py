@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import traceback
 from pathlib import Path
@@ -33,10 +34,21 @@ def raised(policy: object, error: BaseException, now: float, job: Job | None) ->
     frame, line = place
     name = f"{policy_name(policy)} raised {type(error).__name__}"
     about = job or _job_of(frame)
-    text = f": {error}" if str(error) else ""
+    text = f": {error}{_meant(error)}" if str(error) else ""
     where = f"{Path(frame.f_code.co_filename).name}:{line}"
     what = f"job '{about.id}', " if about is not None else ""
     return PolicyFault(f"policy {name} at {where}{text} ({what}{now:g} s): correct the policy")
+
+
+def _meant(error: BaseException) -> str:
+    """Of an attribute that an object of ours has not, the nearest that it has."""
+    if not isinstance(error, AttributeError) or error.name is None:
+        return ""
+    if not type(error.obj).__module__.startswith("ptaskmodel."):
+        return ""
+    public = [name for name in dir(error.obj) if not name.startswith("_")]
+    near = difflib.get_close_matches(error.name, public, 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def misbehaved(policy: object, what: str, now: float, answer: Any = None) -> PolicyFault:

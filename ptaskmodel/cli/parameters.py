@@ -35,7 +35,11 @@ class FileOrChoice(Choice):
         self._mark = mark
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if self._mark in str(value) else super().convert(value, param, ctx)
+        if self._mark in str(value):
+            return value
+        if self._mark == ".py:" and str(value).endswith(".py"):
+            self.fail(f"'{value}' is a file; name its class too: {value}:CLASS", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Real(click.FloatRange):

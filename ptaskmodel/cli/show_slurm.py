@@ -21,8 +21,8 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
     summary = found.summary
     header = ("", "mean", "p50", "p95", "max")
     named = (
-        ("waiting, s", "waiting_s"),
-        ("turnaround, s", "turnaround_s"),
+        ("waiting (s)", "waiting_s"),
+        ("turnaround (s)", "turnaround_s"),
         ("bounded slowdown", "bounded_slowdown"),
         ("contention slowdown", "contention_slowdown"),
     )

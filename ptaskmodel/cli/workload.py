@@ -21,6 +21,7 @@ from ptaskmodel.cli.parameters import (
     output_option,
     profile_options,
 )
+from ptaskmodel.cli.show import number_text
 from ptaskmodel.cli.transform import transform
 from ptaskmodel.cli.workload_files import (
     cleaning_of,
@@ -76,6 +77,8 @@ def _text(value: Any) -> str:
         return ", ".join(f"{number} {key}" for key, number in value.items())
     if isinstance(value, dict):
         return ", ".join(f"{key} {number:.6g}" for key, number in value.items())
+    if isinstance(value, float):
+        return number_text(value)
     return "-" if value is None else str(value)
 
 

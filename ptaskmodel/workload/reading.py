@@ -39,9 +39,12 @@ def format_of(path: str | os.PathLike[str]) -> str:
         )
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise WorkloadError(f"{shown_path(path)}: is UTF-16; save it as UTF-8")
+    formats = ", ".join(formats_of(JOBS))
+    if start.split(b"\n")[0].count(b"|") > 1:
+        formats += "; if it is of sacct, `ptaskmodel slurm` reads it"
     raise WorkloadError(
         f"{shown_path(path)}: begins with {shown(start[:20].decode('utf-8', 'replace'))}, as no "
-        f"workload does; the formats are {', '.join(formats_of(JOBS))}"
+        f"workload does; the formats are {formats}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from small_files import FILES
@@ -40,9 +41,15 @@ MISTAKES = {
     "batch p.xml jobs.csv": "as no workload does",
     "batch p.xml empty": "is empty; give a workload",
     "batch p.xml w.json": "(--leave-out-larger)",
-    "batch p.xml w.json --policy my.py": "FILE.py:CLASS",
+    "batch p.xml w.json --policy my.py": "name its class too: my.py:CLASS",
+    "batch p.xml w.json --policy policies.py:Lifo": "has no class 'Lifo': it has Soon, Late",
+    "batch six.xml w.json --policy policies.py:Soon": "; did you mean 'submit_time_s'?",
+    "batch p.xml w.json --policy-option alpha=1": "has no option 'alpha': it has none",
+    "batch p.xml bare.txt": "not an SWF job",
+    "batch p.xml sacct.txt": "if it is of sacct, `ptaskmodel slurm` reads it",
+    "slurm slurm.conf bare.txt": "print it without -n (--noheader)",
     "batch p.xml w.json --calibration m.csv": "cannot be read as a calibration",
-    "slurm jobs.csv slurm.conf": "write Key=Value",
+    "slurm jobs.csv slurm.conf": "slurm.conf comes first, then the jobs",
     "slurm conf16 jobs.csv": "UTF-16; save it as UTF-8",
     "slurm slurm.conf jobs16.csv": "UTF-16; save it as UTF-8",
     "slurm slurm.conf p.xml": "is XML, as platforms are",
@@ -80,6 +87,7 @@ def place(tmp_path_factory):
 @pytest.mark.parametrize("command", MISTAKES)
 def test_a_mistake_is_told_in_one_line(place, monkeypatch, capsys, command):
     monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of policies.py
     before = sorted(path.name for path in place.rglob("*"))
     assert main([*command.split(), "-q"]) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if "compiling" not in line]

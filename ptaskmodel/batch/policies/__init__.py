@@ -104,5 +104,6 @@ def _checked(name: str, maker: Callable[..., Policy], given: dict[str, Any]) -> 
             raise SimulationError(f"{name} needs --policy-option {key}={kind}")
     for key in given:
         if key not in parameters:
-            raise SimulationError(f"policy '{name}' has no option '{key}': remove it")
+            known = f"it has {', '.join(parameters)}" if parameters else "it has none"
+            raise SimulationError(f"policy '{name}' has no option '{key}': {known}")
     return given

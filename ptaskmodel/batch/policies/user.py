@@ -28,7 +28,9 @@ def user_policy(spec: str, options: Mapping[str, Any]) -> Policy:
         raise _broken(spec, path, error) from error
     made = getattr(module, name, None)
     if not inspect.isclass(made):
-        raise SimulationError(f"policy {spec}: {file} has no class '{name}'")
+        classes = [key for key, value in vars(module).items() if hasattr(value, "decide")]
+        known = f"it has {', '.join(classes)}" if classes else "write one with a method decide"
+        raise SimulationError(f"policy {spec}: {file} has no class '{name}': {known}")
     try:
         inspect.signature(made).bind(**options)
     except TypeError as error:

@@ -105,7 +105,11 @@ def _pairs(line: str, where: str) -> list[Pair]:
         found = _PAIR.match(line, place)
         if found is None:
             rest = line[place:].strip()
-            raise SlurmError(f"{where}: {shown(rest)}: write Key=Value, a value with blanks quoted")
+            table = "=" not in rest and ("," in rest or "|" in rest)
+            hint = "; slurm.conf comes first, then the jobs" if table else ""
+            raise SlurmError(
+                f"{where}: {shown(rest)}: write Key=Value, a value with blanks quoted{hint}"
+            )
         if found[2]:
             raise SlurmError(f"{where}: {found[1]}{found[2]}=: only = is known here; write it so")
         value = found[4] if found[3] is None else found[3]

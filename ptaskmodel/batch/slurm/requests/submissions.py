@@ -71,6 +71,11 @@ def _read(
             "Submit: print it with -P (or --parsable2), and JobID and Submit among others"
         )
     _nearly(start, path)
+    if start.split(b"\n")[0].count(b"|") > 1:
+        raise SlurmError(
+            f"{shown_path(path)}:1: a table parted by | whose first line names no columns: "
+            "if it is of sacct, print it without -n (--noheader)"
+        )
     if format_of(path) != "swf":
         return submissions_of(read_workload(path, cleaning), conf, NODES, t0)
     counts = CPUS if processors_per_node is None else NODES
