@@ -213,7 +213,9 @@ def bind(name: str, address: int, arguments: tuple) -> Any:
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes = [ctypes.POINTER(_Method), ctypes.py_object, ctypes.py_object]
     new.restype = ctypes.py_object
-    _ALIVE.append((method, words))
+    _ALIVE.append(words)
+    # The function reads its method when it is freed, which may be the last thing Python does.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(method))
     return new(ctypes.byref(method), table, None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import subprocess
 import sys
@@ -323,6 +324,21 @@ def test_objects_lie_as_written():
 
 def twice(x):
     return 2.0 * x
+
+
+@compiled
+def test_what_a_kernel_is_called_by_outlives_it(monkeypatch):
+    """As Python ends it frees the lists of modules, then the functions that are left."""
+
+    def methods() -> int:
+        gc.collect()
+        return sum(type(each) is kernel_code._Method for each in gc.get_objects())
+
+    before = methods()
+    monkeypatch.setattr(kernel_code, "_ALIVE", [])
+    kernel_code.bind("never called", 1, ())
+    kernel_code._ALIVE.clear()
+    assert methods() == before + 1
 
 
 @pytest.fixture
