@@ -16,6 +16,9 @@ class Deadlines:
         self._second = second
         self._jobs: list[JobRecord] = []
 
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
     def add(self, job: JobRecord) -> None:
         """A job waits, for the first time or again."""
         if job.request.deadline_s is not None and job not in self._jobs:
@@ -23,8 +26,6 @@ class Deadlines:
 
     def missed(self, now: int) -> list[JobRecord]:
         """Those who wait and would not be over in time if they started now."""
-        if not self._jobs:
-            return []
         waiting = [job for job in self._jobs if job.state == record.PENDING]
         self._jobs = [job for job in self._jobs if job.state in record.OPEN]
         return [job for job in waiting if now + _least_s(job) > self._deadline(job)]

@@ -52,7 +52,8 @@ class Lives:
         self.conf = conf
         self.nodes = nodes
         self.phases = phases
-        self._t0 = phases.t0
+        self._t0 = self._second = phases.t0
+        self._date = 0.0
         self.rules = rules
         self.preemption = Preemption(conf, rules.accounts)
         self.queue = Queue(
@@ -71,6 +72,7 @@ class Lives:
         self._running = running
         self._by_end: list[tuple[float, int, JobRecord]] = []
         self._partitions = {p.name: p for p in conf.partitions}
+        self._default = [conf.default_partition or conf.partitions[0]]
         self._ended = Ended()
         self._deadlines = Deadlines(self.second)
         self._note = note
@@ -84,7 +86,9 @@ class Lives:
 
     def second(self, date: float) -> int:
         """The clock at a date: whole Unix seconds."""
-        return self._t0 + floor(date + AT_ONCE_S)
+        if date != self._date:  # most ask for the same one
+            self._date, self._second = date, self._t0 + floor(date + AT_ONCE_S)
+        return self._second
 
     @property
     def unfinished(self) -> bool:
@@ -166,8 +170,7 @@ class Lives:
     def _partitions_of(self, names: Sequence[str]) -> list[Partition]:
         if names:
             return [self._partitions[name] for name in names]
-        default = self.conf.default_partition
-        return [default if default is not None else self.conf.partitions[0]]
+        return self._default
 
     # --- from start to end --------------------------------------------------------------------
 
@@ -417,6 +420,8 @@ class Lives:
 
     def miss_deadlines(self, date: float) -> None:
         """Who waits and would not be over at his deadline, if he started now, waits no longer."""
+        if not self._deadlines:
+            return
         now = self.second(date)
         for job in self._deadlines.missed(now):
             self.queue.remove(job)

@@ -104,6 +104,7 @@ class Loop:
         self._full_waits = False
         self._period_s = controller.rules.priorities.period_s or inf
         self._reserved = controller.rules.reserved
+        self._unreserved = self._reserved.empty
         self._refresh_date = phases.main_boot_s + self._period_s
         self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
         self._script: list[Event] = []
@@ -154,10 +155,11 @@ class Loop:
         event = self.next_event()
         if event is None:
             return False
-        now, ended = self._execution.advance(event.date_s)
-        if self.take_ends(now, ended):
+        date = event[0]
+        now, ended = self._execution.advance(date)
+        if ended and self.take_ends(now, ended):
             return True
-        if event.date_s == inf:
+        if date == inf:
             return False
         self.do(event)
         return True
@@ -168,9 +170,9 @@ class Loop:
             not self.controller.unfinished or self._is_hopeless()
         ):
             return None
-        date, what, which = self._next()
+        event = self._next()
         # A turn that rounding puts a little before now is due now.
-        return Event(max(date, self._now), what, which)
+        return event if event[0] >= self._now else (self._now, *event[1:])
 
     def take_ends(self, date: float, ended: Ended) -> bool:
         """Some attempts have ended now; whether any is of a job of this controller."""
@@ -185,8 +187,8 @@ class Loop:
 
     def do(self, event: Event) -> None:
         """What happens next happens."""
-        self._now = event.date_s
-        self._do(event.what, event.which, event.date_s)
+        self._now, what, which = event
+        self._do(what, which, self._now)
         self._settle()
 
     def _is_hopeless(self) -> bool:
@@ -223,7 +225,7 @@ class Loop:
             self._pass(self._now, full=False)
             controller.carry_out(self._now)
 
-    def _next(self) -> tuple[float, int, int]:
+    def _next(self) -> Event:
         """The date of the next event that is not an end, what it is, and which."""
         controller = self.controller
         date, what, which = controller.cleaning.date, CLEAN, 0
@@ -235,7 +237,7 @@ class Loop:
         if failures is not None and (failures.next_date, NODES) < (date, what):
             date, what = failures.next_date, NODES
         if self._recorded is None:
-            if not controller.unfinished:
+            if not controller.queue.jobs and not controller.busy:
                 self._pass_idle_time(date)
             turn = self._turn_date()
             if turn < self._backfill.held_until:
@@ -305,7 +307,7 @@ class Loop:
                 due = self._last_full + options.sched_interval_s
             if self.controller.requested and due > self._last_call + options.batch_sched_delay_s:
                 due = self._last_call + options.batch_sched_delay_s
-        if not self._reserved.empty:
+        if not self._unreserved:
             begin = self._reserved.next_begin_s(self._boot_s)
             if begin < due:
                 due = begin
@@ -332,7 +334,7 @@ class Loop:
             or controller.at_once
             or controller.remembers
             or self._backfill.look_date(self._now, self._last_turn) < inf
-            or not self._reserved.empty
+            or not self._unreserved
             or any(controller.second(phases.turn_after(s - phases.t0)) != s for s in before)
         ):
             return
@@ -356,8 +358,8 @@ class Loop:
         controller, options = self.controller, self.controller.conf.scheduler
         now = controller.second(date)
         self._last_turn = date
-        if now >= self._reserved.next_begin_s(self._boot_s) and self._reserved.begin(now):
-            controller.requested = True
+        if not self._unreserved and now >= self._reserved.next_begin_s(self._boot_s):
+            controller.requested |= self._reserved.begin(now)
         if now - self._last_check >= LIMITS_S:
             self._last_check = now
             controller.check_limits(date)

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.queueing import BAD_CONSTRAINTS, Entry
 from ptaskmodel.batch.slurm.reasons import is_account_limit
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
@@ -206,12 +207,16 @@ def _idle(controller: Controller) -> Mask:
 
 
 def _head_waits(controller: Controller, first: Entry) -> bool:
-    """Whether the first in the queue is known to find no nodes: it did not among those now idle.
+    """Whether the first in the queue is known to wait: it did, and too few nodes are idle now.
 
     That is so where all take whole, equal nodes, and nothing but their number matters.
     """
     known = controller.head
-    return known is not None and known[0] is first.job and known[1] == _idle(controller)
+    if known is None or known[0] is not first.job:
+        return False
+    idle = _idle(controller)
+    need: Need = first.job.needs[first.which]
+    return known[1] == idle or (need.nodes & idle).bit_count() < need.least
 
 
 def _array_in(entry: Entry) -> tuple[str, str]:
@@ -245,18 +250,19 @@ def _all_wait(
     most: int,
 ) -> None:
     """What is left of a pass whose partitions are all blocked: so many entries at most."""
-    steady = controller.steady
+    steady, left = controller.steady, most
     for entry in entries:
-        if most <= 0:
-            return
+        if left <= 0:
+            break
         job = entry[-1]
         if job.state != PENDING:
             continue
         if not steady and not _is_queued(controller, entry, rejected):
             continue
-        most -= 1
+        left -= 1
         if job.reason in _NOT_TOLD:
             job.reason = "Priority"
+    if left < most:
         controller.changed_s = now
 
 

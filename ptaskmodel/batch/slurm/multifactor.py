@@ -63,10 +63,7 @@ class Multifactor:
     def at_submit(self, job: Waiting, now: int) -> None:
         """Give a job its priorities (age 0); they are refreshed until it starts or is gone."""
         self.gone(job)
-        rows = [
-            self._rows.take(number=job.number, entry=entry, **self._fixed(job, entry))
-            for entry in range(len(job.partitions))
-        ]
+        rows = [self._rows.take(self._fixed(job, entry)) for entry in range(len(job.partitions))]
         self._waiting[job.number] = (job, rows)
         if len(rows) == 1:
             job.priorities = self._rows.view(rows[0], "value")
@@ -134,12 +131,11 @@ class Multifactor:
         """
         if self.usage is not None:
             self.usage.refresh(now, self._first_waiting(heads))
-            for block, places in self._rows.taken():
-                factors = self.usage.factors
-                account = block["account"][places]
+        for block, places in self._rows.taken():
+            if self.usage is not None:
+                factors, account = self.usage.factors, block["account"][places]
                 factor = np.where(account >= 0, factors[np.maximum(account, 0)], 0.0)
                 block["fairshare"][places] = factor * self._weight_fairshare
-        for block, places in self._rows.taken():
             self._evaluate(block, places, now)
         for number in self._several:
             self._copy_several(number)
@@ -174,7 +170,8 @@ class Multifactor:
         if key not in self._of_members:
             self._of_members[key] = self._of_member(part, account, member.qos)
         association, partition, qos = self._of_members[key]
-        terms = {
+        terms: dict[str, float] = {
+            "age": 0.0,
             "assoc": association,
             "fairshare": fairshare * float(self._weight_fairshare),
             "jobsize": self._size(job, tres["cpu"]) * float(of.weight_job_size),
@@ -183,10 +180,11 @@ class Multifactor:
             "tres": self._tres_term(tres, part) if of.weight_tres else 0.0,
         }
         several = len(job.partitions) > 1
-        value = int(min(max(_total({"age": 0.0, **terms}, request.nice, several), 1), MOST))
+        value = int(min(max(_total(terms, request.nice, several), 1), MOST))
         by_hand = 0 if job.held else request.priority
-        return {
-            **terms,
+        return terms | {
+            "number": job.number,
+            "entry": entry,
             "nice": request.nice,
             "account": account,
             "place": job.listed,

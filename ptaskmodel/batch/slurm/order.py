@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import NamedTuple
 
 from ptaskmodel.batch.slurm import phases
 from ptaskmodel.batch.slurm.phases import Recorded
@@ -33,12 +32,8 @@ _SCRIPTED = {
 }
 
 
-class Event(NamedTuple):
-    """Something that is not an end of a job by itself: its date, one of the above, and of whom."""
-
-    date_s: float
-    what: int
-    which: int
+# Something that is not an end of a job by itself: its date (s), one of the above, and of whom.
+Event = tuple[float, int, int]
 
 
 def script_of(recorded: Recorded, places: Mapping[str, int]) -> list[Event]:
@@ -46,11 +41,9 @@ def script_of(recorded: Recorded, places: Mapping[str, int]) -> list[Event]:
 
     places: of jobs by their ids, in order of submission.
     """
-    script = [Event(date, _SCRIPTED[what], 0) for date, what in recorded.cycles]
-    script += [Event(date, CHECK, 0) for date in _checks(recorded)]
-    script += [
-        Event(date, END, places[job]) for job, date in recorded.ended.items() if job in places
-    ]
+    script: list[Event] = [(date, _SCRIPTED[what], 0) for date, what in recorded.cycles]
+    script += [(date, CHECK, 0) for date in _checks(recorded)]
+    script += [(date, END, places[job]) for job, date in recorded.ended.items() if job in places]
     return sorted(script)
 
 

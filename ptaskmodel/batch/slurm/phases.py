@@ -71,7 +71,7 @@ class Phases:
 
     def turn_after(self, date: float) -> float:
         """The first turn of the main loop at a date or later."""
-        first = self.main_boot_s + self.turn_phase_s
+        first = self.boot_s + self.main_late_s + self.turn_phase_s
         return first + ceil((date - first) / self.turn_s - 1e-9) * self.turn_s
 
 

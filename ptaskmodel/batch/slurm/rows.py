@@ -12,33 +12,37 @@ Block = NDArray
 
 
 class Rows:
-    """Columns by name, in blocks of equal length; ``live`` tells which rows are taken.
+    """Columns by name, in blocks of equal length.
 
     columns: their types. A row is its number; those given back are taken again, lowest first.
     """
 
     def __init__(self, columns: Mapping[str, DTypeLike]) -> None:
-        self.columns = {**columns, "live": np.bool_}
-        self._nothing = {**dict.fromkeys(columns, 0), "live": True}
+        self.columns = dict(columns)
+        self._nothing: dict[str, float] = dict.fromkeys(columns, 0)
         self.blocks: list[Block] = []
+        # Of each block, which rows are taken.
+        self._live: list[NDArray[np.bool_]] = []
         self._free: list[int] = []
         self.count = 0
 
-    def take(self, **values: float) -> int:
+    def take(self, values: Mapping[str, float]) -> int:
         """A row with these values; the others are 0."""
         if not self._free:
             begin = len(self.blocks) * BLOCK
             self.blocks.append(np.zeros(BLOCK, list(self.columns.items())))
+            self._live.append(np.zeros(BLOCK, dtype=np.bool_))
             self._free = list(range(begin + BLOCK - 1, begin - 1, -1))
         row = self._free.pop()
         given = {**self._nothing, **values}
         self.block(row)[row % BLOCK] = (*given.values(),)
+        self._live[row // BLOCK][row % BLOCK] = True
         self.count += 1
         return row
 
     def give_back(self, row: int) -> None:
         """Free a row."""
-        self.block(row)["live"][row % BLOCK] = False
+        self._live[row // BLOCK][row % BLOCK] = False
         self._free.append(row)
         self.count -= 1
 
@@ -59,8 +63,8 @@ class Rows:
 
     def taken(self) -> Iterator[tuple[Block, NDArray[np.intp]]]:
         """The blocks that have taken rows, and their places."""
-        for block in self.blocks:
-            places = np.flatnonzero(block["live"])
+        for block, live in zip(self.blocks, self._live, strict=True):
+            places = live.nonzero()[0]
             if len(places):
                 yield block, places
 

@@ -110,9 +110,9 @@ class Rules:
 
     def waits_for(self, job: JobRecord, partition: Partition) -> str | None:
         """What of a partition keeps a job waiting; it is the same at any time."""
-        qos = None if job.account is None else self.members.qos(job.account)
-        key = job.needs[0], partition.name, None if qos is None else qos.name
+        key = job.needs[0], partition.name, None if job.account is None else job.account.qos
         if key not in self._waits:
+            qos = None if job.account is None else self.members.qos(job.account)
             least = job.min_nodes
             room = self._rooms[partition.name]
             reason = waits_for(job.request, partition, qos, room, least)
@@ -152,7 +152,8 @@ class Rules:
         """
         first = max(job.partitions, key=lambda partition: partition.tier)
         whole = first.over_subscribe == EXCLUSIVE
-        return [self.need(job.request, each, job.min_nodes, whole) for each in job.partitions]
+        least = job.min_nodes
+        return [self.need(job.request, each, least, whole) for each in job.partitions]
 
     def need(
         self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False

@@ -25,8 +25,8 @@ def run_together(
     steps = 0
     with collector_at_rest():
         while coming:
-            first = min(coming, key=lambda loop: coming[loop].date_s)
-            date = coming[first].date_s
+            first = min(coming, key=lambda loop: coming[loop][0])
+            date = coming[first][0]
             now, ended = execution.advance(date)
             if not ended and date == inf:
                 return

@@ -47,12 +47,19 @@ class ShareTree:
             sum(self.associations[k].shares or 0 for k in children) for children in self._below
         ]
         self._is_user = np.array([one.user is not None for one in self.associations])
-        self._parents = np.array([one.shares is None for one in self.associations])
+        parents = np.array([one.shares is None for one in self.associations])
         self._shares = np.array([self._share(k) for k in range(count)])
         self._lengths = np.array([len(path) for path in self.paths])
         self._begins = np.cumsum(self._lengths) - self._lengths
         self._chains = np.array([k for path in self.paths for k in path])
         self._giver_of = np.array(self._from)
+        # What levels and ranks are made of and never changes.
+        self._family = np.where(np.arange(count) > 0, self._giver_of, -1)
+        self._listed = -np.arange(count)
+        self._long_shares = self._shares.astype(np.longdouble)
+        self._without = np.flatnonzero(self._shares == 0)
+        self._passing_users = np.flatnonzero(self._is_user & parents)
+        self._passing_accounts = np.flatnonzero(~self._is_user & parents)
         self._users = np.flatnonzero(self._is_user)
         self.users = len(self._users)
         lineages = [self._descent(k) for k in range(count)]
@@ -103,8 +110,8 @@ class ShareTree:
         first below an account that does.
         """
         levels, count = self._level(), len(self.associations)
-        family = np.where(np.arange(count) > 0, self._giver_of, -1)
-        order = np.lexsort((-np.arange(count), ~self._is_user, -levels, family))[1:]
+        family = self._family
+        order = np.lexsort((self._listed, ~self._is_user, -levels, family))[1:]
         first = np.ones(count - 1, dtype=bool)
         first[1:] = family[order[1:]] != family[order[:-1]]
         begins = np.maximum.accumulate(np.where(first, np.arange(count - 1), 0))
@@ -125,11 +132,11 @@ class ShareTree:
         """Share over usage among siblings: above 1, it has used less than its share."""
         whole = self.usage[self._giver_of]
         used = np.divide(self.usage, whole, out=np.zeros_like(whole), where=whole != 0)
-        share = self._shares.astype(np.longdouble)
+        share = self._long_shares
         level = np.divide(share, used, out=np.full_like(share, math.inf), where=used != 0)
-        level[share == 0] = 0
-        level[self._is_user & self._parents] = math.inf
-        level[~self._is_user & self._parents] = ACCOUNT_OF_PARENT
+        level[self._without] = 0
+        level[self._passing_users] = math.inf
+        level[self._passing_accounts] = ACCOUNT_OF_PARENT
         return level
 
     def _share(self, k: int) -> float:

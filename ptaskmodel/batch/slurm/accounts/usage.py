@@ -82,7 +82,9 @@ class Usage:
 
         place: its place in the list of all jobs.
         """
-        row = self._running.take(place=place, account=association, start=now, rate=rate)
+        row = self._running.take(
+            {"place": place, "account": association, "start": now, "rate": rate}
+        )
         self._begun[row] = association, now, rate
         return row
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.slurm.compiled.words import choose, count
+from ptaskmodel.batch.slurm.compiled.words import choose, ones
 from ptaskmodel.jit import entry, jit
 
 Ints = NDArray[np.int64]
@@ -114,7 +114,7 @@ def _begin(s):
     for w in range(len(s.up)):
         s.free[0, w] = s.up[w]
         s.planned_nodes[w] = 0
-    _count_free(s.counts, s.usable, s.masks, s.free, 0)
+    _count_free(s.counts, s.masks, s.free, 0)
     _note_growth(s.grows, s.masks, s.free, s.following, 0)
 
 
@@ -243,18 +243,20 @@ def _open(s, some, row, slot, end, wanted):
     they suffice. If not, it holds some more.
     """
     left, mask, free = s.left, s.masks[row], s.free
+    found = np.int64(0)
     for w in range(len(left)):
         left[w] = mask[w] & some[w]
-    while slot >= 0 and s.slot_begin[slot] <= end:
+        found += ones(left[w])
+    while found >= wanted and slot >= 0 and s.slot_begin[slot] <= end:
         after = s.following[slot]
         # A slot behind which nothing grows has all that the following one has.
         if s.grows[slot, row] or after < 0 or s.slot_begin[after] > end:
+            found = np.int64(0)
             for w in range(len(left)):
                 left[w] &= free[slot, w]
-            if count(left) < wanted:
-                return False
+                found += ones(left[w])
         slot = after
-    return count(left) >= wanted
+    return found >= wanted
 
 
 @jit
@@ -303,9 +305,11 @@ def _predict(usable, left, later_free, wanted, fewest, most):
 @jit
 def _common(usable, left, later_free, ended):
     """usable: the nodes of left that are free when so many jobs have ended; how many."""
+    found = np.int64(0)
     for w in range(len(usable)):
         usable[w] = left[w] & later_free[ended, w]
-    return count(usable)
+        found += ones(usable[w])
+    return found
 
 
 @jit
@@ -319,18 +323,20 @@ def _look_ahead(s):
             s.later_free[j + 1, w] = s.later_free[j, w] | s.held[place, w]
     for j in range(s.numbers[RUNNING] + 1):
         for row in range(len(s.masks)):
-            for w in range(len(s.usable)):
-                s.usable[w] = s.masks[row, w] & s.later_free[j, w]
-            s.later_counts[j, row] = count(s.usable)
+            found = np.int64(0)
+            for w in range(len(s.idle)):
+                found += ones(s.masks[row, w] & s.later_free[j, w])
+            s.later_counts[j, row] = found
 
 
 @jit
-def _count_free(counts, usable, masks, free, slot):
+def _count_free(counts, masks, free, slot):
     """counts: how many nodes of each mask are free in a slot."""
     for row in range(len(masks)):
-        for w in range(len(usable)):
-            usable[w] = masks[row, w] & free[slot, w]
-        counts[slot, row] = count(usable)
+        found = np.int64(0)
+        for w in range(masks.shape[1]):
+            found += ones(masks[row, w] & free[slot, w])
+        counts[slot, row] = found
 
 
 @jit
@@ -377,7 +383,7 @@ def _reserve(s, begin, end):
                 _split(s, slot, end)
             for w in range(len(s.chosen)):
                 s.free[slot, w] &= ~s.chosen[w]
-            _count_free(s.counts, s.usable, s.masks, s.free, slot)
+            _count_free(s.counts, s.masks, s.free, slot)
             if end == s.slot_end[slot]:
                 after = s.following[slot]
                 break

@@ -1,4 +1,4 @@
-"""Sets of nodes as 64-bit words: how many there are, and the tightest runs of some."""
+"""Sets of nodes as 64-bit words: the tightest runs of some, and how many are in a word."""
 
 from __future__ import annotations
 
@@ -90,20 +90,11 @@ def _trailing_zeros(word):
     """How many zeros a word ends in; 64 if it is 0."""
     if word == np.uint64(0):
         return np.int64(64)
-    return _ones(~word & (word - np.uint64(1)))
+    return ones(~word & (word - np.uint64(1)))
 
 
 @jit
-def count(words):
-    """How many nodes a set has."""
-    found = np.int64(0)
-    for w in range(len(words)):
-        found += _ones(words[w])
-    return found
-
-
-@jit
-def _ones(x):
+def ones(x):
     """How many ones a word has."""
     x = x - (x >> np.uint64(1) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + (x >> np.uint64(2) & np.uint64(0x3333333333333333))
