@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from math import ceil, inf
 
 from ptaskmodel.batch.hostset import Mask, members, of_hosts
@@ -31,6 +32,7 @@ class Need:
     a job that asked for one node. cpus_per_node: the least on each.
     memory: (kind, MiB), None where it is not counted.
     limit_s: None: unlimited.
+    kind: shared by those that differ in their limits alone: they are placed alike.
     """
 
     partition: Partition
@@ -60,6 +62,7 @@ class Need:
     switch_wait_s: int
     limit_s: int | None
     least_limit_s: int | None
+    kind: Hashable = field(default_factory=object)
 
     def count(self, core: int = 1) -> Wanted:
         """How many nodes and CPUs, for the choice; core: CPUs of the smallest piece of a node."""
@@ -80,11 +83,12 @@ def need_of(
     nodes: Nodes,
     min_nodes: int = 1,
     exclusive: bool = False,
+    kind: Hashable = None,
 ) -> Need:
     """What a job needs in a partition. Raises SlurmError for a node that is unknown.
 
     min_nodes: the least MinNodes of its partitions, which it asks for at least. exclusive: whether
-    the first of them has made it take whole nodes.
+    the first of them has made it take whole nodes. kind: see `Need`; None: one of its own.
     """
     linear = conf.select_type == LINEAR
     tasks = request.tasks
@@ -142,6 +146,7 @@ def need_of(
         min(conf.scheduler.max_switch_wait_s, request.switch_wait_s or UNBOUNDED),
         None if limit == inf else int(limit) * 60,
         None if request.time_min_min is None else request.time_min_min * 60,
+        object() if kind is None else kind,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
@@ -29,13 +29,13 @@ from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
 from ptaskmodel.batch.slurm.select.plugin import select_of
 
-# What a job asks of nodes.
+# What a job asks of nodes, whenever and for however long.
 _asks = attrgetter(
     *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
     "least_cpus_per_node",
     *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
-    *("exclusive", "oversubscribe", "limit_min", "time_min_min"),
+    *("exclusive", "oversubscribe"),
 )
 # Reasons to wait of which no limit of an account is the cause.
 LICENCES, ARRAY_LIMIT = "Licenses", "JobArrayTaskLimit"
@@ -63,7 +63,8 @@ class Rules:
         self._conf, self._nodes = conf, nodes
         self._linear = conf.select_type == LINEAR
         self._empty = select_of(conf, nodes)
-        self._possible: dict[Need, Allocation | None] = {}
+        self._kinds: dict[tuple[object, ...], int] = {}
+        self._possible: dict[Hashable, Allocation | None] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
         self._waits: dict[tuple[Need, str, str | None], str | None] = {}
         self._refused: dict[tuple[object, ...], str | None] = {}
@@ -141,9 +142,9 @@ class Rules:
 
     def _at_best(self, need: Need) -> Allocation | None:
         """What a job would get of an empty machine."""
-        if need not in self._possible:
-            self._possible[need] = self._empty.place(need, self._nodes.usable)
-        return self._possible[need]
+        if need.kind not in self._possible:
+            self._possible[need.kind] = self._empty.place(need, self._nodes.usable)
+        return self._possible[need.kind]
 
     def needs(self, job: JobRecord) -> list[Need]:
         """What a job needs in each of its partitions.
@@ -162,9 +163,11 @@ class Rules:
 
         min_nodes: the least MinNodes of its partitions.
         """
-        key = (partition.name, min_nodes, exclusive, *_asks(request))
+        asks = (partition.name, min_nodes, exclusive, *_asks(request))
+        kind = self._kinds.setdefault(asks, len(self._kinds))
+        key = kind, request.limit_min, request.time_min_min
         if key not in self._needs:
-            found = need_of(request, partition, self._conf, self._nodes, min_nodes, exclusive)
+            found = need_of(request, partition, self._conf, self._nodes, min_nodes, exclusive, kind)
             self._needs[key] = found
         return self._needs[key]
 
@@ -268,7 +271,8 @@ class Rules:
         key = need, limit[0]
         if key not in self._needs:
             wanted = min(need.wanted, limit[0])
-            self._needs[key] = replace(need, most=limit[0], wanted=wanted)
+            kind = need.kind, limit[0]
+            self._needs[key] = replace(need, most=limit[0], wanted=wanted, kind=kind)
         return self._needs[key]
 
     def lacks_licences(self, job: JobRecord) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from ptaskmodel.batch.hostset import Mask
@@ -15,6 +15,8 @@ from ptaskmodel.batch.slurm.select.plugin import Ends, Select, expected_end
 # So many answers are kept at most.
 MOST = 20_000
 Answer = TypeVar("Answer")
+# Jobs of a kind (see `Need`), on some nodes.
+Question = tuple[Hashable, Mask]
 
 
 class Answers:
@@ -27,9 +29,9 @@ class Answers:
         self._select, self._conf = select, conf
         # How often it was to forget.
         self.version = 0
-        self._places: dict[tuple[Need, Mask], Allocation | None] = {}
-        self._starts: dict[tuple[Need, Mask], Allocation | None] = {}
-        self._ends: dict[tuple[Need, Mask], tuple[float, Allocation] | None] = {}
+        self._places: dict[Question, Allocation | None] = {}
+        self._starts: dict[Question, Allocation | None] = {}
+        self._ends: dict[Question, tuple[float, Allocation] | None] = {}
 
     def forget(self) -> None:
         """Who runs, or until when, has changed."""
@@ -42,7 +44,7 @@ class Answers:
         """Where a job fits now; refuses: nodes that it does not take."""
         return _known(
             self._places,
-            (need, within),
+            (need.kind, within),
             refuses,
             lambda: self._select.place(need, within, refuses=refuses),
         )
@@ -51,7 +53,7 @@ class Answers:
         """Where a job can start now."""
         return _known(
             self._starts,
-            (need, within),
+            (need.kind, within),
             refuses,
             lambda: self._select.start(need, within, refuses=refuses),
         )
@@ -62,15 +64,15 @@ class Answers:
         """The end of the job after which another fits, and where, if the others end as planned."""
         return _known(
             self._ends,
-            (need, within),
+            (need.kind, within),
             refuses,
             lambda: expected_end(self._select, self._conf, need, within, ends, refuses),
         )
 
 
 def _known(
-    kept: dict[tuple[Need, Mask], Answer],
-    key: tuple[Need, Mask],
+    kept: dict[Question, Answer],
+    key: Question,
     refuses: Refuses | None,
     ask: Callable[[], Answer],
 ) -> Answer:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from math import inf
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members
 from ptaskmodel.batch.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Partition
@@ -55,10 +56,16 @@ class Consumable:
         self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(len(nodes))]
         self.jobs: dict[JobRecord, None] = {}
         self._present = [0] * len(nodes)
+        self._taken: Mask = 0
         # Whether jobs for which only CPUs count fit on some nodes that are free.
-        self._if_free: dict[tuple[Need, Mask], bool] = {}
-        # What a node offers such a job: by what is used, and what the partition uses of it.
-        self._rooms: dict[tuple[Need, int, Mask, Mask | None], Room | None] = {}
+        self._if_free: dict[tuple[Hashable, Mask], bool] = {}
+        # Of each node, which it is like: those offer the same where the same is used.
+        facts = zip(map(id, nodes.lines), nodes.cpus, nodes.weights, nodes.cores, strict=True)
+        likes: dict[tuple[int, ...], int] = {}
+        self._like = [likes.setdefault(each, len(likes)) for each in facts]
+        # What such a node offers a kind of job without GRES: by what is used, what the partition
+        # uses of it, and its free memory if that counts.
+        self._rooms: dict[tuple[Hashable, int, Mask, Mask | None, int], Room | None] = {}
         # How many jobs of each node share with nobody beyond its cores.
         self._unshared = [0] * len(nodes)
 
@@ -104,6 +111,8 @@ class Consumable:
         sharing = job.needs[job.partitions.index(job.partition)].sharing
         for node in held:
             self._present[node] += sign
+            if self._present[node] == (sign > 0):  # the first comes, or the last leaves
+                self._taken ^= 1 << node
             self._unshared[node] += sign * (sharing != OVER_OTHERS)
             for one in job.request.gres:
                 key = one.name, one.type
@@ -114,7 +123,7 @@ class Consumable:
     @property
     def idle(self) -> Mask:
         """The nodes without any job."""
-        return self.nodes.up & ~sum(1 << k for k, count in enumerate(self._present) if count)
+        return self.nodes.up & ~self._taken
 
     @property
     def today(self) -> Used:
@@ -154,7 +163,7 @@ class Consumable:
         def fits_if_free() -> bool:
             if refuses is not None or busy is not None or need.memory is not None or need.gres:
                 return rooms(self._nothing, None) is not None
-            key = need, sum(1 << node for node in among)
+            key = need.kind, sum(1 << node for node in among)
             if key not in self._if_free:
                 if len(self._if_free) >= MOST_KEPT:
                     self._if_free.clear()
@@ -301,20 +310,21 @@ class Consumable:
             return None
         rooms = []
         known = self._rooms
-        by_cores = need.memory is None and not need.gres and not self._heavier
+        alike = not need.gres and not self._heavier
         if len(known) > MOST_KEPT:
             known.clear()
         touched = 0 if mine is None else self.rows[need.partition.name].touched
         for node in among:
             own = mine[node] if mine is not None and touched >> node & 1 else None
-            if not by_cores:
+            if not alike:
                 room = self._room(need, node, used[node], own)
             else:
-                key = need, node, used[node], own
+                spare_MiB = 0 if need.memory is None else self._spare_MiB(node)
+                key = need.kind, self._like[node], used[node], own, spare_MiB
                 if key not in known:
                     known[key] = self._room(need, node, used[node], own)
                 kept = known[key]
-                room = None if kept is None else kept.copy()
+                room = None if kept is None else kept.of(node, bool(need.required >> node & 1))
             if room is not None:
                 rooms.append(room)
         if need.required.bit_count() > sum(room.required for room in rooms):
@@ -328,7 +338,7 @@ class Consumable:
         if not free or (need.whole and free != full):
             return None
         sockets = free_sockets(line, free, own, self._sockets)
-        spare_MiB = self.nodes.memory_MiB[node] - self.memory[node]
+        spare_MiB = self._spare_MiB(node)
         unit = None if self._of_cpus else piece_of(need, line, self._sockets)
         cpus = cpus_offered(need, line, sockets, own, unit, spare_MiB)
         gpus = gpus_left(need, line, self.gres[node]) if cpus else None
@@ -346,6 +356,9 @@ class Consumable:
             gpus=gpus,
             resources=cpus,
         )
+
+    def _spare_MiB(self, node: int) -> int:
+        return self.nodes.memory_MiB[node] - self.memory[node]
 
     # --- which cores ------------------------------------------------------------------------
 
@@ -401,6 +414,7 @@ class Consumable:
         busy = self.today if self._busy_first else None
         among = within & need.nodes
         position, window = 0, 30
+        most = self._free_cpus(need, among)
         horizon: float | None = None
         while position < len(ends):
             last: float | None = None
@@ -414,6 +428,7 @@ class Consumable:
                 if horizon is None:
                     horizon = end + 30 - end % 30
                 trial.remove(job)
+                most += self._held_cpus(job.allocation, among)
                 last = end
                 if position == len(ends) or ends[position][0] > horizon + window:
                     break
@@ -428,10 +443,30 @@ class Consumable:
                 window += grows_s or window
                 if position == len(ends) or ends[position][0] <= horizon + window:
                     break
+            if most < need.cpus:
+                continue
             found = trial.place(need, within, busy=busy, refuses=refuses)
             if found is not None:
                 return last, found
         return None
+
+    def _free_cpus(self, need: Need, nodes: Mask) -> float:
+        """How many CPUs of free cores some nodes have; inf if a job may do with cores of others."""
+        if self._gang or need.sharing == OVER_OTHERS:
+            return inf
+        among = members(nodes)
+        used = self._union(self._used_by(self._partitions), among)
+        lines, full = self.nodes.lines, self._full
+        return sum((full[k] & ~used[k]).bit_count() * lines[k].threads for k in among)
+
+    def _held_cpus(self, held: Allocation, nodes: Mask) -> int:
+        """How many CPUs some nodes have on the cores that a job holds there."""
+        lines = self.nodes.lines
+        return sum(
+            cores.bit_count() * lines[node].threads
+            for node, cores in zip(members(held.nodes), held.cores, strict=True)
+            if nodes >> node & 1
+        )
 
 
 def _nodes_of(rooms: Sequence[Room]) -> Mask:

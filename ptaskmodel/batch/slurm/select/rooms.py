@@ -56,16 +56,12 @@ class Room:
         self.gpus = gpus
         self.resources = (cpus if resources is None else resources) + gpus
 
-    def copy(self) -> Room:
-        """One that can be taken in part."""
+    def of(self, node: int, required: bool) -> Room:
+        """What another node like this one offers; it can be taken in part."""
         other = object.__new__(Room)
-        other.node, other.cpus, other.free, other.total = (
-            self.node,
-            self.cpus,
-            self.free,
-            self.total,
-        )
-        other.weight, other.required, other.piece = self.weight, self.required, self.piece
+        other.node, other.required = node, required
+        other.cpus, other.free, other.total = self.cpus, self.free, self.total
+        other.weight, other.piece = self.weight, self.piece
         other.gpus, other.resources = self.gpus, self.resources
         return other
 
