@@ -82,6 +82,13 @@ def _fit_group(
     start = _start(chosen, setting, free, fixed)
     measured = np.array([row.runtime_s for row in chosen], np.float64)
     best = fit(predict, start, measured, standard_errors(chosen, model_error), spread)
+    if best.idle:
+        names = " and ".join(free[number] for number in best.idle)
+        return not_fitted(
+            group,
+            f"no predicted runtime depends on {names}: does the interference meet the application "
+            f"on its bottleneck? Correct --pair or amounts, or keep it: --fix {names}=VALUE",
+        )
     fitted = values(best.values)
     runtimes = setting.runtimes(fitted, group.measurements)
     predictions = tuple(

@@ -13,6 +13,9 @@ from ptaskmodel.workload.amounts import FloatArray
 
 UNKNOWN_RELATIVE_ERROR = 0.01
 CONFIDENCE = 0.95
+# Standard errors by which a prediction moves where a parameter grows by a factor of e: below this,
+# none does.
+NO_CHANGE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +30,17 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The best parameters (logarithms fitted), their standard errors, chi square and freedom."""
+    """The best parameters (logarithms fitted), their standard errors, chi square and freedom.
+
+    idle: numbers of the parameters on which no prediction depends.
+    """
 
     values: FloatArray
     stderrs: FloatArray
     intervals: tuple[tuple[float, float], ...]
     chi_square: float
     degrees_of_freedom: int
+    idle: tuple[int, ...] = ()
 
     def parameter(self, number: int, unit: str) -> Parameter:
         return Parameter(
@@ -97,4 +104,6 @@ def fit(
         (float(value * np.exp(-quantile * error)), float(value * np.exp(quantile * error)))
         for value, error in zip(values, log_errors, strict=True)
     )
-    return Minimum(values, values * log_errors, intervals, chi_square, freedom)
+    moved = np.abs(best.jac).max(axis=0)
+    idle = tuple(int(number) for number in np.flatnonzero(moved < NO_CHANGE))
+    return Minimum(values, values * log_errors, intervals, chi_square, freedom, idle)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +40,8 @@ class Status(NamedTuple):
 class Estimate(NamedTuple):
     """What all runs take, from some that were made: seconds of one process, bytes on disk.
 
-    failed: why others of those that were tried failed.
+    failed: why others of those that were tried failed. unseen: what to say of a metric of the plan
+    that none of them has.
     """
 
     runs: int
@@ -47,6 +49,7 @@ class Estimate(NamedTuple):
     seconds: float
     bytes: float
     failed: tuple[str, ...] = ()
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +149,9 @@ class Campaign:
         size = sum(self.store.path(record["id"]).stat().st_size for record in good) / len(good)
         count = len(self.runs)
         failed = tuple(record["error"] for record in records if record["status"] == FAILED)
-        return Estimate(count, len(good), seconds * count, size * count, failed)
+        known = dict.fromkeys(name for record in good for name in record["metrics"])
+        unseen = _unseen(self.plan.metrics, known)
+        return Estimate(count, len(good), seconds * count, size * count, failed, unseen)
 
     def kernels(self) -> tuple[str, ...]:
         """The sets of kernels that the runs need: to be compiled once, before workers do."""
@@ -190,11 +195,9 @@ class Campaign:
             rows.append((run, record, numbers))
         known = dict.fromkeys(name for _, _, numbers in rows for name in numbers)
         chosen = tuple(known) if every or not self.metrics() else self.metrics()
-        for name in chosen:
-            if known and name not in known:
-                raise CampaignError(
-                    f"metrics: no run has '{name}': use some of {', '.join(sorted(known))}"
-                )
+        unseen = _unseen(chosen, known)
+        if known and unseen:
+            raise CampaignError(f"metrics: {unseen}")
         columns: dict[str, list[object]] = {
             name: [run.point[name] for run, _, _ in rows] for name in self.plan.factors
         }
@@ -205,3 +208,13 @@ class Campaign:
         columns["wall_s"] = [record.get("wall_s", math.nan) for _, record, _ in rows]
         columns["run"] = [run.id for run, _, _ in rows]
         return pandas.DataFrame(columns)
+
+
+def _unseen(chosen: Collection[str], known: Collection[str]) -> str:
+    """What to say of the first metric that is not known; empty if all are."""
+    strange = next((name for name in chosen if name not in known), None)
+    if strange is None:
+        return ""
+    parts = [name for name in known if name.startswith(f"{strange}.")]
+    near = parts or difflib.get_close_matches(strange, known, 5) or sorted(known)
+    return f"no run has '{strange}': use some of {', '.join(near)}"

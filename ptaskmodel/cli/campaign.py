@@ -114,6 +114,8 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
         f"estimate of {estimate.tried} runs: {_span(estimate.seconds / count)} on {count} "
         f"processes, {estimate.bytes / 1e6:.1f} MB"
     )
+    if estimate.unseen:
+        click.echo(f"warning: metrics: {estimate.unseen}", err=True)
     if estimate.failed:
         tried = estimate.tried + len(estimate.failed)
         raise CampaignError(

@@ -23,6 +23,7 @@ from ptaskmodel.calibration import (
     summarise,
 )
 from ptaskmodel.calibration.fit_ptask import ptask_fitter
+from ptaskmodel.calibration.measurements import MeasuredGroup
 from ptaskmodel.calibration.pdgemm_setting import (
     REFERENCE_SEED,
     bundle_of_labels,
@@ -203,6 +204,22 @@ def test_unknown_parameters_and_groups_too_small_are_told(first):
         ptask_fitter(bundle_of_labels, {"speed": 1.0})
     fitted = ptask_fitter(bundle_of_labels)(first[0], [True, *[False] * 5])
     assert "too few rows" in fitted.note
+
+
+def test_a_parameter_on_which_nothing_depends_is_told(tmp_path):
+    """The application only computes: whoever is on the network, it does not notice."""
+    (tmp_path / "p.xml").write_text(TwoGroups("mine", nodes_per_group=1).xml())
+    (tmp_path / "t.json").write_text(
+        '{"tasks": [{"id": "app", "hosts": ["mine-0"], "cpu": [1e12]}]}'
+    )
+    setting = setting_from_files(tmp_path / "p.xml", tmp_path / "t.json", ["mine-0", "mine-1"])
+    rows = (Measurement(OnOff(0.0, 0.0), 100.0), Measurement(OnOff(math.inf, 0.0), 101.0))
+    fitter = ptask_fitter(setting, {"network_efficiency": 1.0})
+    fitted = fitter(MeasuredGroup({}, rows), [True, True])
+    assert not fitted.parameters
+    assert "no predicted runtime depends on competitors" in fitted.note
+    fitter = ptask_fitter(setting, {"network_efficiency": 1.0, "competitors": 1.0})
+    assert fitter(MeasuredGroup({}, rows), [True, True]).parameters["compute_efficiency"].stderr
 
 
 def test_the_label_free_setting_is_pdgemm():

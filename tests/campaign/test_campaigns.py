@@ -145,6 +145,15 @@ def test_a_check_says_that_a_run_fails(tmp_path, capsys):
     assert "plan.toml: 2 of 4 runs that were tried failed: ValueError: no four" in said.err
 
 
+def test_a_check_warns_of_a_metric_that_no_run_has(tmp_path, capsys):
+    study(tmp_path, "1")
+    file = tmp_path / "plan.toml"
+    file.write_text(f'metrics = ["inner"]\n{file.read_text()}')
+    given = ["-o", str(tmp_path / "runs"), "--processes", "1", "--try", "1"]
+    assert main(["campaign", "check", str(file), *given]) == 0
+    assert "warning: metrics: no run has 'inner': use some of inner.z" in capsys.readouterr().err
+
+
 def test_what_a_user_sees(tmp_path, capsys):
     plan = study(tmp_path, "1, 6, 7")
     place = str(tmp_path / "runs")

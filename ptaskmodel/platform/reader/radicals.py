@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from ptaskmodel import units
 from ptaskmodel.platform.notes import short
 from ptaskmodel.platform.reader.builder import MAX_HOSTS
 from ptaskmodel.platform.reader.elements import Element, Source
+
+_NUMBERS = re.compile(r"[+-]?\d+(-[+-]?\d+)?(,[+-]?\d+(-[+-]?\d+)?)*", re.ASCII)
 
 
 def expand_radical(source: Source, element: Element) -> list[int]:
@@ -31,4 +35,12 @@ def expand_radical(source: Source, element: Element) -> list[int]:
         radicals.extend(range(bounds[0], bounds[-1] + 1))
     if not radicals:
         raise source.error(element, f"radical {short(text)} stands for no host; write e.g. '0-15'")
+    if not _NUMBERS.fullmatch(text):
+        what = f"radical {short(text)} is read as {_read_as(text)}, as by SimGrid"
+        source.hint(element, "number", f"{what}; write e.g. '0-15,20'")
     return radicals
+
+
+def _read_as(text: str) -> str:
+    groups = (group.split("-") for group in text.split(","))
+    return short(",".join("-".join(str(units.parse_integer(each)) for each in g) for g in groups))
