@@ -50,13 +50,13 @@ def set_state(s, resource, on):
 def refresh_bound(s, slot, gamma):
     """Largest rate of an activity: as asked, the TCP window, one core for each host entry.
 
-    As in SimGrid, a flow keeps the bound of the bandwidths that it began with; but while one of
-    them is 0, so is the bound.
+    As in SimGrid, a flow keeps the bound of the bandwidths that it began with (with latency, but
+    without a TCP window, it has none: only FATPIPEs notice); but while one of them is 0, so is it.
     """
     a = s.activities[slot]
     routed = s.patterns[a.pattern].bound
     if routed > 0.0 and a.routed > 0.0:
-        routed = a.routed
+        routed = a.routed if gamma > 0.0 or a.latency_bytes == 0.0 else INFINITY
     bound = min(a.asked, routed)
     if gamma > 0.0 and a.latency_bytes > 0.0:
         bound = min(bound, gamma / (2.0 * a.latency_bytes))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.jit import jit
-from ptaskmodel.replay.steps import AWAIT_RECEIVE, DO_SEND, NO_MORE, REQUEST_RECEIVE, other
+from ptaskmodel.replay.steps import AWAIT_ANY, DO_SEND, NO_MORE, REQUEST_RECEIVE, other
 
 
 @jit
@@ -42,7 +42,7 @@ def among(own, count, k, is_ring):
         return NO_MORE, 0
     i, what = k % (count - 1), REQUEST_RECEIVE
     if k >= count - 1:
-        what = DO_SEND if k < 2 * (count - 1) else AWAIT_RECEIVE
+        what = DO_SEND if k < 2 * (count - 1) else AWAIT_ANY
     return what, (own + 1 + i) % count if is_ring else other(i, own)
 
 

@@ -12,6 +12,7 @@ from ptaskmodel.replay.state import (
     ACTION,
     ANYBODY,
     AWAITED,
+    COLLECTIVES,
     FLYING,
     GROW_MESSAGES,
     GROW_REQUESTS,
@@ -26,6 +27,7 @@ from ptaskmodel.replay.state import (
     READY,
     SENT,
     UNDER_WAY,
+    WHICHEVER,
 )
 from ptaskmodel.workload import ti_actions as ti
 
@@ -358,7 +360,10 @@ def wake(x, r, waiter):
             make_ready(x, r)
         return
     rank.open -= 1
-    if (rank.state == IN_WAIT and rank.awaited == waiter) or (
+    is_awaited = rank.awaited == waiter
+    if rank.awaited == WHICHEVER:
+        is_awaited = x.requests[waiter].tag <= COLLECTIVES
+    if (rank.state == IN_WAIT and is_awaited) or (
         rank.state == IN_WAITALL and (by_turns == 1 or rank.open == 0 or costs)
     ):
         rank.answers = by_turns

@@ -39,6 +39,7 @@ from ptaskmodel.replay.state import (
 )
 from ptaskmodel.replay.steps import (
     ALL,
+    AWAIT_ANY,
     AWAIT_RECEIVE,
     AWAIT_SEND,
     COMPUTE,
@@ -55,6 +56,7 @@ from ptaskmodel.replay.waits import (
     GOES_ON,
     TURNS,
     WAITS,
+    asks_for_any,
     asks_for_request,
     sleep_now,
     waits_for_action,
@@ -71,7 +73,7 @@ INFINITY = float("inf")
 
 # Operations besides those of collectives (see `steps`): sleep; compute for so many s to look if
 # a message is there; let others go first; look; wait for a request, test one, wait for all.
-SLEEP, POLL, TURN, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS = numbers(12, 19)
+SLEEP, POLL, TURN, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS = numbers(13, 20)
 
 
 @jit
@@ -178,7 +180,7 @@ def operate(s, x, o, r, what, peer, size, tag):
             rank.poll = size
             return TURNS
         part = x.protocol[0].poll_load
-        rate = part * s.resources[rank.host].one_core
+        rate = part * s.resources[rank.host].peak  # whatever is available of it
         status = computes(s, x, o, r, rank.poll * rate, rate if part < 1.0 else INFINITY)
         if status in (WAITS, GOES_ON):
             rank.posted = NOT_YET
@@ -200,6 +202,8 @@ def operate(s, x, o, r, what, peer, size, tag):
             return LOST_WAIT
         i = named_request(x, r, x.start[rank.action])
         return asks_for_request(s, x, r, what == TEST_ONE, i)
+    if what == AWAIT_ANY:
+        return asks_for_any(s, x, r, tag)
     if what == AWAIT_SEND:
         return asks_for_request(s, x, r, False, request_of(x, r, r, peer, tag))
     if what == AWAIT_RECEIVE:

@@ -22,6 +22,9 @@ UNDER_WAY, IS_OVER, TESTED = numbers(3)
 # Who waits for an end of a message, if not a request: nobody, or the present action of its rank.
 NOBODY, ACTION = numbers(-2, 0)
 
+# What a rank waits for that waits for whichever of the requests of its collective is over first.
+WHICHEVER = numbers(-3, -2)[0]
+
 # The sender of a message that its receiver takes from whoever sends it.
 ANYBODY = numbers(-2, -1)[0]
 # Tags of collectives begin here and go down: traces have none below -2**53.
@@ -72,7 +75,7 @@ RANK = np.dtype(
         ("line", INT),  # the first of those who wait for that, -1: nobody
         ("behind", INT),  # the next in such a line
         ("next", INT),  # in the list of those to go on
-        ("awaited", INT),  # request that it waits for
+        ("awaited", INT),  # request that it waits for, or WHICHEVER
         ("waits", INT),  # number of its present wait, in the order in which waits begin
         ("undone", INT),  # messages of its action that are under way
         ("first_request", INT),  # its requests, oldest first

@@ -12,11 +12,12 @@ from ptaskmodel.core.state import numbers
 from ptaskmodel.jit import jit
 
 # What a step does. What is posted by POST_... is waited for by ALL, what REQUEST_... posts by
-# AWAIT_..., the oldest with a rank; COMPUTE: bytes are flops.
+# AWAIT_..., the oldest with a rank, or by AWAIT_ANY, the first that is over; COMPUTE: bytes are
+# flops.
 (
     POST_SEND, POST_RECEIVE, DO_SEND, DO_RECEIVE, ALL, COMPUTE, NO_MORE, FINISHED, REQUEST_SEND,
-    REQUEST_RECEIVE, AWAIT_SEND, AWAIT_RECEIVE,
-) = numbers(12)  # fmt: skip
+    REQUEST_RECEIVE, AWAIT_SEND, AWAIT_RECEIVE, AWAIT_ANY,
+) = numbers(13)  # fmt: skip
 
 
 @jit

@@ -15,6 +15,7 @@ from ptaskmodel.replay.state import (
     SLEEPING,
     TESTED,
     UNDER_WAY,
+    WHICHEVER,
 )
 
 # What becomes of an operation, besides what is missing for it: the next may follow, the rank has to
@@ -124,6 +125,19 @@ def asks_for_request(s, x, r, tests, i):
     drop_request(x, r, i)
     rank.step += 1
     return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
+
+
+@jit
+def asks_for_any(s, x, r, tag):
+    """Wait for whichever of the requests of the present collective is over first."""
+    i = x.ranks[r].first_request
+    while i >= 0 and (x.requests[i].tag != tag or x.requests[i].over == UNDER_WAY):
+        i = x.requests[i].next
+    if i >= 0:
+        return asks_for_request(s, x, r, False, i)
+    x.ranks[r].state = IN_WAIT
+    x.ranks[r].awaited = WHICHEVER
+    return WAITS
 
 
 @jit

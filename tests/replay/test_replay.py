@@ -122,6 +122,42 @@ def test_messages_of_one_sender_and_tag_are_received_in_order(ends):
     assert other > 0.009
 
 
+def test_in_a_mesh_who_comes_first_is_received_first(ends):
+    # As measured with SimGrid 3.32.
+    gather = "allgather 100 100"
+    config = {"smpi/allgather": "2dmesh", "smpi/or": "0:0.25:0"}
+    first, late, third = ends([gather], ["sleep 1", gather], [gather], config=config)
+    assert [first, late, third] == pytest.approx([1.250224, 1.500224, 1.250224], abs=1e-7)
+
+
+def test_a_poll_takes_longer_where_less_of_the_host_is_available(tmp_path):
+    build = Platform.build("p")
+    build.host("n0", speed=1e9, speed_trace=[(0.5, 0.25)])
+    build.link("wire", bandwidth=BANDWIDTH, latency=0.0)
+    build.route("n0", "n0", ["wire"])
+    path = tmp_path / "t.txt"
+    path.write_text("0 isend 0 3 0\n0 sleep 1\n0 recv 0 3 -1\n")
+    (end,) = replay(build.finish(), read_trace(path), ["n0"]).end_s
+    assert end == pytest.approx(1 + 4e-4 + 1.05 * SMALL, rel=1e-12)
+
+
+@pytest.mark.parametrize(("gamma", "end"), [(0, 0.0186669333), (4194304, 0.01360016)])
+def test_a_fatpipe_stops_all_flows_that_have_no_bound(tmp_path, gamma, end):
+    # As measured with SimGrid 3.32. With a TCP window flows have bounds, here a digit below that.
+    build = Platform.build("p", config={"network/TCP-gamma": gamma, "network/crosstraffic": "no"})
+    build.link("pipe", bandwidth=1e8, latency=0.0, policy="FATPIPE")
+    for k, latency in enumerate((1.2e-3, 3.6e-3)):
+        build.host(f"a{k}", speed=1e9)
+        build.host(f"b{k}", speed=1e9)
+        build.link(f"wire{k}", bandwidth=1e9, latency=latency)
+        build.route(f"a{k}", f"b{k}", ["pipe", f"wire{k}"])
+    path = tmp_path / "t.txt"
+    path.write_text("".join(f"{k} send {k + 1} 0 1e6\n{k + 1} recv {k} 0 1e6\n" for k in (0, 2)))
+    hosts = ["a0", "b0", "a1", "b1"]
+    ends = replay(build.finish(), read_trace(path), hosts, model="CM02").end_s
+    assert ends[1:4:2] == pytest.approx([0.01120016, end], rel=1e-6)
+
+
 def test_a_receiver_may_ask_for_the_size_before(ends):
     _, known = ends(["sleep 0.01", "send 1 0 10"], ["recv 0 0 10"])
     _, asked = ends(["sleep 0.01", "send 1 0 10"], ["recv 0 0 -1"])
