@@ -21,12 +21,13 @@ from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.maintenance import read_maintenance
+from ptaskmodel.batch.measures import contention_slowdown
 from ptaskmodel.batch.names import FAIRNESS
 from ptaskmodel.batch.plain_schedule import with_arrays
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
-from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.schedule import Schedule, has_ended
 from ptaskmodel.batch.simulator import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
 from ptaskmodel.batch.view import Policy
 from ptaskmodel.errors import SimulationError
@@ -35,6 +36,8 @@ from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.jobs import Job, Workload
 
 if TYPE_CHECKING:
+    import pandas
+
     from ptaskmodel.batch.compiled_loop import CompiledBatch
     from ptaskmodel.batch.compiled_ptasks import CompiledPtasks
     from ptaskmodel.batch.metering import BatchEnergy, MeteredExecution
@@ -94,7 +97,7 @@ class Driver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BatchResult:
     """The schedule of a workload on a machine, and what was said on the way.
 
@@ -124,6 +127,25 @@ class BatchResult:
     energy: BatchEnergy | None = None
     driven: Mapping[str, Any] | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<BatchResult on {self.machine.num_hosts} hosts: {self.schedule!r}>"
+
+    def frame(self) -> pandas.DataFrame:
+        """The jobs as a table: that of `Schedule.frame`, and what the platform did to them.
+
+        ``time_alone_s`` (with the platform to itself, on the same hosts) and
+        ``contention_slowdown`` (execution time over it; nan for killed jobs): nan where ``alone_s``
+        is None and for jobs that did not run.
+        """
+        table = self.schedule.frame()
+        ran = np.array([has_ended(attempt) for attempt in self.schedule.final], dtype=bool)
+        table["time_alone_s"] = table["contention_slowdown"] = np.nan
+        if self.alone_s is not None:
+            table.loc[ran, "time_alone_s"] = self.alone_s
+            slowdowns = contention_slowdown(self.schedule, self.alone_s)
+            table.loc[ran, "contention_slowdown"] = slowdowns
+        return table
 
 
 def new_simulation(

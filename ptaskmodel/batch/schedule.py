@@ -11,6 +11,8 @@ from ptaskmodel.batch.hostset import HostSet
 from ptaskmodel.batch.pstates import Switch
 
 if TYPE_CHECKING:
+    import pandas
+
     from ptaskmodel.batch.figures import Figures
     from ptaskmodel.batch.plain_schedule import PlainSchedule
 
@@ -37,7 +39,7 @@ class LinkChange:
     state: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Schedule:
     """What has happened up to ``now_s``.
 
@@ -60,6 +62,29 @@ class Schedule:
     plain: PlainSchedule | None = None
     # What `figures_of` has found of it, once it was asked.
     known: list[Figures] = field(default_factory=list, init=False, repr=False)
+
+    def __repr__(self) -> str:
+        jobs, ended = len(self.final), sum(1 for _ in self.ended())
+        return f"<Schedule at {self.now_s:g} s: {jobs} jobs, {ended} of them ended>"
+
+    def frame(self) -> pandas.DataFrame:
+        """One row a job, in order of submission: its last attempt.
+
+        Columns ``job_id``, ``profile``, ``submit_s``, ``num_hosts``, ``walltime_s``, ``start_s``,
+        ``end_s`` (nan where there is none), ``state``, and ``hosts`` as in "0-3 7".
+        """
+        import pandas
+
+        names = ("job_id", "profile", "submit_s", "num_hosts", "walltime_s", "start_s", "end_s")
+        rows = [
+            (
+                *(a.job.id, a.job.profile, a.job.submit_time_s, a.job.num_hosts, a.job.walltime_s),
+                *(a.start_s, a.end_s, a.state, str(a.hosts)),
+            )
+            for a in self.final
+        ]
+        numbers = dict.fromkeys(("walltime_s", "start_s", "end_s"), "float64")
+        return pandas.DataFrame(rows, columns=[*names, "state", "hosts"]).astype(numbers)
 
     def ended(self) -> Iterator[Attempt]:
         """The last attempts of the jobs that ran and ended, in order of submission."""

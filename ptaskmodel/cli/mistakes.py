@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import click
+
+_NOT_WHOLE = re.compile(r"is not a valid integer( range)?$")
 
 
 def mistake_text(error: click.UsageError) -> str:
@@ -15,7 +19,7 @@ def mistake_text(error: click.UsageError) -> str:
     if isinstance(error, click.MissingParameter) and error.param is not None:
         message = f"{_missing(error.param)}; give {_usage(context)}"
     elif isinstance(error, click.BadParameter):
-        return message
+        return _NOT_WHOLE.sub("is not a whole number; give one", message)
     what = f"{command}: {message}" if command else message
     return f"{what} (`{context.command_path} --help` says more)"
 

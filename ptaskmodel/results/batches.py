@@ -34,6 +34,8 @@ from ptaskmodel.results.runs import SimulationOptions, check_nothing_to_write
 from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 
 if TYPE_CHECKING:
+    import pandas
+
     from ptaskmodel.batch.metering import BatchEnergy
     from ptaskmodel.batch.simulator import Progress
     from ptaskmodel.platform import Platform
@@ -62,7 +64,7 @@ class BatchWriting:
     plots: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BatchRun:
     """A schedule, and the content of its summary.json.
 
@@ -73,6 +75,13 @@ class BatchRun:
     result: BatchResult
     directory: Path | None = None
     files: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"<BatchRun in {self.directory}: {self.result!r}>"
+
+    def frame(self) -> pandas.DataFrame:
+        """The jobs as a table, one row each (see `BatchResult.frame`)."""
+        return self.result.frame()
 
 
 def batch_into(

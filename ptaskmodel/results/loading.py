@@ -107,7 +107,7 @@ class ShownUser:
     bytes: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Results:
     """What a directory of results holds.
 
@@ -126,6 +126,9 @@ class Results:
         default_factory=dict
     )
     link_users: dict[str, tuple[int, list[ShownUser]]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Results in {self.directory}: {len(self.tasks)} {self.what}s>"
 
     def frame(self) -> pandas.DataFrame:
         """The tasks as a table, one row each: dates in s (nan for what did not happen)."""

@@ -55,7 +55,7 @@ class SimulationOptions:
     resume: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SimulationRun:
     """What became of the tasks: the content of summary.json, and a record for each task.
 
@@ -66,6 +66,9 @@ class SimulationRun:
     records: tuple[TaskRecord, ...]
     directory: Path | None = None
     files: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<SimulationRun in {self.directory}: {len(self.records)} tasks>"
 
     def frame(self) -> pandas.DataFrame:
         """The records as a table, one row a task."""

@@ -92,6 +92,13 @@ class Intake:
                 return tuple(map(self.host_index.__getitem__, task.hosts))
             numbers: tuple[int, ...] = operator.itemgetter(*task.hosts)(self.host_index)
             return numbers
+        except AttributeError:
+            if isinstance(task, Task):
+                raise
+            raise WorkloadError(
+                f"{type(task).__name__} is no task: give Execution, Flow, ParallelTask, Delay, "
+                "Sequence or Task (add_all takes several)"
+            ) from None
         except KeyError as missing:
             name = "" if task.id is None else f"task {task.id!r}: "
             try:

@@ -22,11 +22,14 @@ class Observer:
     At one date, ends are told before starts.
     """
 
-    def task_started(self, task: TaskRef) -> None: ...
+    def task_started(self, task: TaskRef) -> None:
+        """A task has started, at the date of its simulation."""
 
-    def task_ended(self, task: TaskRef) -> None: ...
+    def task_ended(self, task: TaskRef) -> None:
+        """A task has ended, in whatever state."""
 
-    def stepped(self, simulation: Simulation) -> None: ...
+    def stepped(self, simulation: Simulation) -> None:
+        """All that happened at a date is done."""
 
 
 class Watch:

@@ -80,6 +80,7 @@ class TaskRef:
 
     @property
     def id(self) -> str:
+        """The id of the task: its own, or its number as text if it was added without."""
         return self.simulation._intake.ids[self.index]
 
     @property
@@ -89,10 +90,12 @@ class TaskRef:
 
     @property
     def start_time(self) -> float | None:
+        """The date at which it started, s; None if it has not."""
         return date_or_none(self.simulation._intake.arrays.tasks["started"][self.index])
 
     @property
     def finish_time(self) -> float | None:
+        """The date at which it ended, in whatever state, s; None if it has not."""
         return date_or_none(self.simulation._intake.arrays.tasks["finished"][self.index])
 
     @property

@@ -41,6 +41,7 @@ from ptaskmodel.replay.state import (
 )
 from ptaskmodel.simulation import state, view
 from ptaskmodel.simulation.beside import run as run_beside
+from ptaskmodel.simulation.checks import checked_amount, checked_platform
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.observers import Observer, Watch, now_and_then
@@ -85,7 +86,7 @@ class Simulation:
         count: str = "task",
         optimise: bool = True,
     ) -> None:
-        self.platform = platform
+        self.platform = checked_platform(platform)
         if network_model == SMPI:
             self.network_model = protocol_of(SMPI, platform.config).model
         else:
@@ -370,7 +371,7 @@ class Simulation:
 
     def set_bandwidth(self, link: str, bandwidth_Bps: float) -> None:
         """Change the bandwidth of a link from now on, B/s."""
-        self.core.set_capacity(self._link_number(link), _checked("bandwidth", bandwidth_Bps))
+        self.core.set_capacity(self._link_number(link), checked_amount("bandwidth", bandwidth_Bps))
         self._changed()
 
     def set_latency(self, link: str, latency_s: float) -> None:
@@ -379,13 +380,13 @@ class Simulation:
         Latency phases under way go on; what a TCP window or the weights of a flow model make of
         the latency changes at once, also for tasks under way.
         """
-        self.core.set_latency(self._link_number(link), _checked("latency", latency_s))
+        self.core.set_latency(self._link_number(link), checked_amount("latency", latency_s))
         self._changed()
 
     def set_speed(self, host: str, factor: float) -> None:
         """Change the availability of a host from now on: a factor of its peak speed."""
         number = self.platform.host(host).index
-        self.core.set_capacity(number, _checked("speed factor", factor))
+        self.core.set_capacity(number, checked_amount("speed factor", factor))
         self._changed()
 
     def set_pstate(self, host: str, pstate: int) -> None:
@@ -490,10 +491,3 @@ class Simulation:
     def frame(self) -> pandas.DataFrame:
         """The records as a DataFrame, one row per task, in the order they were added."""
         return view.frame(self.records())
-
-
-def _checked(name: str, value: float) -> float:
-    value = float(value)
-    if not 0.0 <= value < INFINITY:
-        raise SimulationError(f"{name} {value!r} is not a finite number >= 0")
-    return value

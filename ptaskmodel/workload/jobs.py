@@ -67,7 +67,7 @@ class Job:
         return self  # a fact
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Workload:
     """Jobs in order of submission, their profiles, and where they come from.
 
@@ -82,6 +82,10 @@ class Workload:
     origin: str = ""
     notes: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        made_for = "" if self.num_hosts is None else f" for {self.num_hosts} hosts"
+        return f"<Workload {self.name}: {len(self.jobs)} jobs{made_for}>"
 
     def with_jobs(self, jobs: Sequence[Job], note: str | None = None) -> Workload:
         """The same workload with other jobs, and only the profiles that these run."""

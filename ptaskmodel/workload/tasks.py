@@ -97,14 +97,20 @@ def _names(field: str, names: Iterable[str]) -> tuple[str, ...]:
     names = tuple(names)
     for k, name in enumerate(names):
         if not isinstance(name, str) or not name:
-            raise FieldError(field, f"{name!r} is not a non-empty string", (k,))
+            raise FieldError(field, f"{_shown(name)} is not a non-empty string", (k,))
     return names
 
 
 def _name(field: str, name: str | None) -> str:
     if not isinstance(name, str) or not name:
-        raise FieldError(field, f"{name!r} is not a non-empty string")
+        raise FieldError(field, f"{_shown(name)} is not a non-empty string")
     return name
+
+
+def _shown(given: object) -> str:
+    """What was given for a name; of an object that has one, how to give it."""
+    named = isinstance(getattr(given, "name", None), str)
+    return f"a {type(given).__name__} (give its .name)" if named else repr(given)
 
 
 class Common(TypedDict, total=False):

@@ -75,6 +75,7 @@ class Work:
 
     @property
     def ranks(self) -> int | None:
+        """How many hosts it needs; None: any number."""
         return None
 
     @property
@@ -200,6 +201,7 @@ class ParallelWork(Work):
 
     @property
     def ranks(self) -> int:
+        """How many hosts it needs."""
         return len(self.flops)
 
     @classmethod

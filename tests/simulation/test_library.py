@@ -687,3 +687,21 @@ def test_delays_that_go_on_beside_tasks_not_begun_yet(sim: pm.Simulation) -> Non
     sim.run()
     dates = [record.finish_time for record in sim.records()]
     assert dates == [10.0] * 20 + [101.0] * 40
+
+
+def test_what_is_no_platform_no_task_or_no_number_is_told_in_one_line(
+    platform: pm.Platform,
+) -> None:
+    with pytest.raises(SimulationError, match=r"'a\.xml' is not a Platform: load_platform"):
+        pm.Simulation("a.xml")
+    with pytest.raises(SimulationError, match="NoneType is not a Platform"):
+        pm.Simulation(None)
+    sim = pm.Simulation(platform)
+    host, link = sim.platform.hosts[0], sim.platform.links[0].name
+    with pytest.raises(WorkloadError, match="list is no task: give Execution, Flow"):
+        sim.add([pm.Execution(host.name, 1.0)])
+    with pytest.raises(WorkloadError, match=r"a Host \(give its \.name\) is not a non-empty"):
+        pm.Execution(host, 1.0)
+    with pytest.raises(SimulationError, match="bandwidth '1Gbps' is not a finite number"):
+        sim.set_bandwidth(link, "1Gbps")
+    assert sim.records() == []
