@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
@@ -133,37 +133,51 @@ def workload_from_frame(
         seen.add(job_id)
         profile, work = _row_profile(record, known, where)
         known[profile] = work
-        walltime = record.get("walltime_s")
-        absent = walltime is None or walltime != walltime
-        jobs.append(
-            checked_job(
-                Job(
-                    job_id,
-                    float(record["submit_time_s"]),
-                    int(record["num_hosts"]),
-                    profile,
-                    work,
-                    None if absent else float(walltime),
-                ),
-                where,
-            )
-        )
+        submit_s = _number(record, "submit_time_s", where)
+        num_hosts = _number(record, "num_hosts", where)
+        if submit_s is None or num_hosts is None or not num_hosts.is_integer():
+            given = f"submit_time_s {record['submit_time_s']!r}, num_hosts {record['num_hosts']!r}"
+            raise WorkloadError(f"{where}: {given}: give a date in s and a whole number of hosts")
+        walltime_s = _number(record, "walltime_s", where)
+        made = Job(job_id, submit_s, int(num_hosts), profile, work, walltime_s)
+        jobs.append(checked_job(made, where))
     return Workload(sorted_jobs(jobs), known, name=name, origin=name)
+
+
+def _number(record: dict, name: str, where: str) -> float | None:
+    """A number of a row; None where it is missing (None, nan, NA). WorkloadError for a date, ..."""
+    value = record.get(name)
+    if value is None or str(value) in ("nan", "<NA>", "NaT"):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        unit = "" if name == "num_hosts" else " of seconds"
+        what = f"{name} is {shown(str(value))}: give a number{unit}"
+        raise WorkloadError(f"{where}: {what}") from None
 
 
 def _row_profile(record: dict, known: Mapping[str, Work], where: str) -> tuple[str, Work]:
     """Name and work of the profile that a row of a table asks for."""
     profile = record.get("profile")
+    delay = _number(record, "delay_s", where)
     if isinstance(profile, str) and profile in known:
-        return profile, known[profile]
-    delay = record.get("delay_s")
-    if delay is None or delay != delay:
+        work = known[profile]
+        if delay is not None and work.duration_s not in (None, delay):
+            raise WorkloadError(
+                f"{where}: profile {profile!r} lasts {work.duration_s:g} s elsewhere, here "
+                f"{delay:g} s: give each its own name, or leave profile out"
+            )
+        return profile, work
+    if delay is None:
         raise WorkloadError(
             f"{where}: profile {profile!r} is unknown and there is no delay_s: give either"
         )
     if delay < 0:
         raise WorkloadError(f"{where}: delay_s is {delay}: it must be 0 or more")
-    return (profile if isinstance(profile, str) else f"delay_{delay:g}"), DelayWork(float(delay))
+    if not isinstance(profile, str):
+        profile = f"delay_{repr(delay).removesuffix('.0')}"
+    return profile, DelayWork(delay)
 
 
 def checked_job(job: Job, where: str) -> Job:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -314,6 +315,36 @@ def test_a_table_of_jobs_is_a_workload():
         workload_from_frame(frame.assign(job_id="b"))
     with pytest.raises(WorkloadError, match="no delay_s"):
         workload_from_frame(frame.drop(columns="delay_s"))
+    alike = frame.assign(profile="p")
+    with pytest.raises(WorkloadError, match=r"row 1: profile 'p' lasts 4 s elsewhere, here 5 s"):
+        workload_from_frame(alike)
+    close = workload_from_frame(frame.assign(delay_s=[1234567.0, 1234568.0]))
+    assert close.profiles.keys() == {"delay_1234567", "delay_1234568"}
+    assert workload_from_frame(frame.convert_dtypes()).frame().equals(workload.frame())
+
+
+WRONG_CELLS = {
+    "a date": (
+        "submit_time_s",
+        "2024-01-01",
+        "is '2024-01-01': give a number of seconds",
+    ),
+    "no date": ("submit_time_s", None, "submit_time_s None, num_hosts 2: give a date in s"),
+    "half a host": ("num_hosts", 1.5, "num_hosts 1.5: give a date in s and a whole number"),
+    "no hosts": ("num_hosts", float("nan"), "num_hosts nan: give a date in s and a whole number"),
+    "a span": ("delay_s", timedelta(seconds=4), "delay_s is '0:00:04': give a number of seconds"),
+    "a unit": ("walltime_s", "1h", "walltime_s is '1h': give a number of seconds"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CELLS)
+def test_a_cell_of_a_table_that_is_no_number_is_told_with_its_row(name):
+    pandas = pytest.importorskip("pandas")
+    column, value, said = WRONG_CELLS[name]
+    row = {"job_id": "a", "submit_time_s": 1.0, "num_hosts": 2, "delay_s": 3.0}
+    frame = pandas.DataFrame([row | {column: value}], dtype=object)
+    with pytest.raises(WorkloadError, match=rf"^frame: row 0: .*{re.escape(said)}"):
+        workload_from_frame(frame)
 
 
 def test_jobs_may_ask_for_cores_memory_resources_and_licences(tmp_path):
