@@ -152,9 +152,11 @@ def _check(lines: Lines, ranks: int) -> None:
         short = rows[counts[rows] < least]
         if len(short):
             needs = " ".join(name.replace("*", "each rank's ") for name in fields.names)
+            given = int(counts[short[0]])
             raise WorkloadError(
-                f"{lines.place(short[0])}: {ACTIONS[action]} has {counts[short[0]]} fields of the "
+                f"{lines.place(short[0])}: {ACTIONS[action]} has {given} fields of the "
                 f"{least} it needs on {ranks} rank{'s' * (ranks != 1)} ({needs})"
+                + _of_fewer(action, given, least)
             )
         if action == ALLGATHERV:
             # With displacements alone: as many further fields as ranks. No replay needs them.
@@ -162,6 +164,13 @@ def _check(lines: Lines, ranks: int) -> None:
             _check_fields(lines, rows[~typed], counts, names[:least], ranks)
             rows = rows[typed]
         _check_fields(lines, rows, counts, names, ranks)
+
+
+def _of_fewer(action: int, given: int, least: int) -> str:
+    """What more to say of too few fields, if a communicator of fewer ranks has as many."""
+    if not least_fields(action, 1) <= given < least or least == least_fields(action, 1):
+        return ""
+    return "; a call on fewer ranks cannot be replayed: traces do not say on which"
 
 
 def _check_fields(
