@@ -75,7 +75,7 @@ def test_who_gains_and_who_loses(runs):
     found = compare_slurm(runs / "builtin", runs / "backfill")
     before, after = ({j.job_id: j.wait_s for j in jobs} for jobs in (found.jobs_a, found.jobs_b))
     assert found.counts() == {
-        "wait less": 1, "wait longer": 0, "wait the same": 2, "did not start in one of them": 0
+        "wait less": 1, "wait longer": 0, "wait the same": 2, "did not start in one or both": 0
     }  # fmt: skip
     users = {group.name: group for group in found.groups("user")}
     assert users["anna"].change_s == (after["c"] - before["c"] + after["a"] - before["a"]) / 2

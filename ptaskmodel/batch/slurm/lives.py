@@ -27,7 +27,8 @@ from ptaskmodel.batch.slurm.select.plugin import select_of
 
 # How long a job that is requeued is not eligible: its credential lives on.
 REQUEUED_S = 121
-# Called with the date, what happens (a scheduler starts it, "end", "suspend", "resume") and whom.
+# Called with the date, what happens (a scheduler starts it, "end", "suspend", "resume",
+# "cancel" of one that waits) and whom.
 Note = Callable[[float, str, JobRecord], None]
 
 
@@ -121,6 +122,10 @@ class Lives:
     def _changed_at(self, now: int) -> None:
         self.changed_s = now
 
+    def _tell(self, date: float, what: str, job: JobRecord) -> None:
+        if self._note is not None:
+            self._note(date, what, job)
+
     # --- submission -------------------------------------------------------------------------
 
     def submit(self, request: JobRequest, date: float) -> JobRecord:
@@ -163,8 +168,7 @@ class Lives:
         self._deadlines.add(job)
         self.requested = True
         self._changed(date)
-        if self._note is not None:
-            self._note(date, "submit", job)
+        self._tell(date, "submit", job)
         return job
 
     def _partitions_of(self, names: Sequence[str]) -> list[Partition]:
@@ -198,8 +202,7 @@ class Lives:
         self._running.start(job, date)
         self.rules.started(job, now)
         self._changed(date)
-        if self._note is not None:
-            self._note(date, by, job)
+        self._tell(date, by, job)
         if self.gang is not None:
             self._change_gang(self.gang.started(job), date)
 
@@ -280,8 +283,7 @@ class Lives:
         self.rules.ended(job, now, again=requeued)
         self._ended.add(now, job)
         self._changed(date)
-        if self._note is not None:
-            self._note(date, "end", job)
+        self._tell(date, "end", job)
         clean_s = self.phases.clean_s + late_s
         if not by_itself:
             clean_s += KILL_S + (self.conf.kill_wait_s if job.request.stubborn else 0)
@@ -344,6 +346,7 @@ class Lives:
             self._ended.add(self.second(date), job)
             self.rules.gone(job, self.second(date))
             self._changed(date)
+            self._tell(date, "cancel", job)
         elif job.state in record.LIVE:
             self.kill(job, date, record.CANCELLED)
         else:
@@ -370,8 +373,7 @@ class Lives:
         if not job.lost:
             self._running.suspend(job, date)
         self._changed(date)
-        if self._note is not None:
-            self._note(date, "suspend", job)
+        self._tell(date, "suspend", job)
 
     def resume(self, job: JobRecord, date: float) -> None:
         """A job that was suspended goes on."""
@@ -388,8 +390,7 @@ class Lives:
         if not job.lost:
             self._running.resume(job, date)
         self._changed(date)
-        if self._note is not None:
-            self._note(date, "resume", job)
+        self._tell(date, "resume", job)
 
     # --- what is due ------------------------------------------------------------------------
 
@@ -429,6 +430,7 @@ class Lives:
             self._ended.add(now, job)
             self.rules.gone(job, now)
             self._changed(date)
+            self._tell(date, "cancel", job)
 
     def purge(self, date: float) -> None:
         """Forget jobs that ended long ago, which counts as a change."""

@@ -10,13 +10,14 @@ from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.multifactor import FACTORS
 from ptaskmodel.batch.slurm.phases import BACKFILL, FULL, Turn
 from ptaskmodel.batch.slurm.reasons import is_account_limit
-from ptaskmodel.batch.slurm.record import PENDING, JobRecord
+from ptaskmodel.batch.slurm.record import DEADLINE, PENDING, JobRecord
 
 # What the events of a recorded run are called, by pass.
 PASSES = {FULL: "full queue", "default": "default depth"}
 
-
 NODE = "node"
+# What a job waits for to which no scheduler has given a reason.
+WITHOUT_REASON = "the next look"
 
 
 class Event(NamedTuple):
@@ -73,10 +74,20 @@ class Watch:
         self._priorities_due_s = float("-inf")
         self._started = 0
         self._last: dict[str, tuple[object, ...]] = {}
+        # Of those who wait: since when for which reason, the time for each before, and how many
+        # were before them at least.
+        self._since: dict[str, tuple[float, str]] = {}
+        self._waited: dict[str, dict[str, float]] = {}
+        self._fewest: dict[str, int] = {}
 
     def note(self, date: float, what: str, job: JobRecord) -> None:
-        """A job is submitted, starts (what: the scheduler), ends, is suspended or resumed."""
-        if what in ("submit", "end"):
+        """A job is submitted, starts (what: the scheduler), ends, is suspended or resumed.
+
+        Or it is cancelled while it waits, of which only its story tells.
+        """
+        if what == "cancel":
+            pass
+        elif what in ("submit", "end"):
             self.events.append(Event(date, "job", what, job.id))
         elif what in ("suspend", "resume"):
             self.events.append(Event(date, "gang", what, job.id))
@@ -85,6 +96,7 @@ class Watch:
             self._started += what == BACKFILL
         if job.id in self.stories:
             self._tell(date, _said(what, job), job)
+            self._count(date, what, job)
 
     def of_node(self, date: float, what: str, name: str) -> None:
         """A node dies, is set down, answers again, or returns to service."""
@@ -128,13 +140,19 @@ class Watch:
             self.priorities.append(PriorityLine(date, job.id, where, int(priority), factors))
 
     def _look(self, controller: Controller, date: float, what: str, job: JobRecord) -> None:
-        """Tell how a job stands after a pass, if that has changed."""
+        """Tell how a job stands after a pass, if that has changed, or fewer are before it."""
+        if job.state != PENDING:
+            return
+        self._count(date, job.reason, job)
         entries = controller.queue.entries
         ahead = next((k for k, entry in enumerate(entries) if entry.job is job), None)
-        state = (job.reason, ahead, job.planned_s)
-        if self._last.get(job.id) == state or job.state != PENDING:
+        state = (job.reason, ahead is None, job.planned_s)
+        fewer = ahead is not None and ahead < self._fewest.get(job.id, len(entries))
+        if self._last.get(job.id) == state and not fewer:
             return
         self._last[job.id] = state
+        if fewer:
+            self._fewest[job.id] = ahead or 0
         name = "backfill" if what == BACKFILL else f"main pass ({PASSES[what]})"
         if ahead is None:
             self._tell(date, f"{name}: not looked at: {job.reason}", job)
@@ -152,6 +170,29 @@ class Watch:
             text += f"; planned for {planned:g} s on {where}"
         self._tell(date, text, job)
 
+    def _count(self, date: float, what: str, job: JobRecord) -> None:
+        """For what a job has waited until now; what: for what from now on, or what happens."""
+        if what == "submit":
+            self._since[job.id] = date, "None"
+            self._waited[job.id] = {}
+        if job.id not in self._since:
+            return
+        since, reason = self._since[job.id]
+        spent = self._waited[job.id]
+        spent[reason] = spent.get(reason, 0.0) + date - since
+        self._since[job.id] = date, job.reason
+        if job.state == PENDING:
+            return
+        del self._since[job.id]
+        longest_first = sorted(spent.items(), key=lambda item: -item[1])
+        found = [
+            f"{seconds:.0f} s for {WITHOUT_REASON if reason == 'None' else reason}"
+            for reason, seconds in longest_first
+            if seconds >= 1
+        ]
+        if found:
+            self.stories[job.id].append(f"{'':16}waited {', '.join(found)}")
+
     def _tell(self, date: float, text: str, job: JobRecord) -> None:
         self.stories[job.id].append(f"{date:12.3f} s  {text}")
 
@@ -162,6 +203,8 @@ def _said(what: str, job: JobRecord) -> str:
         priority = "/".join(str(int(value)) for value in job.priorities)
         names = ",".join(partition.name for partition in job.partitions)
         return f"submitted to {names}, priority {priority}"
+    if what == "cancel":
+        return f"{'misses its deadline' if job.state == DEADLINE else 'cancelled'} while it waits"
     if what == "end":
         return f"ends: {job.state}"
     if what in ("suspend", "resume"):

@@ -72,7 +72,7 @@ class SlurmComparison:
 
     @property
     def changes_s(self) -> Array:
-        """How much longer each job waits in b; nan where it did not start in both."""
+        """How much longer each job waits in b; nan where it did not start in one or both."""
         return self.waits_b_s - self.waits_a_s
 
     def settings(self) -> list[tuple[str, str, str]]:
@@ -120,12 +120,12 @@ class SlurmComparison:
         return found[:MOST_NAMES]
 
     def counts(self) -> dict[str, int]:
-        """How many jobs wait less, longer, the same, or did not start in one of the runs."""
+        """How many jobs wait less, longer, the same, or did not start in one or both."""
         changes = self.changes_s
         gain, lose = int((changes < -SAME_s).sum()), int((changes > SAME_s).sum())
         unknown = int(np.isnan(changes).sum())
         same = len(changes) - gain - lose - unknown
-        names = ("wait less", "wait longer", "wait the same", "did not start in one of them")
+        names = ("wait less", "wait longer", "wait the same", "did not start in one or both")
         return dict(zip(names, (gain, lose, same, unknown), strict=True))
 
     def most_changed(self, number: int) -> list[tuple[SlurmJob, float, float]]:

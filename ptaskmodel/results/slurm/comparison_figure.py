@@ -76,7 +76,12 @@ def _every_job(axes: Any, found: SlurmComparison) -> None:
     axes.step(changes / unit, part, where="post", color=BLUE, linewidth=1.5)
     low, high = np.percentile(np.abs(changes), (50, 100)) / unit
     if high > BENT * max(low, 1e-9) and high > 0:
-        axes.set_xscale("symlog", linthresh=max(low, high / 1000.0))
+        bend = max(low, high / 1000.0)
+        axes.set_xscale("symlog", linthresh=bend)
+        # Both signs of the least power of ten would stand on the 0 between them.
+        ticks = 10.0 ** np.arange(np.floor(np.log10(bend)) + 1, np.ceil(np.log10(high)) + 1)
+        axes.set_xticks([*-ticks[::-1], 0.0, *ticks])
+        axes.set_xlim(*(1.1 * np.array([min(changes[0], 0.0), max(changes[-1], 0.0)]) / unit))
     axes.axvline(0.0, color=GREY, linewidth=1.0)
     axes.grid(alpha=0.3)
     axes.set_xlabel(f"wait in b less wait in a ({unit_name})")

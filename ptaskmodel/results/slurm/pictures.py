@@ -191,6 +191,7 @@ def backfill(results: Results) -> Figure:
                       color=colour, label=f"by {name}")  # fmt: skip
             low += counts
         below.set_ylabel("jobs started")
+        below.yaxis.get_major_locator().set_params(integer=True)
         below.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
     below.set_ylim(bottom=0)
     below.set_xlim(0.0, end_s / unit)

@@ -11,6 +11,14 @@ from ptaskmodel.batch.slurm.watching import hostlist
 
 # Where a setting comes from, or what is told elsewhere.
 SHOWN_KEYS = 4
+# Keys that change what Slurm does with jobs. Of those that are not simulated each is told.
+HEEDED = frozenset(
+    {
+        *("DEFCPUPERGPU", "DEFMEMPERGPU", "EXCLUSIVEUSER", "GRACETIME", "JOBSUBMITPLUGINS"),
+        *("PREEMPTEXEMPTTIME", "PRIORITYSITEFACTORPLUGIN", "PRIORITYSITEFACTORPARAMETERS"),
+        *("RESUMETIMEOUT", "SUSPENDTIME"),
+    }
+)
 UNTOLD = frozenset({"notes", "origin", "others", "where", "switches", "nodes", "partitions"})
 
 
@@ -28,10 +36,13 @@ def settings_of(conf: Conf) -> dict[str, str]:
 
 
 def unread_notes(conf: Conf) -> list[str]:
-    """What of a configuration is not used: words of known keys one by one, other keys by number."""
-    words = [one for one in conf.others if " " in one.key]
-    keys = list(dict.fromkeys(one.key for one in conf.others if " " not in one.key))
-    found = [f"{one.where}: {one.key} changes nothing here" for one in words]
+    """What of a configuration is not used.
+
+    Words of known keys, and keys that Slurm's schedulers heed, one by one; other keys by number.
+    """
+    told = [one for one in conf.others if " " in one.key or one.key.upper() in HEEDED]
+    keys = list(dict.fromkeys(one.key for one in conf.others if one not in told))
+    found = [f"{one.where}: {one.key} changes nothing here" for one in told]
     if keys:
         some = ", ".join(keys[:SHOWN_KEYS])
         found.append(f"keys of {conf.origin} that change nothing here: {len(keys)}, such as {some}")

@@ -153,7 +153,7 @@ class Checking:
         if what == "end":
             del self.held[job.id]
         self.at(date)
-        if what not in ("submit", "end", "suspend", "resume"):
+        if what not in ("submit", "end", "suspend", "resume", "cancel"):
             self.held[job.id] = job
             self.starts.append((date, job.id))
             assert not self.dead & set(self.nodes.names_of(job.allocation.nodes))

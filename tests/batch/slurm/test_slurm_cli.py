@@ -7,7 +7,9 @@ import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.overload import offered_load, overload_notes
-from ptaskmodel.batch.slurm.requests.request import JobRequest, Submissions
+from ptaskmodel.batch.slurm.requests.request import Command, JobRequest, Submissions
+from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.cli import main
 from ptaskmodel.kernel_sets import SLURM
 from ptaskmodel.results.slurm.runs import MANY_JOBS, SlurmOptions, kernels_for
@@ -149,6 +151,27 @@ def test_a_job_that_is_not_there_cannot_be_explained(files, capsys):
 
 def request(name, submit_s, run_s, **asked):
     return JobRequest(name, submit_s, DelayWork(run_s), **asked)
+
+
+def test_a_story_says_for_what_a_job_waited_and_how_that_ended(files):
+    cancelled = Command(200.0, "cancel")
+    jobs = [
+        request("a", 0.5, 500.0, min_nodes=4, limit_min=10),
+        request("b", 2.5, 60.0, min_nodes=4, limit_min=10),
+        request("c", 4.5, 60.0, min_nodes=1, limit_min=10, commands=(cancelled,)),
+    ]
+    watch = Watch(("b", "c"))
+    simulate(read_conf(files / "slurm.conf"), jobs, watch=watch)
+    start, waited, _ = watch.stories["b"][-3:]
+    seconds = float(start.split()[-2])
+    told = [float(part.split()[0]) for part in waited.split("waited ")[1].split(", ")]
+    assert "s for Resources" in waited
+    assert seconds >= 498
+    assert sum(told) == pytest.approx(seconds, abs=2)
+    assert watch.stories["c"][-2:] == [
+        "     200.000 s  cancelled while it waits",
+        "                waited 193 s for Priority, 2 s for the next look",
+    ]
 
 
 def test_the_offered_load_is_the_work_over_what_nodes_can_do(files):
