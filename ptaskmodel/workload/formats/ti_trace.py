@@ -192,6 +192,9 @@ def _why(content: bytes, why: int, line: int) -> str:
         return f"{shown(words[0])} is not a rank: a line is 'rank action fields'"
     if why == NO_ACTION:
         return "there is no action after the rank"
+    for name in ACTIONS:
+        if name.lower() == words[1].lower():
+            return f"{shown(words[1])} is not an action; write {name}, as SimGrid does since 3.20"
     return f"{shown(words[1])} is not an action; known are {', '.join(ACTIONS)}"
 
 
