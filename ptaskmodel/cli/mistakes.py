@@ -6,6 +6,7 @@ import re
 
 import click
 
+_OF_BATSIM = ("-p", "-w", "-e", "-s", "--platform", "--workload", "--export")
 _NOT_WHOLE = re.compile(r"is not a valid integer( range)?$")
 
 
@@ -20,6 +21,8 @@ def mistake_text(error: click.UsageError) -> str:
         message = f"{_missing(error.param)}; give {_usage(context)}"
     elif isinstance(error, click.BadParameter):
         return _NOT_WHOLE.sub("is not a whole number; give one", message)
+    elif command == "batch" and getattr(error, "option_name", None) in _OF_BATSIM:
+        message += "; give PLATFORM WORKLOAD -o DIR, or take Batsim's options with `batsim`"
     what = f"{command}: {message}" if command else message
     return f"{what} (`{context.command_path} --help` says more)"
 

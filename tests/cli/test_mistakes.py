@@ -46,6 +46,7 @@ MISTAKES = {
     "batch six.xml w.json --policy policies.py:Soon": "; did you mean 'submit_time_s'?",
     "batch p.xml w.json --policy-option alpha=1": "has no option 'alpha': it has none",
     "batch p.xml w.json --seed 1e3": "'1e3' is not a whole number; give one",
+    "batch -p p.xml -w w.json": "give PLATFORM WORKLOAD -o DIR, or take Batsim's options",
     "batch p.xml bare.txt": "not an SWF job",
     "batch p.xml sacct.txt": "if it is of sacct, `ptaskmodel slurm` reads it",
     "slurm slurm.conf bare.txt": "print it without -n (--noheader)",
