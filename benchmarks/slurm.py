@@ -1,10 +1,11 @@
 """What a simulated Slurm costs: a month of a large cluster, its priorities and backfill cycles.
 
-    python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
+    python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9] [--shared]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
 30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
-scaled to the load, limits 1.1 to 5 times as long, submissions uniform.
+scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared: nodes are shared
+by jobs of so many cores (select/cons_tres), 32 a node.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ptaskmodel.workload.works import DelayWork
 DAY_S = 86_400
 CONF = """SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=30,bf_max_job_test=500,bf_window=4320,bf_continue
-SelectType=select/linear
+SelectType=select/{select}
 PriorityType=priority/multifactor
 PriorityWeightAge=1000
 PriorityWeightFairshare=10000
@@ -40,16 +41,20 @@ NodeName=n[1-{nodes}] CPUs=32 Sockets=2 CoresPerSocket=16
 PartitionName=main Nodes=ALL Default=YES MaxTime=3-0
 """
 USERS, ACCOUNTS = 100, 10
+CORES = 32
 
 
-def workload(count: int, days: float, nodes: int, load: float) -> list[JobRequest]:
-    """Jobs that ask for so much of the nodes' time."""
+def workload(
+    count: int, days: float, nodes: int, load: float, shared: bool = False
+) -> list[JobRequest]:
+    """Jobs that ask for so much of the nodes' time, or of the cores' if they are shared."""
     draw = random.Random(1)
     span_s = days * DAY_S
-    sizes = [min(nodes // 2, int(2 ** draw.uniform(0, 8))) for _ in range(count)]
+    room = nodes * CORES if shared else nodes
+    sizes = [min(room // 2, int(2 ** draw.uniform(0, 8))) for _ in range(count)]
     runs_s = [min(max(draw.lognormvariate(7.5, 1.5), 30.0), 2.0 * DAY_S) for _ in range(count)]
     asked = sum(size * run_s for size, run_s in zip(sizes, runs_s, strict=True))
-    factor = load * nodes * span_s / asked
+    factor = load * room * span_s / asked
     dates = sorted(draw.uniform(0, span_s) for _ in range(count))
     jobs = []
     for k in range(count):
@@ -61,20 +66,22 @@ def workload(count: int, days: float, nodes: int, load: float) -> list[JobReques
                 dates[k],
                 DelayWork(run_s),
                 user=f"u{draw.randrange(USERS)}",
-                min_nodes=sizes[k],
-                max_nodes=sizes[k],
+                min_nodes=None if shared else sizes[k],
+                max_nodes=None if shared else sizes[k],
+                tasks=sizes[k] if shared else None,
                 limit_min=limit,
-                exclusive=WHOLE_NODES,
+                exclusive=None if shared else WHOLE_NODES,
             )
         )
     return jobs
 
 
-def simulated(jobs: list[JobRequest], nodes: int) -> tuple[SlurmRun, float]:
+def simulated(jobs: list[JobRequest], nodes: int, shared: bool = False) -> tuple[SlurmRun, float]:
     """A run, and its seconds on a processor."""
     with tempfile.TemporaryDirectory() as place:
         conf_file, accounts_file = Path(place, "slurm.conf"), Path(place, "accounts.txt")
-        conf_file.write_text(CONF.format(nodes=nodes))
+        select = "cons_tres\nSelectTypeParameters=CR_Core" if shared else "linear"
+        conf_file.write_text(CONF.format(nodes=nodes, select=select))
         lines = [f"add account a{k}" for k in range(ACCOUNTS)]
         lines += [f"add user u{k} account=a{k % ACCOUNTS}" for k in range(USERS)]
         accounts_file.write_text("\n".join(lines) + "\n")
@@ -90,9 +97,11 @@ def main() -> None:
     parser.add_argument("--days", type=float, default=30.0)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--load", type=float, default=0.9)
+    parser.add_argument("--shared", action="store_true")
     given = parser.parse_args()
     prepare_kernels()
-    run, seconds = simulated(workload(given.jobs, given.days, given.nodes, given.load), given.nodes)
+    jobs = workload(given.jobs, given.days, given.nodes, given.load, given.shared)
+    run, seconds = simulated(jobs, given.nodes, given.shared)
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics
     starts = repr([(job.id, job.start_s, job.by) for job in run.jobs]).encode()
