@@ -22,10 +22,14 @@ from ptaskmodel import jit, kernel_cache
 
 # What prepares the kernels of each set, for example by calling them; the longest first.
 SETS = {
-    "replay": "ptaskmodel.replay.warming:prepare_kernels",
-    "ranks": "ptaskmodel.simulation.warming:prepare_ranks",
+    "collectives": "ptaskmodel.replay.warming:prepare_collectives",
+    "acting ranks": "ptaskmodel.replay.warming:prepare_ranks",
+    "replays": "ptaskmodel.replay.warming:prepare_loop",
+    "ranks and tasks": "ptaskmodel.simulation.warming:prepare_ranks",
+    "beside replays": "ptaskmodel.replay.warming:prepare_beside",
     "sharing": "ptaskmodel.simulation.warming:prepare_sharing",
     "tasks": "ptaskmodel.simulation.warming:prepare_loop",
+    "max-min": "ptaskmodel.simulation.warming:prepare_max_min",
     "other rules": "ptaskmodel.simulation.warming:prepare_other_rules",
     "front ends": "ptaskmodel.simulation.warming:prepare_front_ends",
     "levels": "ptaskmodel.simulation.warming:prepare_levels",
@@ -44,9 +48,9 @@ SETS = {
 SIMULATION = ("tasks", "levels", "laying")
 LEVELS = ("levels",)
 ROUTES = ("routes",)
-OTHER_RULES = ("other rules",)
+OTHER_RULES = ("max-min", "other rules")
 ENERGY = ("energy",)
-REPLAY = ("replay",)
+REPLAY = ("collectives", "acting ranks", "replays", "beside replays", "max-min", "routes")
 SLURM = ("slurm",)
 POLL_S = 0.05
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ptaskmodel.kernel_sets import Stand
 
 TYPICAL = "about 15 to 40 s"
-# The kernels of ranks are one whole, which one core compiles.
-LONG, TYPICAL_OF_LONG = {"replay", "ranks"}, "a minute or two"
 
 
 def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> None:
@@ -37,8 +35,7 @@ def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> No
         return
     ahead = "; `ptaskmodel warmup` does it ahead" if said else ""
     if not is_quiet():
-        takes = TYPICAL_OF_LONG if LONG.intersection(wanted) else TYPICAL
-        click.echo(f"compiling kernels (once, {takes}{ahead})", err=True)
+        click.echo(f"compiling kernels (once, {TYPICAL}{ahead})", err=True)
     shown = _show if on_terminal() and not is_quiet() else None
     kernel_sets.compile_sets(wanted, shown)
     if shown:

@@ -16,9 +16,12 @@ is met, whole components are solved.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptaskmodel.core.rates import is_alone, solve, solve_alone
 from ptaskmodel.core.state import (
     CHANGED,
+    NOTHING,
     RUNNING,
     SUB,
     TODO,
@@ -44,6 +47,8 @@ SAME_RATE = 1e-13
 SLIVER = 1e-15
 # Of so few activities, or this part of them, whole components are solved.
 FEW, MANY = 8, 0.5
+# Of so many it is worth asking whether one resource limits all.
+SEVERAL = 32
 
 
 @jit
@@ -187,6 +192,61 @@ def keep_close(s, n):
             s.reals[i] = t.rate
 
 
+@jit
+def used_by_all(s, n):
+    """A resource that all of the first ``n`` activities may use, and nobody else; -1: none."""
+    t = s.activities[s.lists[SUB, 0]]
+    for k in range(t.nodes, t.nodes + t.n_kept):
+        if s.resources[s.kept[k].resource].enabled == n:
+            return s.kept[k].resource
+    return NOTHING
+
+
+@jit
+def fill_common(s, n, common):
+    """Rates where a resource that all use is full before anything else limits anybody.
+
+    That is what filling comes to then, to the last bit. False: something else limits somebody.
+    """
+    clock = s.clock[0]
+    clock.mark += 1
+    mark = clock.mark
+    v = sub_system(s)
+    m = 0
+    first_bound = INFINITY
+    for i in range(n):
+        t = s.activities[np.uint64(s.lists[SUB, i])]
+        first_bound = min(first_bound, t.bound * t.penalty)
+        uses = False
+        for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
+            element = s.kept[k]
+            r = s.resources[np.uint64(element.resource)]
+            if r.mark != mark:
+                if r.fatpipe or r.capacity == 0.0:
+                    return False
+                r.mark = mark
+                r.local = m
+                v.capacity[m] = r.capacity
+                v.load[m] = 0.0
+                m += 1
+            v.load[r.local] += element.usage / t.penalty
+            uses = uses or element.resource == common
+        if not uses:
+            return False
+    here = s.resources[common].local
+    level = v.capacity[here] / v.load[here]
+    above = level * (1.0 + CLOSE)
+    if first_bound <= above:
+        return False
+    for j in range(m):
+        if j != here and v.capacity[j] / v.load[j] <= above:
+            return False
+    for i in range(n):
+        v.rate[i] = level / s.activities[np.uint64(s.lists[SUB, i])].penalty
+        v.limit[i] = common
+    return True
+
+
 def example() -> tuple[State, int]:
     """Arguments like those of `follow_rates`."""
     return bare_state(), 0
@@ -226,6 +286,10 @@ def follow_rates(s, solver):
         whole = n > todo
     if whole:
         n = whole_components(s, mark, n)
+        common = used_by_all(s, n) if n >= SEVERAL else NOTHING
+        if common >= 0 and fill_common(s, n, common):
+            keep_close(s, n)
+            return n
         m = lay_sub_system(s, v, n, False)
         solve(s, n, m, solver)
     for i in range(n):

@@ -42,6 +42,8 @@ from ptaskmodel.core.stream import has_room_for_events, tell, tell_rate
 from ptaskmodel.jit import jit
 
 INFINITY = float("inf")
+# So many places are worth being given anew.
+MANY = 1024
 
 
 @jit
@@ -153,6 +155,22 @@ def stop(s, slot):
     a.next = clock.free_slots
     clock.free_slots = slot
     clock.n_active -= 1
+    if clock.n_active == 0 and clock.n_slots > MANY:
+        give_anew(s)
+
+
+@jit
+def give_anew(s):
+    """Nothing is active: give places from the first on again, side by side to who begins together.
+
+    Those given back come in the order of ends: after a while neighbours would lie anywhere.
+    """
+    clock = s.clock[0]
+    clock.n_slots = 0
+    clock.free_slots = NOTHING
+    clock.n_nodes = 0
+    for k in range(s.clock.size):
+        s.clock[k].free_nodes = NOTHING
 
 
 @jit

@@ -392,3 +392,20 @@ class Options(NamedTuple):
     stop_on_end: bool
     until: float
     pause_at: int  # number of events after which to come back
+
+
+def bare_options() -> Options:
+    """Options of the right types."""
+    return Options(
+        solver=0,
+        flows=False,
+        gamma=0.0,
+        work_precision=0.0,
+        time_precision=0.0,
+        incremental=True,
+        fails_late=True,
+        mode=RUN,
+        stop_on_end=False,
+        until=0.0,
+        pause_at=0,
+    )

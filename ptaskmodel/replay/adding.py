@@ -8,7 +8,7 @@ import numpy as np
 
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.choosing import Chosen, chosen, sized
-from ptaskmodel.replay.collectives import collective
+from ptaskmodel.replay.collective_steps import step_of_collective
 from ptaskmodel.replay.steps import COMPUTE, DO_SEND, FINISHED, NO_MORE, POST_SEND, REQUEST_SEND
 from ptaskmodel.workload import ti_actions as ti
 
@@ -31,7 +31,8 @@ class Program(NamedTuple):
 class Sums(NamedTuple):
     """What is added up: of each rank flop and seconds asleep, of each pair that talks bytes.
 
-    sent, reached: what the rank at hand sends to each other, and to whom; scratch, ``sent`` all 0.
+    sent, reached, size: what the rank at hand sends to each other, to whom, and in a step; scratch,
+    ``sent`` all 0.
     """
 
     flops: np.ndarray
@@ -41,6 +42,7 @@ class Sums(NamedTuple):
     bytes: np.ndarray
     sent: np.ndarray
     reached: np.ndarray
+    size: np.ndarray
 
 
 @jit
@@ -62,9 +64,9 @@ def add_collective(p, sums, reached, kind, r, n, first, last):
     phase = 0
     k = 0
     while True:
-        what, peer, size = collective(
+        what, peer, size = step_of_collective(
             kind, phase, k, r, n, p.values, first, last, p.type_bytes, p.own_bytes, algorithm,
-            c,
+            c, sums.size,
         )  # fmt: skip
         if what == FINISHED:
             return reached
@@ -82,7 +84,7 @@ def add_collective(p, sums, reached, kind, r, n, first, last):
 @jit
 def add_action(p, sums, reached, action, r, n):
     """Count an action of rank r of n; as `send`."""
-    kind = p.actions[action]
+    kind = np.int64(p.actions[action])
     first = p.start[action]
     last = p.start[action + 1]
     values = p.values

@@ -12,35 +12,32 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.state import IDLE
 from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
+from ptaskmodel.jit import want
 from ptaskmodel.replay.ahead import look_ahead, move_routes
 from ptaskmodel.replay.algorithms import algorithms_of, default_algorithms
+from ptaskmodel.replay.collective_steps import packed_step
 from ptaskmodel.replay.messages import place_of, spread
-from ptaskmodel.replay.selectors import CHOICES
+from ptaskmodel.replay.ranks import go_on_with_ready
 from ptaskmodel.replay.smpi import Protocol
 from ptaskmodel.replay.state import (
-    APP,
-    FLIGHT,
     GROW_MESSAGES,
     GROW_REQUESTS,
     LOST_RANK,
     LOST_WAIT,
-    MESSAGE,
     NEEDS_PATTERN,
     NEEDS_ROUTE,
     RANK,
     READY,
-    REQUEST,
     SPAN,
     Replays,
+    bare_replays,
     empty_buckets,
     empty_routes,
-    new_counts,
 )
 from ptaskmodel.workload.ti_actions import (
     ACTIONS,
     ANY_SOURCE,
     ANY_TAG,
-    DATATYPE_BYTES,
     IRECV,
     RECV,
     SENDRECV,
@@ -63,29 +60,14 @@ class Applications:
         self._of_app: list[Trace] = []
         # The task that each rank belongs to, or did.
         self.task_of_rank = np.zeros(0, dtype=np.int64)
-        kinds = len(ACTIONS)
-        self.state = Replays(
-            counts=new_counts(),
+        self.state = bare_replays()._replace(
             protocol=protocol.figures,
-            apps=records(0, APP),
-            ranks=records(0, RANK),
-            messages=records(64, MESSAGE),
-            requests=records(64, REQUEST),
-            buckets=empty_buckets(64),
-            routes=empty_routes(1024),
             latency_factors=protocol.latency_factors,
             bandwidth_factors=protocol.bandwidth_factors,
             overheads=protocol.overheads,
-            actions=np.zeros(0, dtype=np.int8),
-            start=np.zeros(0, dtype=np.int64),
-            values=np.zeros(0),
             algorithms=default_algorithms(),
-            choices=CHOICES,
-            type_bytes=DATATYPE_BYTES,
-            spent=np.zeros((0, kinds)),
-            spans=records(0, SPAN),
-            flights=records(0, FLIGHT),
         )
+        _want_kernels()
 
     def copy(self, core: Core) -> Applications:
         """An independent copy on another core, a copy of this one's."""
@@ -102,6 +84,7 @@ class Applications:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
+        _want_kernels()
         self.state.counts["names"] = 0
         first = 0
         for trace in self.traces:
@@ -325,6 +308,11 @@ class Applications:
         more = f" and {len(waiting) - 8} more" if len(waiting) > 8 else ""
         who = "1 rank waits" if len(waiting) == 1 else f"{len(waiting)} ranks wait"
         return f"{self._of_app[app].origin}: {who} for ever: {shown}{more}"
+
+
+def _want_kernels() -> None:
+    want(go_on_with_ready)
+    want(packed_step)
 
 
 def _asks_before(trace: Trace) -> bool:

@@ -172,6 +172,7 @@ def new_message(x, source, target, tag, state):
     else:
         i = counts.n_messages
         counts.n_messages += 1
+    counts.n_posted += 1
     m = x.messages[i]
     m.state = state
     m.source = source
@@ -187,10 +188,15 @@ def new_message(x, source, target, tag, state):
 
 @jit
 def free_message(x, i):
-    x.messages[i].next = x.counts[0].free_message
+    counts = x.counts[0]
+    x.messages[i].next = counts.free_message
     x.messages[i].state = OVER
     x.messages[i].source = -1
-    x.counts[0].free_message = i
+    counts.free_message = i
+    counts.n_posted -= 1
+    if counts.n_posted == 0:  # in a row again: those given back lie anywhere after a while
+        counts.free_message = -1
+        counts.n_messages = 0
 
 
 @jit

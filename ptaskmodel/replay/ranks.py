@@ -10,10 +10,20 @@ import numpy as np
 
 from ptaskmodel.core.life import start, stop
 from ptaskmodel.core.queues import has_room_for_wake
-from ptaskmodel.core.state import DONE, GROW_WAKES, LOST, OK, numbers
-from ptaskmodel.jit import jit
+from ptaskmodel.core.state import (
+    DONE,
+    GROW_WAKES,
+    LOST,
+    OK,
+    Options,
+    State,
+    bare_options,
+    bare_state,
+    numbers,
+)
+from ptaskmodel.jit import jit, late
 from ptaskmodel.replay.choosing import Chosen, chosen, sized
-from ptaskmodel.replay.collectives import collective
+from ptaskmodel.replay.collective_steps import step_of_collective
 from ptaskmodel.replay.messages import (
     is_of_nobody,
     make_ready,
@@ -36,6 +46,8 @@ from ptaskmodel.replay.state import (
     SLEEPING,
     TESTED,
     TOLD_FULL,
+    Replays,
+    bare_replays,
 )
 from ptaskmodel.replay.steps import (
     ALL,
@@ -122,9 +134,9 @@ def next_operation(s, x, r):
             rank.algorithm = chosen(
                 values, first, last, app.ranks, kind, x.type_bytes, app.type_bytes, c
             )
-        what, peer, size = collective(
+        what, peer, size = step_of_collective(
             kind, phase, k, r - app.first, app.ranks, values, first, last, x.type_bytes,
-            app.type_bytes, rank.algorithm, c,
+            app.type_bytes, rank.algorithm, c, x.size,
         )  # fmt: skip
         return what, app.first + peer, size, COLLECTIVES - kind
     if kind == A_COMPUTE:
@@ -333,7 +345,12 @@ def take_first(x):
         counts.last_ready = -1
 
 
-@jit
+def example() -> tuple[State, Replays, Options]:
+    """Arguments like those of `go_on_with_ready`."""
+    return bare_state(), bare_replays(), bare_options()
+
+
+@late("ptaskmodel.replay.ranks:example")
 def go_on_with_ready(s, x, o):
     """Let all ranks that can go on act; OK, or what is missing."""
     counts = x.counts[0]

@@ -8,6 +8,8 @@ import numpy as np
 
 from ptaskmodel.core.state import INT, REAL, SMALL_INT, in_lines, numbers
 from ptaskmodel.core.store import records
+from ptaskmodel.replay.selectors import CHOICES
+from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES
 
 # What a rank does: it is in the list of those to go on; computes; sleeps; waits for a message of
 # its trace, for all of its present action, for all of its trace; has ended; waits for mailboxes.
@@ -174,7 +176,8 @@ OVERHEAD = np.dtype([("above", REAL), ("a", REAL), ("b", REAL)], align=True)
 COUNTS = np.dtype(
     [
         ("free_message", INT),
-        ("n_messages", INT),
+        ("n_messages", INT),  # places ever given out since none was
+        ("n_posted", INT),  # messages that have a place
         ("free_request", INT),
         ("n_requests", INT),
         ("first_ready", INT),
@@ -250,9 +253,37 @@ class Replays(NamedTuple):
     algorithms: np.ndarray  # of each kind of action, and the rows of the tables among them:
     choices: np.ndarray  # see `selectors`
     type_bytes: np.ndarray  # of each datatype
+    size: np.ndarray  # bytes of a step of a collective; scratch
     spent: np.ndarray  # s, shape (ranks, kinds of actions)
     spans: np.ndarray
     flights: np.ndarray
+
+
+def bare_replays() -> Replays:
+    """A state of the right types, with nothing in it."""
+    return Replays(
+        counts=new_counts(),
+        protocol=records(1, PROTOCOL),
+        apps=records(0, APP),
+        ranks=records(0, RANK),
+        messages=records(64, MESSAGE),
+        requests=records(64, REQUEST),
+        buckets=empty_buckets(64),
+        routes=empty_routes(1024),
+        latency_factors=records(0, STEP),
+        bandwidth_factors=records(0, STEP),
+        overheads=records(0, OVERHEAD).reshape(3, 0),
+        actions=np.zeros(0, dtype=np.int8),
+        start=np.zeros(0, dtype=np.int64),
+        values=np.zeros(0),
+        algorithms=np.zeros(len(ACTIONS), dtype=np.int64),
+        choices=CHOICES,
+        type_bytes=DATATYPE_BYTES,
+        size=np.zeros(1),
+        spent=np.zeros((0, len(ACTIONS))),
+        spans=records(0, SPAN),
+        flights=records(0, FLIGHT),
+    )
 
 
 def new_counts() -> np.ndarray:

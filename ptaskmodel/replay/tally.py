@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptaskmodel.jit import want
 from ptaskmodel.replay.adding import Program, Sums, add_up
 from ptaskmodel.replay.algorithms import default_algorithms
+from ptaskmodel.replay.collective_steps import packed_step
 from ptaskmodel.replay.selectors import CHOICES
 from ptaskmodel.workload.ti_actions import DATATYPE_BYTES
 from ptaskmodel.workload.ti_traces import Trace
@@ -49,6 +51,8 @@ class Tally:
         )
         n = trace.ranks
         self._sent, self._reached = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self._size = np.zeros(1)
+        want(packed_step)
         self._make_room(max(FIRST_ROOM, n))
 
     def _make_room(self, flows: int) -> None:
@@ -65,7 +69,7 @@ class Tally:
         parts = []
         rank = 0
         while rank < n:
-            sums = Sums(flops, asleep_s, *self._room, self._sent, self._reached)
+            sums = Sums(flops, asleep_s, *self._room, self._sent, self._reached, self._size)
             rank, flows = map(int, add_up(self._program, first, last, rank, sums))
             parts.append(tuple(array[:flows].copy() for array in self._room))
             if rank < n:

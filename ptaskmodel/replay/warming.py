@@ -1,21 +1,50 @@
-"""Compiles the kernels of replays, by a small one."""
+"""Prepares the kernels of replays, each set by small uses of it."""
 
 from __future__ import annotations
 
+from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.platform import Platform
+from ptaskmodel.replay.ahead import look_ahead, move_routes
+from ptaskmodel.replay.collective_steps import packed_step
 from ptaskmodel.replay.driver import Replay
+from ptaskmodel.replay.loop import run
+from ptaskmodel.replay.ranks import go_on_with_ready
 from ptaskmodel.replay.tally import Tally
 from ptaskmodel.workload.formats.ti_trace import trace_in
 
-TRACE = b"0 init\n0 compute 1\n0 send 1 0 1e6\n1 recv 0 0 1e6\n0 barrier\n1 barrier\n"
+# Without collective operations: what they are made of is compiled elsewhere meanwhile.
+TRACE = b"0 init\n0 compute 1\n0 send 1 0 1e6\n1 recv 0 0 1e6\n"
 
 
-def prepare_kernels() -> None:
-    """Replay a message and a barrier, spread messages over more buckets, add the trace up."""
+def prepare_loop() -> None:
+    """The loop of a replay, but for what ranks do."""
+    made = _replay()
+    run.prepare(made.core.state, made.state, made.core.options)
+
+
+def prepare_ranks() -> None:
+    """What ranks do until they have to wait."""
+    if not INTERPRETED:
+        go_on_with_ready.ready()
+
+
+def prepare_collectives() -> None:
+    """The steps of collective operations."""
+    if not INTERPRETED:
+        packed_step.ready()
+
+
+def prepare_beside() -> None:
+    """What is done beside the loop: hosts noted ahead, messages spread, traces added up."""
+    made = _replay()
+    look_ahead.prepare(made.core.state, made.state)
+    move_routes.prepare(made.state, made.state.routes)
+    made.applications.make_room_for_messages()
+    trace = made.trace
+    Tally(trace).amounts(trace.first[:-1], trace.first[1:])
+
+
+def _replay() -> Replay:
     build = Platform.build("world")
     build.cluster("c", 2, prefix="c", speed=1e9, bandwidth=1e9, latency=1e-6)
-    trace = trace_in(TRACE, "a small trace")
-    Tally(trace).amounts(trace.first[:-1], trace.first[1:])
-    made = Replay(build.finish(), trace, ["c0", "c1"])
-    made.run(lambda spans, flights: None)
-    made.applications.make_room_for_messages()
+    return Replay(build.finish(), trace_in(TRACE, "a small trace"), ["c0", "c1"])

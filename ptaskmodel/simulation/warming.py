@@ -29,6 +29,7 @@ from ptaskmodel.workload.formats.json_numbers import cut_numbers
 from ptaskmodel.workload.tasks import ParallelTask
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
+MAX_MIN = ("maxmin", "flow-maxmin")
 EXCHANGE = HomogeneousWork(1e9, 1e6)
 
 
@@ -49,11 +50,17 @@ def prepare_bmf() -> None:
     prepare_solvers("bmf")
 
 
-def prepare_other_rules() -> None:
-    """What solves systems by the other rules."""
-    prepare_solvers(*(rule for rule in RULES if rule != "bmf"))
+def prepare_max_min() -> None:
+    """What solves systems by max-min fairness, whole and in part."""
+    prepare_solvers(*MAX_MIN)
     if not INTERPRETED:
         follow_rates.ready()
+
+
+def prepare_other_rules() -> None:
+    """What solves systems by the rules that are left."""
+    prepare_solvers(*(rule for rule in RULES if rule not in ("bmf", *MAX_MIN)))
+    if not INTERPRETED:
         solve_heavy.ready()
 
 

@@ -14,7 +14,6 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
-from ptaskmodel.cli.kernels import ready_kernels
 from ptaskmodel.cli.show import number_text
 from ptaskmodel.simulation.checkpoint import save_checkpoint
 
@@ -177,13 +176,6 @@ def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
     assert said.startswith("compiling kernels (once, about ")
     assert said.count("\n") == 1
     assert asked == [("tasks", "levels", "laying", "routes")] * 2
-
-
-def test_the_first_replay_says_that_it_takes_longer(monkeypatch, capsys):
-    monkeypatch.setattr("ptaskmodel.kernel_sets.missing", list)
-    monkeypatch.setattr("ptaskmodel.kernel_sets.compile_sets", lambda sets, told=None: None)
-    ready_kernels(["replay"])
-    assert "(once, a minute or two;" in capsys.readouterr().err
 
 
 def test_without_a_place_for_the_cache_it_compiles_each_time(monkeypatch, capsys):

@@ -20,6 +20,7 @@ CLUSTER = """<?xml version='1.0'?>
 SHAPES = {
     "tree": 'topology="FAT_TREE" topo_parameters="2;8,3;1,3;1,2"',
     "backbone": 'bb_bw="600MBps" bb_lat="10us"',
+    "narrow": 'bb_bw="60MBps" bb_lat="10us"',
     "wide-pipe": 'bb_bw="1GBps" bb_lat="10us" bb_sharing_policy="FATPIPE"',
     "narrow-pipe": 'bb_bw="60MBps" bb_lat="10us" bb_sharing_policy="FATPIPE"',
 }
@@ -58,6 +59,24 @@ def test_flows_come_and_go(tmp_path, shape, model):
     both[1].run()
     ours, whole = ([record.finish_time for record in each.records()] for each in both)
     assert ours == pytest.approx(whole, rel=1e-10)
+
+
+@pytest.mark.jit
+def test_where_one_link_limits_all_it_does_so_to_the_bit(tmp_path):
+    machine = platform(tmp_path, "narrow")
+    both = [
+        pm.Simulation(machine, network_model="LV08", optimise=optimise)
+        for optimise in (True, False)
+    ]
+    for simulation in both:
+        for k in range(120):
+            ends = f"n{k % 24}", f"n{(k % 24 + 1 + k // 24) % 24}"
+            simulation.add(pm.ParallelTask(ends, [0, 0], [[0, 1e6 + k // 40], [0, 0]]))
+    while both[0].step():
+        assert check_state(both[0].core.state) == []
+    both[1].run()
+    ours, whole = ([record.finish_time for record in each.records()] for each in both)
+    assert ours == whole
 
 
 @pytest.mark.jit

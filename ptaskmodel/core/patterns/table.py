@@ -185,10 +185,10 @@ class Patterns:
 
     def _route_flows(self, state: State, numbers: list[int], router: Router) -> State:
         """Those of the patterns that are flows, as far as they have a way to go."""
-        ends = np.array([self._ends(number) for number in numbers], dtype=np.int64)
-        wanted = ends[:, 1] >= 0
+        source, target = self._ends(numbers)
+        wanted = target >= 0
         if router.model.parallel:  # a host is asked twice by what it sends itself
-            wanted &= ends[:, 0] != ends[:, 1]
+            wanted &= source != target
         flows = np.flatnonzero(wanted)
         given = np.array(numbers, dtype=np.int64)[flows]
         if not len(flows):
@@ -199,20 +199,22 @@ class Patterns:
             state = state._replace(elements=enlarged(state.elements, count))
             return state.elements
 
-        sources, targets = ends[flows, 0], ends[flows, 1]
         self.n_elements = router.lay_flows(
-            sources, targets, given, state.patterns, room, self.n_elements
+            source[flows], target[flows], given, state.patterns, room, self.n_elements
         )
         self.routed += given[state.patterns["first"][given] >= 0].tolist()
         return state
 
-    def _ends(self, number: int) -> tuple[int, int]:
-        """Where a flow goes from and to, as hosts; -1 if the pattern is an execution."""
-        shape = self.shapes[number]
-        if isinstance(shape, int):
-            return divmod(shape, self.n_hosts)
-        assert shape is not None
-        return (shape.hosts[0], shape.hosts[1]) if len(shape.hosts) == 2 else (shape.hosts[0], -1)
+    def _ends(self, numbers: list[int]) -> tuple[IntArray, IntArray]:
+        """Where flows go from and to, as hosts; to -1 if a pattern is an execution."""
+        shapes = [self.shapes[number] for number in numbers]
+        coded = [shape if isinstance(shape, int) else -1 for shape in shapes]
+        source, target = np.divmod(np.array(coded, dtype=np.int64), self.n_hosts)
+        for k in np.flatnonzero(source < 0).tolist():
+            shape = shapes[k]
+            assert isinstance(shape, Shape)
+            source[k], target[k] = shape.hosts if len(shape.hosts) == 2 else (shape.hosts[0], -1)
+        return source, target
 
     def _with_room(self, state: State, count: int) -> State:
         return state._replace(elements=enlarged(state.elements, self.n_elements + count))
