@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
-from ptaskmodel.batch.slurm.conf.facts import LINEAR, NEVER, REQUEUE, SUSPEND, Conf
+from ptaskmodel.batch.slurm.conf.facts import FORCE, LINEAR, NEVER, REQUEUE, SUSPEND, YES, Conf
 from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
@@ -32,6 +32,7 @@ def is_steady(conf: Conf, nodes: Nodes) -> bool:
         and not conf.licenses
         and not conf.complete_wait_s
         and conf.partitions[0].state == "UP"
+        and conf.partitions[0].over_subscribe not in (YES, FORCE)
         and not (options.partition_job_depth or options.sched_max_job_start)
         and not (options.bf_min_age_reserve_s or options.bf_min_prio_reserve)
     )

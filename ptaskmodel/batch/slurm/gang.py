@@ -26,7 +26,10 @@ class Gang:
         self._cpus = nodes.cpus if counted else None
         self._partitions = sorted(partitions, key=lambda partition: -partition.tier)
         self._jobs: dict[str, list[JobRecord]] = {p.name: [] for p in partitions}
-        self._active: dict[str, dict[JobRecord, None]] = {p.name: {} for p in partitions}
+        # Who runs, and whether since a time slice began: others fill room that was left.
+        self._active: dict[str, dict[JobRecord, bool]] = {p.name: {} for p in partitions}
+        # How many ran when a row was last built, shadows included.
+        self._ran = {p.name: 0 for p in partitions}
         self._uses: dict[JobRecord, Use] = {}
 
     def started(self, job: JobRecord) -> list[tuple[JobRecord, bool]]:
@@ -39,7 +42,7 @@ class Gang:
             self._add(row, other)
         runs = self._fits(row, job)
         if runs:
-            self._active[name][job] = None
+            self._active[name][job] = False
         return [*([] if runs else [(job, False)]), *self._rebuild()]
 
     def ended(self, job: JobRecord) -> list[tuple[JobRecord, bool]]:
@@ -51,34 +54,53 @@ class Gang:
         return self._rebuild()
 
     def slice(self) -> list[tuple[JobRecord, bool]]:
-        """A time slice is over: those that ran go to the end of their lists."""
-        for name, jobs in self._jobs.items():
-            active = self._active[name]
-            if len(active) < len(jobs):
-                stopped = [job for job in jobs if job not in active]
-                jobs[:] = stopped + [job for job in jobs if job in active]
-        return self._rebuild(anew=True)
+        """A time slice is over: those that ran since it began go to the end of their lists.
+
+        Who filled room that was left keeps his place, and so goes on where he comes first.
+        """
+        changes: list[tuple[JobRecord, bool]] = []
+        for partition in self._partitions:
+            name, jobs = partition.name, self._jobs[partition.name]
+            if self._ran[name] >= len(jobs) + self._shadows(partition):
+                continue
+            before = self._active[name]
+            jobs.sort(key=lambda job: before.get(job, False))
+            changes += self._build(partition, [(job, True) for job in jobs])
+        return sorted(changes, key=lambda change: change[1])
 
     @property
     def stopped(self) -> bool:
         """Whether anybody waits for a time slice."""
         return any(len(self._active[name]) < len(jobs) for name, jobs in self._jobs.items())
 
-    def _rebuild(self, anew: bool = False) -> list[tuple[JobRecord, bool]]:
+    def _rebuild(self) -> list[tuple[JobRecord, bool]]:
+        """Build all rows again: who ran first, then who fills what is left."""
         changes: list[tuple[JobRecord, bool]] = []
         for partition in self._partitions:
             jobs, before = self._jobs[partition.name], self._active[partition.name]
-            row = self._shadow(partition)
-            now: dict[JobRecord, None] = {}
-            first = jobs if anew else [job for job in jobs if job in before]
-            for job in [*first, *(job for job in jobs if job not in before)]:
-                if job not in now and self._fits(row, job):
-                    self._add(row, job)
-                    now[job] = None
-            changes += [(job, False) for job in before if job not in now]
-            changes += [(job, True) for job in now if job not in before]
-            self._active[partition.name] = now
+            order = sorted(jobs, key=lambda job: -1 - before[job] if job in before else 0)
+            changes += self._build(partition, [(job, before.get(job, False)) for job in order])
         return sorted(changes, key=lambda change: change[1])
+
+    def _build(
+        self, partition: Partition, order: Sequence[tuple[JobRecord, bool]]
+    ) -> list[tuple[JobRecord, bool]]:
+        """Build a row of those that fit, in order, each with whether it ran when a slice began."""
+        before, row = self._active[partition.name], self._shadow(partition)
+        now: dict[JobRecord, bool] = {}
+        for job, sliced in order:
+            if self._fits(row, job):
+                self._add(row, job)
+                now[job] = sliced
+        self._active[partition.name] = now
+        self._ran[partition.name] = len(now) + self._shadows(partition)
+        stopped = [(job, False) for job in before if job not in now]
+        return stopped + [(job, True) for job in now if job not in before]
+
+    def _shadows(self, partition: Partition) -> int:
+        """How many jobs of higher tiers run."""
+        above = (p.name for p in self._partitions if p.tier > partition.tier)
+        return sum(len(self._active[name]) for name in above)
 
     def _shadow(self, partition: Partition) -> dict[int, int]:
         """What jobs of higher tiers use."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from math import inf
+from math import ceil, inf
 
 from ptaskmodel.batch.execution import Ended, Execution
 from ptaskmodel.batch.slurm import phases as phases_of
@@ -253,6 +253,8 @@ class Loop:
             date, what, which = min((date, what, which), self._script[self._scripted])
         told = self._recorded is None or self._scripted < len(self._script)
         if controller.gang is not None and controller.gang.stopped and told:
+            every = controller.conf.scheduler_time_slice_s
+            self._slice_date += max(0, ceil((self._now - self._slice_date) / every)) * every
             date, what, which = min((date, what, which), (self._slice_date, SLICE, 0))
         refresh = self._refresh_date
         first = self._phases.backfill_first or what > REFRESH

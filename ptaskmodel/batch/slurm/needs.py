@@ -27,7 +27,8 @@ class Need:
     """nodes: those of the partition with the shape, features and memory that it needs, up.
 
     cpus: the least in all. whole: whether it takes all CPUs of its nodes. share: how many jobs may
-    run where it does (1: none beside it). force: whether they share whatever they asked for.
+    run where it does (1: none beside it). hoped: how many where backfill of select/linear plans it,
+    whatever it asks for. force: whether they share whatever they asked for.
     sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
     a job that asked for one node. cpus_per_node: the least on each.
     memory: (kind, MiB), None where it is not counted.
@@ -50,6 +51,7 @@ class Need:
     cpus_per_node: int
     whole: bool
     share: int
+    hoped: int
     force: bool
     sharing: str
     memory: tuple[str, int] | None
@@ -134,6 +136,7 @@ def need_of(
         ),
         whole,
         _share(request, partition),
+        max(_share(request, partition), min(2, partition.max_share)),
         partition.over_subscribe == FORCE,
         _sharing(request, partition),
         _memory(request, partition, conf),

@@ -94,8 +94,10 @@ class Rules:
     def could_start(self, job: JobRecord, now: int) -> bool:
         """Whether a job fits on an empty machine, or waits for its partition to change.
 
-        In a reservation: on its nodes, once it has begun.
+        In a reservation: on its nodes, once it has begun. Of one that is held nobody asks.
         """
+        if job.request.hold:
+            return True
         if job.reservation is not None:
             within = self._nodes.usable & job.reservation.nodes
             if now < job.reservation.start_s or any(self.fits(n, within) for n in job.needs):

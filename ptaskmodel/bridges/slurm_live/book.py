@@ -66,6 +66,8 @@ class Book:
         self._cpus: dict[str, int] = {}
         self._scripts: set[int] = set()
         self._done: dict[int, int] = {}
+        # Whom the gang scheduler stops as they start: that is told before.
+        self._stopped: set[int] = set()
         self._ends: deque[tuple[int, int]] = deque()  # of scripts, to be told of
         self._placements = None if conf.select_type == LINEAR else Placements(nodes)
         self._over, self._log = (Tail(cluster.path("log", name)) for name in (ENDED, LOG))
@@ -222,10 +224,15 @@ class Book:
         self._attempts.append((attempt, record))
         self._done.pop(record.number, None)
         self._execution.start(attempt, now)
+        if record.number in self._stopped:
+            self._stopped.remove(record.number)
+            self._suspend(record)
 
     def _suspend(self, record: JobRecord) -> None:
         attempt, now = record.attempt, self._cluster.now
-        if attempt is not None and attempt.end_s is None and not _is_frozen(record):
+        if attempt is None or attempt.end_s is not None:
+            self._stopped.add(record.number)
+        elif not _is_frozen(record):
             self._execution.suspend(attempt, now)
             record.suspensions.append([now, inf])
 
@@ -253,6 +260,7 @@ class Book:
         self.last_s = self._cluster.now
         self._stop(record)
         self._done.pop(record.number, None)
+        self._stopped.discard(record.number)
         record.state = over.state
         record.submit_s = over.submit_s or record.submit_s
         record.eligible_s = over.eligible_s

@@ -20,11 +20,16 @@ from ptaskmodel.batch.slurm.watching import hostlist
 RANDOM = Path(__file__).parent / "reference" / "random"
 
 
-def cancelled(path):
-    """When jobs were cancelled, by id."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    found = [re.match(r"(\S+) scancel \{(\w+)\}", line) for line in lines]
-    return {one[2]: (Command(float(one[1]), "cancel"),) for one in found if one}
+ACTIONS = {"scancel": "cancel", "hold": "hold", "release": "release"}
+
+
+def commands_in(path):
+    """What was done to jobs by hand, by id; of an array to its first task."""
+    told = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        date, action, job = re.fullmatch(r"(\S+) (\w+) \{(\w+)\}", line).groups()
+        told.setdefault(job, []).append(Command(float(date), ACTIONS[action]))
+    return told
 
 
 NAMES = sorted(path.name for path in RANDOM.iterdir())
@@ -39,13 +44,13 @@ CASES = [(name, fed) for name in NAMES for fed in (True, False) if fed or name n
 def test_every_decision_is_that_of_slurm(name, fed):
     place = RANDOM / name
     conf = read_conf(place / "slurm.conf")
-    commands = cancelled(place / "at.txt")
+    commands = commands_in(place / "at.txt")
     phases = read_phases(place / "run1.meta.json", conf)
     lines = place / "reservations.txt"
     run = simulate(
         conf,
         [
-            replace(job, commands=commands.get(job.array_id, ()))
+            replace(job, commands=tuple(commands.pop(job.array_id, ())))
             for job in read_submissions(place / "jobs.csv", conf).jobs
         ],
         accounts=read_accounts(place / "sacctmgr.txt") if conf.database else None,

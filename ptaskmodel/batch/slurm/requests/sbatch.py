@@ -86,7 +86,7 @@ def array(text: str) -> Fields:
 def _exclusive(text: str) -> Fields:
     if text not in ("", "user"):
         raise ValueError("give nothing or user")
-    return {"exclusive": OF_USER if text else WHOLE_NODES}
+    return {"exclusive": OF_USER if text else WHOLE_NODES, "oversubscribe": False}
 
 
 def _hint(text: str) -> Fields:
@@ -144,7 +144,7 @@ _FLAGS: dict[str, Fields] = {
     "--contiguous": {"contiguous": True},
     "--spread-job": {"spread": True},
     "--hold": {"hold": True},
-    "--oversubscribe": {"oversubscribe": True},
+    "--oversubscribe": {"oversubscribe": True, "exclusive": None},
     "--requeue": {"requeue": True},
     "--no-requeue": {"requeue": False},
 }

@@ -8,10 +8,9 @@ from math import ceil
 from operator import itemgetter
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts, runs
-from ptaskmodel.batch.slurm.conf.facts import FORCE
 from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import RUNNING, Allocation, JobRecord
 from ptaskmodel.batch.slurm.select.choice import Offer, Picking, choose
 from ptaskmodel.batch.slurm.select.tree import Tree
 
@@ -144,11 +143,15 @@ class Linear:
         *,
         refuses: Refuses | None = None,
     ) -> Allocation | None:
-        """Where a job can run now, within some nodes: with the least sharing that does."""
-        found = self._place(need, within)
-        return None if found is None or (refuses and refuses(found.nodes)) else found
+        """Where a job would run now, within some nodes, with as much sharing as there may be."""
+        usable = self.usable(need, within, need.hoped - 1)
+        chosen = self._choose(need, usable) if usable.bit_count() >= need.least else None
+        if chosen is None or (refuses and refuses(chosen)):
+            return None
+        return self._allocation(need, chosen)
 
-    def _place(self, need: Need, within: Mask) -> Allocation | None:
+    def _least_shared(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
+        """Where a job can run now, within some nodes: with the least sharing that does."""
         seen = -1
         for most in range(need.share):
             usable = self.usable(need, within, most)
@@ -156,13 +159,12 @@ class Linear:
             if count == seen or count < need.least:
                 continue
             seen = count
-            if most > 0:
-                mate = self._mate(need, usable)
-                if mate is not None:
-                    return self._allocation(need, mate)
-            chosen = self._choose(need, usable)
+            chosen = self._mate(need, usable) if most > 0 else None
+            if chosen is None:
+                chosen = self._choose(need, usable)
             if chosen is not None:
-                return self._allocation(need, chosen)
+                refused = refuses is not None and refuses(chosen)
+                return None if refused else self._allocation(need, chosen)
         return None
 
     def start(
@@ -182,7 +184,7 @@ class Linear:
         if counted:
             sets = _split(sets, need.nodes, counted)
         if len(sets) == 1:
-            return self.place(need, within, refuses=refuses)
+            return self._least_shared(need, within, refuses)
         union = need.required
         for k, (weight, nodes) in enumerate(sets):
             union |= nodes
@@ -195,20 +197,21 @@ class Linear:
                 free &= ~self.present.levels[0]
             last = k + 1 == len(sets)
             if free.bit_count() >= (need.least if last else max(need.least, need.wanted)):
-                found = self.place(need, among, refuses=refuses)
+                found = self._least_shared(need, among, refuses)
                 if found is not None:
                     return found
         return None
 
     def _mate(self, need: Need, usable: Mask) -> Mask | None:
         """The nodes of one job of the same size, all usable: those are shared first."""
-        for job in self.jobs:
+        for job in sorted(self.jobs, key=lambda job: job.listed):
             held = _held(job)
             if (
                 held.size == need.least
                 and sum(self.nodes.cpus[k] for k in members(held.nodes)) >= need.cpus
                 and not held.nodes & ~usable
                 and job.partition is need.partition
+                and job.state == RUNNING
             ):
                 return held.nodes
         return None
@@ -259,13 +262,13 @@ class Linear:
         ends: of those that run or are suspended, earliest first; they are removed one by one.
         """
         trial = self.copy()
-        reached = (trial.usable(need, within, need.share - 1)).bit_count()
+        reached = (trial.usable(need, within, need.hoped - 1)).bit_count()
         for end, _, job in ends:
             held = _held(job)
             trial.remove(job, running=job.state != "SUSPENDED")
             if not held.nodes & within:
                 continue
-            reached = trial.usable(need, within, need.share - 1).bit_count()
+            reached = trial.usable(need, within, need.hoped - 1).bit_count()
             if reached < need.least:
                 continue
             found = trial.place(need, within)
@@ -321,9 +324,11 @@ def _in_turn(
 
 
 def _alone(job: JobRecord) -> bool:
-    """Whether nobody may join a job: where sharing is forced, not even --exclusive helps."""
-    shared = job.partition.over_subscribe == FORCE and job.partition.max_share > 1
-    return job.request.exclusive is not None and not shared
+    """Whether nobody may join a job: it may share its nodes, but did not ask to, or asked not to.
+
+    Where sharing is forced, not even --exclusive helps.
+    """
+    return job.needs[job.partitions.index(job.partition)].share == 1
 
 
 def _held(job: JobRecord) -> Allocation:
