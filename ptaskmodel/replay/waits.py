@@ -102,19 +102,21 @@ def asks_for_request(s, x, r, tests, i):
     if owed > 0.0 and not has_room_for_wake(s):
         return GROW_WAKES
     if tests:
+        if q.over == IS_OVER and owed > 0.0:  # only then is it told
+            q.owed = 0.0
+            return sleep_now(s, x, r, owed)
         rank.step = 3
         if q.over == TESTED:  # it has been found over before
             drop_request(x, r, i)
             return GOES_ON
         if q.over == IS_OVER:
             q.over = TESTED
-            q.owed = 0.0
             x.counts[0].test_misses = 1
         else:
             x.counts[0].test_misses += x.protocol[0].miss
         unlink_request(x, r, i)
         append_request(x, r, i)
-        return sleep_now(s, x, r, owed) if owed > 0.0 else GOES_ON
+        return GOES_ON
     if q.over == UNDER_WAY:
         rank.state = IN_WAIT
         rank.awaited = i

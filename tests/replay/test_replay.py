@@ -114,6 +114,14 @@ def test_a_wait_takes_a_turn_for_each_message(ends):
     assert ends(one, two, sends) == pytest.approx([at + 4e-4, at + 3e-4, 2e-4], rel=1e-12)
 
 
+def test_a_test_has_found_a_message_when_its_cost_is_paid(ends):
+    # Until then the tests of others grow longer: five take 15 ms. As measured with SimGrid 3.32.
+    one = ["irecv 1 1 0", "test 1 0 1", "recv 1 8 0", "send 1 7 0", "wait 1 0 1"]
+    two = ["isend 0 1 0", "irecv 0 7 0", *["test 0 1 7"] * 5, "send 0 8 0"]
+    first, _ = ends(one, two, config={"smpi/test": 1e-3, "smpi/or": "0:0.01:0"})
+    assert first == pytest.approx(0.015 + TINY + SMALL + 0.01, rel=1e-9)
+
+
 def test_messages_of_one_sender_and_tag_are_received_in_order(ends):
     sender = ["isend 1 0 1e6", "isend 1 0 10", "isend 1 1 10", "waitall"]
     first, second = ends(sender, ["recv 0 1 10", "recv 0 0 1e6"])
