@@ -124,6 +124,13 @@ def only_compile() -> None:
     _only_compiles = True
 
 
+def ask_anew() -> None:
+    """Forget which kernels were asked for; those that are called from now on are, once more."""
+    for kernel in asked_for.values():
+        kernel.unbind()
+    asked_for.clear()
+
+
 def views(function: Callable) -> Any:
     """A part that returns views of its arguments; called from Python it is the plain function."""
     return function if INTERPRETED else _Views(function, False)
@@ -191,6 +198,10 @@ class Kernel:
         if _parts() is None:
             self._calls = [call]
         return call
+
+    def unbind(self) -> None:
+        """Have the next call prepare it once more, which is quick for what is compiled."""
+        self._calls = []
 
     def _bound(self, arguments: tuple) -> Callable | None:
         """What calls machine code with arguments like these; None if numba itself must."""

@@ -19,7 +19,8 @@ from numba.core import cgutils as numba_cgutils
 from numba.core import codegen
 from numba.core import types as numba_types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.registry import cpu_target
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 
@@ -45,6 +46,15 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 # Called whenever a kernel has been lowered, for whoever watches.
 told: list[Callable[[], None]] = []
 NAME = "ptaskmodel_entry"
+# Passes for what no kernel does: contexts, closures and comprehensions, literal arguments.
+NOT_NEEDED = {
+    "WithLifting", "InlineClosureLikes", "RewriteDynamicRaises", "MakeFunctionToJitFunction",
+    "InlineInlinables", "FindLiterallyCalls", "LiteralUnroll", "LiteralPropagationSubPipelinePass",
+    "InlineOverloads", "NopythonRewrites", "NoPythonSupportedFeatureValidation", "AnnotateTypes",
+    "DumpParforDiagnostics",
+}  # fmt: skip
+# Passes that are enough once.
+ONCE = {"DeadBranchPrune"}
 
 
 class _Library(codegen.JITCodeLibrary):
@@ -210,18 +220,49 @@ def _add_late(context: Any, library: Any, kernel: Any) -> None:
     library.add_ir_module(module)
 
 
+_sizes: dict[str, int] = {}
+
+
+def _size(name: str, kind: Any, target: Any) -> int:
+    """The bytes of a type, which LLVM is asked for once."""
+    if name not in _sizes:
+        _sizes[name] = kind.get_abi_size(target)
+    return _sizes[name]
+
+
+class _Passes(PassManager):
+    """Passes one after the other, without the checks and the analyses of the whole between them."""
+
+    def _runPass(self, index: int, one: Any, state: Any) -> None:
+        one.analysis = self._analysis
+        one.run_initialization(state)
+        one.run_pass(state)
+        one.run_finalizer(state)
+
+
 class _Compiler(CompilerBase):
-    """Numba's own passes, with a lowering of ours."""
+    """Numba's own passes, as far as kernels need them, with a lowering of ours."""
 
     lowering: Any
 
+    def __init__(self, typing: Any, target: Any, *others: Any) -> None:
+        """Without a look at all that numba knows, which it takes anew where something is amiss."""
+        typing.refresh = target.refresh = lambda: None
+        try:
+            super().__init__(typing, target, *others)
+        finally:
+            del typing.refresh, target.refresh
+        target = self.state.targetctx
+        target.get_abi_sizeof = lambda kind: _size(str(kind), kind, target.target_data)
+
     def define_pipelines(self) -> list:
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.passes = [
-            (self.lowering, about) if one is NativeLowering else (one, about)
-            for one, about in pipeline.passes
-        ]
-        pipeline._finalized = False
+        usual = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline = _Passes(usual.pipeline_name)
+        for one, about in usual.passes:
+            if one.__name__ in ONCE and one in dict(pipeline.passes):
+                continue
+            if one.__name__ not in NOT_NEEDED:
+                pipeline.add_pass(self.lowering if one is NativeLowering else one, about)
         pipeline.finalize()
         return [pipeline]
 
@@ -288,6 +329,7 @@ def caller(name: str, arguments: tuple) -> Any:
     exec(f"def call(context, {names}): return typed(({names},))", scope)
     scope["call"] = intrinsic(scope["call"])
     exec(f"def stub({names}): return call({names})", scope)
+    cpu_target.typing_context.refresh()  # to know this one
     return part(scope["stub"], False)
 
 
@@ -306,6 +348,8 @@ def compiled(function: Callable, allocates: bool, arguments: tuple) -> bytes:
 
 
 def _compiled(kernel: Any, arguments: tuple) -> bytes:
+    for context in (cpu_target.typing_context, cpu_target.target_context):
+        context.refresh()
     kernel.compile(_types(arguments))
     (result,) = kernel.overloads.values()
     if result.library._dynamic_globals:

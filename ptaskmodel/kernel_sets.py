@@ -1,7 +1,7 @@
 """Kernels that are used together: a line for each set, and the processes that compile them ahead.
 
-Kernels are compiled when they are first called; this makes several do it at once, each in a
-process of its own, and lets somebody watch.
+Kernels are compiled when they are first called; this has several compiled at once, by a process for
+each core, and lets somebody watch.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ ENERGY = ("energy",)
 REPLAY = ("collectives", "acting ranks", "replays", "beside replays", "max-min", "routes")
 SLURM = ("slurm",)
 POLL_S = 0.05
+# What a process that compiles tells of: a kernel, or all of a set.
+KERNEL, SET = ".", "\n"
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +103,7 @@ def _identity(kernel: str) -> str | None:
 def prepare(name: str) -> None:
     """Compile a set in this process, if need be, and note that it is kept."""
     jit.only_compile()
+    jit.ask_anew()
     module, _, function = SETS[name].partition(":")
     getattr(importlib.import_module(module), function)()
     noted = {
@@ -117,14 +120,20 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def prepare_watched(name: str) -> None:
-    """The same in a process of its own; a character on standard output tells of each kernel."""
+def work() -> None:
+    """Compile the sets named on standard input, one after the other, as `_Worker` wants it.
+
+    What sets have in common is typed and lowered once.
+    """
     gc.disable()  # what compiles leaves little behind
     with contextlib.suppress(ImportError, AttributeError):  # a numba that has changed inside
         from ptaskmodel import kernel_parts
 
-        kernel_parts.told.append(lambda: print(end=".", flush=True))
-    prepare(name)
+        kernel_parts.told.append(lambda: print(end=KERNEL, flush=True))
+    for line in sys.stdin:
+        prepare(line.removesuffix("\n"))
+        gc.collect()
+        print(end=SET, flush=True)
 
 
 def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
@@ -140,59 +149,89 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
         return
     total, began = len(waiting), time.perf_counter()
     _log.info("compiling sets of kernels: %s", ", ".join(waiting))
-    running: dict[str, subprocess.Popen] = {}
+    workers: list[_Worker] = []
     done: list[str] = []
-    kernels = 0
     try:
-        while waiting or running:
-            while waiting and len(running) < _cores():
-                name = waiting.pop(0)
-                try:
-                    running[name] = _process(name)
-                except OSError as fault:  # too many, or the interpreter cannot be started again
-                    _log.info("%s is compiled where it is called: no process (%s)", name, fault)
+        while len(done) < total:
+            while waiting and (worker := _idle(workers)) is not None:
+                worker.begin(waiting.pop(0))
+            if all(worker.is_over and not worker.name for worker in workers):
+                break  # no process can be started, or no more
             time.sleep(POLL_S)
-            over = [name for name, process in running.items() if process.poll() is not None]
-            kernels += sum(map(_told_since, running.values()))
-            for name in over:
-                _close(running.pop(name))
-            done += over
+            done += [name for worker in workers if (name := worker.ended()) is not None]
             if told is not None:
+                running = tuple(worker.name for worker in workers if worker.name)
                 elapsed = time.perf_counter() - began
-                told(Stand(tuple(running), tuple(done), total, elapsed, kernels))
+                kernels = sum(worker.kernels for worker in workers)
+                told(Stand(running, tuple(done), total, elapsed, kernels))
     finally:
-        for process in running.values():
-            process.kill()
-            process.wait()
-            _close(process)
+        for worker in workers:
+            worker.close()
         jit.waited(time.perf_counter() - began)
 
 
-def _process(name: str) -> subprocess.Popen:
-    """A process that compiles a set; what goes wrong in it comes up again where it is called."""
-    code = f"from ptaskmodel import kernel_sets; kernel_sets.prepare_watched({name!r})"
-    places = [str(kernel_cache.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", code],  # nothing from where the user happens to be
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
-    return process
+def _idle(workers: list[_Worker]) -> _Worker | None:
+    """Somebody to compile a set, added to the workers where there was none; None: all are busy."""
+    for worker in workers:
+        if not worker.name and not worker.is_over:
+            return worker
+    if sum(not worker.is_over for worker in workers) < _cores():
+        try:
+            workers.append(_Worker())
+        except OSError as fault:  # too many, or the interpreter cannot be started again
+            _log.info("kernels are compiled where they are called: no process (%s)", fault)
+        else:
+            return workers[-1]
+    return None
 
 
-def _close(process: subprocess.Popen) -> None:
-    assert process.stdout is not None
-    process.stdout.close()
+class _Worker:
+    """A process that compiles sets, one at a time.
 
+    It ends where one goes wrong: what it is comes up again where its kernels are called.
+    name: of the set that it compiles, if any. kernels: how many functions it has compiled.
+    """
 
-def _told_since(process: subprocess.Popen) -> int:
-    """How many kernels a process has compiled since this was last asked."""
-    assert process.stdout is not None
-    return len(process.stdout.read() or b"")
+    def __init__(self) -> None:
+        places = [str(kernel_cache.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
+        self._process = subprocess.Popen(
+            # -P: nothing from where the user happens to be
+            [sys.executable, "-P", "-c", "from ptaskmodel import kernel_sets; kernel_sets.work()"],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._orders, self._told = self._process.stdin, self._process.stdout
+        os.set_blocking(self._told.fileno(), False)
+        self.name, self.kernels, self.is_over = "", 0, False
+
+    def begin(self, name: str) -> None:
+        """Have a set compiled."""
+        self.name = name
+        with contextlib.suppress(BrokenPipeError):  # then it is over
+            self._orders.write(f"{name}\n".encode())
+            self._orders.flush()
+
+    def ended(self) -> str | None:
+        """The set that has been compiled, or went wrong, since this was last asked."""
+        self.is_over = self._process.poll() is not None
+        told = (self._told.read() or b"").decode()
+        self.kernels += told.count(KERNEL)
+        if not self.name or not (self.is_over or SET in told):
+            return None
+        name, self.name = self.name, ""
+        return name
+
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._orders.close()
+        self._told.close()
 
 
 def _mark(name: str) -> str:
