@@ -33,9 +33,11 @@ def configuration(*lines: str) -> Conf:
         return read_conf(path)
 
 
-def evenly(log: str | Path, count: int, target: float, hosts: int = 64) -> Workload:
+def evenly(
+    log: str | Path, count: int, target: float, hosts: int = 64, seed: int = 7
+) -> Workload:
     """The first jobs of a log, or of the model on ``hosts``, evenly spaced, at an offered load."""
-    whole = lublin(count, hosts, 7, walltime_factor=2.0) if log == MODEL else _read(log)
+    whole = lublin(count, hosts, seed, walltime_factor=2.0) if log == MODEL else _read(log)
     jobs = whole.jobs[:count]
     dates = np.linspace(0.0, jobs[-1].submit_time_s, len(jobs)).tolist()
     even = whole.with_jobs(

@@ -36,10 +36,10 @@ LONGER = 3
 
 
 def measured(nodes: int, count: int, load: float, seeds: int) -> list[Row]:
-    """A row for the way of sharing, the use of memory, and the seed."""
+    """A row for the way of sharing, the use of memory, and the seed of the jobs and their cores."""
     rows = []
-    workload = evenly("model", count, load, nodes)
     for seed in range(seeds):
+        workload = evenly("model", count, load, nodes, seed)
         draw = np.random.default_rng(seed)
         drawn = [int(draw.choice((*SIZES, CORES))) for _ in workload.jobs]
         for name, (select, share) in MODES.items():

@@ -55,7 +55,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
     "separate": lambda given: separate.measured(
         *_log(given), given["jobs"], 1.2, 4.0, given["orders"]
     ),
-    "sharing": lambda given: sharing.measured(SHARED_NODES, given["jobs"], 1.2, given["orders"]),
+    "sharing": lambda given: sharing.measured(SHARED_NODES, given["jobs"], 1.2, given["draws"]),
     "suspension": _suspension,
     "shrunk": lambda given: suspension.shrunk(MODEL, MODEL_NODES, given["jobs"], 1.2),
     "filled": lambda given: suspension.filled(),
