@@ -33,9 +33,7 @@ def configuration(*lines: str) -> Conf:
         return read_conf(path)
 
 
-def evenly(
-    log: str | Path, count: int, target: float, hosts: int = 64, seed: int = 7
-) -> Workload:
+def evenly(log: str | Path, count: int, target: float, hosts: int = 64, seed: int = 7) -> Workload:
     """The first jobs of a log, or of the model on ``hosts``, evenly spaced, at an offered load."""
     whole = lublin(count, hosts, seed, walltime_factor=2.0) if log == MODEL else _read(log)
     jobs = whole.jobs[:count]
