@@ -146,6 +146,8 @@ class Kernel:
         self._calls: list[Callable] = []
         # By kind of arguments; None: numba itself must.
         self._addresses: dict[str, int | None] = {}
+        # Those that its machine code is kept in, as far as this process has asked for it.
+        self.files: set[str] = set()
         functools.update_wrapper(self, function)
 
     @functools.cached_property
@@ -240,6 +242,8 @@ class Kernel:
             linked = kernel_code.link(content)
             if identity is not None:
                 kernel_cache.keep(file, content)
+        if identity is not None:
+            self.files.add(file)
         if linked is None:
             raise kernel_code.UnknownArgument("a kernel that calls what nobody has")
         for name, place in linked.places.items():

@@ -96,6 +96,12 @@ def kept(name: str) -> bytes | None:
     return None
 
 
+def is_kept(name: str) -> bool:
+    """Whether there is something that `kept` would read."""
+    places = kernel_directory(), PACKAGE / "__pycache__" / KERNELS
+    return any(place is not None and (place / name).exists() for place in places)
+
+
 def keep(name: str, content: bytes) -> None:
     """Keep that, if anything is kept at all."""
     place = kernel_directory()

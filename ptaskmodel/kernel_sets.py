@@ -88,8 +88,11 @@ def _is_compiled(name: str) -> bool:
         return False
     try:
         noted = json.loads(content)
-        return all(_identity(kernel) == identity for kernel, identity in noted.items())
-    except (AttributeError, ImportError, ValueError):
+        return all(
+            _identity(kernel) == identity and all(map(kernel_cache.is_kept, files))
+            for kernel, (identity, files) in noted.items()
+        )
+    except (AttributeError, ImportError, TypeError, ValueError):
         return False
 
 
@@ -107,7 +110,10 @@ def prepare(name: str) -> None:
     module, _, function = SETS[name].partition(":")
     getattr(importlib.import_module(module), function)()
     noted = {
-        f"{kernel.py_func.__module__}:{kernel.py_func.__name__}": kernel.identity
+        f"{kernel.py_func.__module__}:{kernel.py_func.__name__}": (
+            kernel.identity,
+            sorted(kernel.files),
+        )
         for kernel in jit.asked_for.values()
     }
     kernel_cache.keep(_mark(name), json.dumps(noted).encode())
@@ -235,9 +241,15 @@ class _Worker:
 
 
 def _mark(name: str) -> str:
-    """The file that says of which kernels a set is, once they are compiled."""
+    """The file that says of which kernels a set is, once they are compiled.
+
+    Copies of the package that share a cache may differ in kernels: each has a mark of its own.
+    """
     from ptaskmodel.kernel_code import processor
 
     return kernel_cache.file_of(
-        f"set-{name.replace(' ', '-')}", str(kernel_cache.plain()), processor()
+        f"set-{name.replace(' ', '-')}",
+        str(kernel_cache.plain()),
+        processor(),
+        str(kernel_cache.PACKAGE),
     )

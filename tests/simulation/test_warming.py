@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from ptaskmodel import kernel_sets
+from ptaskmodel import kernel_cache, kernel_sets
+from ptaskmodel.core.loop import upcoming
 from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.kernel_cache import kernel_directory
 
@@ -63,6 +65,23 @@ def test_sets_have_what_a_simulation_calls():
     assert not kernel_sets.missing()
     done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@compiled
+def test_a_set_is_missing_where_a_kernel_of_it_is_not_kept_any_more(monkeypatch, tmp_path):
+    monkeypatch.setattr("ptaskmodel.kernel_cache.kernel_directory", lambda: tmp_path)
+    noted = {"ptaskmodel.core.loop:upcoming": (upcoming.identity, ["upcoming-of-a-test"])}
+    kernel_cache.keep(kernel_sets._mark("tasks"), json.dumps(noted).encode())
+    assert kernel_sets.missing(["tasks"]) == ["tasks"]
+    kernel_cache.keep("upcoming-of-a-test", b"code")
+    assert not kernel_sets.missing(["tasks"])
+
+
+@compiled
+def test_copies_of_the_package_that_share_a_cache_note_sets_apart(monkeypatch, tmp_path):
+    marks = {kernel_sets._mark("tasks")}
+    monkeypatch.setattr("ptaskmodel.kernel_cache.PACKAGE", tmp_path)
+    assert kernel_sets._mark("tasks") not in marks
 
 
 @compiled
