@@ -51,6 +51,8 @@ ROUTES = ("routes",)
 OTHER_RULES = ("max-min", "other rules")
 ENERGY = ("energy",)
 REPLAY = ("collectives", "acting ranks", "replays", "beside replays", "max-min", "routes")
+# Of traces as tasks, besides those of a simulation.
+RANKS = ("ranks and tasks", "acting ranks", "collectives")
 SLURM = ("slurm",)
 POLL_S = 0.05
 # What a process that compiles tells of: a kernel, or all of a set.

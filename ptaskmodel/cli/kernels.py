@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ptaskmodel.kernel_sets import Stand
 
 TYPICAL = "about 15 to 40 s"
+# More sets than those take longer.
+FEW, TYPICAL_OF_MANY = 4, "a minute or two"
 
 
 def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> None:
@@ -35,7 +37,8 @@ def ready_kernels(sets: Sequence[str] | None = None, *, said: bool = True) -> No
         return
     ahead = "; `ptaskmodel warmup` does it ahead" if said else ""
     if not is_quiet():
-        click.echo(f"compiling kernels (once, {TYPICAL}{ahead})", err=True)
+        takes = TYPICAL if len(wanted) <= FEW else TYPICAL_OF_MANY
+        click.echo(f"compiling kernels (once, {takes}{ahead})", err=True)
     shown = _show if on_terminal() and not is_quiet() else None
     kernel_sets.compile_sets(wanted, shown)
     if shown:

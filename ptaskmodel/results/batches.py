@@ -12,7 +12,7 @@ from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
 from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
-from ptaskmodel.batch.plan import BatchOptions, only_delays
+from ptaskmodel.batch.plan import BatchOptions, only_delays, replays
 from ptaskmodel.batch.power_files import by_job
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
@@ -25,7 +25,7 @@ from ptaskmodel.batch.study_output import (
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
-from ptaskmodel.kernel_sets import ENERGY, compile_sets
+from ptaskmodel.kernel_sets import ENERGY, RANKS, compile_sets
 from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
@@ -156,7 +156,7 @@ def kernels_for(
 
     driven: from outside, so that policies of ours decide nothing.
     """
-    simulates = options.profiles == "ptask" or not only_delays(workload)
+    simulates = options.profiles in ("ptask", "smpi") or not only_delays(workload)
     energy = ENERGY if options.energy else ()
     compiled = not (energy or driven or ":" in options.policy) and is_for_compiled_loop(
         options, len(workload.jobs)
@@ -166,7 +166,9 @@ def kernels_for(
             solver=options.solver, network_model=options.network_model, energy=options.energy
         )
         loop = ("batches of tasks",) if compiled else ()
-        return (*kernels_of_simulation(platform, chosen), "changes", *loop)
+        traces = options.profiles != "ptask" and any(map(replays, workload.profiles.values()))
+        ranks = RANKS if traces or options.profiles == "smpi" else ()
+        return (*kernels_of_simulation(platform, chosen), "changes", *loop, *ranks)
     return ("batches",) if compiled else energy
 
 

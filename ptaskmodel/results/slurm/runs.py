@@ -27,7 +27,7 @@ from ptaskmodel.batch.slurm.run import SlurmRun, simulate, simulate_together
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
-from ptaskmodel.kernel_sets import SLURM
+from ptaskmodel.kernel_sets import RANKS, SLURM
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 # With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
 MANY_JOBS = 2000
-RANKS = "ranks"
 
 
 def kernels_for(
@@ -57,7 +56,7 @@ def kernels_for(
     if platform is None or not (profiled or any(job.run_s is None for job in jobs)):
         return cycles
     traces = any(isinstance(job.work, TraceWork) for job in jobs)
-    ranks = (RANKS,) if traces or options.profiles == SMPI else ()
+    ranks = RANKS if traces or options.profiles == SMPI else ()
     return (*kernels_of_simulation(platform, SimulationOptions()), "changes", *ranks, *cycles)
 
 
