@@ -47,6 +47,8 @@ STALE_S = 1.0
 # How often is looked which workers there are, if nothing is said, s, and how long to listen.
 LOOK_S = 5.0
 WAIT_S = 1.0
+# How long the client may take to know that the scheduler is gone, s.
+NOTICE_S = 3.0
 # How long the first worker may take to join, or another when none is left, s.
 JOIN_S = 300.0
 # An input that a run lacks this often is not kept there.
@@ -111,7 +113,7 @@ class ClusterPool:
             except PTaskModelError:
                 raise
             except Exception as fault:
-                if self._client.status == "running":
+                if not self._is_gone():
                     raise
                 raise CampaignError(self._gone()) from fault
             finally:
@@ -394,6 +396,13 @@ class ClusterPool:
             if path not in self._inputs:
                 self._inputs[path] = input_at(Path(path), name)
         return {name: self._inputs[path] for name, path in paths.items()}
+
+    def _is_gone(self) -> bool:
+        """Whether the scheduler is; what is asked of it may fail before the client knows."""
+        deadline = time.monotonic() + NOTICE_S
+        while self._client.status == "running" and time.monotonic() < deadline:
+            time.sleep(WAIT_S)
+        return bool(self._client.status != "running")
 
     def _gone(self) -> str:
         return (

@@ -54,7 +54,7 @@ def study(place, levels, sleep_s=0.0):
     (place / "beside_study.py").write_text("SEVENTH = 1 / 7\n")
     (place / "in.txt").write_text("input")
     text = (
-        'run = "study.py:measure"\nfiles = ["file"]\ntimeout_s = 3\n'
+        'run = "study.py:measure"\nfiles = ["file"]\ntimeout_s = 8\n'
         f'[parameters]\nfile = "in.txt"\nmarks = "{place / "marks"}"\nsleep_s = {sleep_s}\n'
         f"[factors]\nx = {levels}\n"
     )
@@ -115,7 +115,7 @@ def test_a_run_that_takes_too_long_is_ended_and_nobody_waits_behind_it(tmp_path,
     made_in_turn = []
     campaign.make(on=dask, progress=lambda *said: made_in_turn.append(said[3].point["x"]))
     assert campaign.status() == (10, 1, 0)
-    assert campaign.failures()[0][1] == "took longer than timeout_s = 3"
+    assert campaign.failures()[0][1] == "took longer than timeout_s = 8"
     assert made_in_turn[-1] == 4
     assert set(made(tmp_path).values()) == {1}
 
@@ -184,7 +184,8 @@ def test_what_a_worker_keeps_in_memory_is_not_older_than_the_campaign(tmp_path, 
         assert list(campaign.frame()["y"]) == [value] * 3
 
 
-def test_what_cannot_be_used_is_said(tmp_path, capsys):
+def test_what_cannot_be_used_is_said(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(clusters, "CONNECT_S", 0.3)
     plan = str(study(tmp_path, [10]).folder / "plan.toml")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -196,7 +197,6 @@ def test_what_cannot_be_used_is_said(tmp_path, capsys):
         (["--on", nobody, "--processes", "2"], "are of this machine"),
         (["--on", nobody], "no Dask scheduler answers"),
     ):
-        pytest.MonkeyPatch().setattr(clusters, "CONNECT_S", 0.3)
         assert main(["campaign", "run", plan, *arguments]) == 2
         assert said in capsys.readouterr().err
 
