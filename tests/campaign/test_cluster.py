@@ -201,6 +201,17 @@ def test_what_cannot_be_used_is_said(tmp_path, capsys, monkeypatch):
         assert said in capsys.readouterr().err
 
 
+def test_a_goodbye_that_takes_too_long_spoils_nothing(tmp_path, dask, monkeypatch):
+    really = distributed.Client.close
+
+    def late(client, timeout=None):
+        really(client)
+        raise TimeoutError(f"timed out after {timeout} s.")
+
+    monkeypatch.setattr(distributed.Client, "close", late)
+    assert Campaign.of(study(tmp_path, [10]), tmp_path / "runs").make(on=dask) == (1, 0, 0)
+
+
 def test_another_version_is_refused(tmp_path, dask, monkeypatch):
     monkeypatch.setattr(pools, "__version__", "0.0.1")
     campaign = Campaign.of(study(tmp_path, [10]), tmp_path / "runs")

@@ -202,7 +202,7 @@ def spoiled(draw):
     return name, "".join(found).encode()
 
 
-@settings(max_examples=100, deadline=10_000)
+@settings(max_examples=100, deadline=None)
 @given(spoiled())
 def test_spoiled_files_are_refused_or_simulated(tmp_path_factory, file):
     folder = tmp_path_factory.getbasetemp() / "spoiled"

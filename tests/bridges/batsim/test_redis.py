@@ -28,7 +28,7 @@ def server(tmp_path):
     command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
     try:
-        for _ in range(200):
+        for _ in range(2000):
             try:
                 with redis.Redis(port=port) as client:
                     client.ping()
