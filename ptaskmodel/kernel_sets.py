@@ -193,6 +193,12 @@ def _idle(workers: list[_Worker]) -> _Worker | None:
     return None
 
 
+def environment_of_own() -> dict[str, str]:
+    """Of a process that imports the package that this one has."""
+    places = [str(kernel_cache.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
+
+
 class _Worker:
     """A process that compiles sets, one at a time.
 
@@ -201,11 +207,10 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        places = [str(kernel_cache.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
         self._process = subprocess.Popen(
             # -P: nothing from where the user happens to be
             [sys.executable, "-P", "-c", "from ptaskmodel import kernel_sets; kernel_sets.work()"],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))},
+            env=environment_of_own(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

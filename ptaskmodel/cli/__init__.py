@@ -16,7 +16,7 @@ from typing import NamedTuple
 import click
 
 from ptaskmodel import __version__
-from ptaskmodel.cli.command import HELP, Group
+from ptaskmodel.cli.command import HELP, TYPED, Group
 from ptaskmodel.cli.mistakes import mistake_text
 from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
@@ -119,14 +119,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command as a program of that name; the exit codes are those of `main`."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # The context takes the list apart; what was typed for this program can be run once more.
+    typed = tuple(given) if arguments is None and command is commands else None
     with _talking():
-        return _exit_code(command, name, given)
+        return _exit_code(command, name, list(given), typed)
 
 
-def _exit_code(command: click.Command, name: str, given: list[str]) -> int:
+def _exit_code(
+    command: click.Command, name: str, given: list[str], typed: tuple[str, ...] | None
+) -> int:
     try:
         with command.make_context(name, given) as context:
+            context.meta[TYPED] = typed
             command.invoke(context)
         if sys.stdout is not None:  # as it is where it was closed
             sys.stdout.flush()

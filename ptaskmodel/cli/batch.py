@@ -216,7 +216,7 @@ def batch(
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = without_larger(workload, platform, chosen)
-    ready_kernels(kernels_for(platform, workload, chosen))
+    ready_kernels(kernels_for(platform, workload, chosen), size=len(workload.jobs))
     with told_progress(len(workload.jobs), "jobs", queues=True) as progress:
         run = batch_into(
             output,

@@ -10,6 +10,8 @@ from ptaskmodel.cli.choices import Choice, did_you_mean
 from ptaskmodel.cli.talking import LEVELS, set_level
 
 HELP = {"help_option_names": ["-h", "--help"]}
+# What was typed, in a context's `meta`; None where there is no command that can be run once more.
+TYPED = "ptaskmodel.typed"
 
 
 def talking_options() -> list[click.Option]:

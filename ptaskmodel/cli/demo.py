@@ -51,12 +51,12 @@ def demo(output: Path) -> None:
     known = {*files, "results"}
     if output.exists() and (not output.is_dir() or {p.name for p in output.iterdir()} - known):
         raise PTaskModelError(f"{output}: holds other things than a demo; give --output DIR")
+    ready_kernels(SIMULATION, size=3)
     output.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         with whole_file(output / file) as stream:
             stream.write(text)
     click.echo(WHAT)
-    ready_kernels(SIMULATION)
     inputs = [output / "platform.xml", output / "tasks.json"]
     run = simulate_into(
         output / "results",

@@ -76,7 +76,10 @@ def simulate(
         from ptaskmodel.energy.tables import power_tables
 
         power_tables(platform)  # what is wrong with it is said before anything is compiled
-    ready_kernels(kernels_for(platform, SimulationOptions(**options)))
+    again = options["resume"] or options["checkpoint_every"] is not None
+    ready_kernels(
+        kernels_for(platform, SimulationOptions(**options)), size=None if again else len(tasks)
+    )
     with told_progress(len(tasks), "tasks") as progress:
         run = simulate_into(
             output,

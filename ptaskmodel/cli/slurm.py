@@ -122,7 +122,7 @@ def slurm(
     failing = failures_of_nodes(conf, file=failures, law=FailureLaw.of(law) if law else None)
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = SlurmOptions(seed=seed, costs=Costs(test_cost), **options)
-    ready_kernels(kernels_for(conf, submissions, chosen, platform))
+    ready_kernels(kernels_for(conf, submissions, chosen, platform), size=len(submissions.jobs))
     given = (
         conf_file,
         workload_file,

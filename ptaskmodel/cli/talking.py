@@ -11,6 +11,9 @@ import click
 LOGGER = logging.getLogger("ptaskmodel")
 LEVELS = ("debug", "info", "warning", "error")
 CLEAR_LINE = "\r\033[K"
+PREFIX = "ptaskmodel: "
+
+_told: set[str] = set()  # by this process
 
 
 class Teller(logging.Handler):
@@ -24,9 +27,17 @@ class Teller(logging.Handler):
 def tell(message: str) -> None:
     """One line on standard error, whatever the message holds."""
     line = " ".join(message.splitlines())
+    _told.add(line)
     clear = CLEAR_LINE if on_terminal() else ""
-    text = f"{clear}ptaskmodel: {line.encode('utf-8', 'backslashreplace').decode()}"
+    text = f"{clear}{PREFIX}{line.encode('utf-8', 'backslashreplace').decode()}"
     click.echo(text, err=True)
+
+
+def tell_once(line: str) -> None:
+    """A line that another process of the same command told, unless this one told it, too."""
+    message = line.removeprefix(PREFIX)
+    if message not in _told:
+        tell(message)
 
 
 def on_terminal() -> bool:

@@ -125,7 +125,7 @@ SPOILED = [
 
 @pytest.fixture(autouse=True)
 def no_kernels(monkeypatch):
-    monkeypatch.setattr("ptaskmodel.cli.kernels.ready_kernels", lambda *_: None)
+    monkeypatch.setattr("ptaskmodel.cli.kernels.ready_kernels", lambda *_, size: None)
 
 
 @pytest.mark.parametrize(("name", "there", "instead", "line", "says"), SPOILED)

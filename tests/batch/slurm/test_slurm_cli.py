@@ -90,7 +90,9 @@ def test_a_mistake_is_one_line(files, capsys, name, text, says):
 
 def test_kernels_are_made_ready_once_all_files_make_sense(files, monkeypatch):
     asked = []
-    monkeypatch.setattr("ptaskmodel.cli.kernels.ready_kernels", asked.append)
+    monkeypatch.setattr(
+        "ptaskmodel.cli.kernels.ready_kernels", lambda sets, size: asked.append(sets)
+    )
     arguments = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv")]
     (files / "accounts.txt").write_text("no account\n")
     assert main([*arguments, "--accounts", str(files / "accounts.txt")]) == 2
@@ -124,7 +126,7 @@ def test_the_kernels_that_are_announced_are_those_of_the_jobs(
     class Asked(Exception):
         pass
 
-    def ready(sets):
+    def ready(sets, size):
         raise Asked(*sets)
 
     monkeypatch.setattr("ptaskmodel.cli.kernels.ready_kernels", ready)
