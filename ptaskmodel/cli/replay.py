@@ -123,9 +123,9 @@ def replay(
     from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
 
     platform = load_platform(platform_file)
-    ready_kernels(REPLAY)
     trace = read_trace(traces, ranks)
     chosen = hosts_asked_for(platform, trace.ranks, ranks_on, hosts, per_host)
+    ready_kernels(REPLAY, size=len(trace))
     with told_progress(len(trace), "actions") as progress:
         run = replay_into(
             output,

@@ -198,7 +198,7 @@ def to_ptask(
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
     if phases == "time":
-        ready_kernels(REPLAY)
+        ready_kernels(REPLAY, size=len(found))
     made = task_of_trace(
         found,
         chosen,
@@ -296,7 +296,7 @@ def compare(
         if not (colon and sources and targets):
             raise PTaskModelError(f"--disturb '{disturb}': give FROM:TO, such as n[0-3]:n[4-7]")
         pairs = pairs_of(*(hosts_named(ends, "--disturb") for ends in (sources, targets)))
-    ready_kernels((*SIMULATION, *REPLAY))
+    ready_kernels((*SIMULATION, *REPLAY), size=len(found))
     made = compare_into(
         output,
         platform,
