@@ -18,7 +18,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -28,6 +30,9 @@ INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 # Kinds of arguments that a kernel keeps at hand; more are found again in its files.
 AT_HAND = 8
 
+# A compilation that takes longer is told of, as are all that follow it, once; s.
+SILENT_S = 2.0
+
 _AS_IT_IS = contextlib.nullcontext()
 
 # Kernels that this process has had ready, by their names.
@@ -36,6 +41,7 @@ asked_for: dict[str, Kernel] = {}
 _spent_s = 0.0
 _waits = 0
 _only_compiles = False
+_is_told = False
 
 
 def as_compiled() -> AbstractContextManager[None]:
@@ -65,6 +71,29 @@ def _counted() -> Iterator[None]:
         _waits -= 1
         if not _waits:
             waited(time.perf_counter() - began)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Warns of a compilation that takes a while where nobody has said so."""
+    if _only_compiles or _is_told:
+        yield
+        return
+    timer = threading.Timer(SILENT_S, _tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _tell() -> None:
+    global _is_told
+    _is_told = True
+    logging.getLogger("ptaskmodel").warning(
+        "compiling kernels, once (15 to 40 s); `ptaskmodel warmup` does it ahead"
+    )
 
 
 class Stopwatch:
@@ -238,7 +267,8 @@ class Kernel:
             parts = _parts()
             if parts is None:
                 raise kernel_code.UnknownArgument("numba as it is")
-            content = self._compiled(parts, arguments)
+            with _told():
+                content = self._compiled(parts, arguments)
             linked = kernel_code.link(content)
             if identity is not None:
                 kernel_cache.keep(file, content)

@@ -7,6 +7,7 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -402,6 +403,7 @@ def test_code_that_calls_what_nobody_has_is_compiled_anew(kept, compilations):
 def test_kept_kernels_need_no_numba(tmp_path):
     code = """
 import sys
+import threading
 import numpy as np
 from ptaskmodel.sharing import SharingProblem, bmf
 problem = SharingProblem.build([[(0, 1.0), (1, 1.0)], [(0, 1.0)], [(1, 1.0)]], [10.0, 4.0])
@@ -531,6 +533,7 @@ def test_plain_numba_gives_the_same(tmp_path):
     """In a process without a name that parts need, and in one that asks for plain numba."""
     code = """
 import sys
+import threading
 if "without" in sys.argv:
     from numba.core import typed_passes
     del typed_passes.NativeLowering
@@ -571,3 +574,28 @@ def test_a_wait_for_kernels_within_another_counts_once():
         time.sleep(0.01)
     assert watch.kernels_s >= 0.01
     assert watch.rest_s >= 0.0
+
+
+@compiled
+def test_a_compilation_that_takes_long_is_told_of_once(monkeypatch, caplog):
+    told = threading.Event()
+
+    def tell():
+        really()
+        told.set()
+
+    def compiled(kernel, parts, arguments):
+        assert told.wait(120)
+        return really_compiled(kernel, parts, arguments)
+
+    really, really_compiled = jit_module._tell, jit_module.Kernel._compiled
+    monkeypatch.setattr(jit_module, "_is_told", False)
+    monkeypatch.setattr(jit_module, "SILENT_S", 0.01)
+    monkeypatch.setattr(jit_module, "_tell", tell)
+    monkeypatch.setattr(jit_module.Kernel, "_compiled", compiled)
+    monkeypatch.setattr(kernel_cache, "kept", lambda _: None)
+    for function in (lambda x: 2.0 * x, lambda x: 3.0 * x):
+        assert entry(function)(1.5) == function(1.5)
+    assert [record.getMessage() for record in caplog.records] == [
+        "compiling kernels, once (15 to 40 s); `ptaskmodel warmup` does it ahead"
+    ]
