@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from ptaskmodel.errors import PTaskModelError
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
+    from ptaskmodel.workload.ti_traces import Trace
 
 
 def rank_options(command: Any) -> Any:
@@ -43,6 +45,18 @@ COLLECTIVE_OPTION = click.option(
     help="How a collective is done, by SimGrid's names, such as alltoall=ring (may be given "
     "several times)  [default: as the platform says, else SMPI's]",
 )
+
+
+def collectives_asked_for(
+    platform: Platform | None, trace: Trace, texts: Iterable[str]
+) -> dict[str, str]:
+    """By names of collectives those of algorithms, which suit the trace. Raises PTaskModelError."""
+    from ptaskmodel.replay import algorithms_named
+    from ptaskmodel.replay.algorithms import algorithms_of
+
+    named = algorithms_named(texts)
+    algorithms_of(named, {} if platform is None else platform.config, trace)
+    return named
 
 
 def check_rank_options(ranks_on: Path | None, hosts: str | None) -> None:

@@ -18,6 +18,7 @@ from ptaskmodel.cli.parameters import (
 from ptaskmodel.cli.rank_hosts import (
     COLLECTIVE_OPTION,
     check_rank_options,
+    collectives_asked_for,
     hosts_asked_for,
     rank_options,
 )
@@ -119,12 +120,13 @@ def replay(
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import algorithms_named, read_trace
+    from ptaskmodel.replay import read_trace
     from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
 
     platform = load_platform(platform_file)
     trace = read_trace(traces, ranks)
     chosen = hosts_asked_for(platform, trace.ranks, ranks_on, hosts, per_host)
+    algorithms = collectives_asked_for(platform, trace, collectives)
     ready_kernels(REPLAY, size=len(trace))
     with told_progress(len(trace), "actions") as progress:
         run = replay_into(
@@ -134,7 +136,7 @@ def replay(
             chosen,
             model=network_model,
             solver=solver,
-            collectives=algorithms_named(collectives),
+            collectives=algorithms,
             wanted=ReplayFiles(**wanted),
             inputs=[platform_file, traces],
             progress=progress,

@@ -24,6 +24,7 @@ from ptaskmodel.cli.parameters import (
 from ptaskmodel.cli.rank_hosts import (
     COLLECTIVE_OPTION,
     check_rank_options,
+    collectives_asked_for,
     hosts_asked_for,
     rank_options,
 )
@@ -191,12 +192,13 @@ def to_ptask(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import algorithms_named, read_trace
+    from ptaskmodel.replay import read_trace
     from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
 
     found = read_trace(traces, ranks)
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
+    algorithms = collectives_asked_for(platform, found, collectives)
     if phases == "time":
         ready_kernels(REPLAY, size=len(found))
     made = task_of_trace(
@@ -206,7 +208,7 @@ def to_ptask(
         platform=platform,
         count=windows,
         model=network_model,
-        collectives=algorithms_named(collectives),
+        collectives=algorithms,
         name=name,
     )
     write_tasks([made], output, description=f"of the trace {traces.name}, phases: {phases}")
@@ -284,12 +286,13 @@ def compare(
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.kernel_sets import REPLAY, SIMULATION
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import algorithms_named, hosts_named, read_trace
+    from ptaskmodel.replay import hosts_named, read_trace
     from ptaskmodel.results.replay.trace_comparison import ModelOptions, compare_into
 
     found = read_trace(traces, ranks)
     platform = load_platform(platform_file)
     chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
+    algorithms = collectives_asked_for(platform, found, collectives)
     pairs = []
     if disturb is not None:
         sources, colon, targets = disturb.partition(":")
@@ -305,9 +308,7 @@ def compare(
         pairs=pairs,
         flows=numbers,
         windows=counts,
-        options=ModelOptions(
-            network_model, None, solver, count, collectives=algorithms_named(collectives)
-        ),
+        options=ModelOptions(network_model, None, solver, count, collectives=algorithms),
         inputs=[platform_file, traces],
     )
     click.echo(comparison_text(made))

@@ -9,7 +9,15 @@ import numpy as np
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.choosing import Chosen, chosen, sized
 from ptaskmodel.replay.collective_steps import step_of_collective
-from ptaskmodel.replay.steps import COMPUTE, DO_SEND, FINISHED, NO_MORE, POST_SEND, REQUEST_SEND
+from ptaskmodel.replay.steps import (
+    COMPUTE,
+    DO_SEND,
+    FINISHED,
+    NO_MORE,
+    POST_SEND,
+    REQUEST_SEND,
+    UNWANTED,
+)
 from ptaskmodel.workload import ti_actions as ti
 
 A_BARRIER, A_COMPUTE, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.ISEND
@@ -58,7 +66,7 @@ def send(sums, reached, to, size):
 
 @jit
 def add_collective(p, sums, reached, kind, r, n, first, last):
-    """Count what rank r of n sends and computes in a collective; as `send`."""
+    """Count what rank r of n sends and computes in a collective; as `send`, or UNWANTED."""
     c = Chosen(p.algorithms, p.choices)
     algorithm = chosen(p.values, first, last, n, kind, p.type_bytes, p.own_bytes, c)
     phase = 0
@@ -70,6 +78,8 @@ def add_collective(p, sums, reached, kind, r, n, first, last):
         )  # fmt: skip
         if what == FINISHED:
             return reached
+        if what == UNWANTED:
+            return UNWANTED
         if what == NO_MORE:
             phase += 1
             k = 0
@@ -83,7 +93,7 @@ def add_collective(p, sums, reached, kind, r, n, first, last):
 
 @jit
 def add_action(p, sums, reached, action, r, n):
-    """Count an action of rank r of n; as `send`."""
+    """Count an action of rank r of n; as `add_collective`."""
     kind = np.int64(p.actions[action])
     first = p.start[action]
     last = p.start[action + 1]
@@ -109,7 +119,10 @@ def add_action(p, sums, reached, action, r, n):
 
 @entry
 def add_up(p, first, last, rank, sums):
-    """Add up actions of the ranks from ``rank`` on; (rank for which there is no room, flows)."""
+    """Add up actions of the ranks from ``rank`` on; (rank for which there is no room, flows).
+
+    UNWANTED instead of the rank: collectives cannot be added up.
+    """
     n = first.size
     flows = 0
     for r in range(rank, n):
@@ -118,6 +131,8 @@ def add_up(p, first, last, rank, sums):
         reached = 0
         for action in range(first[r], last[r]):
             reached = add_action(p, sums, reached, action, r, n)
+            if reached < 0:
+                return UNWANTED, flows
         for i in range(reached):
             to = sums.reached[i]
             sums.source[flows] = r

@@ -13,6 +13,7 @@ from ptaskmodel.jit import jit, late
 from ptaskmodel.replay.choosing import Chosen
 from ptaskmodel.replay.collectives import collective
 from ptaskmodel.replay.selectors import CHOICES
+from ptaskmodel.replay.steps import UNWANTED
 
 # What a step does and the rank that it concerns are one number, for no kernel asked by its address
 # returns two.
@@ -39,8 +40,10 @@ def packed_step(
 
 @jit
 def step_of_collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c, size):
-    """As `collectives.collective`; size: scratch for a number."""
+    """As `collectives.collective`, or UNWANTED; size: scratch for a number."""
     packed = packed_step(
         kind, phase, k, r, n, values, at, last, types, own, algorithm, c.of_kind, c.choices, size
     )
+    if packed < 0:  # the kernel is not there
+        return UNWANTED, 0, 0.0
     return packed // RANKS, packed % RANKS, size[0]

@@ -39,6 +39,7 @@ from ptaskmodel.replay.state import (
     ENDED,
     LOST_RANK,
     LOST_WAIT,
+    NO_STEPS,
     NOT_YET,
     PAID,
     POSTED,
@@ -63,6 +64,7 @@ from ptaskmodel.replay.steps import (
     POST_SEND,
     REQUEST_RECEIVE,
     REQUEST_SEND,
+    UNWANTED,
 )
 from ptaskmodel.replay.waits import (
     GOES_ON,
@@ -305,6 +307,8 @@ def go(s, x, o, r):
             rank.phase += 1
             rank.step = 0
             continue
+        if what == UNWANTED:
+            return NO_STEPS
         if what != FINISHED:
             status = operate(s, x, o, r, what, peer, size, tag)
             if status == GOES_ON or (status == TURNS and x.counts[0].by_turns == 0):

@@ -47,7 +47,8 @@ NOT_YET, PAID, LOCKED, PROBED, LOOKED, UNLOCKING, POSTED, MISSED = numbers(8)
     TOLD_FULL,
     NEEDS_RANKS,
     NEEDS_ROUTE,
-) = numbers(100, 108)
+    NO_STEPS,
+) = numbers(100, 109)
 
 APP = np.dtype(
     [

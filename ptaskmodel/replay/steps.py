@@ -18,6 +18,8 @@ from ptaskmodel.jit import jit
     POST_SEND, POST_RECEIVE, DO_SEND, DO_RECEIVE, ALL, COMPUTE, NO_MORE, FINISHED, REQUEST_SEND,
     REQUEST_RECEIVE, AWAIT_SEND, AWAIT_RECEIVE, AWAIT_ANY,
 ) = numbers(13)  # fmt: skip
+# Nobody wanted the kernel that knows the steps: no step.
+UNWANTED = numbers(-1, 0)[0]
 
 
 @jit

@@ -14,6 +14,7 @@ from ptaskmodel.replay.adding import Program, Sums, add_up
 from ptaskmodel.replay.algorithms import default_algorithms
 from ptaskmodel.replay.collective_steps import packed_step
 from ptaskmodel.replay.selectors import CHOICES
+from ptaskmodel.replay.steps import UNWANTED
 from ptaskmodel.workload.ti_actions import DATATYPE_BYTES
 from ptaskmodel.workload.ti_traces import Trace
 
@@ -71,6 +72,8 @@ class Tally:
         while rank < n:
             sums = Sums(flops, asleep_s, *self._room, self._sent, self._reached, self._size)
             rank, flows = map(int, add_up(self._program, first, last, rank, sums))
+            if rank == UNWANTED:
+                raise AssertionError("the steps of collectives are not there")
             parts.append(tuple(array[:flows].copy() for array in self._room))
             if rank < n:
                 self._make_room(2 * len(self._room[0]))

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ptaskmodel.cli import main
+from ptaskmodel.cli import kernels, main
 from ptaskmodel.workload import load_tasks
 
 PLATFORM = """<?xml version="1.0"?>
@@ -140,6 +140,33 @@ def test_a_mistake_is_one_line(case, capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert not (case / "x.png").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "replay p.xml traces.txt",
+        "trace compare p.xml traces.txt",
+        "trace to-ptask traces.txt --platform p.xml --phases time -o x.json",
+    ],
+)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--collective alltoall=frob", "'frob' is not simulated"),
+        ("--hosts m0", "unknown host 'm0'"),
+        ("--ranks 3", "names 2 traces for 3 ranks"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_compiled(
+    case, monkeypatch, capsys, command, options, message
+):
+    def compile_kernels(*_, **__):
+        raise AssertionError("compiles")
+
+    monkeypatch.setattr(kernels, "ready_kernels", compile_kernels)
+    assert main([*command.split(), *options.split()]) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.jit
