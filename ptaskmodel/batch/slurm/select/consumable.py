@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from math import inf
 
-from ptaskmodel.batch.hostset import Mask, first_hosts, members
+from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts
 from ptaskmodel.batch.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Partition
 from ptaskmodel.batch.slurm.needs import EXCLUSIVELY, OVER_OTHERS, Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.select import cores
-from ptaskmodel.batch.slurm.select.core_rows import Rows, Used
+from ptaskmodel.batch.slurm.select.core_rows import Rows, Used, nodes_in
 from ptaskmodel.batch.slurm.select.fitting import Style, fit
 from ptaskmodel.batch.slurm.select.rooms import (
     Room,
@@ -107,7 +107,7 @@ class Consumable:
     def _count(self, job: JobRecord, sign: int) -> None:
         allocation = job.allocation
         assert allocation is not None
-        held = members(allocation.nodes)
+        held = nodes_in(allocation.nodes)
         sharing = job.needs[job.partitions.index(job.partition)].sharing
         for node in held:
             self._present[node] += sign
@@ -145,8 +145,8 @@ class Consumable:
         busy: how many jobs each node has today, where this is a prediction and such nodes come
         first. refuses: nodes that fit, but are not to be taken.
         """
-        among = self._letting_in(need, need.nodes & within)
-        if len(among) < need.least or need.required & ~sum(1 << node for node in among):
+        among, mask = self._letting_in(need, need.nodes & within)
+        if len(among) < need.least or need.required & ~mask:
             return None
         own = self.rows[need.partition.name]
         mine = self._union((row.used for row in own.rows), among)
@@ -163,7 +163,7 @@ class Consumable:
         def fits_if_free() -> bool:
             if refuses is not None or busy is not None or need.memory is not None or need.gres:
                 return rooms(self._nothing, None) is not None
-            key = need.kind, sum(1 << node for node in among)
+            key = need.kind, mask
             if key not in self._if_free:
                 if len(self._if_free) >= MOST_KEPT:
                     self._if_free.clear()
@@ -261,14 +261,18 @@ class Consumable:
     def _nothing(self) -> list[int]:
         return [0] * len(self.nodes)
 
-    def _union(self, every: Iterable[Used], among: Sequence[int]) -> list[int]:
-        union = self._nothing
-        for used in every:
+    def _union(self, every: Iterable[Used], among: Sequence[int]) -> Used:
+        """The cores of some nodes that any of them uses; of other nodes it may tell anything."""
+        first, *others = [*every] or [self._nothing]
+        if not others:
+            return first
+        union = list(first)
+        for used in others:
             for node in among:
                 union[node] |= used[node]
         return union
 
-    def _letting_in(self, need: Need, nodes: Mask) -> list[int]:
+    def _letting_in(self, need: Need, nodes: Mask) -> tuple[Sequence[int], Mask]:
         """Those of some nodes that have the memory, and whose jobs and this one go together."""
         others = [
             rows
@@ -276,8 +280,9 @@ class Consumable:
             if rows.may_share and name != need.partition.name
         ]
         if need.memory is None and not others and need.sharing not in (EXCLUSIVELY, OVER_OTHERS):
-            return list(members(nodes))
-        return [node for node in members(nodes) if self._lets_in(need, node, others)]
+            return nodes_in(nodes), nodes
+        found = [node for node in nodes_in(nodes) if self._lets_in(need, node, others)]
+        return found, of_hosts(found)
 
     def _lets_in(self, need: Need, node: int, others: Sequence[Rows]) -> bool:
         """Whether one does; others: rows of partitions whose jobs share their cores."""
@@ -454,7 +459,7 @@ class Consumable:
         """How many CPUs of free cores some nodes have; inf if a job may do with cores of others."""
         if self._gang or need.sharing == OVER_OTHERS:
             return inf
-        among = members(nodes)
+        among = nodes_in(nodes)
         used = self._union(self._used_by(self._partitions), among)
         lines, full = self.nodes.lines, self._full
         return sum((full[k] & ~used[k]).bit_count() * lines[k].threads for k in among)
@@ -464,7 +469,7 @@ class Consumable:
         lines = self.nodes.lines
         return sum(
             cores.bit_count() * lines[node].threads
-            for node, cores in zip(members(held.nodes), held.cores, strict=True)
+            for node, cores in zip(nodes_in(held.nodes), held.cores, strict=True)
             if nodes >> node & 1
         )
 

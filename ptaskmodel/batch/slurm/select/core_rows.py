@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ptaskmodel.batch.hostset import Mask, members
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 
 # Used cores of each node, as masks.
 Used = Sequence[int]
+
+
+@lru_cache(maxsize=20_000)
+def nodes_in(nodes: Mask) -> Sequence[int]:
+    """The nodes of a set, ascending: the same sets are asked for over and over."""
+    return tuple(members(nodes))
 
 
 class Row:
@@ -28,19 +35,19 @@ class Row:
 
     def takes(self, held: Allocation) -> bool:
         """Whether nobody uses these cores."""
-        pairs = zip(members(held.nodes), held.cores, strict=True)
+        pairs = zip(nodes_in(held.nodes), held.cores, strict=True)
         return not self.jobs or not any(self.used[node] & cores for node, cores in pairs)
 
     def add(self, job: JobRecord) -> None:
         held = _held(job)
-        for node, cores in zip(members(held.nodes), held.cores, strict=True):
+        for node, cores in zip(nodes_in(held.nodes), held.cores, strict=True):
             self.used[node] |= cores
             self.cores += cores.bit_count()
         self.jobs[job] = None
 
     def remove(self, job: JobRecord) -> None:
         held = _held(job)
-        for node, cores in zip(members(held.nodes), held.cores, strict=True):
+        for node, cores in zip(nodes_in(held.nodes), held.cores, strict=True):
             self.used[node] &= ~cores
             self.cores -= cores.bit_count()
         del self.jobs[job]

@@ -43,9 +43,10 @@ def dealt(need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[in
                 give(node)
     crowded = not room
     turns = [max(each // step, 1) for each in threads]
-    if not crowded:
-        left -= _whole_rounds(left, turns, step, per_node, offered, given, held)
     while left > 0:
+        if not crowded:
+            open_to = [node for node in range(count) if has_room(node)]
+            left -= _whole_rounds(left, open_to, turns, step, per_node, offered, given, held)
         room = False
         for node in range(count):
             for _ in range(turns[node]):
@@ -59,6 +60,7 @@ def dealt(need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[in
 
 def _whole_rounds(
     left: int,
+    open_to: Sequence[int],
     turns: Sequence[int],
     step: int,
     per_node: int | None,
@@ -66,21 +68,25 @@ def _whole_rounds(
     given: list[int],
     held: list[int],
 ) -> int:
-    """Give, at once, the tasks of rounds that leave room on each node; returns how many.
+    """Give, at once, the tasks of rounds that leave room on each node with room; how many.
 
-    turns: tasks of a round on each node.
+    open_to: the nodes with room. turns: tasks of a round on each node.
     """
-    rounds = (left - 1) // sum(turns)
-    for node, each in enumerate(turns):
+    in_all = sum(turns[node] for node in open_to)
+    if not in_all:
+        return 0
+    rounds = (left - 1) // in_all
+    for node in open_to:
+        each = turns[node]
         rounds = min(rounds, (offered[node] - given[node]) // (step * each) - 1)
         if per_node:
             rounds = min(rounds, (per_node - held[node]) // each - 1)
-    if rounds <= 0:
-        return 0
-    for node, each in enumerate(turns):
-        given[node] += rounds * each * step
-        held[node] += rounds * each
-    return rounds * sum(turns)
+        if rounds <= 0:
+            return 0
+    for node in open_to:
+        given[node] += rounds * turns[node] * step
+        held[node] += rounds * turns[node]
+    return rounds * in_all
 
 
 def memory_of(need: Need, real: int, cpus: int) -> int:
