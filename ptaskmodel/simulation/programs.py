@@ -30,6 +30,7 @@ class Programs:
     first: list[int] = field(default_factory=list)  # stage of each program in the state
     stage_work: list[Work] = field(default_factory=list)
     stage_program: list[int] = field(default_factory=list)
+    routed: list[int] = field(default_factory=list)  # stages that have a pattern
     replays: bool = False  # some stage is one of ranks
 
     def copy(self) -> Programs:
@@ -41,6 +42,7 @@ class Programs:
             self.first.copy(),
             self.stage_work.copy(),
             self.stage_program.copy(),
+            self.routed.copy(),
             self.replays,
         )
 
@@ -120,6 +122,7 @@ class Programs:
             ]
             patterns = core.find([shape for shape, _ in shapes])
             core.hold(patterns)
+            self.routed += new
             tasks.stages["pattern"][new] = patterns
             tasks.stages["amount"][new] = [amount for _, amount in shapes]
         found = tasks.stages["pattern"][numbers]
@@ -131,8 +134,10 @@ class Programs:
 
     def release(self, tasks: Tasks, core: Core) -> None:
         """Let go of the patterns of programs whose tasks are all over."""
-        program = np.array(self.stage_program, dtype=np.int64)
-        stages = tasks.stages[: len(program)]
-        idle = (stages["pattern"] >= 0) & (tasks.programs["users"][program] == 0)
-        core.hold(stages["pattern"][idle], -1)
-        stages["pattern"][idle] = -1
+        routed = np.array(self.routed, dtype=np.int64)
+        programs = np.array([self.stage_program[stage] for stage in self.routed], dtype=np.int64)
+        is_idle = tasks.programs["users"][programs] == 0
+        idle = np.sort(routed[is_idle])
+        core.hold(tasks.stages["pattern"][idle], -1)
+        tasks.stages["pattern"][idle] = -1
+        self.routed = routed[~is_idle].tolist()
