@@ -173,23 +173,31 @@ def finished(s, o):
         s.activities[end.slot].rate * (end.date - date) >= o.work_precision * o.time_precision
     ):
         if o.flows and end.date - date < o.time_precision:
-            return early_execution(s, date + o.time_precision)
+            return early_execution(s, o.time_precision)
         return NOTHING
     return end.slot
 
 
 @jit
-def early_execution(s, limit):
-    """An execution that ends before a date, -1: none. In SimGrid's flow models the dates at which
-    computations end stand in a queue, and are due a moment too early like any others.
+def early_execution(s, precision):
+    """An execution that ends less than ``precision`` s from now, -1: none. In SimGrid's flow models
+    the dates at which computations end stand in a queue, and are due a moment too early like any
+    others. Times between dates are compared, as there: amounts of whole flop often end as far
+    apart as the precision, and then the last digit decides.
     """
     n = s.clock[0].n_heap
+    now = s.clock[0].now
+    limit = INFINITY
     first = NOTHING
     order = np.int64(-1)
     i = 0
     while True:
         end = s.heap[min(i, n - 1)]
-        if i < n and (end.date < limit or (end.date == limit and end.order < order)):
+        if (
+            i < n
+            and end.date - now < precision
+            and (end.date < limit or (end.date == limit and end.order < order))
+        ):
             slot = end.slot
             while slot >= 0:  # the others of its run end at the same date
                 a = s.activities[slot]

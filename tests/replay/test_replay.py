@@ -96,6 +96,13 @@ def test_a_sleep_lasts_as_long_as_the_precision_of_dates_at_least(ends):
     assert ends(naps, model="L07") == pytest.approx([2e-12])
 
 
+@pytest.mark.parametrize(("flops", "together"), [(999, True), (10**6, True), (7777777, False)])
+def test_whole_flop_decide_by_the_last_digit_who_ends_together(ends, flops, together):
+    dates = flops / 1e9, (flops + 1) / 1e9  # the precision of dates apart
+    assert (dates[1] - dates[0] < 1e-9) == together
+    assert ends([f"compute {flops}"], [f"compute {flops + 1}"]) == [dates[0], dates[not together]]
+
+
 def test_a_barrier_of_two(ends):
     there = TINY + SMALL
     assert ends(["barrier"], ["barrier"]) == pytest.approx([there, 2 * there], rel=1e-9)
