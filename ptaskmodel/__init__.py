@@ -32,6 +32,7 @@ NAMES = {
     "ptaskmodel.simulation.observers": ("Observer",),
     "ptaskmodel.simulation.refs": ("TaskRecord", "TaskRef"),
     "ptaskmodel.simulation.simulation": ("Simulation",),
+    "ptaskmodel.workload.jobs": ("workload_from_frame",),
     "ptaskmodel.workload.reading": ("read_workload",),
     "ptaskmodel.workload.tasks": (
         "Delay",

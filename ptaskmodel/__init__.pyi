@@ -31,6 +31,7 @@ from ptaskmodel.simulation.refs import TaskRecord as TaskRecord
 from ptaskmodel.simulation.refs import TaskRef as TaskRef
 from ptaskmodel.simulation.simulation import Simulation as Simulation
 from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
+from ptaskmodel.workload.jobs import workload_from_frame as workload_from_frame
 from ptaskmodel.workload.reading import read_workload as read_workload
 from ptaskmodel.workload.tasks import Delay as Delay
 from ptaskmodel.workload.tasks import Execution as Execution

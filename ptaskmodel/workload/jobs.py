@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pandas
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+# What a table of jobs may say of them besides, by the fields of `Job`.
+TEXTS = ("user", "group", "queue", "partition", "executable", "preceding_job")
+WHOLE_NUMBERS, NUMBERS = ("cores", "return_code"), ("memory_B", "think_time_s", "competitors")
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -94,7 +97,10 @@ class Workload:
         return replace(self, jobs=jobs, profiles=profiles, notes=notes)
 
     def frame(self) -> pandas.DataFrame:
-        """One row a job: the columns of `workload_from_frame`, in order of submission."""
+        """One row a job: the columns of `workload_from_frame`, in order of submission.
+
+        Of those that may be left out, all but ``user`` are there if they say something of a job.
+        """
         import pandas as pd
 
         rows = [
@@ -102,7 +108,12 @@ class Workload:
             for j in self.jobs
         ]
         names = ["job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s", "user"]
-        return pd.DataFrame(rows, columns=names)
+        frame = pd.DataFrame(rows, columns=names)
+        for name in (*TEXTS, *WHOLE_NUMBERS, *NUMBERS):
+            values = [getattr(job, name) for job in self.jobs]
+            if name not in names and any(value not in (None, 0) for value in values):
+                frame[name] = values
+        return frame
 
 
 def sorted_jobs(jobs: list[Job]) -> tuple[Job, ...]:
@@ -116,9 +127,13 @@ def workload_from_frame(
     """A workload from a table of jobs.
 
     Columns: ``job_id``, ``submit_time_s``, ``num_hosts``, optionally ``walltime_s`` (missing: no
-    limit), and either ``profile`` (a name in ``profiles``) or ``delay_s`` (the job lasts so long).
-    Raises WorkloadError with the row at fault.
+    limit), and either ``profile`` (a name in ``profiles``) or ``delay_s`` (the job lasts so long);
+    optionally also ``user``, ``group``, ``queue``, ``partition``, ``executable``, ``cores``,
+    ``memory_B``, ``return_code``, ``preceding_job``, ``think_time_s`` and ``competitors`` (see
+    `Job`); others are not read. Raises WorkloadError with the row at fault.
     """
+    if not hasattr(frame, "columns"):
+        raise WorkloadError(f"{name}: a {type(frame).__name__} is no pandas.DataFrame; make one")
     missing = [c for c in ("job_id", "submit_time_s", "num_hosts") if c not in frame.columns]
     if missing:
         raise WorkloadError(f"{name}: the table has no column '{missing[0]}': add it")
@@ -139,15 +154,37 @@ def workload_from_frame(
             given = f"submit_time_s {record['submit_time_s']!r}, num_hosts {record['num_hosts']!r}"
             raise WorkloadError(f"{where}: {given}: give a date in s and a whole number of hosts")
         walltime_s = _number(record, "walltime_s", where)
-        made = Job(job_id, submit_s, int(num_hosts), profile, work, walltime_s)
+        said = _said_besides(record, where)
+        made = Job(job_id, submit_s, int(num_hosts), profile, work, walltime_s, **said)
         jobs.append(checked_job(made, where))
     return Workload(sorted_jobs(jobs), known, name=name, origin=name)
 
 
+def _said_besides(record: dict, where: str) -> dict[str, Any]:
+    """The fields of a job that a row need not have, as far as it has them."""
+    said: dict[str, Any] = {}
+    for name in TEXTS:
+        value: Any = record.get(name)
+        if not _is_missing(value):
+            # A column of whole numbers some of which are missing is one of floats.
+            is_whole = isinstance(value, float) and value.is_integer()
+            said[name] = str(int(value) if is_whole else value)
+    for name in (*WHOLE_NUMBERS, *NUMBERS):
+        if (number := _number(record, name, where)) is not None:
+            if name in WHOLE_NUMBERS and not number.is_integer():
+                raise WorkloadError(f"{where}: {name} is {number:g}: give a whole number")
+            said[name] = int(number) if name in WHOLE_NUMBERS else number
+    return said
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or str(value) in ("nan", "<NA>", "NaT")
+
+
 def _number(record: dict, name: str, where: str) -> float | None:
     """A number of a row; None where it is missing (None, nan, NA). WorkloadError for a date, ..."""
-    value = record.get(name)
-    if value is None or str(value) in ("nan", "<NA>", "NaT"):
+    value: Any = record.get(name)
+    if _is_missing(value):
         return None
     try:
         return float(value)

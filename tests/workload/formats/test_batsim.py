@@ -323,6 +323,35 @@ def test_a_table_of_jobs_is_a_workload():
     assert workload_from_frame(frame.convert_dtypes()).frame().equals(workload.frame())
 
 
+def test_what_a_table_says_besides_is_kept():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "job_id": ["a", "b"],
+            "submit_time_s": [1.0, 3.0],
+            "num_hosts": [1, 2],
+            "walltime_s": [9.0, 9.0],
+            "profile": ["delay_5", "delay_4"],
+            "delay_s": [5.0, 4.0],
+            "user": ["ann", None],
+            "queue": ["short", "long"],
+            "cores": [2, 4],
+            "memory_B": [1e9, 2e9],
+        }
+    )
+    workload = workload_from_frame(frame)
+    assert workload.jobs[0].user == "ann"
+    assert workload.jobs[1].user is None
+    assert workload.frame().equals(frame)
+    numbered = workload_from_frame(frame.assign(user=[3.0, float("nan")]))
+    assert [job.user for job in numbered.jobs] == ["3", None]
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(WorkloadError, match=r"a list is no pandas\.DataFrame; make one"):
+        workload_from_frame([{"job_id": "a"}])
+
+
 WRONG_CELLS = {
     "a date": (
         "submit_time_s",
@@ -333,6 +362,7 @@ WRONG_CELLS = {
     "half a host": ("num_hosts", 1.5, "num_hosts 1.5: give a date in s and a whole number"),
     "no hosts": ("num_hosts", float("nan"), "num_hosts nan: give a date in s and a whole number"),
     "a span": ("delay_s", timedelta(seconds=4), "delay_s is '0:00:04': give a number of seconds"),
+    "part of a core": ("cores", 1.5, "cores is 1.5: give a whole number"),
     "a unit": ("walltime_s", "1h", "walltime_s is '1h': give a number of seconds"),
 }
 
