@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections import Counter
 
+import pandas
 import pytest
 
 from ptaskmodel.platform import Platform
@@ -27,6 +28,7 @@ def written(tmp_path):
     wanted = ReplayFiles(timelines=("perfetto", "paje"))
     trace = read_trace(tmp_path / "t.txt")
     run = replay_into(tmp_path / "out", build.finish(), trace, ["n0", "n1", "n2"], wanted=wanted)
+    assert run.frame().equals(pandas.read_csv(tmp_path / "out" / "ranks.csv"))
     return tmp_path / "out", run.result
 
 

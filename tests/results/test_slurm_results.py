@@ -6,10 +6,13 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+import pandas
 import pytest
 
 from ptaskmodel.batch.slurm.accounts.facts import Limits, Qos, plain_accounts
 from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.conf.reading import read_conf
+from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import load_results
@@ -19,6 +22,7 @@ from ptaskmodel.results.slurm.comparison import compare_slurm
 from ptaskmodel.results.slurm.curves import Curve, queue_depth, thinned, used, waiting
 from ptaskmodel.results.slurm.groups import length_class, size_class
 from ptaskmodel.results.slurm.reading import SlurmJob, read_jobs
+from ptaskmodel.results.slurm.runs import slurm_into
 from ptaskmodel.results.slurm.summary import limit_notes
 
 CONF = """SelectType=select/linear
@@ -49,6 +53,18 @@ def runs(tmp_path_factory):
 def job(name="x", cpus=1, submit=0.0, start=None, end=None):
     facts = (name, "u", "", "p", submit, start, end, None, "", cpus, "COMPLETED", "main", 0.0, None)
     return SlurmJob(*facts)
+
+
+def test_the_library_gives_the_table_that_is_written(tmp_path, runs):
+    conf = read_conf(runs / "backfill.conf")
+    made = slurm_into(tmp_path / "out", conf, read_submissions(runs / "jobs.csv", conf))
+    frame = made.frame()
+    written = pandas.read_csv(tmp_path / "out" / "jobs.csv", keep_default_na=False)
+    assert list(frame.columns) == list(written.columns)
+    assert frame["job_id"].tolist() == ["a", "b", "c"]
+    assert frame["starting_time"].dtype.kind in "if"
+    assert frame["starting_time"].tolist() == written["starting_time"].tolist()
+    assert frame["time_alone"].isna().all()
 
 
 def test_results_are_read_like_those_of_any_batch(runs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +35,13 @@ from ptaskmodel.results.replay.timelines import FORMATS, Timelines
 from ptaskmodel.workload.ti_actions import ACTIONS
 
 if TYPE_CHECKING:
+    import pandas
+
     from ptaskmodel.platform import Platform
     from ptaskmodel.workload.ti_traces import Trace
+
+
+RANK_COLUMNS = ("rank", "host", "end_s", *map(column_of, STATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,15 @@ class ReplayRun:
     summary: dict[str, Any]
     directory: Path | None = None
     files: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<ReplayRun in {self.directory}: {len(self.result.hosts)} ranks>"
+
+    def frame(self) -> pandas.DataFrame:
+        """The ranks as a table, one row each: the columns of ranks.csv."""
+        import pandas as pd
+
+        return pd.DataFrame(_rank_rows(self.result), columns=RANK_COLUMNS)
 
 
 def replay_into(
@@ -182,17 +196,20 @@ def _unreceived(result: ReplayResult) -> list[str]:
     return [f"{result.unmatched:,} messages were never received, one of them {one}"]
 
 
-def _write_ranks(path: Path, result: ReplayResult) -> None:
-    """A line a rank: where it ran, when it ended, and its seconds in each state."""
+def _rank_rows(result: ReplayResult) -> Iterator[tuple[Any, ...]]:
+    """For each rank where it ran, when it ended, and its seconds in each state."""
     by_state = np.zeros((len(result.end_s), len(STATES)))
     for kind in range(len(ACTIONS)):
         by_state[:, STATES.index(doing(kind))] += result.spent_s[:, kind]
-    names = [column_of(state) for state in STATES]
+    rows = zip(result.hosts, result.end_s.tolist(), by_state.tolist(), strict=True)
+    return ((rank, host, end, *spent) for rank, (host, end, spent) in enumerate(rows))
+
+
+def _write_ranks(path: Path, result: ReplayResult) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("rank", "host", "end_s", *names))
-        rows = zip(result.hosts, result.end_s.tolist(), by_state.tolist(), strict=True)
-        writer.writerows((rank, host, end, *spent) for rank, (host, end, spent) in enumerate(rows))
+        writer.writerow(RANK_COLUMNS)
+        writer.writerows(_rank_rows(result))
 
 
 def _write_actions(path: Path, trace: Trace, result: ReplayResult) -> None:

@@ -34,10 +34,20 @@ from ptaskmodel.results.runs import SimulationOptions
 from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 from ptaskmodel.results.slurm.settings import settings_of, unread_notes
 from ptaskmodel.results.slurm.summary import limit_notes, orphan_notes, stranger_notes, summary_of
-from ptaskmodel.results.slurm.tables import Simulated, is_over, write_tables
+from ptaskmodel.results.slurm.tables import (
+    JOB_COLUMNS,
+    JOB_TEXTS,
+    Simulated,
+    is_over,
+    job_row,
+    jobs_of,
+    write_tables,
+)
 from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
+    import pandas
+
     from ptaskmodel.batch.ptasks import PtaskExecution
     from ptaskmodel.platform import Platform
 
@@ -83,7 +93,8 @@ class SlurmOptions:
 class SlurmResults:
     """Runs, one a controller, the content of summary.json, and the stories that were asked for.
 
-    directory: where it is written, and files: the names there; None and () if nowhere.
+    directory: where it is written, and files: the names there; None and () if nowhere. alone_s: of
+    jobs on a platform, the time that they take without others, by id.
     """
 
     summary: dict[str, Any]
@@ -91,6 +102,17 @@ class SlurmResults:
     stories: dict[str, list[str]]
     directory: Path | None = None
     files: tuple[str, ...] = field(default=())
+    alone_s: Mapping[str, float] = field(default_factory=dict)
+
+    def frame(self) -> pandas.DataFrame:
+        """The jobs as a table, one row each: the columns of jobs.csv; nan where there is none."""
+        import pandas as pd
+
+        found = (job_row(*each, self.alone_s) for each in jobs_of(self.runs))
+        frame = pd.DataFrame(found, columns=JOB_COLUMNS)
+        numbers = [name for name in JOB_COLUMNS if name not in JOB_TEXTS]
+        frame[numbers] = frame[numbers].apply(pd.to_numeric)
+        return frame
 
 
 def slurm_into(
@@ -173,14 +195,14 @@ def slurm_into(
         return found, alone, summary
 
     if directory is None:
-        found, _, summary = run()
-        return SlurmResults(summary, _runs(found), _stories(found))
+        found, alone, summary = run()
+        return SlurmResults(summary, _runs(found), _stories(found), alone_s=alone)
     with whole_directory(directory) as place:
         found, alone, summary = run()
         stories = _stories(found)
         files = (*write_tables(place, found, alone), *_write_stories(place, stories), SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
-    return SlurmResults(summary, _runs(found), stories, Path(directory), files)
+    return SlurmResults(summary, _runs(found), stories, Path(directory), files, alone)
 
 
 def _check(

@@ -23,6 +23,11 @@ JOB_COLUMNS = (
     *("nodes", "num_nodes", "cpus", "final_state", "scheduler", "restarts", "suspended_time"),
     *("reason", "controller", "time_alone"),
 )
+# Of these those that hold text; the others are numbers, or empty.
+JOB_TEXTS = (
+    *("job_id", "user", "account", "partition", "qos", "nodes", "final_state", "scheduler"),
+    "reason",
+)
 SACCT_COLUMNS = (
     *("JobID", "JobName", "Partition", "Account", "User", "QOS", "Submit", "Eligible", "Start"),
     *("End", "Elapsed", "Timelimit", "AllocNodes", "AllocCPUS", "State", "NodeList", "Suspended"),
@@ -48,11 +53,17 @@ class Simulated(NamedTuple):
     watch: Watch
 
 
+def jobs_of(runs: Sequence[SlurmRun]) -> list[tuple[SlurmRun, JobRecord, int]]:
+    """The jobs of all controllers, with their run and its number, in order of submission."""
+    jobs = [(run, job, k) for k, run in enumerate(runs, 1) for job in run.jobs]
+    if len(runs) > 1:
+        jobs.sort(key=lambda entry: (entry[1].submit_s, entry[2], entry[1].number))
+    return jobs
+
+
 def write_tables(place: Path, found: Sequence[Simulated], alone_s: Alone) -> list[str]:
     """Write the tables in an existing directory; the names of the files."""
-    jobs = [(each.run, job, k) for k, each in enumerate(found, 1) for job in each.run.jobs]
-    if len(found) > 1:
-        jobs.sort(key=lambda entry: (entry[1].submit_s, entry[2], entry[1].number))
+    jobs = jobs_of([each.run for each in found])
     write_table(place / "jobs.csv", JOB_COLUMNS, (job_row(*each, alone_s) for each in jobs))
     rows = (sacct_row(run, job) for run, job, _ in jobs)
     write_table(place / "sacct.txt", SACCT_COLUMNS, rows, delimiter="|")
