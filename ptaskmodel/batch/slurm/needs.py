@@ -181,11 +181,12 @@ def _block(request: JobRequest, conf: Conf) -> bool:
     return "CR_CORE_DEFAULT_DIST_BLOCK" in words or bool(words & {"CR_CPU", "CR_CPU_MEMORY"})
 
 
-def counts_memory(conf: Conf) -> bool:
-    """Whether memory is consumed."""
-    if conf.select_type != LINEAR and not conf.select_parameters & _UNITS:
+def counts_memory(conf: Conf, partition: Partition) -> bool:
+    """Whether memory is consumed by the jobs of a partition."""
+    words = conf.select_parameters if conf.select_type == LINEAR else conf.unit_words(partition)
+    if conf.select_type != LINEAR and not words & _UNITS:
         return True  # CR_Core_Memory is the default
-    return any(word.endswith("MEMORY") for word in conf.select_parameters)
+    return any(word.endswith("MEMORY") for word in words)
 
 
 _UNITS = frozenset(
@@ -194,7 +195,7 @@ _UNITS = frozenset(
 
 
 def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int] | None:
-    return memory_asked(request, partition, conf) if counts_memory(conf) else None
+    return memory_asked(request, partition, conf) if counts_memory(conf, partition) else None
 
 
 def memory_asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int]:

@@ -207,3 +207,19 @@ def test_whatever_is_in_a_file_is_read_or_refused(tmp_path_factory, text):
     path.write_text(text, encoding="utf-8")
     with contextlib.suppress(SlurmError):
         read_conf(path)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "own", "words"),
+    [
+        ("CR_Socket_Memory,CR_LLN", "CR_Core", {"CR_CORE", "CR_LLN"}),
+        ("CR_Core", "NONE", {"CR_CORE"}),
+        ("CR_CPU", "CR_Core", {"CR_CPU"}),
+    ],
+)
+def test_a_partition_may_give_another_unit_than_the_cluster(tmp_path, cluster, own, words):
+    text = SMALL.rstrip() + f" SelectTypeParameters={own}\nSelectTypeParameters={cluster}\n"
+    conf = conf_of(tmp_path, text)
+    assert conf.unit_words(conf.partitions[0]) == words
+    with pytest.raises(SlurmError, match=r"slurm.conf:2: SelectTypeParameters='CR_CPU'"):
+        conf_of(tmp_path, text.replace(f"={own}\n", "=CR_CPU\n"))

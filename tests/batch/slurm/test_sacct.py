@@ -105,6 +105,22 @@ def test_the_least_columns_and_other_units(tmp_path):
     assert "never started" in found.notes[0]
 
 
+def test_names_of_jobs_may_have_bars_in_them(tmp_path):
+    (job,) = read(tmp_path, row("1", JobName="säge|v2||")).jobs
+    assert (job.name, job.user, job.run_s) == ("säge|v2||", "ann", 3605.0)
+    two = HEADER.replace("QOS", "Comment")
+    with pytest.raises(SlurmError, match=r":2: 18 fields instead of 17.*print one at most"):
+        read(tmp_path, row("1", JobName="a|b"), header=two)
+
+
+def test_what_sacct_prints_of_unknown_memory_and_heterogeneous_jobs(tmp_path):
+    asked = HEADER.replace("ReqTRES", "ReqMem")
+    rows = [row(job, ReqTRES=memory) for job, memory in (("1", "?"), ("2+0", "4Gn"), ("2+1", ""))]
+    found = read(tmp_path, *rows, header=asked)
+    assert [job.memory_per_node_MiB for job in found.jobs] == [None, 4096, None]
+    assert found.notes == ("2 components of heterogeneous jobs stand as jobs of their own",)
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -114,7 +130,6 @@ def test_the_least_columns_and_other_units(tmp_path):
         (row("1", Elapsed="long"), "elapsed is 'long': give [[days-]hours:]minutes:seconds"),
         (row("1", Timelimit="x"), "timelimit is 'x'"),
         (row("1", ReqTRES="many"), "reqtres is 'many'"),
-        (row("1", JobName="a|b"), ":2: 18 fields instead of 17"),
         (row("1", "PENDING"), "has no job that is over"),
     ],
 )

@@ -106,7 +106,8 @@ class Partition:
     nodes: its nodes' names, in the order of the file. over_subscribe: NO, YES, FORCE or EXCLUSIVE;
     max_share: jobs on one CPU under YES and FORCE. preempt_mode: None: the cluster's.
     over_time_limit_min: the cluster's if not given (`Conf.over_time_limit_min`); inf: no kill.
-    allow_*: None: everybody.
+    allow_*: None: everybody. select_unit: what its jobs are given instead of the cluster's unit, a
+    word of SelectTypeParameters.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Partition:
     over_time_limit_min: float | None = None
     qos: str | None = None
     lln: bool = False
+    select_unit: str | None = None
     state: str = "UP"
     exclusive_user: bool = False
     allow_accounts: frozenset[str] | None = None
@@ -226,6 +228,11 @@ class PriorityParameters:
     site_parameters: str | None = None
 
 
+# Units of which a partition may have its own, and all there are.
+PARTITION_UNITS = ("CR_CORE", "CR_CORE_MEMORY", "CR_SOCKET", "CR_SOCKET_MEMORY")
+_ALL_UNITS = frozenset((*PARTITION_UNITS, "CR_CPU", "CR_CPU_MEMORY", "CR_MEMORY"))
+
+
 @dataclass(frozen=True, slots=True)
 class Conf:
     """A slurm.conf. select_parameters, preempt_mode, enforce: sets of words in upper case.
@@ -291,6 +298,17 @@ class Conf:
     def gang(self) -> bool:
         """Whether jobs are suspended by the gang scheduler."""
         return GANG in self.preempt_mode
+
+    def unit_words(self, partition: Partition) -> frozenset[str]:
+        """The words of SelectTypeParameters for the jobs of a partition.
+
+        Its own unit stands for the cluster's if that is cores or sockets, with memory or without.
+        """
+        own, of_all = partition.select_unit, self.select_parameters
+        units = frozenset(PARTITION_UNITS)
+        if own is None or (of_all & _ALL_UNITS and not of_all & units):
+            return of_all
+        return of_all - units | {own}
 
     @property
     def gang_counts_cpus(self) -> bool:

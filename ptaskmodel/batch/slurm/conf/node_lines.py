@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ptaskmodel.batch.slurm import values
-from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, FORCE, NO, YES, NodeLine, Partition, Switch
+from ptaskmodel.batch.slurm.conf.facts import (
+    EXCLUSIVE,
+    FORCE,
+    NO,
+    PARTITION_UNITS,
+    YES,
+    NodeLine,
+    Partition,
+    Switch,
+)
 from ptaskmodel.batch.slurm.conf.keys import Table, memory, over_time, preempt_modes
 
 DEFAULT_SHARE = 4
@@ -42,6 +51,11 @@ def _sharing(text: str) -> tuple[str, int]:
 
 def _some(text: str) -> frozenset[str] | None:
     return None if text.upper() == "ALL" else frozenset(values.names(text))
+
+
+def _unit(text: str) -> str | None:
+    found: str = values.one_of(*PARTITION_UNITS, "NONE")(text)
+    return None if found == "NONE" else found
 
 
 def _partition_state(text: str) -> str:
@@ -89,6 +103,7 @@ PARTITION: Table = {
     "overtimelimit": ("over_time_limit_min", over_time),
     "qos": ("qos", str),
     "lln": ("lln", values.yes_no),
+    "selecttypeparameters": ("select_unit", _unit),
     "state": ("state", _partition_state),
     "exclusiveuser": ("exclusive_user", values.yes_no),
     "allowaccounts": ("allow_accounts", _some),

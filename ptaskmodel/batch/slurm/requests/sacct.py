@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,8 @@ ALIGNED_s = 60
 BEYOND_s = 86_400.0
 NEVER = ("", "Unknown", "None", "N/A", "NONE")
 NEEDED = ("jobid", "submit")
+# Columns in which people write what they like.
+FREE = ("jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir")
 LEFT = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REVOKED")
 FAILS = ("FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "CANCELLED", "DEADLINE", "PREEMPTED")
 
@@ -75,14 +77,7 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
         if not line:
             continue
         place = f"{where}:{number}"
-        cells = line.removesuffix("|").split("|") if len(header) > 1 else [line]
-        cells += [""] * (len(header) - len(cells))
-        if len(cells) > len(header):
-            raise SlurmError(
-                f"{place}: {len(cells)} fields instead of {len(header)}: leave out JobName and "
-                "Comment if they have | in them"
-            )
-        row = dict(zip(header, cells, strict=True))
+        row = dict(zip(header, _cells(line, header, place), strict=True))
         if "." in row["jobid"]:
             continue
         job = _job(row, place, notes)
@@ -91,6 +86,8 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
             if before is not None:  # -D: it was requeued
                 notes["rows of jobs that ran again: the last counts"] += 1
                 job = replace(job, submit_s=min(job.submit_s, before.submit_s))
+            elif "+" in job.id:
+                notes["components of heterogeneous jobs stand as jobs of their own"] += 1
             found[job.id] = job
     if not found:
         raise SlurmError(f"{where}: has no job that is over; give another period to sacct")
@@ -98,6 +95,22 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     jobs = [_from(job, t0, phase_s) for job in found.values()]
     told = tuple(f"{count} {what}" for what, count in sorted(notes.items()))
     return Submissions(tuple(sorted(jobs, key=lambda job: job.submit_s)), t0, told)
+
+
+def _cells(line: str, header: Sequence[str], where: str) -> list[str]:
+    """The fields of a line: what is too much belongs to the one column that may have | in it."""
+    cells = line.removesuffix("|").split("|") if len(header) > 1 else [line]
+    more = len(cells) - len(header)
+    free = [k for k, name in enumerate(header) if name in FREE]
+    if more > 0 and len(free) == 1:
+        k = free[0]
+        cells[k : k + more + 1] = ["|".join(cells[k : k + more + 1])]
+    elif more > 0:
+        raise SlurmError(
+            f"{where}: {len(cells)} fields instead of {len(header)}: of the columns that may have "
+            "| in them, such as JobName and Comment, print one at most"
+        )
+    return cells + [""] * -more
 
 
 def _from(job: JobRequest, t0: int, phase_s: float) -> JobRequest:
@@ -156,7 +169,7 @@ def _size(row: Row, where: str) -> dict[str, Any]:
     memory = asked.get("mem")
     if memory:
         found["memory_per_node_MiB"] = math.ceil(memory / nodes)
-    elif row.get("reqmem", "") not in NEVER:
+    elif row.get("reqmem", "") not in (*NEVER, "?"):
         amount, per = _value(row, "reqmem", where, _memory)
         name = "memory_per_cpu_MiB" if per == "c" else "memory_per_node_MiB"
         found[name] = amount if per else math.ceil(amount / nodes)

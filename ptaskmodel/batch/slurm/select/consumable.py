@@ -37,7 +37,12 @@ class Consumable:
         self.nodes = nodes
         self.tree = tree
         words = conf.select_parameters
-        self._sockets = any(word.startswith("CR_SOCKET") for word in words)
+        # The partitions whose jobs get whole sockets.
+        self._by_sockets = frozenset(
+            p.name
+            for p in conf.partitions
+            if any(word.startswith("CR_SOCKET") for word in conf.unit_words(p))
+        )
         # Nodes that count as heavier by one, in a search.
         self._heavier = 0
         self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
@@ -342,9 +347,10 @@ class Consumable:
         free = full & ~used
         if not free or (need.whole and free != full):
             return None
-        sockets = free_sockets(line, free, own, self._sockets)
+        by_sockets = need.partition.name in self._by_sockets
+        sockets = free_sockets(line, free, own, by_sockets)
         spare_MiB = self._spare_MiB(node)
-        unit = None if self._of_cpus else piece_of(need, line, self._sockets)
+        unit = None if self._of_cpus else piece_of(need, line, by_sockets)
         cpus = cpus_offered(need, line, sockets, own, unit, spare_MiB)
         gpus = gpus_left(need, line, self.gres[node]) if cpus else None
         if gpus is None:
@@ -357,7 +363,7 @@ class Consumable:
             total=self.nodes.cpus[node],
             weight=self.nodes.weights[node] + (self._heavier >> node & 1),
             required=bool(need.required >> node & 1),
-            piece=piece_of(need, line, self._sockets),
+            piece=piece_of(need, line, by_sockets),
             gpus=gpus,
             resources=cpus,
         )
@@ -374,11 +380,12 @@ class Consumable:
         offered = [room.cpus for room in chosen]
         counts = offered if need.whole else dealt(need, offered, threads)
         touched = 0 if mine is None else self.rows[need.partition.name].touched
+        by_sockets = need.partition.name in self._by_sockets
         held, cpus, memory = [], [], []
         for room, count in zip(chosen, counts, strict=True):
             node, line = room.node, self.nodes.lines[room.node]
             own = mine[node] if mine is not None and touched >> node & 1 else None
-            sockets = free_sockets(line, self._full[node] & ~used[node], own, self._sockets)
+            sockets = free_sockets(line, self._full[node] & ~used[node], own, by_sockets)
             taken = self._full[node] if need.whole else self._cores(need, node, count, sockets)
             held.append(taken)
             own_count = self._of_cpus and not need.whole
@@ -397,7 +404,8 @@ class Consumable:
             taken = cores.packed(sockets, cpus, need.cpus_per_task, each)
         else:
             taken = cores.cyclic(sockets, cores.cores_for(cpus, each))
-        return cores.whole_sockets(line, taken) if self._sockets else taken
+        by_sockets = need.partition.name in self._by_sockets
+        return cores.whole_sockets(line, taken) & sum(sockets) if by_sockets else taken
 
     # --- when a job could run ---------------------------------------------------------------
 
