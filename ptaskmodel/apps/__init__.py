@@ -14,6 +14,7 @@ NAMES = {
     "ptaskmodel.apps.interference": ("OnOff", "connection_work", "interference_tasks"),
     "ptaskmodel.apps.pdgemm": ("Pdgemm", "place"),
     "ptaskmodel.apps.programs": ("Size", "program"),
+    "ptaskmodel.apps.trace_models": ("InCompany", "compare_in_company"),
     "ptaskmodel.apps.trace_works": ("phases_at_collectives", "windows"),
     "ptaskmodel.replay.bundles": ("bundle",),
     "ptaskmodel.apps.two_groups": ("TwoGroups",),

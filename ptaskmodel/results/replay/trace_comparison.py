@@ -14,32 +14,25 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from ptaskmodel.apps.disturbance import Pairs, disturbed
 from ptaskmodel.apps.interference import connection_work
-from ptaskmodel.apps.trace_works import WindowSums, phases_at_collectives
+from ptaskmodel.apps.trace_models import REPLAY, tasks_of_trace
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
 from ptaskmodel.kernel_sets import SIMULATION, compile_sets
-from ptaskmodel.replay import Replay
-from ptaskmodel.replay.algorithms import algorithms_of
-from ptaskmodel.replay.bundles import bundle
 from ptaskmodel.results.drawing import save
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.replay.trace_comparison_plot import comparison_figure
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.works import SequenceWork, Work
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
     from ptaskmodel.workload.ti_traces import Trace
 
 TABLE, PICTURE = "comparison.csv", "comparison.png"
-REPLAY, BUNDLE, COLLECTIVES = "replay", "bundle", "collectives"
 # What takes less is done again, s: a first time is mostly that of a cold processor.
 SHORT_S = 0.5
 
@@ -154,44 +147,13 @@ def compare_trace(
         return makespan_s
 
     alone_s = add(0, REPLAY, replay_beside)
-    tasks = _tasks(platform, trace, hosts, alone_s, windows, replayed)
+    tasks = tasks_of_trace(platform, trace, hosts, alone_s, windows, **replayed)
     runs = {name: partial(_task_beside, platform, task, options) for name, task in tasks.items()}
     for number in sorted({0, *flows} if pairs else {0}):
         true_s = add(number, REPLAY, replay_beside) if number else alone_s
         for name, run in runs.items():
             add(number, name, run, true_s)
     return made
-
-
-def _tasks(
-    platform: Platform,
-    trace: Trace,
-    hosts: Sequence[str],
-    alone_s: float,
-    windows: Sequence[int],
-    replayed: dict[str, Any],
-) -> dict[str, Task]:
-    """The parallel tasks of a trace, by the names of their models."""
-    algorithms = algorithms_of(replayed["collectives"], platform.config, trace)
-    works: dict[str, tuple[Work, float | None]] = {BUNDLE: (bundle(trace, algorithms), None)}
-    phases = phases_at_collectives(trace, algorithms)
-    if isinstance(phases, SequenceWork):
-        works[COLLECTIVES] = phases, None
-    sums = [WindowSums(trace, alone_s, count) for count in windows]
-
-    def listen(spans: np.ndarray, flights: np.ndarray) -> None:
-        for one in sums:
-            one(spans, flights)
-
-    if sums:
-        Replay(platform, trace, hosts, **replayed).run(listen)
-    for count, one in zip(windows, sums, strict=True):
-        found = one.windows()
-        works[f"{count} window{'s' * (count != 1)}"] = found.work, 1.0 / found.window_s
-    return {
-        name: Task(tuple(hosts), work, "application", rate_bound=bound)
-        for name, (work, bound) in works.items()
-    }
 
 
 def _timed(run: Run, disturbers: list[tuple[str, str]]) -> tuple[float, int, float]:
