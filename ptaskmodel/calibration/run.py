@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ptaskmodel.calibration.fit_ptask import DEFAULT_FIXED, ptask_fitter
 from ptaskmodel.calibration.fit_rates import rates_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
 from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels
 from ptaskmodel.calibration.ptask import setting_from_files
+from ptaskmodel.calibration.reporting import prediction_table
 from ptaskmodel.calibration.results import (
     Calibration,
     Fitter,
@@ -21,6 +23,9 @@ from ptaskmodel.calibration.results import (
     calibrate,
     leave_one_pattern_out,
 )
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,14 @@ class CalibrationRun:
 
     calibration: Calibration
     left_out: tuple[Prediction, ...]
+
+    def __repr__(self) -> str:
+        groups, rows = len(self.calibration.groups), len(self.calibration.predictions)
+        return f"<CalibrationRun by {self.calibration.model}: {groups} groups, {rows} rows>"
+
+    def frame(self) -> pandas.DataFrame:
+        """One row a measurement, beside what the fit says of it (see `prediction_table`)."""
+        return prediction_table(self.calibration)
 
 
 def calibrate_file(

@@ -110,7 +110,12 @@ def slurm(
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.cli.show_slurm import slurm_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.slurm.runs import SlurmOptions, kernels_for, slurm_into
+    from ptaskmodel.results.slurm.runs import (
+        SlurmOptions,
+        check_options,
+        kernels_for,
+        slurm_into,
+    )
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
@@ -122,6 +127,7 @@ def slurm(
     failing = failures_of_nodes(conf, file=failures, law=FailureLaw.of(law) if law else None)
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = SlurmOptions(seed=seed, costs=Costs(test_cost), **options)
+    check_options(chosen, submissions, dates, platform)
     ready_kernels(kernels_for(conf, submissions, chosen, platform), size=len(submissions.jobs))
     given = (
         conf_file,

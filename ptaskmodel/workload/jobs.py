@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -17,6 +18,10 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 # What a table of jobs may say of them besides, by the fields of `Job`.
 TEXTS = ("user", "group", "queue", "partition", "executable", "preceding_job")
 WHOLE_NUMBERS, NUMBERS = ("cores", "return_code"), ("memory_B", "think_time_s", "competitors")
+FRAME_COLUMNS = (
+    *("job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s"),
+    *(*TEXTS, *WHOLE_NUMBERS, *NUMBERS),
+)
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -122,7 +127,9 @@ def sorted_jobs(jobs: list[Job]) -> tuple[Job, ...]:
 
 
 def workload_from_frame(
-    frame: pandas.DataFrame, profiles: Mapping[str, Work] | None = None, name: str = "frame"
+    frame: pandas.DataFrame | Sequence[Mapping[str, Any]],
+    profiles: Mapping[str, Work] | None = None,
+    name: str = "frame",
 ) -> Workload:
     """A workload from a table of jobs.
 
@@ -130,10 +137,11 @@ def workload_from_frame(
     limit), and either ``profile`` (a name in ``profiles``) or ``delay_s`` (the job lasts so long);
     optionally also ``user``, ``group``, ``queue``, ``partition``, ``executable``, ``cores``,
     ``memory_B``, ``return_code``, ``preceding_job``, ``think_time_s`` and ``competitors`` (see
-    `Job`); others are not read. Raises WorkloadError with the row at fault.
+    `Job`); a note names the others, which are not read. Rows as dicts are a table, too.
+
+    Raises WorkloadError for what is no table, and with the row at fault.
     """
-    if not hasattr(frame, "columns"):
-        raise WorkloadError(f"{name}: a {type(frame).__name__} is no pandas.DataFrame; make one")
+    frame = _table(frame, name)
     missing = [c for c in ("job_id", "submit_time_s", "num_hosts") if c not in frame.columns]
     if missing:
         raise WorkloadError(f"{name}: the table has no column '{missing[0]}': add it")
@@ -157,7 +165,28 @@ def workload_from_frame(
         said = _said_besides(record, where)
         made = Job(job_id, submit_s, int(num_hosts), profile, work, walltime_s, **said)
         jobs.append(checked_job(made, where))
-    return Workload(sorted_jobs(jobs), known, name=name, origin=name)
+    notes = _unread_notes(list(map(str, frame.columns)))
+    return Workload(sorted_jobs(jobs), known, name=name, origin=name, notes=notes)
+
+
+def _table(given: Any, name: str) -> pandas.DataFrame:
+    import pandas as pd
+
+    if isinstance(given, pd.DataFrame):
+        return given
+    if isinstance(given, Sequence) and given and all(isinstance(row, Mapping) for row in given):
+        return pd.DataFrame(given)
+    kind = type(given).__name__
+    raise WorkloadError(f"{name}: a {kind} is no pandas.DataFrame (nor rows as dicts); make one")
+
+
+def _unread_notes(names: list[str]) -> tuple[str, ...]:
+    said = []
+    for name in names:
+        if name not in FRAME_COLUMNS:
+            near = difflib.get_close_matches(name, FRAME_COLUMNS, 1)
+            said.append(f"{name} (did you mean {near[0]}?)" if near else name)
+    return (f"columns that are not read: {', '.join(said)}",) if said else ()
 
 
 def _said_besides(record: dict, where: str) -> dict[str, Any]:

@@ -132,3 +132,11 @@ def test_fits_are_counted(tmp_path, fit_on, fits):
     options = CalibrationOptions(fit_on=fit_on)
     calibrate_file(tmp_path / "m.csv", options, progress=lambda *numbers: told.append(numbers))
     assert told == [(k, fits) for k in range(1, fits + 1)]
+
+
+def test_a_calibration_is_a_table(tmp_path):
+    rows = ["mean_runtime_s,interference_on_s,interference_off_s", "100,0,0", "200,inf,0"]
+    (tmp_path / "m.csv").write_text("\n".join([*rows, "150,15,15"]) + "\n")
+    table = calibrate_file(tmp_path / "m.csv").frame()
+    assert table["measured_s"].tolist() == [100.0, 200.0, 150.0]
+    assert table["used_in_fit"].all()

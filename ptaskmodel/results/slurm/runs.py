@@ -104,6 +104,10 @@ class SlurmResults:
     files: tuple[str, ...] = field(default=())
     alone_s: Mapping[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        jobs = sum(len(run.jobs) for run in self.runs)
+        return f"<SlurmResults in {self.directory}: {jobs} jobs>"
+
     def frame(self) -> pandas.DataFrame:
         """The jobs as a table, one row each: the columns of jobs.csv; nan where there is none."""
         import pandas as pd
@@ -140,7 +144,7 @@ def slurm_into(
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
     """
     options, inputs = options or SlurmOptions(), tuple(inputs)
-    _check(options, submissions, recorded, platform)
+    check_options(options, submissions, recorded, platform)
     if recorded is not None and failures:
         raise SlurmError("--cycles: the dates are those of a run; leave out --failures")
     execution = None if platform is None else execution_on(platform, conf)
@@ -205,7 +209,7 @@ def slurm_into(
     return SlurmResults(summary, _runs(found), stories, Path(directory), files, alone)
 
 
-def _check(
+def check_options(
     options: SlurmOptions,
     submissions: Submissions,
     recorded: Recorded | None,

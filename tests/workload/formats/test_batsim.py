@@ -347,11 +347,6 @@ def test_what_a_table_says_besides_is_kept():
     assert [job.user for job in numbered.jobs] == ["3", None]
 
 
-def test_what_is_no_table_is_refused():
-    with pytest.raises(WorkloadError, match=r"a list is no pandas\.DataFrame; make one"):
-        workload_from_frame([{"job_id": "a"}])
-
-
 WRONG_CELLS = {
     "a date": (
         "submit_time_s",

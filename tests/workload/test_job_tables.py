@@ -1,0 +1,28 @@
+"""Rows of jobs: tables that are no DataFrame, and columns that nobody reads."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptaskmodel as pm
+
+pandas = pytest.importorskip("pandas")
+
+ROW = {"job_id": "a", "submit_time_s": 1.0, "num_hosts": 2, "delay_s": 3.0}
+
+
+def test_rows_are_a_table_too():
+    frame = pm.workload_from_frame(pandas.DataFrame([ROW])).frame()
+    assert pm.workload_from_frame([ROW]).frame().equals(frame)
+
+
+@pytest.mark.parametrize("given", [7, "jobs.csv", [ROW, 3], [], {"job_id": ["a"]}])
+def test_what_is_no_table_is_told(given):
+    with pytest.raises(pm.WorkloadError, match=r"is no pandas.DataFrame \(nor rows as dicts\)"):
+        pm.workload_from_frame(given)
+
+
+def test_columns_that_are_not_read_are_named():
+    notes = pm.workload_from_frame([ROW | {"walltime": 9.0, "colour": "red"}]).notes
+    assert notes == ("columns that are not read: walltime (did you mean walltime_s?), colour",)
+    assert pm.workload_from_frame(pm.workload_from_frame([ROW]).frame()).notes == ()
