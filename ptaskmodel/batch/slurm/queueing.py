@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
@@ -53,11 +53,14 @@ class Queue:
         self._tell_changed = changed
         # Of jobs that one of their partitions does not take: why, or None, of each partition.
         self._barred: dict[JobRecord, tuple[str | None, ...]] = {}
+        # Those of them whose reasons are to be told; and who is eligible, but taken by no
+        # partition: nobody looks at them, however many there are.
+        self._untold: dict[JobRecord, None] = {}
+        self._hopeless: dict[JobRecord, None] = {}
         # The reason last told of each job, or array, and those who may have another one.
         self._told: dict[str, str] = {}
         self._reasoned: dict[str, JobRecord] = {}
         self._keys: dict[JobRecord, list[tuple[Any, ...]]] = {}
-        self._partitions: dict[str, int] = {}
         # Those of the entries that are in a reservation.
         self._reserved: dict[JobRecord, None] = {}
 
@@ -94,11 +97,11 @@ class Queue:
     def remove(self, job: JobRecord) -> None:
         """A job waits no more."""
         del self.jobs[job]
-        self._barred.pop(job, None)
         if job in self._apart:
             del self._apart[job]
         else:
             self._take_out(job)
+        self._barred.pop(job, None)
 
     def sort(self) -> None:
         """Put everybody in the place that new priorities give."""
@@ -136,7 +139,7 @@ class Queue:
             for job in [job for job in self._apart if self._eligible(job, now)]:
                 del self._apart[job]
                 self._put_in(job)
-        if self._barred:
+        if self._untold:
             self._look_at_barred(now)
         if self._reserved:
             self._end_reservations(now)
@@ -149,40 +152,40 @@ class Queue:
 
     def _look_at_barred(self, now: int) -> None:
         """Each partition of a job is looked at in turn, and a reason that is new is a change."""
-        fresh, known = False, {reason for each in self._barred.values() for reason in each}
-        for job, reasons in self._barred.items():
-            if job in self._apart:
-                continue
+        fresh, settled = False, []
+        for job in self._untold:
+            reasons = self._barred[job]
             for reason in reasons:
-                if reason != job.reason and (reason is not None or job.reason in known):
+                if reason != job.reason and (reason is not None or job.reason in reasons):
                     fresh = True
                     self.waits_because(job, reason or "None")
+            if len(reasons) == 1:
+                settled.append(job)  # nobody gives it another one
+        for job in settled:
+            del self._untold[job]
         if fresh:
             self._tell_changed(now)
 
-    def in_partition(self, name: str) -> int:
-        """How many entries a partition has."""
-        return self._partitions.get(name, 0)
-
-    @property
-    def waiting_partitions(self) -> Iterator[str]:
-        """The partitions that have entries."""
-        return (name for name, count in self._partitions.items() if count)
-
     def _put_in(self, job: JobRecord) -> None:
+        if job in self._barred:
+            self._untold[job] = None
+            if all(self._barred[job]):
+                self._hopeless[job] = None
+                return
         self._keys[job] = keys = _keys(job, self._behind(job))
         if job.reservation is not None:
             self._reserved[job] = None
         for which, key in enumerate(keys):
             insort(self.entries, Entry(key, which, job))
-            name = job.partitions[which].name
-            self._partitions[name] = self._partitions.get(name, 0) + 1
 
     def _take_out(self, job: JobRecord) -> None:
+        self._untold.pop(job, None)
+        if job in self._hopeless:
+            del self._hopeless[job]
+            return
         self._reserved.pop(job, None)
-        for which, key in enumerate(self._keys.pop(job)):
+        for key in self._keys.pop(job):
             del self.entries[bisect_left(self.entries, (key,))]
-            self._partitions[job.partitions[which].name] -= 1
 
     def _tell_reasons(self, now: int) -> None:
         fresh = False

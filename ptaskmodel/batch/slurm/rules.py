@@ -21,7 +21,14 @@ from ptaskmodel.batch.slurm.memory_limits import (
 )
 from ptaskmodel.batch.slurm.needs import Need, features_of, need_of
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.partition_limits import MEMORY, Licences, Room, refused_by, waits_for
+from ptaskmodel.batch.slurm.partition_limits import (
+    DOWN,
+    MEMORY,
+    Licences,
+    Room,
+    refused_by,
+    waits_for,
+)
 from ptaskmodel.batch.slurm.priorities import priorities_of
 from ptaskmodel.batch.slurm.priority import Member, Sizes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
@@ -92,7 +99,7 @@ class Rules:
         return self._first.setdefault(job.request.array_id, job.number)
 
     def could_start(self, job: JobRecord, now: int) -> bool:
-        """Whether a job fits on an empty machine, or waits for its partition to change.
+        """Whether a job fits on an empty machine, or asks for more than its partition takes.
 
         In a reservation: on its nodes, once it has begun. Of one that is held nobody asks.
         """
@@ -105,7 +112,7 @@ class Rules:
         elif any(map(self.could_ever, job.needs)):
             return True
         if len(job.partitions) == 1:
-            return self.waits_for(job, job.partitions[0]) is not None
+            return self.waits_for(job, job.partitions[0]) not in (None, DOWN)
         # The one that is tried last says what becomes of the job.
         least, _ = job.request.nodes_asked()
         last = min(reversed(job.partitions), key=lambda partition: partition.tier)

@@ -105,6 +105,14 @@ def _switches(text: str) -> Fields:
     return found
 
 
+def _gres(text: str) -> Fields:
+    found = values.gres(text)
+    typed = {one.name for one in found if one.type is not None}
+    if any(one.type is None and one.name in typed for one in found):
+        raise ValueError("give a type to each or to none, as sbatch asks for it")
+    return {"gres": found}
+
+
 def _distribution(text: str) -> Fields:
     """Of the levels of ``-m``, that over sockets: the second, or plane."""
     first, _, rest = text.lower().partition(":")
@@ -158,7 +166,7 @@ _VALUED: dict[str, _Reader] = {
     "--distribution": _distribution,
     "--exclude": _one("exclude", values.hosts),
     "--exclusive": _exclusive,
-    "--gres": _one("gres", values.gres),
+    "--gres": _gres,
     "--hint": _hint,
     "--job-name": _one("name", str),
     "--licenses": _one("licenses", values.licenses),
