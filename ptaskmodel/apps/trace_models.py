@@ -16,6 +16,7 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
 from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.replay.bundles import bundle
+from ptaskmodel.replay.driver import Progress
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_traces import Trace
@@ -116,12 +117,13 @@ def tasks_of_trace(
     model: str | None = None,
     solver: str | None = None,
     collectives: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Task]:
     """The parallel tasks of a trace by the names of their models: a bundle; phases at collectives,
     if there are any; and windows in time of a replay alone, as many as each of ``windows`` says.
 
-    alone_s: the makespan of that replay. model, solver, collectives: as of `replay`. Raises as
-    `replay`, and WorkloadError if a bundle cannot be made.
+    alone_s: the makespan of that replay. model, solver, collectives, progress: as of `replay`.
+    Raises as `replay`, and WorkloadError if a bundle cannot be made.
     """
     algorithms = algorithms_of(collectives or {}, platform.config, trace)
     works: dict[str, tuple[Work, float | None]] = {BUNDLE: (bundle(trace, algorithms), None)}
@@ -138,7 +140,7 @@ def tasks_of_trace(
             one(spans, flights)
 
     if sums:
-        again().run(listen)
+        again().run(listen, progress)
     for count, one in zip(windows, sums, strict=True):
         found = one.windows()
         works[f"{count} window{'s' * (count != 1)}"] = found.work, 1.0 / found.window_s

@@ -20,6 +20,8 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
 from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.replay.bundles import bundle, in_turn, stages_of
+from ptaskmodel.replay.driver import Progress
+from ptaskmodel.replay.several import Several
 from ptaskmodel.replay.state import COMPUTING
 from ptaskmodel.replay.tally import Amounts, Tally
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
@@ -179,18 +181,21 @@ def windows(
     model: str | None = None,
     solver: str | None = None,
     collectives: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
 ) -> Windows:
     """What an application does in ``count`` equal windows of time, replayed alone on its hosts.
 
     model, solver, collectives: as of `replay`, which is done twice: for its makespan, and for what
-    happens when. Raises as `replay`, and WorkloadError if nothing takes time or ``count`` is not
-    positive.
+    happens when; progress hears of the actions of both.
+
+    Raises as `replay`, and WorkloadError if nothing takes time or ``count`` is not positive.
     """
     again = partial(
         Replay, platform, trace, hosts, model=model, solver=solver, collectives=collectives
     )
-    sums = WindowSums(trace, again().run().makespan_s, count)
-    again().run(sums)
+    both = Several(2, trace, progress)
+    sums = WindowSums(trace, again().run(None, both.replay(0)).makespan_s, count)
+    again().run(sums, both.replay(1))
     return sums.windows()
 
 
@@ -204,11 +209,12 @@ def task_of_trace(
     model: str | None = None,
     collectives: Mapping[str, str] | None = None,
     name: str | None = None,
+    progress: Progress | None = None,
 ) -> Task:
     """The task of a trace, rank k on ``hosts[k]``, with phases by their name in `names.PHASES`.
 
-    platform, count, model: for phases in time, see `windows`. collectives: as of `replay`; what it
-    leaves out is as the platform's <config> says, if there is one. name: its id.
+    platform, count, model, progress: for phases in time, see `windows`. collectives: as of
+    `replay`; what it leaves out is as the platform's <config> says, if there is one. name: its id.
 
     Raises WorkloadError as the functions above do, SimulationError for an unknown algorithm.
     """
@@ -217,7 +223,15 @@ def task_of_trace(
     if phases == "time":
         if platform is None:
             raise WorkloadError("phases in time need a platform to replay on: give one")
-        found = windows(trace, platform, hosts, count, model=model, collectives=collectives)
+        found = windows(
+            trace,
+            platform,
+            hosts,
+            count,
+            model=model,
+            collectives=collectives,
+            progress=progress,
+        )
         return Task(tuple(hosts), found.work, name, rate_bound=1.0 / found.window_s)
     config = {} if platform is None else platform.config
     algorithms = algorithms_of(collectives or {}, config, trace)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import click
 
@@ -15,6 +16,10 @@ TERMINAL_S = 1.0
 ELSEWHERE_S = 10.0
 # Below this part of all, what is left is not guessed.
 KNOWN_PART = 0.005
+# What goes on once all is over that is counted.
+AFTER = "the results are written"
+# Below this size a file is read at once.
+LARGE_BYTES = 16 << 20
 
 
 class Progress:
@@ -28,8 +33,9 @@ class Progress:
         every_s: float,
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        after: str = AFTER,
     ) -> None:
-        self._total, self._what = total, what
+        self._total, self._what, self._after = total, what, after
         self._every_s, self._say, self._clock = every_s, say, clock
         self._began = self._told = clock()
         self.said = False
@@ -63,22 +69,27 @@ class Progress:
         if now_s is None:
             return ", ".join(parts)
         if ended >= self._total:
-            return f"{format_date(now_s)}: {parts[0]}; the results are written"
+            return f"{format_date(now_s)}: {parts[0]}; {self._after}"
         return f"{format_date(now_s)}: {', '.join(parts)}"
 
 
 @contextlib.contextmanager
-def told_progress(total: int, what: str, *, queues: bool = False) -> Iterator[Callable | None]:
+def told_progress(
+    total: int, what: str, *, queues: bool = False, after: str = AFTER
+) -> Iterator[Callable | None]:
     """A function to call with the date (s) and how many of ``total`` are over; None: nobody asks.
 
-    queues: its third number is how many wait; otherwise it is not looked at.
+    queues: its third number is how many wait; otherwise it is the total, if there is one. after:
+    what goes on once all are over.
     """
-    with _told(total, what) as progress:
+    with _told(total, what, after) as progress:
         if progress is None:
             yield None
             return
 
         def tell(now_s: float, ended: int, third: int = 0, *_: object) -> None:
+            if third and not queues:
+                progress.of(third)
             progress(now_s, ended, third if queues else None)
 
         yield tell
@@ -100,19 +111,33 @@ def told_steps(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextlib.contextmanager
-def _told(total: int, what: str) -> Iterator[Progress | None]:
+def _told(total: int, what: str, after: str = AFTER) -> Iterator[Progress | None]:
     if is_quiet() or not (on_terminal() or is_verbose()):
         yield None
         return
     if on_terminal():
-        progress = Progress(total, what, every_s=TERMINAL_S, say=_write_over)
+        progress = Progress(total, what, every_s=TERMINAL_S, say=_write_over, after=after)
     else:
-        progress = Progress(total, what, every_s=ELSEWHERE_S, say=LOGGER.info)
+        progress = Progress(total, what, every_s=ELSEWHERE_S, say=LOGGER.info, after=after)
     try:
         yield progress
     finally:
         if progress.said and on_terminal():
             click.echo(CLEAR_LINE, err=True, nl=False)
+
+
+@contextlib.contextmanager
+def told_reading(path: Path) -> Iterator[None]:
+    """Say on a terminal that a large file is read, as long as it is."""
+    size = path.stat().st_size if path.is_file() else 0
+    if size < LARGE_BYTES or is_quiet() or not on_terminal():
+        yield
+        return
+    _write_over(f"reading {path.name}, {size / 1e6:,.0f} MB")
+    try:
+        yield
+    finally:
+        click.echo(CLEAR_LINE, err=True, nl=False)
 
 
 def _write_over(text: str) -> None:

@@ -116,7 +116,7 @@ def replay(
     wanted["trace_limit_GB"] = wanted.pop("trace_limit")
     check_rank_options(ranks_on, hosts)
     from ptaskmodel.cli.kernels import ready_kernels
-    from ptaskmodel.cli.progress import told_progress
+    from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
@@ -124,7 +124,8 @@ def replay(
     from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
 
     platform = load_platform(platform_file)
-    trace = read_trace(traces, ranks)
+    with told_reading(traces):
+        trace = read_trace(traces, ranks)
     chosen = hosts_asked_for(platform, trace.ranks, ranks_on, hosts, per_host)
     algorithms = collectives_asked_for(platform, trace, collectives)
     ready_kernels(REPLAY, size=len(trace))

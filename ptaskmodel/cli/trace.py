@@ -50,9 +50,11 @@ def trace() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def info(traces: Path, ranks: int | None, as_json: bool) -> None:
     """Say how many ranks there are, and how many actions of each kind."""
+    from ptaskmodel.cli.progress import told_reading
     from ptaskmodel.replay import read_trace
 
-    found = read_trace(traces, ranks)
+    with told_reading(traces):
+        found = read_trace(traces, ranks)
     if as_json:
         facts = {"ranks": found.ranks, "actions": found.counts(), "notes": list(found.notes)}
         click.echo(json.dumps(facts, indent=2))
@@ -70,12 +72,15 @@ def info(traces: Path, ranks: int | None, as_json: bool) -> None:
 @click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]")
 def pack(traces: Path, output: Path, ranks: int | None) -> None:
     """Write TRACES in one compact file, which reads ten times as fast."""
+    from ptaskmodel.cli.progress import told_reading, told_steps
     from ptaskmodel.replay import read_trace, write_trace
 
     if output.suffix != ".npz":
         raise PTaskModelError(f"{output}: a packed trace is named .npz; end the name so")
-    found = read_trace(traces, ranks)
-    write_trace(found, output)
+    with told_reading(traces):
+        found = read_trace(traces, ranks)
+    with told_steps("bytes") as progress:
+        write_trace(found, output, progress)
     click.echo(f"{output}: {found.ranks} ranks, {len(found):,} actions")
 
 
@@ -190,27 +195,31 @@ def to_ptask(
         raise PTaskModelError(f"{why}; give --platform PLATFORM{other}")
     from ptaskmodel.apps.trace_works import task_of_trace
     from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import read_trace
     from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
 
-    found = read_trace(traces, ranks)
+    with told_reading(traces):
+        found = read_trace(traces, ranks)
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
     algorithms = collectives_asked_for(platform, found, collectives)
     if phases == "time":
         ready_kernels(REPLAY, size=len(found))
-    made = task_of_trace(
-        found,
-        chosen,
-        phases,
-        platform=platform,
-        count=windows,
-        model=network_model,
-        collectives=algorithms,
-        name=name,
-    )
+    with told_progress(0, "actions", after="the task is made") as progress:
+        made = task_of_trace(
+            found,
+            chosen,
+            phases,
+            platform=platform,
+            count=windows,
+            model=network_model,
+            collectives=algorithms,
+            name=name,
+            progress=progress,
+        )
     write_tasks([made], output, description=f"of the trace {traces.name}, phases: {phases}")
     stages = sum(1 for _ in made.work.parts())
     click.echo(f"{output}: a task of {found.ranks} ranks, {stages} phase{'s' * (stages != 1)}")
@@ -284,12 +293,14 @@ def compare(
     counts = whole_numbers("--windows", windows, least=1)
     from ptaskmodel.apps.disturbance import pairs_of
     from ptaskmodel.cli.kernels import ready_kernels
+    from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.kernel_sets import REPLAY, SIMULATION
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import hosts_named, read_trace
     from ptaskmodel.results.replay.trace_comparison import ModelOptions, compare_into
 
-    found = read_trace(traces, ranks)
+    with told_reading(traces):
+        found = read_trace(traces, ranks)
     platform = load_platform(platform_file)
     chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
     algorithms = collectives_asked_for(platform, found, collectives)
@@ -300,17 +311,19 @@ def compare(
             raise PTaskModelError(f"--disturb '{disturb}': give FROM:TO, such as n[0-3]:n[4-7]")
         pairs = pairs_of(*(hosts_named(ends, "--disturb") for ends in (sources, targets)))
     ready_kernels((*SIMULATION, *REPLAY), size=len(found))
-    made = compare_into(
-        output,
-        platform,
-        found,
-        chosen,
-        pairs=pairs,
-        flows=numbers,
-        windows=counts,
-        options=ModelOptions(network_model, None, solver, count, collectives=algorithms),
-        inputs=[platform_file, traces],
-    )
+    with told_progress(0, "actions", after="the parallel tasks run") as progress:
+        made = compare_into(
+            output,
+            platform,
+            found,
+            chosen,
+            pairs=pairs,
+            flows=numbers,
+            windows=counts,
+            options=ModelOptions(network_model, None, solver, count, collectives=algorithms),
+            inputs=[platform_file, traces],
+            progress=progress,
+        )
     click.echo(comparison_text(made))
     if output is not None:
         click.echo(f"written   {output}")

@@ -129,3 +129,20 @@ def test_a_comparison_is_printed_and_written(case, capsys):
 def test_a_mistake_is_one_line(case, capsys, arguments, message):
     assert main(["trace", "compare", "p.xml", "t.txt", *arguments.split()]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_progress_counts_the_actions_of_all_replays():
+    trace = trace_of_actions([[("send", 1, 0, 125e6)], [("recv", 0, 0, 125e6)]])
+    told = []
+    compare_trace(
+        platform(),
+        trace,
+        ["n0", "n1"],
+        pairs=[("n2", "n1")],
+        flows=(1,),
+        windows=(2,),
+        progress=lambda *numbers: told.append(numbers[1:]),
+    )
+    # Alone, for the windows, beside a flow; short replays are done twice.
+    assert {(2, 6), (4, 6), (6, 6)} <= set(told)
+    assert {total for _, total in told} == {6}

@@ -21,6 +21,8 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
 from ptaskmodel.kernel_sets import SIMULATION, compile_sets
+from ptaskmodel.replay.driver import Progress
+from ptaskmodel.replay.several import Several
 from ptaskmodel.results.drawing import save
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
@@ -115,12 +117,14 @@ def compare_trace(
     flows: Iterable[int] = (0,),
     windows: Sequence[int] = (1, 10),
     options: ModelOptions | None = None,
+    progress: Progress | None = None,
 ) -> TraceComparison:
     """Replay a trace, rank k on ``hosts[k]``, and run it as parallel tasks: alone, and disturbed.
 
     pairs: (source, target) hosts between which endless flows are, as many of each as ``flows`` says
     in turn; alone comes first whatever it says. windows: numbers of windows of the replay alone
     that are tried as phases, besides the bundle and the collectives (see `apps.trace_works`).
+    progress: as of `replay`, of the actions of all replays.
 
     Raises as `replay`, and WorkloadError if a bundle cannot be made.
     """
@@ -132,9 +136,13 @@ def compare_trace(
         "collectives": options.collectives,
     }
     made = TraceComparison()
+    beside = sorted({0, *flows} if pairs else {0})
+    # Alone, for the windows, and beside each number of flows.
+    replays = Several(len(beside) + bool(windows), trace, progress)
 
-    def replay_beside(disturbers: list[tuple[str, str]]) -> tuple[float, int]:
-        result = disturbed(platform, trace, hosts, disturbers, **replayed).run()
+    def replay_beside(which: int, disturbers: list[tuple[str, str]]) -> tuple[float, int]:
+        replay = disturbed(platform, trace, hosts, disturbers, **replayed)
+        result = replay.run(None, replays.replay(which))
         made.what = made.what or f"{trace.ranks} ranks, {result.messages:,} messages"
         return result.makespan_s, result.events
 
@@ -146,11 +154,14 @@ def compare_trace(
         made.rows.append(Row(number, name, makespan_s, error, slowdown, cpu_s, events))
         return makespan_s
 
-    alone_s = add(0, REPLAY, replay_beside)
-    tasks = tasks_of_trace(platform, trace, hosts, alone_s, windows, **replayed)
+    alone_s = add(0, REPLAY, partial(replay_beside, 0))
+    tasks = tasks_of_trace(
+        platform, trace, hosts, alone_s, windows, progress=replays.replay(1), **replayed
+    )
     runs = {name: partial(_task_beside, platform, task, options) for name, task in tasks.items()}
-    for number in sorted({0, *flows} if pairs else {0}):
-        true_s = add(number, REPLAY, replay_beside) if number else alone_s
+    for which, number in enumerate(beside, bool(windows)):
+        again = partial(replay_beside, which)
+        true_s = add(number, REPLAY, again) if number else alone_s
         for name, run in runs.items():
             add(number, name, run, true_s)
     return made

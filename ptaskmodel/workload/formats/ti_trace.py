@@ -12,6 +12,7 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ MAX_RANKS = 1_000_000
 MAX_TRACE_BYTES = 2**33
 # Of the memory that is free, what the text of a trace may take: its numbers take about as much.
 PART_OF_MEMORY = 0.25
+PACK_BYTES = 1 << 22  # between two calls of a writer's progress
 PACKED = b"PK"  # how a .npz file begins
 FORMAT = "ptaskmodel-ti-trace-1"
 # What a damaged or foreign .npz file makes zipfile, zlib and numpy raise.
@@ -212,15 +214,33 @@ def _only(lines: Lines, mine: np.ndarray) -> Lines:
     )
 
 
-def write_trace(trace: Trace, path: AnyPath) -> None:
-    """Write a trace in the binary form (``.npz``), whole or not at all."""
-    packed = io.BytesIO()
-    np.savez_compressed(
-        packed,
-        format=np.array(FORMAT),
-        type_bytes=np.array(trace.type_bytes),
+def write_trace(
+    trace: Trace, path: AnyPath, progress: Callable[[int, int], object] | None = None
+) -> None:
+    """Write a trace in the binary form (``.npz``), whole or not at all.
+
+    progress: called with the bytes that are packed, and with how many there are.
+    """
+    members = {
+        "format": np.array(FORMAT),
+        "type_bytes": np.array(trace.type_bytes),
         **{name: getattr(trace, name) for name in ARRAYS},
-    )
+    }
+    total = sum(array.nbytes for array in members.values())
+    packed, done = io.BytesIO(), 0
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(
+                    member, np.lib.format.header_data_from_array_1_0(array)
+                )
+                content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+                for begin in range(0, len(content), PACK_BYTES):
+                    part = content[begin : begin + PACK_BYTES]
+                    member.write(part)
+                    done += len(part)
+                    if progress is not None:
+                        progress(done, total)
     write_bytes(path, packed.getvalue(), error=WorkloadError)
 
 
