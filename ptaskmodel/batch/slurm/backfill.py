@@ -333,7 +333,7 @@ class Cycle:
             controller.queue.waits_because(job, reason)
             return NEXT
         if found is None:
-            return NEXT if job.state != PENDING or controller.is_preempting(job) else None
+            return NEXT if job.state != PENDING else None
         controller.start(job, which, found, self._date, BACKFILL)
         if job.state in LIVE and job.end_s < float("inf"):
             insort(self._ends, (job.end_s, job.listed, job))

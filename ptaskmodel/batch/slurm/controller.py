@@ -195,10 +195,6 @@ class Controller(Lives):
                 trial.remove(victim, running=victim.state == record.RUNNING)
         return trial
 
-    def is_preempting(self, job: JobRecord) -> bool:
-        """Whether victims of a job have been killed and it waits for their nodes."""
-        return job in self.preempting
-
     def refuses(self, job: JobRecord, need: Need, now: int) -> Refuses | None:
         """Which nodes a job does not take yet, as they are below too many switches."""
         tree, most = self.select.tree, need.switches

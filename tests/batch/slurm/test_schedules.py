@@ -230,3 +230,24 @@ def test_a_job_refused_when_it_was_tried_has_taken_a_priority(tmp_path):
     _, found = run(conf, jobs)
     assert found["b"].state == "REFUSED"
     assert found["a"].priorities[0] - found["c"].priorities[0] == 2
+
+
+def test_who_waits_for_victims_of_backfill_keeps_their_nodes(tmp_path):
+    # The real one: "planned start failed", and then it reserves from now on.
+    conf = conf_of(
+        tmp_path,
+        "SelectType=select/linear\nPriorityType=priority/basic\n"
+        "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPreemptExemptTime=00:05:00\n"
+        "NodeName=n[1-2] CPUs=8\nPartitionName=low Nodes=ALL Default=YES PriorityTier=1\n"
+        "PartitionName=high Nodes=ALL PriorityTier=2\n",
+    )
+    jobs = [
+        job("victim", 30.5, 1000, 20, nodes=1, partitions=("low",)),
+        job("wide", 40.5, 50, 10, nodes=2, partitions=("high",)),
+        job("long", 50.5, 1000, 60, nodes=1, partitions=("low",)),
+    ]
+    _, records = run(conf, jobs)
+    wide, long = records["wide"], records["long"]
+    assert 331 <= wide.start_s <= 350
+    assert records["victim"].restarts == 1
+    assert long.start_s >= wide.end_s
