@@ -237,7 +237,7 @@ def write_trace(
                 content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
                 for begin in range(0, len(content), PACK_BYTES):
                     part = content[begin : begin + PACK_BYTES]
-                    member.write(part)
+                    member.write(part.data)
                     done += len(part)
                     if progress is not None:
                         progress(done, total)
