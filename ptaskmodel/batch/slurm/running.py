@@ -10,7 +10,13 @@ from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.hostset import Mask, members
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.works import DelayWork
+from ptaskmodel.workload.works import (
+    MAX_DEPTH,
+    MAX_STAGES,
+    DelayWork,
+    SequenceWork,
+    Work,
+)
 
 # How long a job runs whose end is told.
 UNTIL_TOLD_S = 1e12
@@ -55,8 +61,8 @@ class Running:
         assert allocation is not None
         if self._told.get(job.id, 0.0) > date:
             work = DelayWork(UNTIL_TOLD_S)
-        elif self._longer_s and work.duration_s is not None:
-            work = DelayWork(work.duration_s + self._longer_s)
+        elif self._longer_s:
+            work = _followed_by(work, self._longer_s)
         run = Job(job.id, date, allocation.size, job.id, work)
         place = self._place(allocation.nodes)
         attempt = Attempt(run, place, date, job.end_s, next(self._numbers))
@@ -105,3 +111,13 @@ class Running:
         """A job goes on."""
         assert job.attempt is not None
         self.execution.resume(job.attempt, date)
+
+
+def _followed_by(work: Work, more_s: float) -> Work:
+    """A work, and so many seconds more; as it is where it has as many stages as there may be."""
+    if work.duration_s is not None:
+        return DelayWork(work.duration_s + more_s)
+    full = isinstance(work, SequenceWork) and (
+        work.depth >= MAX_DEPTH or work.stages_per_round >= MAX_STAGES
+    )
+    return work if full else SequenceWork((work, DelayWork(more_s)))

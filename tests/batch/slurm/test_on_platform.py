@@ -50,6 +50,14 @@ def test_neighbours_slow_each_other(tmp_path, prefix):
     ] * 2
 
 
+def test_jobs_whose_lengths_the_platform_says_end_as_late_as_the_others(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    jobs = read_submissions(workload(tmp_path / "w.json", 600), conf).jobs
+    execution = execution_on(platform(tmp_path), conf)
+    found = simulate(conf, jobs, phases=Phases(boot_s=-45.0, end_s=1.5), execution=execution)
+    assert [(job.attempt.end_s, job.end_s) for job in found.jobs] == [(202.5, 202)] * 2
+
+
 def test_a_job_that_is_slowed_beyond_its_limit_is_killed_at_the_next_check(tmp_path):
     conf = conf_of(tmp_path, LINEAR + NODES)
     jobs = read_submissions(workload(tmp_path / "w.json", 120), conf).jobs

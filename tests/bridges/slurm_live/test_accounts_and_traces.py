@@ -35,11 +35,12 @@ small,11,,4,300,45,bin,
 large,13,,8,300,30,bin,
 other,15,,4,300,30,bin,urgent
 """
+# Those that wait do so for an end in a turn of the main loop, which Slurm hears of behind it.
 PAIRS = """id,submit,nodes,cores,limit,run
 a,0,2,,600,40.3
-b,2,2,,600,50.6
+b,2,2,,600,50
 c,9,3,,600,60.4
-d,12,1,,600,30.7
+d,12,1,,600,30
 """
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
