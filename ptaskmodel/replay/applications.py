@@ -259,8 +259,11 @@ class Applications:
         self._make_room_for_flights()
 
     def _make_room_for_flights(self) -> None:
-        most = 2 * len(self.state.messages) + SPANS_AT_ONCE
-        self.state = self.state._replace(flights=enlarged(self.state.flights, most))
+        x = self.state
+        self.state = x._replace(
+            departures=enlarged(x.departures, len(x.messages)),
+            flights=enlarged(x.flights, 2 * len(x.messages) + SPANS_AT_ONCE),
+        )
 
     def make_room_for_messages(self) -> None:
         """Let twice as many messages be under way."""

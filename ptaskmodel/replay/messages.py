@@ -244,10 +244,11 @@ def fly(s, x, o, i, poster, place):
     amount = size * route.unit / factor(x.bandwidth_factors, size)
     delay = latency if latency > 0.0 else np.nan
     if counts.tells == 1:
-        m.began = s.clock[0].now
-        m.latency = latency
-        m.after = x.ranks[poster].told
-        m.number = counts.begun
+        departure = x.departures[i]
+        departure.began = s.clock[0].now
+        departure.latency = latency
+        departure.after = x.ranks[poster].told
+        departure.number = counts.begun
     counts.begun += 1
     if counts.names == 1:
         tell(s, STARTED, ~(2 * i + 1), float(m.source * x.ranks.size + m.target))
@@ -322,13 +323,14 @@ def arrived(x, i, now):
     counts.messages += 1
     if counts.tells == 1:
         flight = x.flights[counts.n_flights]
-        flight.number = m.number
+        departure = x.departures[i]
+        flight.number = departure.number
         flight.source = m.source
         flight.target = m.target
         flight.bytes = m.bytes
-        flight.after = m.after
-        flight.begin = m.began
-        flight.latency = m.latency
+        flight.after = departure.after
+        flight.begin = departure.began
+        flight.latency = departure.latency
         flight.end = now
         counts.n_flights += 1
     if m.sender >= 0:

@@ -37,6 +37,7 @@ from ptaskmodel.replay.state import (
     COLLECTIVES,
     COMPUTING,
     ENDED,
+    IN_ALL,
     LOST_RANK,
     LOST_WAIT,
     NO_STEPS,
@@ -295,6 +296,7 @@ def go(s, x, o, r):
     """
     rank = x.ranks[r]
     now = s.clock[0].now
+    waits_on = rank.held == IN_ALL
     if rank.held != READY:
         if x.counts[0].tells == 1 and now > rank.since:
             if x.counts[0].n_spans == x.spans.size:
@@ -302,7 +304,11 @@ def go(s, x, o, r):
             tell_span(x, r, now)
         rank.held = READY
     while True:
-        what, peer, size, tag = next_operation(s, x, r)
+        if waits_on:  # as before: what it does next is not asked again
+            what, peer, size, tag = ALL, 0, 0.0, 0
+            waits_on = False
+        else:
+            what, peer, size, tag = next_operation(s, x, r)
         if what == NO_MORE:
             rank.phase += 1
             rank.step = 0

@@ -99,9 +99,9 @@ RANK = np.dtype(
     align=True,
 )
 
+# One cache line.
 MESSAGE = in_lines(
     [
-        # One cache line,
         ("state", SMALL_INT),
         ("detached", SMALL_INT),  # 1: its sender did not wait
         ("slot", SMALL_INT),  # activity, -1: none
@@ -112,12 +112,18 @@ MESSAGE = in_lines(
         ("bytes", REAL),
         ("sender", INT),  # request, NOBODY or ACTION
         ("receiver", INT),
-        # and what is kept to be told, if it is.
+    ]
+)
+
+# What is kept of a message that travels, to be told, if it is.
+DEPARTURE = np.dtype(
+    [
         ("number", INT),  # in the order in which they begin to travel
         ("began", REAL),  # to travel
         ("latency", REAL),  # s before its bytes flow
         ("after", INT),  # number of the last span of the rank that let it begin
-    ]
+    ],
+    align=True,
 )
 
 REQUEST = np.dtype(
@@ -242,6 +248,7 @@ class Replays(NamedTuple):
     apps: np.ndarray
     ranks: np.ndarray
     messages: np.ndarray
+    departures: np.ndarray  # of the messages, if they are told
     requests: np.ndarray
     buckets: np.ndarray
     routes: np.ndarray
@@ -268,6 +275,7 @@ def bare_replays() -> Replays:
         apps=records(0, APP),
         ranks=records(0, RANK),
         messages=records(64, MESSAGE),
+        departures=records(0, DEPARTURE),
         requests=records(64, REQUEST),
         buckets=empty_buckets(64),
         routes=empty_routes(1024),
