@@ -179,6 +179,13 @@ def finished(s, o):
 
 
 @jit
+def is_execution(s, slot):
+    """Whether an activity uses a host alone."""
+    a = s.activities[slot]
+    return a.n_nodes == 1 and s.resources[s.nodes[a.nodes].resource].one_core < INFINITY
+
+
+@jit
 def early_execution(s, precision):
     """An execution that ends less than ``precision`` s from now, -1: none. In SimGrid's flow models
     the dates at which computations end stand in a queue, and are due a moment too early like any
@@ -201,7 +208,7 @@ def early_execution(s, precision):
             slot = end.slot
             while slot >= 0:  # the others of its run end at the same date
                 a = s.activities[slot]
-                if a.n_nodes == 1 and s.resources[s.nodes[a.nodes].resource].one_core < INFINITY:
+                if is_execution(s, slot):
                     if end.date < limit or a.order < order:
                         first = slot
                         limit, order = end.date, np.int64(a.order)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptaskmodel.core.availability import follow_live
 from ptaskmodel.core.life import share, stop, succeeds
-from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
+from ptaskmodel.core.loop import due, finished, go_on, is_execution, listed_as_doomed, settle
 from ptaskmodel.core.state import (
     DONE,
     ENDED,
@@ -81,9 +81,40 @@ def rank_of(x, owner):
 
 
 @jit
+def computes_before_wake(s, x):
+    """Whether a computation ends before the next wait or sleep does, by any digit of its date or,
+    at one date, as it began before.
+    """
+    clock = s.clock[0]
+    if clock.n_heap == 0 or clock.n_queue == 0:
+        return False
+    slot = s.heap[0].slot
+    top = s.queue[0]
+    if s.heap[0].date > top.date or not is_execution(s, slot):
+        return False
+    if s.heap[0].date < top.date:
+        return True
+    if top.kind != WAKE:
+        return False
+    owner = s.activities[slot].owner
+    return x.ranks[rank_of(x, owner)].since < x.ranks[~s.wakes[top.number].token].since
+
+
+@jit
 def process(s, x, o):
-    """Everything that happens at this date, up to the ranks that can go on; OK or LOST_RANK."""
+    """Everything that happens at this date, up to the ranks that can go on; OK or LOST_RANK.
+
+    Where ranks act by turns, computations and sleeps end in the order of their dates, as they do in
+    SimGrid's queue of hosts: tests and polls that follow them cost what those before have left.
+    """
     while True:
+        while x.counts[0].by_turns == 1 and computes_before_wake(s, x):
+            slot = finished(s, o)
+            if slot < 0:
+                break
+            status = over(s, x, slot)
+            if status != OK:
+                return status
         kind = due(s, o.time_precision)
         if kind == NOTHING:
             break

@@ -129,6 +129,27 @@ def test_a_test_has_found_a_message_when_its_cost_is_paid(ends):
     assert first == pytest.approx(0.015 + TINY + SMALL + 0.01, rel=1e-9)
 
 
+@pytest.mark.parametrize(("flops", "cost_s"), [(649999.6, 3e-4), (650000, 3e-4), (650000.4, 1e-4)])
+def test_computations_and_sleeps_at_one_date_end_in_order(ends, flops, cost_s):
+    """The third test costs more, unless one has found a message before, in the first rank."""
+    made = ends(
+        ["sleep 3.5e-4", "isend 1 5 10", "test 0 1 5", "waitall"],
+        ["irecv 2 1 10", f"compute {flops}", "test 2 1 1", "compute 1e9", "recv 0 5 10", "waitall"],
+        ["irecv 3 9 10", "test 3 2 9", "test 3 2 9", "send 1 1 10"],
+        ["sleep 2", "send 2 9 10"],
+    )
+    message_s = TINY + 26 / (BANDWIDTH * 0.812084)
+    assert made[1] == pytest.approx(1.00065 + cost_s + message_s, rel=1e-8)
+
+
+def test_at_its_end_a_rank_waits_for_all_that_is_pending(ends):
+    made = ends(
+        ["irecv 1 0 10", "irecv 1 0 10", "test 1 0 0"],
+        ["sleep 1", "send 0 0 10", "sleep 1", "send 0 0 10"],
+    )
+    assert made[0] == pytest.approx(2.0 + TINY, abs=1e-5)
+
+
 def test_messages_of_one_sender_and_tag_are_received_in_order(ends):
     sender = ["isend 1 0 1e6", "isend 1 0 10", "isend 1 1 10", "waitall"]
     first, second = ends(sender, ["recv 0 1 10", "recv 0 0 1e6"])
