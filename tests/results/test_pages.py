@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from browsing import console, opened, ready
@@ -141,3 +142,43 @@ def test_runs_of_a_campaign_are_sorted_and_searched(campaign, browser):
     count = browser.find_element("id", "tasks-count")
     ready(browser, lambda: count.text == "1 of 2")
     assert console(browser) == []
+
+
+def test_a_campaign_is_sorted_and_searched_with_keys_alone(campaign, browser):
+    opened(browser, campaign / "page.html")
+    for _ in range(60):
+        browser.switch_to.active_element.send_keys("\ue004")  # Tab
+        if browser.switch_to.active_element.text == "makespan":
+            break
+
+    def first():
+        return browser.find_element("css selector", "#tasks tbody tr").text.split(".")[0]
+
+    browser.switch_to.active_element.send_keys("\ue007")  # Enter
+    ready(browser, lambda: first() == "long")
+    browser.switch_to.active_element.send_keys(" ")
+    ready(browser, lambda: first() == "short")
+    assert console(browser) == []
+
+
+def test_bars_too_short_to_be_seen_are_counted(tmp_path, browser):
+    tasks = [{"id": f"t{k}", "hosts": ["n0"], "cpu": [1e6], "start": 1000.0 * k} for k in range(3)]
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    (tmp_path / "t.json").write_text(json.dumps({"tasks": tasks}))
+    files = [str(tmp_path / "p.xml"), str(tmp_path / "t.json")]
+    assert main(["simulate", *files, "-o", str(tmp_path / "out")]) == 0
+    assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")]) == 0
+    opened(browser, tmp_path / "page.html")
+    note = browser.find_element("id", "gantt-note")
+    assert "3 bars are too short for this scale" in note.text
+
+
+def test_who_searches_the_documents_for_an_option_finds_it(browser):
+    browser.get("about:blank")
+    script = (Path(__file__).resolve().parents[2] / "docs" / "search.js").read_text()
+    sent = browser.execute_script(
+        "Worker.prototype.postMessage = (message) => { window.sent = message.query; };"
+        f"{script}; Worker.prototype.postMessage({{query: '--profiles -o bounded-slowdown'}});"
+        "return window.sent;"
+    )
+    assert sent == "profiles o bounded-slowdown"

@@ -108,6 +108,7 @@ $("gantt-note").textContent = !rows.length ? `No ${data.what} ran on a host.`
   : ofRanks ? `${rows.length.toLocaleString("en")} ranks on ${data.hosts.length.toLocaleString("en")} hosts. Drag to move, wheel or pinch to zoom, point at a bar for its facts.${timeline && data.timeline.messages.length ? " Lines are messages, from sender to receiver; zoom in where there are too many to draw." : ""}`
   : `${tasks.length.toLocaleString("en")} ${data.what}s on ${rows.length.toLocaleString("en")} hosts. Drag to move, wheel or pinch to zoom, point at a bar for its facts. Those on a host at the same time share the height of its row.`
   + (shownRows < rows.length ? ` Only the first ${shownRows} rows are drawn.` : "");
+const said = $("gantt-note").textContent;
 const left = (width) => Math.min(LEFT, width * 0.2);
 const toX = (time, width) => left(width) + (time - view[0]) / (view[1] - view[0]) * (width - left(width) - 6);
 function drawGantt() {
@@ -126,13 +127,14 @@ function drawGantt() {
   }
   pen.save(); pen.beginPath(); pen.rect(margin, TOP, width - margin, shownRows * rowHeight); pen.clip();
   pen.textAlign = "left";
-  let drawn = 0;
+  let drawn = 0, narrow = 0;
   for (let h = 0; h < shownRows; h++) {
     let edge = -1;
     for (const [k, lane, n] of lanes[h]) {
       const t = tasks[k];
       if (until(t) < view[0] || t[START] > view[1]) continue;
       const a = toX(t[START], width), b = toX(until(t), width);
+      if (!timeline && b - a < 0.35) narrow++;
       if (b <= edge && k !== chosen) continue;  // hidden behind what is drawn already
       const part = (rowHeight - (rowHeight > 6 ? 2 : 0)) / n;
       const y = TOP + h * rowHeight + (rowHeight > 6 ? 1 : 0) + lane * part;
@@ -151,6 +153,7 @@ function drawGantt() {
   pen.restore();
   $("range").textContent = `${date(view[0])} s to ${date(view[1])} s`;
   $("gantt").dataset.drawn = drawn;
+  $("gantt-note").textContent = said + (narrow ? ` ${narrow.toLocaleString("en")} bars are too short for this scale and drawn wider than they are: zoom in.` : "");
 }
 const redraw = (() => { let asked = false; return () => { if (!asked) { asked = true; requestAnimationFrame(() => { asked = false; drawGantt(); }); } }; })();
 function zoom(factor, at) {
