@@ -174,7 +174,7 @@ def sacct_row(run: Run, job: JobRecord) -> tuple[Any, ...]:
     priority = max(map(int, job.priorities))
     if allocation is None:
         end = _date(int(job.end_s) or None)
-        rest = ("Unknown", end, _span(0), limit, 0, 0, job.state, "", _span(0))
+        rest = ("Unknown", end, _span(0), limit, 0, 0, job.state, "None assigned", _span(0))
         return (*names, *rest, "", priority, job.reason)
     return (
         *names,
