@@ -61,6 +61,8 @@ def ptask_profiles(
             works[key] = _work(delay, job.num_hosts, speed_flops, bandwidth_Bps * ratio, pattern)
         name = f"{pattern}_{delay:.12g}_{job.num_hosts}"
         jobs.append(replace(job, profile=name, work=works[key]))
+    if not works:
+        return workload
     note = (
         f"delays became parallel tasks: pattern {pattern}, communication ratio {ratio:g}, "
         f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s a host"

@@ -104,6 +104,13 @@ def test_the_busiest_card_carries_what_the_rule_says(hosts, delay, ratio, patter
     assert carried == pytest.approx(0 if hosts == 1 else ratio * delay * 1e8)
 
 
+def test_the_rule_says_nothing_where_there_are_no_delays():
+    delays = weibull(1, [JobKind("d", DelayWork(10.0), 2)], 1, shape=1, scale_s=1)
+    made = ptask_profiles(delays, speed_flops=2e9, bandwidth_Bps=1e8)
+    assert "delays became parallel tasks" in made.notes[-1]
+    assert ptask_profiles(made, speed_flops=2e9, bandwidth_Bps=1e8) is made
+
+
 def test_the_rule_refuses_what_it_cannot_do():
     source = lublin(3, 8, 1)
     with pytest.raises(WorkloadError, match="pattern 'star' is unknown"):
