@@ -84,10 +84,18 @@ def _fit_group(
     best = fit(predict, start, measured, standard_errors(chosen, model_error), spread)
     if best.idle:
         names = " and ".join(free[number] for number in best.idle)
+        kept = " ".join(f"--fix {free[number]}=VALUE" for number in best.idle)
         return not_fitted(
             group,
             f"no predicted runtime depends on {names}: does the interference meet the application "
-            f"on its bottleneck? Correct --pair or amounts, or keep it: --fix {names}=VALUE",
+            f"on its bottleneck? Correct --pair or amounts, or keep it: {kept}",
+        )
+    if best.tied:
+        names = " and ".join(free[number] for number in best.tied)
+        return not_fitted(
+            group,
+            f"the predicted runtimes depend on {names} only together: give rows that tell them "
+            f"apart, or keep one: --fix {free[best.tied[0]]}=VALUE",
         )
     fitted = values(best.values)
     runtimes = setting.runtimes(fitted, group.measurements)

@@ -16,6 +16,8 @@ CONFIDENCE = 0.95
 # Standard errors by which a prediction moves where a parameter grows by a factor of e: below this,
 # none does.
 NO_CHANGE = 1e-3
+# The same against the most that any combination moves: as exact as differences are.
+SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class Parameter:
 class Minimum:
     """The best parameters (logarithms fitted), their standard errors, chi square and freedom.
 
-    idle: numbers of the parameters on which no prediction depends.
+    idle: numbers of the parameters on which no prediction depends. tied: of those of which the
+    predictions determine but a combination.
     """
 
     values: FloatArray
@@ -41,6 +44,7 @@ class Minimum:
     chi_square: float
     degrees_of_freedom: int
     idle: tuple[int, ...] = ()
+    tied: tuple[int, ...] = ()
 
     def parameter(self, number: int, unit: str) -> Parameter:
         return Parameter(
@@ -81,7 +85,8 @@ def fit(
     from scipy.stats import norm, t
 
     def residuals(logs: FloatArray) -> FloatArray:
-        return (predict(np.exp(logs)) - measured_s) / error_s
+        with np.errstate(over="ignore"):  # the search may look far out
+            return (predict(np.exp(logs)) - measured_s) / error_s
 
     centre = np.log(np.asarray(start, np.float64))
     exact = len(measured_s) == len(centre)
@@ -106,4 +111,14 @@ def fit(
     )
     moved = np.abs(best.jac).max(axis=0)
     idle = tuple(int(number) for number in np.flatnonzero(moved < NO_CHANGE))
-    return Minimum(values, values * log_errors, intervals, chi_square, freedom, idle)
+    tied = () if idle else _tied(best.jac)
+    return Minimum(values, values * log_errors, intervals, chi_square, freedom, idle, tied)
+
+
+def _tied(jacobian: FloatArray) -> tuple[int, ...]:
+    """The parameters in directions along which no prediction moves, though each moves some."""
+    _, lengths, directions = np.linalg.svd(jacobian, full_matrices=True)
+    longest = np.zeros(len(directions))
+    longest[: len(lengths)] = lengths
+    still = directions[longest < max(NO_CHANGE, SAME * longest.max())]
+    return tuple(int(number) for number in np.flatnonzero(np.any(np.abs(still) > 0.1, axis=0)))

@@ -7,6 +7,7 @@ import re
 import click
 
 _OF_BATSIM = ("-p", "-w", "-e", "-s", "--platform", "--workload", "--export")
+_WITHOUT_SCHEDULER = ("--no-sched", "--batexec")
 _NOT_WHOLE = re.compile(r"is not a valid integer( range)?$")
 
 
@@ -23,6 +24,8 @@ def mistake_text(error: click.UsageError) -> str:
         return _NOT_WHOLE.sub("is not a whole number; give one", message)
     elif command == "batch" and getattr(error, "option_name", None) in _OF_BATSIM:
         message += "; give PLATFORM WORKLOAD -o DIR, or take Batsim's options with `batsim`"
+    elif getattr(error, "option_name", None) in _WITHOUT_SCHEDULER:
+        message = f"No such option '{error.option_name}'; use ptaskmodel batch --policy fcfs"  # type: ignore[attr-defined]
     what = f"{command}: {message}" if command else message
     return f"{what} (`{context.command_path} --help` says more)"
 

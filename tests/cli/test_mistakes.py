@@ -47,6 +47,7 @@ MISTAKES = {
     "batch p.xml w.json --policy-option alpha=1": "has no option 'alpha': it has none",
     "batch p.xml w.json --seed 1e3": "'1e3' is not a whole number; give one",
     "batch -p p.xml -w w.json": "give PLATFORM WORKLOAD -o DIR, or take Batsim's options",
+    "batch --no-sched p.xml w.json": "use ptaskmodel batch --policy fcfs",
     "batch p.xml bare.txt": "not an SWF job",
     "batch p.xml sacct.txt": "if it is of sacct, `ptaskmodel slurm` reads it",
     "slurm slurm.conf bare.txt": "print it without -n (--noheader)",
