@@ -37,6 +37,7 @@ from ptaskmodel.sharing.solvers import scratch_sizes
 INFINITY = float("inf")
 SIZE_CLASSES = 48
 EVENTS = 1 << 15  # in the stream before they are handed over
+LARGE_BYTES = 1 << 19  # of arrays that grow fast
 
 
 def records(size: int, dtype: np.dtype) -> np.ndarray:
@@ -141,10 +142,14 @@ def _traces(platform: Platform, live_bandwidths: bool) -> tuple[np.ndarray, np.n
 
 
 def enlarged(array: np.ndarray, size: int) -> np.ndarray:
-    """``array`` with room for at least ``size``, at least twice as large as before."""
+    """``array`` with room for at least ``size``, at least twice as large as before.
+
+    What is large grows faster: copies of it cost, room that is never touched does not.
+    """
     if len(array) >= size:
         return array
-    larger = records(max(size, 2 * len(array)), array.dtype)
+    growth = 4 if array.nbytes >= LARGE_BYTES else 2
+    larger = records(max(size, growth * len(array)), array.dtype)
     larger[: len(array)] = array
     return larger
 
