@@ -284,7 +284,7 @@ class Cycle:
                 if outcome is not None:
                     return outcome
                 date, later = now, 0
-            if now_only:
+            if now_only and date > now:
                 return NEXT
             if later and date > later:
                 continue
@@ -333,6 +333,8 @@ class Cycle:
             controller.queue.waits_because(job, reason)
             return NEXT
         if found is None:
+            if controller.carry_out(self._date):
+                self._ends = controller.ends()
             return NEXT if job.state != PENDING else None
         controller.start(job, which, found, self._date, BACKFILL)
         if job.state in LIVE and job.end_s < float("inf"):

@@ -233,11 +233,12 @@ class Controller(Lives):
             self._doomed.append((victim, self.preemption.mode_of(victim)))
         return None
 
-    def carry_out(self, date: float) -> None:
-        """Kill the victims that the last pass or cycle has named."""
+    def carry_out(self, date: float) -> bool:
+        """Kill the victims that have been named; whether there are any."""
         if not self._doomed:
-            return
+            return False
         doomed, self._doomed = self._doomed, []
         for job, mode in doomed:
             if job.state in record.LIVE:
                 self.kill(job, date, record.PREEMPTED, requeued=mode == REQUEUE)
+        return True
