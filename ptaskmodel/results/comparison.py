@@ -117,7 +117,7 @@ class Comparison:
         return found
 
     def totals(self) -> list[tuple[str, float | None, float | None]]:
-        """(what, in a, in b) over the tasks of each run."""
+        """(what, in a, in b) over the tasks of each run; what neither says is left out."""
         measures: list[tuple[str, Callable[[Results], float | None]]] = [
             ("makespan (s)", lambda r: r.end_s),
             (f"{self.a.what}s", lambda r: float(len(r.tasks))),
@@ -130,9 +130,8 @@ class Comparison:
         found = [(name, of(self.a), of(self.b)) for name, of in measures]
         for name, key, statistic in METRICS:
             x, y = (_metric(results.summary, key, statistic) for results in (self.a, self.b))
-            if (x, y) != (None, None):
-                found.append((name, x, y))
-        return found
+            found.append((name, x, y))
+        return [row for row in found if row[1:] != (None, None)]
 
     def verdict(self, pair: Pair) -> str:
         """ "faster", "slower", "equal", or "without a time" in one of the runs."""

@@ -54,6 +54,13 @@ def page_of(runs, *names):
     return page
 
 
+def test_what_neither_of_two_runs_says_is_no_total(runs, capsys):
+    assert main(["compare", str(runs / "a"), str(runs / "b")]) == 0
+    printed = capsys.readouterr().out
+    assert "mean waiting (s)" in printed
+    assert "contention slowdown" not in printed
+
+
 @pytest.mark.jit
 def test_two_batches_have_metrics_and_jobs_on_their_page(runs, capsys):
     text = page_of(runs, "a", "b").read_text()
