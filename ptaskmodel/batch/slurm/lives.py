@@ -189,6 +189,7 @@ class Lives:
             # A task takes the record of its array; what is left of that is put at the end.
             job.listed = self._heads[job.request.array_id]
             self._heads[job.request.array_id] = self._list()
+            self._tell_size(job)
         job.partition, job.allocation, job.by = job.partitions[which], allocation, by
         job.state, job.reason = record.RUNNING, "None"
         job.start_s = job.since_s = now
@@ -205,6 +206,15 @@ class Lives:
         self._tell(date, by, job)
         if self.gang is not None:
             self._change_gang(self.gang.started(job), date)
+
+    def _tell_size(self, job: JobRecord) -> None:
+        """What is left of an array is known to be as large as the task that starts."""
+        for other in self.queue.jobs:
+            if other.request.array_id != job.request.array_id or other.restarts:
+                continue
+            if other.tested_cpus == job.tested_cpus:
+                return
+            self.rules.tested_cpus(other, job.tested_cpus)
 
     def is_of(self, attempt: Attempt) -> bool:
         """Whether an attempt is of one of these jobs."""
