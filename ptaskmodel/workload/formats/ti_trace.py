@@ -22,7 +22,7 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_bytes, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
-from ptaskmodel.workload.ti_actions import ACTIONS
+from ptaskmodel.workload.ti_actions import ACTIONS, BARRIER
 from ptaskmodel.workload.ti_scan import (
     FINE,
     IS_UNREAD,
@@ -50,6 +50,21 @@ UNREADABLE = (
     *(MemoryError, NotImplementedError, OverflowError, RuntimeError, SyntaxError),
 )
 ARRAYS = {"actions": np.int8, "first": np.int64, "start": np.int64, "values": np.float64}
+
+# Of calls whose lines cannot be replayed, what does the same; by names in traces, in lower case.
+INSTEAD = {
+    "waitany": "MPI_Wait or MPI_Waitall",
+    "waitsome": "MPI_Wait or MPI_Waitall",
+    "testall": "MPI_Test or MPI_Waitall",
+    "testany": "MPI_Test or MPI_Wait",
+    "testsome": "MPI_Test or MPI_Wait",
+    "start": "MPI_Isend and MPI_Irecv",
+    "startall": "MPI_Isend and MPI_Irecv",
+    "ssend": "MPI_Send",
+    "issend": "MPI_Isend",
+    **{f"i{name}": f"MPI_{name.capitalize()}" for name in ACTIONS[BARRIER:]},
+    "ireducescatter": "MPI_Reduce_scatter",
+}
 
 
 def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
@@ -197,6 +212,12 @@ def _why(content: bytes, why: int, line: int) -> str:
     for name in ACTIONS:
         if name.lower() == words[1].lower():
             return f"{shown(words[1])} is not an action; write {name}, as SimGrid does since 3.20"
+    instead = INSTEAD.get(words[1].lower())
+    if instead is not None:
+        return (
+            f"{shown(words[1])}: smpirun writes it, but no replay knows it: let the program use "
+            f"{instead}, and trace it again"
+        )
     return f"{shown(words[1])} is not an action; known are {', '.join(ACTIONS)}"
 
 

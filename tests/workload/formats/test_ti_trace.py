@@ -84,6 +84,11 @@ def test_a_packed_trace_reads_back(shared, tmp_path):
         ("-1 compute 1", "2: '-1' is not a rank"),
         ("1", "2: there is no action after the rank"),
         ("1 dance", "2: 'dance' is not an action"),
+        ("1 waitAny 6", "2: 'waitAny': smpirun writes it, but no replay knows it: let the program"),
+        (
+            "1 ibcast 10 0",
+            "2: 'ibcast': smpirun writes it, but no replay knows it: let the program use MPI_Bcast",
+        ),
         ("1 allReduce 1 0", "2: 'allReduce' is not an action; write allreduce, as SimGrid"),
         ("1 compute fast", "2: compute: 'fast' is not a number"),
         ("1 compute nan", "2: compute: field 1 is nan: give a finite amount"),
