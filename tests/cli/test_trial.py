@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLATFORM = str(ROOT / "platforms" / "worked_example.xml")
 TASKS = str(ROOT / "experiments" / "first_steps" / "worked_example.json")
 SAID = "run without compiled kernels; `ptaskmodel warmup` compiles them, once (about 15 to 40 s)"
-# The command line with no patience for compilation, so that no kernels are compiled here.
+# The command line where all kernels are missing, and their compilation never ends.
 PROGRAM = """
 import sys, time
 from ptaskmodel import kernel_sets
@@ -30,7 +30,7 @@ def compile_sets(wanted, told=None):
     for _ in range(50_000):
         told(stand)
         time.sleep(0.01)
-kernel_sets.compile_sets = compile_sets
+kernel_sets.missing, kernel_sets.compile_sets = list, compile_sets
 trial.ALONE_S, trial.PATIENCE_S = {alone_s}, 600.0
 sys.exit(main())
 """

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.batch.slurm.costs import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
-from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.needs import YEAR_S, Need
 from ptaskmodel.batch.slurm.queueing import Entry
-from ptaskmodel.batch.slurm.record import LIVE, PENDING, Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import LIVE, PENDING, RUNNING, Allocation, JobRecord
 from ptaskmodel.batch.slurm.rules import ARRAY_LIMIT
 from ptaskmodel.batch.slurm.select.plugin import Select
 from ptaskmodel.batch.slurm.timeslots import TimeSlots
@@ -76,6 +77,9 @@ class Cycle:
         self._slots = TimeSlots(begin, end, controller.nodes.up)
         self._ends = controller.ends()
         self._idle = controller.select.idle
+        if options.bf_running_job_reserve:
+            for job in sorted((job for _, _, job in self._ends), key=lambda job: job.listed):
+                self._enter(job)
         self._started = 0
         self._tested = 0
         self._reserved: dict[str, int] = {}
@@ -339,9 +343,31 @@ class Cycle:
         controller.start(job, which, found, self._date, BACKFILL)
         if job.state in LIVE and job.end_s < float("inf"):
             insort(self._ends, (job.end_s, job.listed, job))
+        self._enter(job)
         self._started += 1
         most = self._options.bf_max_job_start
         return END if most and self._started >= most else STARTED
+
+    def _enter(self, job: JobRecord) -> None:
+        """Let a job that runs keep whole nodes in the map, until its end.
+
+        Only cons_tres notes that a job has whole nodes. Of a job with licences the map is cut where
+        it ends, though nothing is taken.
+        """
+        controller, allocation = self._controller, job.allocation
+        if job.state != RUNNING or allocation is None:
+            return
+        preemption = controller.preemption
+        stays = not preemption.active or preemption.mode_of(job) == OFF
+        need: Need = job.needs[job.partitions.index(job.partition)]
+        whole = stays and need.whole and controller.conf.select_type != LINEAR
+        if not whole and not job.request.licenses:
+            return
+        if self._slots.records < controller.conf.bf_node_space_size:
+            end = int(job.start_s + min(job.limit_s, YEAR_S)) // self._step * self._step
+            begin = self._slots.begins[0]
+            nodes = allocation.nodes if whole else 0
+            self._slots.reserve(begin, max(end, begin + self._step), nodes)
 
     def _reserve(
         self, job: JobRecord, which: int, date: float, begin: int, finish: int, nodes: Mask
