@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
-from ptaskmodel.batch.slurm.conf.facts import FORCE, LINEAR, NEVER, REQUEUE, SUSPEND, YES, Conf
+from ptaskmodel.batch.slurm.conf.facts import (
+    EXCLUSIVE,
+    FORCE,
+    LINEAR,
+    NEVER,
+    REQUEUE,
+    SUSPEND,
+    YES,
+    Conf,
+)
 from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
@@ -165,6 +174,10 @@ class Controller(Lives):
     def find(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
         """Where a job can start now; victims are preempted if that is needed and allowed."""
         need = job.needs[which]
+        if need.partition.over_subscribe == EXCLUSIVE and not all(n.whole for n in job.needs):
+            # Slurm notes it of the job, which is exclusive in its other partitions from then on.
+            job.needs = self.rules.needs(job, whole=True)
+            need = job.needs[which]
         refuses, limits = self.refuses(job, need, now), self.rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
         if counted:

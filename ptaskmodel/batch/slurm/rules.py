@@ -155,13 +155,14 @@ class Rules:
             self._possible[need.kind] = self._empty.place(need, self._nodes.usable)
         return self._possible[need.kind]
 
-    def needs(self, job: JobRecord) -> list[Need]:
+    def needs(self, job: JobRecord, whole: bool = False) -> list[Need]:
         """What a job needs in each of its partitions.
 
         It is tried at its submission in the one of the highest tier, which may make it exclusive.
+        whole: whether another one has made it so since.
         """
         first = max(job.partitions, key=lambda partition: partition.tier)
-        whole = first.over_subscribe == EXCLUSIVE
+        whole = whole or first.over_subscribe == EXCLUSIVE
         least = job.min_nodes
         return [self.need(job.request, each, least, whole) for each in job.partitions]
 

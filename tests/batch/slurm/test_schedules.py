@@ -251,3 +251,23 @@ def test_who_waits_for_victims_of_backfill_keeps_their_nodes(tmp_path):
     assert 331 <= wide.start_s <= 350
     assert records["victim"].restarts == 1
     assert long.start_s >= wide.end_s
+
+
+def test_a_partition_of_whole_nodes_makes_a_job_exclusive_everywhere(tmp_path):
+    conf = conf_of(
+        tmp_path,
+        CORES + "NodeName=n[1-2] CPUs=8 Sockets=1 CoresPerSocket=8\n"
+        "PartitionName=main Nodes=n1 Default=YES\n"
+        "PartitionName=whole Nodes=n2 OverSubscribe=EXCLUSIVE\n",
+    )
+    jobs = [
+        job("long", 0.5, 1000, 20, tasks=4),
+        job("short", 0.5, 100, 20, tasks=4),
+        job("other", 0.5, 2000, 60, tasks=1, partitions=("whole",)),
+        job("either", 10.5, 10, 20, tasks=2, partitions=("main", "whole")),
+        job("beside", 200.5, 10, 10, tasks=2),
+    ]
+    _, records = run(conf, jobs)
+    # It was tried in the second one, too, and wants a node for itself from then on.
+    assert records["either"].start_s >= records["long"].end_s
+    assert records["beside"].start_s < 260
