@@ -74,7 +74,7 @@ def _counted() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def told() -> Iterator[None]:
     """Warns of a compilation that takes a while where nobody has said so."""
     if _only_compiles or _is_told:
         yield
@@ -94,6 +94,11 @@ def _tell() -> None:
     logging.getLogger("ptaskmodel").warning(
         "compiling kernels, once (15 to 40 s); `ptaskmodel warmup` does it ahead"
     )
+
+
+def is_missing(kernel: Any, *arguments: Any) -> bool:
+    """Whether a call with such arguments, the first of this process, would compile a kernel."""
+    return isinstance(kernel, Kernel) and not kernel.is_at_hand and not kernel.is_kept(arguments)
 
 
 class Stopwatch:
@@ -151,6 +156,11 @@ def only_compile() -> None:
     """From now on nothing is wanted: others compile late kernels meanwhile."""
     global _only_compiles
     _only_compiles = True
+
+
+def only_compiles() -> bool:
+    """Whether this process is for compiling alone (`only_compile`)."""
+    return _only_compiles
 
 
 def ask_anew() -> None:
@@ -230,6 +240,21 @@ class Kernel:
             self._calls = [call]
         return call
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether this process has called it before."""
+        return bool(self._calls)
+
+    def is_kept(self, arguments: tuple) -> bool:
+        """Whether its machine code for arguments like these is there to be read."""
+        from ptaskmodel import kernel_cache, kernel_code
+
+        try:
+            file = self._file(", ".join(map(kernel_code.layout, arguments)))
+        except kernel_code.UnknownArgument:
+            return False
+        return kernel_cache.is_kept(file)
+
     def unbind(self) -> None:
         """Have the next call prepare it once more, which is quick for what is compiled."""
         self._calls = []
@@ -259,15 +284,14 @@ class Kernel:
         if not kernel_code.layout_is_known():
             raise kernel_code.UnknownArgument("objects of another Python")
         identity = self.identity
-        facts = (identity or "", repr(self.allocates), kind, kernel_code.processor())
-        file = kernel_cache.file_of(self.name, *facts)
+        file = self._file(kind)
         content = None if identity is None else kernel_cache.kept(file)
         linked = None if content is None else kernel_code.link(content)
         if linked is None:
             parts = _parts()
             if parts is None:
                 raise kernel_code.UnknownArgument("numba as it is")
-            with _told():
+            with told():
                 content = self._compiled(parts, arguments)
             linked = kernel_code.link(content)
             if identity is not None:
@@ -279,6 +303,13 @@ class Kernel:
         for name, place in linked.places.items():
             _late_kernel(name).fill(place)
         return linked.address
+
+    def _file(self, kind: str) -> str:
+        """The file that its machine code for a kind of arguments is kept in."""
+        from ptaskmodel import kernel_cache, kernel_code
+
+        facts = (self.identity or "", repr(self.allocates), kind, kernel_code.processor())
+        return kernel_cache.file_of(self.name, *facts)
 
     def _compiled(self, parts: Any, arguments: tuple) -> bytes:
         code: bytes = parts.compiled(self.py_func, self.allocates, arguments)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ptaskmodel import jit, kernel_cache
 
@@ -43,12 +43,10 @@ SETS = {
     "slurm": "ptaskmodel.batch.slurm.quick_cycle:prepare_kernels",
     "reading": "ptaskmodel.simulation.warming:prepare_reading",
 }
-# Of any simulation by bmf on one cluster ("bmf" itself solves what levels give up, which is rare);
-# what others use, besides or instead.
+# Of any simulation by bmf on one cluster ("bmf" itself solves what levels give up, which is rare).
 SIMULATION = ("tasks", "levels", "laying")
-LEVELS = ("levels",)
-ROUTES = ("routes",)
-OTHER_RULES = ("max-min", "other rules")
+# What finds rates, by solver.
+RATES = {"bmf": "levels", "maxmin": "max-min"}
 ENERGY = ("energy",)
 REPLAY = ("collectives", "acting ranks", "replays", "beside replays", "max-min", "routes")
 # Of traces as tasks, besides those of a simulation.
@@ -75,6 +73,15 @@ class Stand(NamedTuple):
 
 
 Told = Callable[[Stand], None]
+
+
+def of_tasks(solver: str, one_cluster: bool) -> tuple[str, ...]:
+    """The sets that a simulation of tasks is likely to use.
+
+    solver: by which tasks share. one_cluster: parallel tasks inside one cluster alone.
+    """
+    rates = RATES.get(solver, "other rules")
+    return ("tasks", rates, "laying", *(() if one_cluster else ("routes",)))
 
 
 def missing(sets: Iterable[str] = SETS) -> list[str]:
@@ -176,6 +183,21 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
         for worker in workers:
             worker.close()
         jit.waited(time.perf_counter() - began)
+
+
+def compile_with(kernel: Any, arguments: tuple, sets: Callable[[], Iterable[str]]) -> None:
+    """Compile sets, before the first call of a kernel of one of them, if that would compile it.
+
+    So who calls it waits for the longest set, not for one after the other. In a process that
+    another has made to compute for it, nothing is done: there may be many of these.
+    """
+    if not jit.is_missing(kernel, *arguments) or jit.only_compiles():
+        return
+    import multiprocessing
+
+    if multiprocessing.parent_process() is None:
+        with jit.told():
+            compile_sets(sets())
 
 
 def _idle(workers: list[_Worker]) -> _Worker | None:

@@ -11,6 +11,7 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.state import OK, PAUSED
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.jit import as_compiled
+from ptaskmodel.kernel_sets import REPLAY, compile_with
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.loop import run
@@ -116,6 +117,7 @@ class Replay:
         core = self.core
         core.expect()
         total = len(self.trace)
+        compile_with(run, (core.state, self.state, core.options), lambda: REPLAY)
         status = -2
         while status != OK:
             options = core.options._replace(pause_at=core.events + PAUSE_EVENTS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel import jit, kernel_sets
 from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.kernel_sets import ENERGY, LEVELS, OTHER_RULES, ROUTES, SIMULATION
+from ptaskmodel.kernel_sets import ENERGY, of_tasks
 from ptaskmodel.recording.alone import times_alone
 from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
@@ -78,13 +78,9 @@ class SimulationRun:
 def kernels_for(platform: Platform, options: SimulationOptions) -> tuple[str, ...]:
     """The sets of kernels that such a simulation is likely to use (see `kernel_sets`)."""
     parallel = find_model(options.network_model, platform.config).parallel
-    by_bmf = parallel and options.solver in (None, "bmf")
-    return (
-        *(each for each in SIMULATION if by_bmf or each not in LEVELS),
-        *(() if by_bmf else OTHER_RULES),
-        *(() if parallel and platform.is_one_cluster else ROUTES),
-        *(ENERGY if options.energy else ()),
-    )
+    solver = options.solver or ("bmf" if parallel else "maxmin")
+    sets = of_tasks(solver, parallel and platform.is_one_cluster)
+    return (*sets, *(ENERGY if options.energy else ()))
 
 
 def simulate_into(

@@ -26,19 +26,13 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.jit import as_compiled
+from ptaskmodel.kernel_sets import RANKS, compile_with, of_tasks
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.names import SMPI
 from ptaskmodel.replay.smpi import protocol_of
-from ptaskmodel.replay.state import (
-    GROW_MESSAGES,
-    GROW_REQUESTS,
-    LOST_WAIT,
-    NEEDS_PATTERN,
-    NEEDS_RANKS,
-    NEEDS_ROUTE,
-)
+from ptaskmodel.replay.state import NEEDS_RANKS
 from ptaskmodel.simulation import state, view
 from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.checks import checked_amount, checked_platform
@@ -58,7 +52,6 @@ INFINITY = float("inf")
 # Between two pauses: at most so many events, fewer where each looks at many activities.
 EVENTS_PER_SLICE, LOOKS_PER_SLICE = 20_000, 4_000_000
 PROGRESS_EVERY_S = 0.2
-RANKS_ASK = (NEEDS_PATTERN, NEEDS_ROUTE, GROW_MESSAGES, GROW_REQUESTS, LOST_WAIT)
 
 
 class Simulation:
@@ -253,13 +246,12 @@ class Simulation:
         """Run the event loop, doing what it asks for; returns why it stopped."""
         core, intake = self.core, self._intake
         self._settled = None
+        compile_with(*self._loop(options), self._kernel_sets)
         while True:
             replays = self._replays
+            loop, arguments = self._loop(options)
             with as_compiled():
-                if replays is None:
-                    status = run(core.state, intake.arrays, options)
-                else:
-                    status = run_beside(core.state, intake.arrays, replays.state, options)
+                status = loop(*arguments)
             if replays is not None and self._serve_ranks(replays, int(status)):
                 continue
             if status == UNROUTED:
@@ -273,14 +265,24 @@ class Simulation:
                 self._idle = bool(status == IDLE)
                 return int(status)
 
+    def _loop(self, options: Options) -> tuple[Callable, tuple]:
+        """The event loop that the tasks need, and what it takes."""
+        core, arrays = self.core.state, self._intake.arrays
+        if self._replays is None:
+            return run, (core, arrays, options)
+        return run_beside, (core, arrays, self._replays.state, options)
+
+    def _kernel_sets(self) -> tuple[str, ...]:
+        one_cluster = self.network_model.parallel and self.platform.is_one_cluster
+        return (*of_tasks(self.solver, one_cluster), *(() if self._replays is None else RANKS))
+
     def _serve_ranks(self, replays: Applications, status: int) -> bool:
         """Do what the loop asks for ranks; False if it does not."""
         if status == NEEDS_RANKS:
             self._hand_over()
             self._intake.begin_ranks(replays)
-        elif status not in RANKS_ASK or not replays.serve(status):
-            return False
-        return True
+            return True
+        return status != IDLE and replays.serve(status)
 
     def _hand_over(self) -> None:
         """Take note of what ended and started, and let listeners know all that was told."""

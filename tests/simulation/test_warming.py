@@ -9,10 +9,13 @@ import sys
 
 import pytest
 
-from ptaskmodel import kernel_cache, kernel_sets
+from ptaskmodel import jit, kernel_cache, kernel_sets
 from ptaskmodel.core.loop import upcoming
 from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.kernel_cache import kernel_directory
+from ptaskmodel.platform import load_platform
+from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.tasks import Flow, ParallelTask
 
 compiled = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 
@@ -111,3 +114,52 @@ def test_where_no_process_can_be_started_nothing_is_compiled_ahead(monkeypatch, 
     monkeypatch.setattr("sys.executable", str(tmp_path / "no python"))
     kernel_sets.compile_sets(["nothing"])
     assert kernel_sets.missing(["nothing"])
+
+
+ONE_CLUSTER = """<platform version="4.1"><zone id="z" routing="Full">
+<cluster id="c" prefix="c" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="0s"/>
+</zone></platform>"""
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The sets that were to be compiled, by simulations that find no kernel kept."""
+    told = []
+    monkeypatch.setattr("ptaskmodel.kernel_cache.is_kept", lambda _: False)
+    monkeypatch.setattr(kernel_sets, "compile_sets", lambda sets: told.append(tuple(sets)))
+    jit.ask_anew()
+    return told
+
+
+def _run(folder, task, **options):
+    (folder / "p.xml").write_text(ONE_CLUSTER)
+    simulation = Simulation(load_platform(folder / "p.xml"), **options)
+    simulation.add(task)
+    simulation.run()
+
+
+@compiled
+def test_a_first_simulation_has_the_sets_that_it_needs_compiled_at_once(asked, tmp_path):
+    for _ in range(2):
+        _run(tmp_path, ParallelTask(["c0", "c1"], 1e9, flows=[(0, 1, 1e9)]))
+    assert asked == [kernel_sets.SIMULATION]
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("options", "sets"),
+    [
+        ({"solver": "fairbottleneck"}, ("tasks", "other rules", "laying")),
+        ({"network_model": "CM02"}, ("tasks", "max-min", "laying", "routes")),
+    ],
+)
+def test_solvers_and_network_models_have_sets_of_their_own(asked, tmp_path, options, sets):
+    _run(tmp_path, Flow("c0", "c1", 1e6), **options)
+    assert asked == [sets]
+
+
+@compiled
+def test_processes_that_compute_for_another_compile_nothing_ahead(asked, tmp_path, monkeypatch):
+    monkeypatch.setattr("multiprocessing.parent_process", object)
+    _run(tmp_path, Flow("c0", "c1", 1e6))
+    assert asked == []
