@@ -92,7 +92,7 @@ def _tell() -> None:
     global _is_told
     _is_told = True
     logging.getLogger("ptaskmodel").warning(
-        "compiling kernels, once (15 to 40 s); `ptaskmodel warmup` does it ahead"
+        "compiling kernels, once (up to 40 s); `ptaskmodel warmup` does it ahead"
     )
 
 

@@ -597,5 +597,5 @@ def test_a_compilation_that_takes_long_is_told_of_once(monkeypatch, caplog):
     for function in (lambda x: 2.0 * x, lambda x: 3.0 * x):
         assert entry(function)(1.5) == function(1.5)
     assert [record.getMessage() for record in caplog.records] == [
-        "compiling kernels, once (15 to 40 s); `ptaskmodel warmup` does it ahead"
+        "compiling kernels, once (up to 40 s); `ptaskmodel warmup` does it ahead"
     ]

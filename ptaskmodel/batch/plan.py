@@ -44,6 +44,16 @@ EXTENDED = 1.000001
 FEW_JOBS = 1000
 
 
+def check_sizes(workload: Workload, num_hosts: int) -> None:
+    """Raises SimulationError if a job asks for more hosts than there are."""
+    for job in workload.jobs:
+        if job.num_hosts > num_hosts:
+            raise SimulationError(
+                f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
+                f"{num_hosts}: use a larger platform or leave the job out (--leave-out-larger)"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
     """What to simulate; the names are those of the options of ``ptaskmodel batch``."""
@@ -210,7 +220,7 @@ class Plan:
 
     def _as_delays(self, workload: Workload) -> Workload:
         """Each job lasts as long as it takes alone on the first hosts of the machine."""
-        self._check_sizes(workload)
+        check_sizes(workload, self.machine.num_hosts)
         alone = self._alone_times()
         works: dict[float, DelayWork] = {}
         jobs = []
@@ -221,15 +231,6 @@ class Plan:
             jobs.append(replace(job, work=work, profile=name))
         note = "every job lasts as long as it takes alone on the first hosts of the platform"
         return workload.with_jobs(tuple(jobs), note)
-
-    def _check_sizes(self, workload: Workload) -> None:
-        for job in workload.jobs:
-            if job.num_hosts > self.machine.num_hosts:
-                raise SimulationError(
-                    f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
-                    f"{self.machine.num_hosts}: use a larger platform or leave the job out "
-                    "(--leave-out-larger)"
-                )
 
     # --- walltimes --------------------------------------------------------------------------
 
@@ -319,7 +320,7 @@ class Plan:
     def _exact(self, workload: Workload) -> Estimate:
         if only_delays(workload):
             return actual_duration_s if self.limited else delay_of
-        self._check_sizes(workload)
+        check_sizes(workload, self.machine.num_hosts)
         alone = self._alone_times()
         return lambda job: min(alone.on_first_hosts(job), self._limit_s(job))
 

@@ -181,7 +181,7 @@ def batch(
     **options: Any,
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
-    from ptaskmodel.batch.plan import BatchOptions
+    from ptaskmodel.batch.plan import BatchOptions, check_sizes
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
@@ -216,6 +216,7 @@ def batch(
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = without_larger(workload, platform, chosen)
+    check_sizes(workload, chosen.machine(platform).num_hosts)
     ready_kernels(kernels_for(platform, workload, chosen), size=len(workload.jobs))
     with told_progress(len(workload.jobs), "jobs", queues=True) as progress:
         run = batch_into(

@@ -187,7 +187,7 @@ def comparison_text(found: Comparison) -> str:
     parts = []
     if choices := found.choices():
         parts.append(text_table(("differs", "a", "b"), choices))
-    parts += in_both(found, f"{len(found.pairs)} {what}s")
+    parts += in_both(found, f"{len(found.pairs):,} {what}s in both: {found.said()}")
     if changed := found.most_changed(SHOWN_CHANGES):
         rows = [
             (
@@ -204,10 +204,22 @@ def comparison_text(found: Comparison) -> str:
         header = (what, "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
         table = text_table(header, rows, right=(1, 2, 3, 4))
         parts.append(f"The {len(rows)} {what}s whose time changed most\n{table}")
+    if moved := found.most_moved(SHOWN_CHANGES):
+        waits = [
+            (
+                pair.a.task_id,
+                number_text(pair.a.waiting_s),
+                number_text(pair.b.waiting_s),
+                number_text(pair.waits_longer_s),
+            )
+            for pair in moved
+        ]
+        table = text_table((what, "a (s)", "b (s)", "change (s)"), waits, right=(1, 2, 3))
+        parts.append(f"The {len(waits)} {what}s whose waiting changed most\n{table}")
     return "\n\n".join(parts)
 
 
-def in_both(found: Comparison | SlurmComparison, how_many: str) -> list[str]:
+def in_both(found: Comparison | SlurmComparison, became: str) -> list[str]:
     """The totals of two runs, what became of what is in both, and what only one has."""
     totals = [
         (
@@ -218,11 +230,7 @@ def in_both(found: Comparison | SlurmComparison, how_many: str) -> list[str]:
         )
         for name, x, y in found.totals()
     ]
-    counts = ", ".join(f"{n} {name}" for name, n in found.counts().items() if n)
-    parts = [
-        text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)),
-        f"{how_many} in both: {counts}",
-    ]
+    parts = [text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)), became]
     for name, ids in (("a", found.only_a), ("b", found.only_b)):
         if ids:
             shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")

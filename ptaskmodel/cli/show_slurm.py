@@ -87,7 +87,8 @@ def slurm_comparison_text(found: SlurmComparison) -> str:
     parts = []
     if settings := found.settings():
         parts.append(text_table(("setting", "a", "b"), settings))
-    parts += in_both(found, f"{len(found.jobs_a)} jobs")
+    counts = ", ".join(f"{n} {name}" for name, n in found.counts().items() if n)
+    parts += in_both(found, f"{len(found.jobs_a)} jobs in both: {counts}")
     for by in BY:
         groups = found.groups(by)
         if len(groups) < 2 and by not in ("size", "length"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
@@ -27,6 +28,7 @@ from ptaskmodel.results.loading import Results, ShownTask, results_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FloatArray = NDArray[np.float64]
 COLUMNS = (
     "task_id",
     "state_a",
@@ -39,6 +41,8 @@ COLUMNS = (
     "finish_b_s",
     "slowdown_a",
     "slowdown_b",
+    "waiting_a_s",
+    "waiting_b_s",
     "limit_a",
     "limit_b",
     "hosts_changed",
@@ -46,6 +50,10 @@ COLUMNS = (
 CHOICES = ("solver", "network_model", "count", "policy", "allocation")
 # Relative difference of times up to which they are called equal, if nothing is said.
 SAME = 1e-6
+# What may become of the waiting of a job.
+WAITS = ("wait less", "wait the same", "wait longer")
+# Of what takes less, the same and more: colours and markers.
+STYLES = ((BLUE, "v"), (GREY, "o"), (RED, "^"))
 # Metrics in summaries: name, key, and the statistic of a distribution or a part.
 METRICS = (
     ("mean waiting (s)", "waiting_s", "mean"),
@@ -75,6 +83,11 @@ class Pair:
         return None if before is None or after is None else after - before
 
     @property
+    def waits_longer_s(self) -> float | None:
+        before, after = self.a.waiting_s, self.b.waiting_s
+        return None if before is None or after is None else after - before
+
+    @property
     def ratio(self) -> float | None:
         before, after = self.a.duration_s, self.b.duration_s
         return after / before if before and after is not None else None
@@ -84,7 +97,8 @@ class Pair:
         a, b = self.a, self.b
         return (
             a.task_id, a.state, b.state, a.duration_s, b.duration_s, self.change_s, self.ratio,
-            a.finish_s, b.finish_s, a.slowdown, b.slowdown, self.limit_a, self.limit_b,
+            a.finish_s, b.finish_s, a.slowdown, b.slowdown, a.waiting_s, b.waiting_s,
+            self.limit_a, self.limit_b,
             "yes" if sorted(a.hosts) != sorted(b.hosts) else "no",
         )  # fmt: skip
 
@@ -149,10 +163,38 @@ class Comparison:
             counts[self.verdict(pair)] += 1
         return counts
 
+    def waiting_verdict(self, pair: Pair) -> str | None:
+        """One of WAITS; None of a job that does not start in one of the runs, and of tasks."""
+        change = pair.waits_longer_s
+        if change is None:
+            return None
+        less, same, longer = WAITS
+        if abs(change) <= self.tolerance * max(pair.a.waiting_s or 0.0, pair.b.waiting_s or 0.0):
+            return same
+        return longer if change > 0.0 else less
+
+    def waits(self) -> dict[str, int]:
+        """How many jobs wait less, the same or longer, of those that start in both runs."""
+        verdicts = [self.waiting_verdict(pair) for pair in self.pairs]
+        return {name: verdicts.count(name) for name in WAITS}
+
+    def said(self) -> str:
+        """`counts` and `waits` for a reader."""
+        return "; ".join(
+            ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+            for counts in (self.counts(), self.waits())
+            if any(counts.values())
+        )
+
     def most_changed(self, number: int) -> list[Pair]:
         """The pairs whose time changed most, in s; ties in order."""
         known = [pair for pair in self.pairs if self.verdict(pair) in ("faster", "slower")]
         return sorted(known, key=lambda pair: -abs(pair.change_s or 0.0))[:number]
+
+    def most_moved(self, number: int) -> list[Pair]:
+        """The pairs of jobs whose waiting changed most, in s; ties in order."""
+        known = [pair for pair in self.pairs if pair.waits_longer_s]
+        return sorted(known, key=lambda pair: -abs(pair.waits_longer_s or 0.0))[:number]
 
     def write(self, stream: IO[str]) -> None:
         """Write COLUMNS of every task of both runs as CSV."""
@@ -236,40 +278,79 @@ def _largest(values: Sequence[float | None]) -> float | None:
 
 
 def comparison_figure(comparison: Comparison) -> Figure:
-    """Times of each task in both runs against each other, and how the ratios are distributed."""
+    """Times of each task in both runs against each other, and how the ratios are distributed.
+
+    Of jobs that all keep their time, when only the schedule changed: how long they wait.
+    """
+    counts = comparison.counts()
+    if any(comparison.waits().values()) and not counts["faster"] + counts["slower"]:
+        return _waiting_figure(comparison)
     timed = [pair for pair in comparison.pairs if comparison.verdict(pair) != "without a time"]
     if not timed:
         raise PTaskModelError("no task has a time in both runs; nothing to draw")
-    longest = max(max(p.a.duration_s or 0.0, p.b.duration_s or 0.0) for p in timed)
-    unit, unit_name = time_unit(longest)
-    figure = new_figure(11.0, 5.2)
-    left, right = figure.subplots(1, 2)
-    styles = {"faster": (BLUE, "v"), "equal": (GREY, "o"), "slower": (RED, "^")}
-    size = 30.0 if len(timed) <= 200 else 6.0
-    for verdict, (colour, marker) in styles.items():
-        chosen = [pair for pair in timed if comparison.verdict(pair) == verdict]
-        left.scatter(
-            [(pair.a.duration_s or 0.0) / unit for pair in chosen],
-            [(pair.b.duration_s or 0.0) / unit for pair in chosen],
-            s=size, c=colour, marker=marker, linewidths=0, alpha=0.8, rasterized=len(timed) > 2000,
-            label=f"{len(chosen):,} {verdict}",
-        )  # fmt: skip
-    left.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0)
-    left.set_xlabel(f"time in a ({unit_name})")
-    left.set_ylabel(f"time in b ({unit_name})")
-    left.legend(frameon=False)
+    times = np.array([(pair.a.duration_s, pair.b.duration_s) for pair in timed])
+    verdicts = np.array([comparison.verdict(pair) for pair in timed])
+    figure, right = _against(comparison, times, verdicts, ("faster", "equal", "slower"), "time")
     ratios = np.sort([pair.ratio for pair in timed if pair.ratio is not None])
     if len(ratios):
-        part = 100.0 * np.arange(1, len(ratios) + 1) / len(ratios)
-        right.step(ratios, part, where="post", color=BLUE, linewidth=2)
+        _step(right, ratios)
         if ratios[0] > 0.0 and ratios[-1] > 20 * ratios[0]:
             right.set_xscale("log")
     right.axvline(1.0, color=GREY, linewidth=1.0)
     right.set_xlabel("time in b / time in a")
     right.set_ylabel(f"{comparison.a.what}s with at most that ratio (%)")
+    return figure
+
+
+def _waiting_figure(comparison: Comparison) -> Figure:
+    """How long each job waits in both runs, and how the differences are distributed."""
+    pairs = [pair for pair in comparison.pairs if pair.waits_longer_s is not None]
+    waits = np.array([(pair.a.waiting_s, pair.b.waiting_s) for pair in pairs])
+    verdicts = np.array([comparison.waiting_verdict(pair) for pair in pairs])
+    figure, right = _against(comparison, waits, verdicts, WAITS, "waiting")
+    changes = np.sort(waits[:, 1] - waits[:, 0])
+    unit, unit_name = time_unit(float(np.abs(changes).max()))
+    _step(right, changes / unit)
+    right.axvline(0.0, color=GREY, linewidth=1.0)
+    right.set_xlabel(f"waiting in b less that in a ({unit_name})")
+    right.set_ylabel("jobs with at most that change (%)")
+    return figure
+
+
+def _against(
+    comparison: Comparison,
+    times: FloatArray,
+    verdicts: NDArray[np.str_],
+    names: Sequence[str],
+    what: str,
+) -> tuple[Figure, Any]:
+    """A figure whose left half has times in b over times in a, s, shape (n, 2); its right half.
+
+    names: of the verdicts that times in b are less, the same, and more.
+    """
+    unit, unit_name = time_unit(float(times.max()))
+    figure = new_figure(11.0, 5.2)
+    left, right = figure.subplots(1, 2)
+    size = 30.0 if len(times) <= 200 else 6.0
+    for name, (colour, marker) in zip(names, STYLES, strict=True):
+        chosen = times[verdicts == name] / unit
+        left.scatter(
+            chosen[:, 0], chosen[:, 1], s=size, c=colour, marker=marker, linewidths=0, alpha=0.8,
+            rasterized=len(times) > 2000, label=f"{len(chosen):,} {name}",
+        )  # fmt: skip
+    left.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0)
+    left.set_xlabel(f"{what} in a ({unit_name})")
+    left.set_ylabel(f"{what} in b ({unit_name})")
+    left.legend(markerscale=1.0 if len(times) <= 200 else 3.0)
     right.set_ylim(0.0, 102.0)
     for axes in (left, right):
         axes.grid(alpha=0.3)
-    names = f"a: {comparison.a.directory}\nb: {comparison.b.directory}"
-    figure.suptitle(names, fontsize=10, ha="left", x=0.01)
-    return figure
+    title = f"a: {comparison.a.directory}\nb: {comparison.b.directory}"
+    figure.suptitle(title, fontsize=10, ha="left", x=0.01)
+    return figure, right
+
+
+def _step(axes: Any, values: FloatArray) -> None:
+    """The distribution of sorted values, in %."""
+    part = 100.0 * np.arange(1, len(values) + 1) / len(values)
+    axes.step(values, part, where="post", color=BLUE, linewidth=2)

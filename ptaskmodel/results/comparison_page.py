@@ -83,10 +83,9 @@ def _changes(found: Comparison) -> list[Section]:
     tables = [Table(("total", "a", "b", "change"), totals, (1, 2, 3))]
     if choices := found.choices():
         tables.insert(0, Table(("differs", "a", "b"), choices))
-    counts = ", ".join(f"{n:,} {name}" for name, n in found.counts().items() if n)
     note = (
         f"a: {found.a.directory.name}; b: {found.b.directory.name}. "
-        f"{len(found.pairs):,} {what}s in both: {counts}."
+        f"{len(found.pairs):,} {what}s in both: {found.said()}."
     )
     alt = f"Time of each {what} in a against its time in b, and how the ratios are distributed"
     title = "From a to b"
@@ -108,6 +107,14 @@ def _changes(found: Comparison) -> list[Section]:
         ]
         table = Table(header, rows, (1, 2, 3, 4))
         sections.append(Section(f"The {len(rows)} {what}s whose time changed most", "", (table,)))
+    if moved := found.most_moved(MOST_CHANGED):
+        waits = [
+            (pair.a.task_id, *map(_text, (pair.a.waiting_s, pair.b.waiting_s, pair.waits_longer_s)))
+            for pair in moved
+        ]
+        table = Table((what, "a (s)", "b (s)", "change (s)"), waits, (1, 2, 3))
+        title = f"The {len(waits)} {what}s whose waiting changed most"
+        sections.append(Section(title, "", (table,)))
     return sections
 
 

@@ -63,7 +63,10 @@ USE_COLUMNS = ("resource", "kind", "start_s", "end_s", "share")
 
 @dataclass(frozen=True, slots=True)
 class ShownTask:
-    """A task, or a job, of a directory of results. Dates in s; None for what did not happen."""
+    """A task, or a job, of a directory of results. Dates in s; None for what did not happen.
+
+    waiting_s: of a job that started, since its submission.
+    """
 
     task_id: str
     profile: str | None
@@ -72,6 +75,7 @@ class ShownTask:
     state: str
     hosts: tuple[str, ...]
     slowdown: float | None
+    waiting_s: float | None = None
 
     @property
     def duration_s(self) -> float | None:
@@ -136,7 +140,7 @@ class Results:
 
         names = [each.name for each in fields(ShownTask)]
         table = [[getattr(task, name) for name in names] for task in self.tasks]
-        dates = dict.fromkeys(("start_s", "finish_s", "slowdown"), "float64")
+        dates = dict.fromkeys(("start_s", "finish_s", "slowdown", "waiting_s"), "float64")
         return pandas.DataFrame(table, columns=names).astype(dates)
 
     @property
@@ -293,6 +297,7 @@ def _jobs(place: Path) -> Iterator[ShownTask]:
             row["final_state"],
             tuple(names.get(k, k) for k in numbers),
             lasted / alone if completed and lasted is not None and alone else None,
+            number(row.get("waiting_time")),
         )
 
 

@@ -171,6 +171,28 @@ def test_batch_results_are_taken(tmp_path):
     assert "1 of 2 jobs ended as: REJECTED" in page.read_text()
 
 
+def test_of_two_schedules_the_waiting_is_compared(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    head = "job_id,profile,starting_time,finish_time,execution_time,waiting_time,"
+    head += "final_state,allocated_resources\n"
+    for name, waits in {"a": (0.0, 5.0, 3.0), "b": (0.0, 1.0, 2e5)}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.json").write_text('{"makespan_s": 9.0, "policy": "easy"}')
+        lines = [
+            f"{k},p,{k + wait},{k + wait + 2},2.0,{wait},COMPLETED_SUCCESSFULLY,0\n"
+            for k, wait in enumerate(waits)
+        ]
+        (tmp_path / name / "jobs.csv").write_text(head + "".join(lines))
+    table, picture = tmp_path / "c.csv", tmp_path / "c.png"
+    base = ["compare", str(tmp_path / "a"), str(tmp_path / "b")]
+    assert main([*base, "-o", str(table), "--picture", str(picture)]) == 0
+    said = capsys.readouterr().out
+    assert "3 jobs in both: 3 equal; 1 wait less, 1 wait the same, 1 wait longer" in said
+    assert re.search(r"2 +3 +200000 +199997\n1 +5 +1 +-4\n", said)
+    assert [row["waiting_b_s"] for row in rows(table)] == ["0.0", "1.0", "200000.0"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize("size", ["small", "large"])
 def test_the_report_in_a_browser(size, request, tmp_path, browser):
     page = tmp_path / "report.html"
@@ -201,6 +223,16 @@ def test_the_report_in_a_browser(size, request, tmp_path, browser):
     ready(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "gantt")
     browser.execute_script("window.scrollTo(0, 0); document.getElementById('zoom-all').click()")
     assert console(browser) == []
+
+
+def test_numbers_on_pages_keep_what_is_before_the_point(small, tmp_path, browser):
+    page = tmp_path / "report.html"
+    assert main(["report", str(small), "-o", str(page)]) == 0
+    made = re.search(r"^const number = (.+);$", page.read_text(), re.MULTILINE)
+    opened(browser, page)
+    values = [215994, 215994.4, 12345.6, 1234.56, 0.00002, -99999, 0, None]
+    said = browser.execute_script(f"return arguments[0].map({made[1]})", values)
+    assert said == ["215,994", "215,994", "12,346", "1234.6", "0.00002", "-99,999", "0", ""]
 
 
 def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, browser):

@@ -3,7 +3,8 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442"];
-const number = (x) => x === null || x === undefined ? "" : String(Number(x.toPrecision(5)));
+// Five digits, but all of those before the point.
+const number = (x) => x === null || x === undefined ? "" : Math.abs(x) >= 1e4 ? Math.round(x).toLocaleString("en") : String(Number(x.toPrecision(5)));
 const seconds = (x) => x === null || x === undefined ? "" : `${number(x)} s`;
 // Dates keep all digits to the millisecond, of short runs to a millionth: rounded ones would show jobs that overlap.
 const DIGITS = data.end >= 10 ? 3 : data.end >= 0.01 ? 6 : 9;
