@@ -26,7 +26,6 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.replay.names import MODELS
 from ptaskmodel.results.names import TIMELINE_FORMATS, TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
-from ptaskmodel.units import format_time
 
 if TYPE_CHECKING:
     from ptaskmodel.results.replay.runs import ReplayRun
@@ -165,7 +164,7 @@ def _text(run: ReplayRun) -> str:
     summary: dict[str, Any] = run.summary
     sent = summary["messages"]
     lines = [
-        f"makespan  {format_time(summary['makespan'])}",
+        f"makespan  {summary['makespan']:.9g} s",
         f"ranks     {summary['ranks']}",
         f"actions   {summary['actions']:,}, {sent:,} message{'s' * (sent != 1)}",
         f"model     {summary['network_model']}, solver {summary['solver']}",

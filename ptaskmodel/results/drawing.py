@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,17 @@ class NoMatplotlib(PTaskModelError):
     """A picture was asked for where matplotlib is not installed."""
 
 
+def check_matplotlib() -> None:
+    """Raises NoMatplotlib where there is none."""
+    if find_spec("matplotlib") is None:
+        raise NoMatplotlib("pictures need matplotlib; run: pip install matplotlib")
+
+
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure. Raises NoMatplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise NoMatplotlib("pictures need matplotlib; run: pip install matplotlib") from None
+    check_matplotlib()
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -68,9 +74,10 @@ def use_bar(figure: Figure, shown: ScalarMappable, axes: Any, label: str, room: 
 
 
 def check_picture(path: str | Path) -> None:
-    """A picture can be of this name. Raises PTaskModelError for another suffix."""
+    """A picture can be made, of this name. Raises PTaskModelError for another suffix."""
     if Path(path).suffix.lower() not in (".png", ".svg", ".pdf"):
         raise PTaskModelError(f"{path}: pictures are .png, .svg or .pdf; choose one of them")
+    check_matplotlib()
 
 
 def save(figure: Figure, path: str | Path) -> None:

@@ -80,3 +80,11 @@ def test_a_picture_is_refused_in_one_line(place, picture, tmp_path, capsys):
     said = capsys.readouterr().err
     assert code == 2
     assert said.count("\n") == 1, said
+
+
+def test_a_trace_is_compared_without_its_picture(place, tmp_path, caplog):
+    made = tmp_path / "compared"
+    inputs = [str(place / "platform.xml"), str(place / "trace.txt")]
+    assert main(["trace", "compare", *inputs, "-o", str(made)]) == 0
+    assert sorted(path.name for path in made.iterdir()) == ["comparison.csv", "summary.json"]
+    assert f"comparison.png: left out; {LACK}" in caplog.messages

@@ -7,6 +7,7 @@ and as parallel tasks that know less and less of its order.
 from __future__ import annotations
 
 import csv
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
 from ptaskmodel.kernel_sets import SIMULATION, compile_sets
 from ptaskmodel.replay.driver import Progress
 from ptaskmodel.replay.several import Several
-from ptaskmodel.results.drawing import save
+from ptaskmodel.results.drawing import NoMatplotlib, save
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.replay.trace_comparison_plot import comparison_figure
@@ -204,7 +205,8 @@ def compare_into(
 ) -> TraceComparison:
     """`compare_trace`, written in a directory of results: comparison.csv, a picture, summary.json.
 
-    The directory appears once all is written. inputs: the files that platform and trace come from.
+    Without matplotlib the picture is left out, with a warning. The directory appears once all is
+    written. inputs: the files that platform and trace come from.
     Raises as `compare_trace`, and PTaskModelError if the directory holds anything else.
     """
     if directory is None:
@@ -213,8 +215,12 @@ def compare_into(
         made = compare_trace(platform, trace, hosts, **choices)
         with (place / TABLE).open("w", encoding="utf-8", newline="") as stream:
             made.write(stream)
-        save(comparison_figure([made]), place / PICTURE)
-        files = [SUMMARY, TABLE, PICTURE]
+        files = [SUMMARY, TABLE]
+        try:
+            save(comparison_figure([made]), place / PICTURE)
+            files.append(PICTURE)
+        except NoMatplotlib as lacking:
+            logging.getLogger(__name__).warning("%s: left out; %s", PICTURE, lacking)
         summary = {"format": FORMAT, "what": made.what, "files": files, **provenance(list(inputs))}
         write_json(place / SUMMARY, summary)
     return made
