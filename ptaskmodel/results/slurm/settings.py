@@ -38,11 +38,16 @@ def settings_of(conf: Conf) -> dict[str, str]:
 def unread_notes(conf: Conf) -> list[str]:
     """What of a configuration is not used.
 
-    Words of known keys, and keys that Slurm's schedulers heed, one by one; other keys by number.
+    Words of known keys, misspelt keys, and those that Slurm's schedulers heed, one by one; other
+    keys by number.
     """
-    told = [one for one in conf.others if " " in one.key or one.key.upper() in HEEDED]
+    told = [o for o in conf.others if o.meant or " " in o.key or o.key.upper() in HEEDED]
     keys = list(dict.fromkeys(one.key for one in conf.others if one not in told))
-    found = [f"{one.where}: {one.key} changes nothing here" for one in told]
+    hints = [f"; did you mean {one.meant}?" if one.meant else "" for one in told]
+    found = [
+        f"{one.where}: {one.key} changes nothing here{hint}"
+        for one, hint in zip(told, hints, strict=True)
+    ]
     if keys:
         some = ", ".join(keys[:SHOWN_KEYS])
         found.append(f"keys of {conf.origin} that change nothing here: {len(keys)}, such as {some}")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ptaskmodel.batch.slurm.conf.facts import Gres
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.results.slurm.settings import unread_notes
 
 SMALL = "NodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL\n"
 
@@ -121,6 +122,28 @@ def test_options_are_found_by_what_the_text_contains(tmp_path):
     assert conf.scheduler.bf_max_job_user_part == 3
     assert conf.scheduler.bf_max_job_part == 0
     assert [one.key for one in conf.others] == ["SchedulerParameters strange"]
+
+
+def test_misspelt_keys_are_told_at_once_with_what_they_may_mean(tmp_path, caplog):
+    text = (
+        "PriorityWeigthFairshare=1000\nSchedulerParameters=bf_windw=60\nSlurmctldTimeout=120\n"
+        "AccountingStorageHost=db\nFancyKey=1\nNodeName=n[0-1] RealMemroy=100\n"
+        "PartitionName=p Nodes=ALL MaxTimes=60 Hidden=NO\n"
+    )
+    conf = conf_of(tmp_path, text)
+    said = [message.rpartition("/")[2] for message in caplog.messages]
+    assert said == [
+        "slurm.conf:1: PriorityWeigthFairshare is not known; did you mean priorityweightfairshare?",
+        "slurm.conf:2: SchedulerParameters bf_windw is not known; did you mean bf_window?",
+        "slurm.conf:6: RealMemroy is not known; did you mean realmemory?",
+        "slurm.conf:7: MaxTimes is not known; did you mean maxtime?",
+    ]
+    notes = unread_notes(conf)
+    assert "bf_windw changes nothing here; did you mean bf_window?" in notes[1]
+    assert notes[-1].endswith(
+        "that change nothing here: 4, such as SlurmctldTimeout, AccountingStorageHost, FancyKey, "
+        "Hidden"
+    )
 
 
 def test_words_that_stand_for_several_and_words_that_nobody_knows(tmp_path):

@@ -46,11 +46,15 @@ class Gres:
 
 
 class Unread(NamedTuple):
-    """A key that was kept but not used. key: as written. where: file and line."""
+    """A key that was kept but not used. key: as written. where: file and line.
+
+    meant: the key that it looks like a misspelling of, if any.
+    """
 
     key: str
     value: str
     where: str
+    meant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from ptaskmodel.batch.slurm import values
@@ -237,3 +238,18 @@ SWITCHES = (
     "pack_serial_at_end",
     "kill_invalid_depend",
 )
+
+# Keys of Slurm's that decide nothing here and look like others that do.
+LOOKALIKES = {
+    *("accountingstoragehost", "accountingstorageloc", "accountingstoragepass"),
+    *("accountingstorageport", "accountingstoragetres", "accountingstorageuser"),
+    *("slurmctldtimeout", "max_rpc_count"),
+}
+ALIKE = 0.85
+
+
+def meant(key: str, known: Iterable[str]) -> str:
+    """The known key that an unknown one looks like a misspelling of, in lower case; else empty."""
+    word = key.lower()
+    near = [] if word in LOOKALIKES else get_close_matches(word, known, 1, ALIKE)
+    return near[0] if near else ""

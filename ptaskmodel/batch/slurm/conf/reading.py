@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +29,7 @@ from ptaskmodel.batch.slurm.conf.keys import (
     WORDS,
     Reader,
     Table,
+    meant,
 )
 from ptaskmodel.batch.slurm.conf.lines import Pair, read_lines, value_of
 from ptaskmodel.batch.slurm.conf.node_lines import NODE, PARTITION, node_line, node_state, partition
@@ -36,7 +38,11 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
 
 DEFAULT = "DEFAULT"
+# Keys that begin lines of their own.
+LINES = ("nodename", "partitionname", "nodeset", "downnodes")
 ALL = "ALL"
+
+_log = logging.getLogger(__name__)
 
 
 def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
@@ -47,7 +53,11 @@ def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
     """
     origin = shown_path(path)
     lines = changed(read_lines(path), changes, origin) if changes else read_lines(path)
-    return _Builder(origin).built(lines, Path(path).parent)
+    conf = _Builder(origin).built(lines, Path(path).parent)
+    for one in conf.others:
+        if one.meant:
+            _log.warning("%s: %s is not known; did you mean %s?", one.where, one.key, one.meant)
+    return conf
 
 
 class _Builder:
@@ -72,12 +82,9 @@ class _Builder:
         self.partition_defaults: dict[str, Any] = {}
 
     def built(self, lines: Iterable[list[Pair]], folder: Path) -> Conf:
-        known: dict[str, Callable[[list[Pair]], None]] = {
-            "nodename": self._nodes,
-            "partitionname": self._partition,
-            "nodeset": self._set,
-            "downnodes": self._down,
-        }
+        readers: tuple[Callable[[list[Pair]], None], ...]
+        readers = self._nodes, self._partition, self._set, self._down
+        known = dict(zip(LINES, readers, strict=True))
         for pairs in lines:
             self.last = pairs[0].where
             first = pairs[0].key.lower()
@@ -125,9 +132,14 @@ class _Builder:
         elif key in PRIORITY:
             self._set_once(self.priority, PRIORITY[key], pair)
         else:
-            self.others.append(Unread(*pair))
+            self._unread(pair, (*SCALARS, *PRIORITY, "schedulerparameters", *LINES))
         for word in sorted(values.words(pair.value) - WORDS[key]) if key in WORDS else ():
             self.others.append(Unread(f"{pair.key} {word}", word, pair.where))
+
+    def _unread(self, pair: Pair, known: Iterable[str], whose: str = "") -> None:
+        """Keep what is not known, with what it may have been meant to be."""
+        like = meant(pair.key, known)
+        self.others.append(Unread(f"{whose}{pair.key}", pair.value, pair.where, like))
 
     def _set_once(self, fields: dict[str, Any], entry: tuple[str, Reader], pair: Pair) -> None:
         name, read = entry
@@ -153,7 +165,8 @@ class _Builder:
         for item in values.names(text):
             name, known = item.partition("=")[0], item.lower()
             if not any(one in known for one in (*(f"{name}=" for name in OPTIONS), *SWITCHES)):
-                self.others.append(Unread(f"SchedulerParameters {name}", item, pair.where))
+                given = Pair(name, item, pair.where)
+                self._unread(given, (*OPTIONS, *SWITCHES), "SchedulerParameters ")
         return SchedulerParameters(**fields)
 
     def _table(self, table: Table, pairs: list[Pair], defaults: Mapping[str, Any]) -> dict:
@@ -162,7 +175,7 @@ class _Builder:
         for pair in pairs[1:]:
             entry = table.get(pair.key.lower())
             if entry is None:
-                self.others.append(Unread(*pair))
+                self._unread(pair, table)
                 continue
             if entry[0] in given:
                 self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
