@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,14 @@ def interaction_figure(
     if not len(pairs):
         return None
     best = pairs.loc[pairs.groupby("metric", sort=False)["part"].idxmax()]
-    figure = new_figure(1.0 + 4.6 * len(best), 3.4)
-    panels = figure.subplots(1, len(best), squeeze=False)[0]
-    for panel, row in zip(panels, best.itertuples(), strict=True):
+    columns = min(len(best), 2)
+    rows = -(-len(best) // columns)
+    figure = new_figure(1.0 + 4.6 * columns, 3.4 * rows)
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for panel, row in itertools.zip_longest(panels, best.itertuples()):
+        if row is None:
+            panel.set_axis_off()
+            continue
         along, lines = sorted((row.factor, row.with_factor), key=lambda one: -frame[one].nunique())
         levels = list(dict.fromkeys(frame[along]))
         places = _places(panel, levels)

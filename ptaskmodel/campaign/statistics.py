@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 # Fewer pairs than these cannot be told apart at the 5 % level by ranks.
 FEWEST_RANKED = 6
+# Parts of the variation up to this are none.
+ROUNDING = 1e-12
 
 
 def means(
@@ -49,9 +51,10 @@ def _mean(values: np.ndarray) -> tuple[float, float, float]:
         return float(values.mean()), math.nan, math.nan
     from scipy import stats
 
-    deviation = float(values.std(ddof=1))
+    apart = values - values[0]  # so that equal ones deviate by nothing at all
+    mean, deviation = float(values[0] + apart.mean()), float(apart.std(ddof=1))
     reach = stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)
-    return float(values.mean()), deviation, float(reach * deviation / math.sqrt(len(values)))
+    return mean, deviation, float(reach * deviation / math.sqrt(len(values)))
 
 
 def paired(
@@ -117,21 +120,32 @@ def effects(
     rows = []
     for metric in metrics:
         known = frame.dropna(subset=[metric])
-        values = known[metric].to_numpy(float)
-        whole = float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
+        values = known[metric].astype(float)
+        values -= values.iloc[0] if len(values) else 0.0
+        whole = float(((values - values.mean()) ** 2).sum())
         if whole <= 0:
             continue
 
-        def between(names: Sequence[str], known: Any = known, metric: str = metric) -> float:
-            fitted = known.groupby(list(names))[metric].transform("mean").to_numpy(float)
-            return float(((fitted - known[metric].mean()) ** 2).sum())
+        def between(
+            names: Sequence[str],
+            known: pandas.DataFrame = known,
+            values: pandas.Series = values,
+            whole: float = whole,
+        ) -> float:
+            fitted = values.groupby([known[name] for name in names]).transform("mean")
+            return float(((fitted - values.mean()) ** 2).sum()) / whole
 
         alone = {name: between([name]) for name in factors}
-        rows += [(metric, name, "", part / whole) for name, part in alone.items()]
+        rows += [(metric, name, "", _part(part)) for name, part in alone.items()]
         for one, other in itertools.combinations(factors, 2):
             more = between([one, other]) - alone[one] - alone[other]
-            rows.append((metric, one, other, max(more, 0.0) / whole))
+            rows.append((metric, one, other, _part(more)))
     return pandas.DataFrame(rows, columns=["metric", "factor", "with_factor", "part"])
+
+
+def _part(part: float) -> float:
+    """A part of the variation, without what it has of rounding alone."""
+    return min(part, 1.0) if part > ROUNDING else 0.0
 
 
 def pareto(found: pandas.DataFrame, better: Mapping[str, int]) -> pandas.DataFrame:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.campaign.statistics import effects, paired
+from ptaskmodel.campaign.statistics import effects, means, paired
 
 if TYPE_CHECKING:
     import pandas
@@ -29,9 +29,12 @@ def in_short(
     metrics of which more is better, -1 for those of which less is.
     """
     found = []
+    varied = [name for name in factors if frame[name].nunique() > 1]
     for metric in metrics:
+        table = effects(frame, varied, [metric])
         told = _against(frame, factors, metric, baseline, better.get(metric, 0))
-        told += _apart(frame, factors, metric, baseline)
+        told += [] if baseline else _strongest(frame, metric, table)
+        told += _apart(table, baseline)
         if told:
             found.append(f"{metric}: {'; '.join(told)}.")
     return found
@@ -71,12 +74,30 @@ def _against(
     return told
 
 
-def _apart(
-    frame: pandas.DataFrame, factors: Sequence[str], metric: str, baseline: Mapping[str, Any]
-) -> list[str]:
+def _strongest(frame: pandas.DataFrame, metric: str, table: pandas.DataFrame) -> list[str]:
+    """The factor that most of the variation goes with, and its levels at both ends."""
+    alone = table[table["with_factor"] == ""]
+    if len(alone) < 2:
+        return []
+    most = alone.loc[alone["part"].idxmax()]
+    found = means(frame, [most["factor"]], [metric]).sort_values("mean", kind="stable")
+    if most["part"] < LITTLE or len(found) > MOST_LEVELS:
+        return []
+    levels = found[most["factor"]].tolist()
+    ends = [
+        f"{word} with {levels[k]} ({_amount(found['mean'].iloc[k])})"
+        for word, k in (("least", 0), ("most", -1))
+    ]
+    return [f"{most['part']:.0%} of the variation goes with {most['factor']}, {' and '.join(ends)}"]
+
+
+def _amount(value: float) -> str:
+    """Four digits, and all of those before the point."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def _apart(table: pandas.DataFrame, baseline: Mapping[str, Any]) -> list[str]:
     """With which other factor the effect of the baseline's changes most."""
-    varied = [name for name in factors if frame[name].nunique() > 1]
-    table = effects(frame, varied, [metric])
     pairs = table[table["with_factor"] != ""]
     if baseline:
         named = list(baseline)

@@ -86,3 +86,20 @@ def test_what_was_found_is_said_in_short():
     )
     assert "(better)" in in_short(*given, {"slowdown": 1})[0]
     assert in_short(frame, ["where"], ["slowdown"], {}, {}) == []
+
+
+def test_without_a_baseline_the_strongest_factor_is_said():
+    frame = table(lambda x, mode, k: 9000.0 * x + (mode == "b") + k % 2)
+    (said,) = in_short(frame, ["x", "mode"], ["y"], {}, {})
+    assert said == (
+        "y: 100% of the variation goes with x, least with 1 (9001) and most with 3 (27,001); "
+        "what x does depends little on mode (0.0% of the variation)."
+    )
+
+
+def test_equal_runs_deviate_by_nothing():
+    frame = table(lambda x, mode, k: 0.1 * x)
+    found = means(frame, ["x", "mode"], ["y"])
+    assert found["standard_deviation"].tolist() == [0.0] * 6
+    parts = effects(frame, ["x", "mode"], ["y"])
+    assert parts["part"].tolist() == [1.0, 0.0, 0.0]
