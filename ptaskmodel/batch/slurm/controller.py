@@ -194,7 +194,7 @@ class Controller(Lives):
         """All whom a job may preempt."""
         if not self.preemption.active:
             return []
-        live = (job for _, _, job in self.ends())
+        live = (job for _, _, job in self.running)
         among = self.nodes.partitions[need.partition.name]
         return self.preemption.candidates(job, need, among, live, now)
 

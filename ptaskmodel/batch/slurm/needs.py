@@ -222,14 +222,22 @@ def _fitting(
     asked = _memory(request, partition, conf)
     if request.constraint is None and not request.gres and asked is None and nodes.alike:
         return found if nodes.cpus[0] >= _least_cpus(request) else 0
-    return of_hosts(
-        k
-        for k in members(found)
-        if nodes.cpus[k] >= _least_cpus(request)
-        and _has_features(request.constraint, nodes.lines[k].features)
-        and _has_gres(request.gres, nodes.lines[k].gres)
-        and (asked is None or _least_memory(asked, request) <= nodes.memory_MiB[k])
-    )
+    least_cpus, known = _least_cpus(request), {}
+    least_MiB = 0 if asked is None else _least_memory(asked, request)
+    fitting = []
+    for k in members(found):
+        line = nodes.lines[k]
+        key = id(line), nodes.cpus[k], nodes.memory_MiB[k]
+        if key not in known:  # nodes of a line mostly have the same
+            known[key] = (
+                nodes.cpus[k] >= least_cpus
+                and least_MiB <= nodes.memory_MiB[k]
+                and _has_features(request.constraint, line.features)
+                and _has_gres(request.gres, line.gres)
+            )
+        if known[key]:
+            fitting.append(k)
+    return of_hosts(fitting)
 
 
 def _least_cpus(request: JobRequest) -> int:

@@ -31,6 +31,7 @@ class Preemption:
         self._accounts = accounts
         self.active = conf.preempt_type != NEVER
         self._levels: dict[str, int] = {}
+        self._lowest_tier = min((p.tier for p in conf.partitions), default=0)
 
     def mode_of(self, job: JobRecord) -> str:
         """What happens to a job that is preempted: SUSPEND, REQUEUE, CANCEL or OFF."""
@@ -81,6 +82,8 @@ class Preemption:
         self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[JobRecord], now: int
     ) -> list[JobRecord]:
         """The jobs that a job may preempt, in the order in which they are considered."""
+        if self._conf.preempt_type == BY_TIER and need.partition.tier <= self._lowest_tier:
+            return []
         exempt = self._conf.preempt_exempt_time_min * 60
         found = []
         for other in live:

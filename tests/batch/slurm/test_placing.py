@@ -1,5 +1,6 @@
 """Which nodes and cores a job gets, as a real Slurm confirmed them."""
 
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from ptaskmodel.batch.hostset import members, of_hosts
 from ptaskmodel.batch.slurm.needs import need_of
 from ptaskmodel.batch.slurm.nodes import nodes_of as all_nodes
+from ptaskmodel.batch.slurm.select import consumable
 from ptaskmodel.batch.slurm.select.cores import cyclic
 from ptaskmodel.batch.slurm.select.linear import Linear
 from ptaskmodel.batch.slurm.select.spreading import dealt
@@ -181,3 +183,40 @@ def test_cores_are_taken_from_sockets_in_turn(frees, count):
                 expected |= free & -free
                 left[k] &= free - 1
     assert cyclic(sockets, count) == expected
+
+
+MIXED = """NodeName=a[1-3] CPUs=8 Sockets=2 CoresPerSocket=4 RealMemory=6000
+NodeName=b[1-3] CPUs=8 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=4000 Weight=3
+PartitionName=low Nodes=ALL Default=YES PriorityTier=1
+PartitionName=high Nodes=ALL PriorityTier=5
+"""
+
+
+@pytest.mark.parametrize("mode", ["REQUEUE", "SUSPEND,GANG"])
+@pytest.mark.parametrize("options", ["CR_Core_Memory", "CR_Core,CR_LLN", "CR_Socket_Memory"])
+def test_who_finds_room_beside_others_need_not_be_tried_on_free_nodes(
+    tmp_path, monkeypatch, mode, options
+):
+    text = CORES.replace("CR_Core", options) + "DefMemPerCPU=500\n" + MIXED
+    conf = conf_of(tmp_path, f"PreemptType=preempt/partition_prio\nPreemptMode={mode}\n{text}")
+    draw = Random(f"{mode} {options}")
+    jobs = [
+        job(
+            f"{k}",
+            20.0 * k,
+            draw.choice([30, 200, 500]),
+            draw.choice([60, 600, 1200]),
+            tasks=draw.choice([1, 2, 3, 7, 12, 20]),
+            cpus_per_task=draw.choice([1, 1, 2, 3]),
+            partitions=(draw.choice(["low", "low", "high"]),),
+        )
+        for k in range(40)
+    ]
+    seen = []
+    for shortcut in (True, False):
+        if not shortcut:
+            monkeypatch.setattr(consumable, "takes_any", lambda need: False)
+        found, _ = run(conf, jobs)
+        seen.append([(each.id, each.start_s, each.by, each.allocation) for each in found.jobs])
+    assert seen[0] == seen[1]
+    assert sum(each[3] is not None for each in seen[0]) > 20

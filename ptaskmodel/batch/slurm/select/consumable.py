@@ -7,12 +7,19 @@ from math import inf
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts
 from ptaskmodel.batch.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Partition
-from ptaskmodel.batch.slurm.needs import EXCLUSIVELY, OVER_OTHERS, Need
+from ptaskmodel.batch.slurm.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.select import cores
-from ptaskmodel.batch.slurm.select.core_rows import Rows, Used, nodes_in
-from ptaskmodel.batch.slurm.select.fitting import Style, fit
+from ptaskmodel.batch.slurm.select.core_rows import (
+    Rows,
+    Used,
+    free_cpus,
+    held_cpus,
+    joined,
+    nodes_in,
+)
+from ptaskmodel.batch.slurm.select.fitting import Style, fit, takes_any
 from ptaskmodel.batch.slurm.select.rooms import (
     Room,
     cpus_of_core,
@@ -21,6 +28,8 @@ from ptaskmodel.batch.slurm.select.rooms import (
     free_sockets,
     gpus_left,
     has_memory,
+    mask_of,
+    memory_on_each,
     piece_of,
 )
 from ptaskmodel.batch.slurm.select.spreading import dealt, memory_of
@@ -71,6 +80,9 @@ class Consumable:
         # What such a node offers a kind of job without GRES: by what is used, what the partition
         # uses of it, and its free memory if that counts.
         self._rooms: dict[tuple[Hashable, int, Mask, Mask | None, int], Room | None] = {}
+        # Of each node the cores that any job uses; and none.
+        self._in_use = [0] * len(nodes)
+        self._nothing = [0] * len(nodes)
         # How many jobs of each node share with nobody beyond its cores.
         self._unshared = [0] * len(nodes)
 
@@ -80,9 +92,11 @@ class Consumable:
         other.__dict__.update(self.__dict__)
         other.rows = {name: rows.copy() for name, rows in self.rows.items()}
         other.memory = self.memory[:]
-        other.gres = [each.copy() for each in self.gres]
+        if any(self.gres):
+            other.gres = [each.copy() for each in self.gres]
         other.jobs = self.jobs.copy()
         other._present = self._present[:]
+        other._in_use = self._in_use[:]
         other._unshared = self._unshared[:]
         return other
 
@@ -93,11 +107,13 @@ class Consumable:
         self._count(job, 1)
         self.jobs[job] = None
         self.rows[job.partition.name].add(job)
+        self._note_use(job)
 
     def remove(self, job: JobRecord, running: bool = True) -> None:
         """A job gives its allocation back."""
         del self.jobs[job]
         self.rows[job.partition.name].remove(job)
+        self._note_use(job)
         self._count(job, -1)
 
     def pause(self, job: JobRecord) -> None:
@@ -108,6 +124,17 @@ class Consumable:
     def lift(self, job: JobRecord) -> None:
         """On a trial: a job is suspended for another, which takes its cores, not its memory."""
         self.rows[job.partition.name].remove(job)
+        self._note_use(job)
+
+    def _note_use(self, job: JobRecord) -> None:
+        """What is used of a job's nodes has changed."""
+        assert job.allocation is not None
+        rows = [*self._used_by(self._partitions)]
+        for node in nodes_in(job.allocation.nodes):
+            used = 0
+            for row in rows:
+                used |= row[node]
+            self._in_use[node] = used
 
     def _count(self, job: JobRecord, sign: int) -> None:
         allocation = job.allocation
@@ -154,11 +181,11 @@ class Consumable:
         if len(among) < need.least or need.required & ~mask:
             return None
         own = self.rows[need.partition.name]
-        mine = self._union((row.used for row in own.rows), among)
+        mine = joined([row.used for row in own.rows], among)
 
         def rooms(used: Used, own_used: Used | None) -> Sequence[Room] | None:
             found = self._chosen(need, among, used, own_used, busy)
-            refused = found is not None and refuses is not None and refuses(_nodes_of(found))
+            refused = found is not None and refuses is not None and refuses(mask_of(found))
             return None if refused else found
 
         def attempt(used: Used) -> Allocation | None:
@@ -166,6 +193,8 @@ class Consumable:
             return None if found is None else self._allocation(need, found, used, mine)
 
         def fits_if_free() -> bool:
+            if self.tree is None and takes_any(need):
+                return True  # if it fits beside others, and that is asked as well
             if refuses is not None or busy is not None or need.memory is not None or need.gres:
                 return rooms(self._nothing, None) is not None
             key = need.kind, mask
@@ -176,15 +205,17 @@ class Consumable:
             return self._if_free[key]
 
         if not self._gang and need.sharing != OVER_OTHERS:
-            used = self._union(self._used_by(self._partitions), among)
+            used = self._in_use
             found = rooms(used, mine)
             if found is None or not fits_if_free():
                 return None
             return self._allocation(need, found, used, mine)
         if not fits_if_free():
             return None
-        alone = attempt(self._union(self._used_by(self._partitions), among))
-        return alone if alone is not None else self._shared(need, among, attempt)
+        alone = attempt(self._in_use)
+        if alone is not None:
+            return alone
+        return self._shared(need, among, attempt, lambda used: rooms(used, mine) is not None)
 
     def start(
         self,
@@ -223,21 +254,25 @@ class Consumable:
         return found
 
     def _shared(
-        self, need: Need, among: Sequence[int], attempt: Callable[..., Allocation | None]
+        self,
+        need: Need,
+        among: Sequence[int],
+        attempt: Callable[[Used], Allocation | None],
+        fits: Callable[[Used], bool],
     ) -> Allocation | None:
         """Where a job can run on cores that others hold: of lower tiers, or row by row."""
         own = need.partition
         above = [p for p in self._partitions if p.tier > own.tier or self._never_preempted(p)]
-        base = self._union(self._used_by(above if self._by_tier else []), among)
-        if attempt(base) is None:
+        base = joined([*self._used_by(above if self._by_tier else [])] or [self._nothing], among)
+        if not fits(base):
             return None
         equal = [p for p in self._partitions if p.tier == own.tier]
-        taken = self._union([base, *self._used_by(equal)], among)
+        taken = joined([base, *self._used_by(equal)], among)
         found = attempt(taken)
         if found is not None:
             for partition in self._partitions:
                 if partition.tier < own.tier:
-                    fewer = self._union([taken, *self._used_by([partition])], among)
+                    fewer = joined([taken, *self._used_by([partition])], among)
                     better = attempt(fewer)
                     if better is None:
                         break
@@ -247,7 +282,7 @@ class Consumable:
         if mine.may_share:
             mine.sort()
         for row in mine.rows:
-            found = attempt(self._union([base, row.used], among))
+            found = attempt(joined([base, row.used], among))
             if found is not None:
                 return found
         return attempt(base) if mine.free_row else None
@@ -262,21 +297,6 @@ class Consumable:
             for row in self.rows[partition.name].rows:
                 yield row.used
 
-    @property
-    def _nothing(self) -> list[int]:
-        return [0] * len(self.nodes)
-
-    def _union(self, every: Iterable[Used], among: Sequence[int]) -> Used:
-        """The cores of some nodes that any of them uses; of other nodes it may tell anything."""
-        first, *others = [*every] or [self._nothing]
-        if not others:
-            return first
-        union = list(first)
-        for used in others:
-            for node in among:
-                union[node] |= used[node]
-        return union
-
     def _letting_in(self, need: Need, nodes: Mask) -> tuple[Sequence[int], Mask]:
         """Those of some nodes that have the memory, and whose jobs and this one go together."""
         others = [
@@ -286,6 +306,11 @@ class Consumable:
         ]
         if need.memory is None and not others and need.sharing not in (EXCLUSIVELY, OVER_OTHERS):
             return nodes_in(nodes), nodes
+        if need.memory is not None and not others and need.sharing == BESIDE_OTHERS:
+            least_MiB = memory_on_each(need)
+            if least_MiB is not None:
+                found = [k for k in nodes_in(nodes) if self._spare_MiB(k) >= least_MiB]
+                return found, of_hosts(found)
         found = [node for node in nodes_in(nodes) if self._lets_in(need, node, others)]
         return found, of_hosts(found)
 
@@ -315,8 +340,9 @@ class Consumable:
         mine: cores that the partition uses; None: all nodes count as free.
         """
         lines, full = self.nodes.lines, self._full
-        most = sum((full[k] & ~used[k]).bit_count() * lines[k].threads for k in among)
-        if most < need.cpus:
+        if mine is not None:
+            among = [k for k in among if used[k] != full[k]]  # others have nothing to offer
+        if free_cpus(lines, full, used, among) < need.cpus:
             return None
         rooms = []
         known = self._rooms
@@ -392,7 +418,7 @@ class Consumable:
             cpus.append(count if own_count else taken.bit_count() * line.threads)
             if need.memory is not None:
                 memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
-        return Allocation(_nodes_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
+        return Allocation(mask_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
 
     def _cores(self, need: Need, node: int, cpus: int, sockets: list[Mask]) -> Mask:
         """The cores of one node for so many CPUs."""
@@ -427,7 +453,11 @@ class Consumable:
         busy = self.today if self._busy_first else None
         among = within & need.nodes
         position, window = 0, 30
-        most = self._free_cpus(need, among)
+        # An upper bound; whoever may do with cores of others has none.
+        lines, bounded = self.nodes.lines, not self._gang and need.sharing != OVER_OTHERS
+        most = inf
+        if bounded:
+            most = free_cpus(lines, self._full, self._in_use, nodes_in(among))
         horizon: float | None = None
         while position < len(ends):
             last: float | None = None
@@ -441,7 +471,7 @@ class Consumable:
                 if horizon is None:
                     horizon = end + 30 - end % 30
                 trial.remove(job)
-                most += self._held_cpus(job.allocation, among)
+                most += held_cpus(lines, job.allocation, among) if bounded else 0
                 last = end
                 if position == len(ends) or ends[position][0] > horizon + window:
                     break
@@ -462,28 +492,6 @@ class Consumable:
             if found is not None:
                 return last, found
         return None
-
-    def _free_cpus(self, need: Need, nodes: Mask) -> float:
-        """How many CPUs of free cores some nodes have; inf if a job may do with cores of others."""
-        if self._gang or need.sharing == OVER_OTHERS:
-            return inf
-        among = nodes_in(nodes)
-        used = self._union(self._used_by(self._partitions), among)
-        lines, full = self.nodes.lines, self._full
-        return sum((full[k] & ~used[k]).bit_count() * lines[k].threads for k in among)
-
-    def _held_cpus(self, held: Allocation, nodes: Mask) -> int:
-        """How many CPUs some nodes have on the cores that a job holds there."""
-        lines = self.nodes.lines
-        return sum(
-            cores.bit_count() * lines[node].threads
-            for node, cores in zip(nodes_in(held.nodes), held.cores, strict=True)
-            if nodes >> node & 1
-        )
-
-
-def _nodes_of(rooms: Sequence[Room]) -> Mask:
-    return sum(1 << room.node for room in rooms)
 
 
 # So many answers of free nodes are kept at most.

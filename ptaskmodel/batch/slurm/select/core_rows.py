@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ptaskmodel.batch.hostset import Mask, members
+from ptaskmodel.batch.slurm.conf.facts import NodeLine
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 
 # Used cores of each node, as masks.
@@ -16,6 +17,31 @@ Used = Sequence[int]
 def nodes_in(nodes: Mask) -> Sequence[int]:
     """The nodes of a set, ascending: the same sets are asked for over and over."""
     return tuple(members(nodes))
+
+
+def joined(every: Sequence[Used], among: Sequence[int]) -> Used:
+    """The cores of some nodes that any of them uses; of other nodes it may tell anything."""
+    if len(every) == 1:
+        return every[0]
+    union = list(every[0])
+    for used in every[1:]:
+        for node in among:
+            union[node] |= used[node]
+    return union
+
+
+def free_cpus(lines: Sequence[NodeLine], full: Used, used: Used, among: Sequence[int]) -> int:
+    """How many CPUs some nodes have on cores that nobody uses. full: all cores of each node."""
+    open_nodes = [k for k in among if used[k] != full[k]]
+    return sum([(full[k] & ~used[k]).bit_count() * lines[k].threads for k in open_nodes])
+
+
+def held_cpus(lines: Sequence[NodeLine], held: Allocation, nodes: Mask) -> int:
+    """How many CPUs some nodes have on the cores that a job holds there."""
+    pairs = zip(nodes_in(held.nodes), held.cores, strict=True)
+    return sum(
+        cores.bit_count() * lines[node].threads for node, cores in pairs if nodes >> node & 1
+    )
 
 
 class Row:

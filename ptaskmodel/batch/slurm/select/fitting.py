@@ -35,13 +35,15 @@ class Taking:
     """What is still wanted while nodes are taken.
 
     nodes: as many as are wanted; least: as many as there must be; room: as many as may be.
+    fewest: the CPUs that the tasks on any node need.
     """
 
-    __slots__ = ("chosen", "cpus", "least", "need", "nodes", "room", "spare")
+    __slots__ = ("chosen", "cpus", "fewest", "least", "need", "nodes", "room", "spare")
 
     def __init__(self, need: Need, least: int, most: int) -> None:
         self.need = need
         self.cpus = need.cpus
+        self.fewest = need.cpus_per_task * (need.tasks_per_node or need.tasks_on_one or 1)
         self.least = least
         self.nodes = max(least, need.wanted)
         self.spare = self.nodes - least
@@ -50,9 +52,7 @@ class Taking:
 
     def offers(self, room: Room) -> int:
         """What a node offers, if its tasks fit: CPUs."""
-        need = self.need
-        tasks = need.tasks_per_node or need.tasks_on_one or 1
-        return room.cpus if room.cpus // need.cpus_per_task >= tasks else 0
+        return room.cpus if room.cpus >= self.fewest else 0
 
     def cap(self, room: Room) -> int:
         """What would be used of a node: pieces are kept for the nodes that must follow."""
@@ -124,6 +124,17 @@ def fit(
         if found is not None or len(left) <= least:
             return found
     return None
+
+
+def takes_any(need: Need) -> bool:
+    """Whether who finds room beside others would on free nodes: tasks alone, dealt as they come."""
+    return (
+        need.least <= 1
+        and need.wanted <= 1
+        and 0 < need.tasks_asked <= need.most
+        and not (need.whole or need.gres or need.required or need.contiguous or need.spread)
+        and need.partition.max_cpus_per_node is None
+    )
 
 
 def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[int] | None) -> bool:
@@ -244,10 +255,10 @@ def _runs(taking: Taking, rooms: Iterable[Room]) -> tuple[list[_Run], dict[int, 
     found: list[_Run] = []
     run = _Run(None)
     open_rooms: dict[int, Room] = {}
-    contiguous = taking.need.contiguous
+    contiguous, fewest = taking.need.contiguous, taking.fewest
     before = -1
     for room in rooms:
-        if not room.required and not taking.offers(room):
+        if room.cpus < fewest and not room.required:
             continue
         if room.node != before + 1:
             if run.nodes:

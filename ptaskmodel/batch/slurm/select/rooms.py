@@ -5,6 +5,8 @@ After `_allocate_sc` and `can_job_run_on_node` of Slurm 22.05.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.conf.facts import NodeLine
 from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need, amount_of
@@ -64,6 +66,11 @@ class Room:
         other.weight, other.piece = self.weight, self.piece
         other.gpus, other.resources = self.gpus, self.resources
         return other
+
+
+def mask_of(rooms: Sequence[Room]) -> Mask:
+    """The nodes of some rooms."""
+    return sum(1 << room.node for room in rooms)
 
 
 def cpus_of_core(need: Need, line: NodeLine) -> int:
@@ -144,16 +151,24 @@ def cpus_of_tasks(need: Need, cpus: int) -> int:
     return most * need.cpus_per_task
 
 
+def memory_on_each(need: Need) -> int | None:
+    """The least memory that a job asks of any of its nodes; None: all that a node has."""
+    if need.memory is None:
+        return 0
+    kind, amount = need.memory
+    if kind == ALL:
+        return None
+    if kind == PER_CPU:
+        amount *= max(need.tasks_per_node or 0, need.cpus_per_node)
+    return amount
+
+
 def has_memory(need: Need, free_MiB: int, all_MiB: int) -> bool:
     """Whether a node has the memory that a job asks of any of its nodes."""
     if need.memory is None:
         return True
-    kind, amount = need.memory
-    if kind == ALL:
-        return free_MiB == all_MiB
-    if kind == PER_CPU:
-        amount *= max(need.tasks_per_node or 0, need.cpus_per_node)
-    return amount <= free_MiB
+    least_MiB = memory_on_each(need)
+    return free_MiB == all_MiB if least_MiB is None else least_MiB <= free_MiB
 
 
 def gpus_left(need: Need, line: NodeLine, used: dict[tuple[str, str | None], int]) -> int | None:
