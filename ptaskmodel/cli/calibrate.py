@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,14 @@ from ptaskmodel.errors import PTaskModelError
     show_default=True,
     help="ptask: the part of PDGEMM that was run (0.25 in the follow-up experiment).",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def command(
-    measurements: Path, output: Path | None, fix: tuple[str, ...], pair: str | None, **options: Any
+    measurements: Path,
+    output: Path | None,
+    fix: tuple[str, ...],
+    pair: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Fit a model of interference to the runtimes in MEASUREMENTS, a CSV file.
 
@@ -73,6 +80,7 @@ def command(
     and each combination of them is a group with its own parameters.
     """
     from ptaskmodel.calibration import report, write_calibration
+    from ptaskmodel.calibration.calibration_file import to_json
     from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_steps
@@ -87,7 +95,10 @@ def command(
     )
     with told_steps("fits") as progress:
         found = calibrate_file(measurements, chosen, ready_kernels, progress)
-    click.echo(report(found.calibration, found.left_out), nl=False)
+    if as_json:
+        click.echo(json.dumps(to_json(found.calibration), indent=2, allow_nan=False))
+    else:
+        click.echo(report(found.calibration, found.left_out), nl=False)
     if output is not None:
         write_calibration(found.calibration, output)
 

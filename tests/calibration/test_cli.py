@@ -32,6 +32,12 @@ def test_calibrate_reports_and_writes(runtimes, tmp_path, capsys):
     assert max(unused) <= 0.043
 
 
+def test_what_is_printed_as_json_is_what_is_written(runtimes, tmp_path, capsys):
+    output = tmp_path / "c.json"
+    assert main(["calibrate", runtimes, "--json", "--output", str(output)]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(output.read_text())
+
+
 def test_the_joint_fit_reports_each_pattern_left_out(runtimes, capsys):
     assert main(["calibrate", runtimes]) == 0
     assert "each pattern left out" in capsys.readouterr().out
