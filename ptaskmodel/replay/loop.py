@@ -82,21 +82,21 @@ def rank_of(x, owner):
 
 @jit
 def computes_before_wake(s, x):
-    """Whether a computation ends before the next wait or sleep does, by any digit of its date or,
-    at one date, as it began before.
+    """Whether a rank's computation ends before the next wait or sleep does, by any digit of its
+    date or, at one date, as it began before.
     """
     clock = s.clock[0]
     if clock.n_heap == 0 or clock.n_queue == 0:
         return False
     slot = s.heap[0].slot
     top = s.queue[0]
-    if s.heap[0].date > top.date or not is_execution(s, slot):
+    owner = s.activities[slot].owner
+    if owner >= 0 or s.heap[0].date > top.date or not is_execution(s, slot):
         return False
     if s.heap[0].date < top.date:
         return True
-    if top.kind != WAKE:
+    if top.kind != WAKE or s.wakes[top.number].token >= 0:
         return False
-    owner = s.activities[slot].owner
     return x.ranks[rank_of(x, owner)].since < x.ranks[~s.wakes[top.number].token].since
 
 

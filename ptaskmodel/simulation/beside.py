@@ -24,7 +24,7 @@ from ptaskmodel.core.state import (
 from ptaskmodel.core.stream import has_room_for_events
 from ptaskmodel.jit import entry, jit
 from ptaskmodel.replay.ending import end_application
-from ptaskmodel.replay.loop import over, rank_of, wakes
+from ptaskmodel.replay.loop import computes_before_wake, over, rank_of, wakes
 from ptaskmodel.replay.ranks import go_on_with_ready
 from ptaskmodel.replay.state import LOST_RANK, NEEDS_RANKS
 from ptaskmodel.simulation.life import begin_ready, end_stage, end_task, woken
@@ -121,6 +121,11 @@ def process(s, t, x, o):
     first_killed = NOTHING
     last_killed = NOTHING
     while True:
+        while x.counts[0].by_turns == 1 and computes_before_wake(s, x):
+            slot = finished(s, o)
+            if slot < 0:
+                break
+            ends(s, t, x, slot)
         kind = due(s, o.time_precision)
         if kind == NOTHING:
             break

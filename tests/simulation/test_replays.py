@@ -5,10 +5,11 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from replay_polls import polling_case
 
 import ptaskmodel as pm
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.platform import Platform
+from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.recording.neighbours import Neighbours
 from ptaskmodel.replay import read_trace, replay
@@ -61,6 +62,20 @@ def test_messages_travel_as_in_a_replay_by_that_model(traces, model):
     simulation.run()
     assert simulation.network_model.name == model
     assert task.finish_time == alone.makespan_s
+
+
+@pytest.mark.parametrize("seed", [3, 528])  # of 528 some ranks compute and sleep up to one date
+def test_alone_ranks_that_poll_go_on_in_the_order_of_a_replay(seed, tmp_path):
+    text, hosts, files = polling_case(seed)
+    (tmp_path / "p.xml").write_text(text)
+    for k, lines in enumerate(files):
+        (tmp_path / f"{k}.txt").write_text(lines)
+    (tmp_path / "traces.txt").write_text("".join(f"{k}.txt\n" for k in range(len(files))))
+    model, trace = load_platform(tmp_path / "p.xml"), read_trace(tmp_path / "traces.txt")
+    simulation = pm.Simulation(model, network_model="SMPI")
+    task = simulation.add_replay(trace, hosts)
+    simulation.run()
+    assert task.finish_time == replay(model, trace, hosts).makespan_s
 
 
 def test_under_the_model_of_smpi_messages_share_links_with_flows(traces):
