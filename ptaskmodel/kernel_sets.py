@@ -53,6 +53,9 @@ REPLAY = ("collectives", "acting ranks", "replays", "beside replays", "max-min",
 RANKS = ("ranks and tasks", "acting ranks", "collectives")
 SLURM = ("slurm",)
 POLL_S = 0.05
+# In the environment of a process that compiles for another: it starts none itself, even if what it
+# runs is not an interpreter but, once more, a program with one inside.
+WORKER = "PTASKMODEL_KERNEL_WORKER"
 # What a process that compiles tells of: a kernel, or all of a set.
 KERNEL, SET = ".", "\n"
 
@@ -160,7 +163,7 @@ def compile_sets(sets: Iterable[str] = SETS, told: Told | None = None) -> None:
     """
     wanted = missing(sets)
     waiting = [name for name in SETS if name in wanted]
-    if not waiting or kernel_cache.kernel_directory() is None or not sys.executable:
+    if not waiting or kernel_cache.kernel_directory() is None or not _can_start_python():
         return
     total, began = len(waiting), time.perf_counter()
     _log.info("compiling sets of kernels: %s", ", ".join(waiting))
@@ -200,6 +203,12 @@ def compile_with(kernel: Any, arguments: tuple, sets: Callable[[], Iterable[str]
             compile_sets(sets())
 
 
+def _can_start_python() -> bool:
+    """Whether the program of this process is an interpreter, and no worker of another."""
+    frozen = getattr(sys, "frozen", False)
+    return bool(sys.executable) and not frozen and WORKER not in os.environ
+
+
 def _idle(workers: list[_Worker]) -> _Worker | None:
     """Somebody to compile a set, added to the workers where there was none; None: all are busy."""
     for worker in workers:
@@ -232,7 +241,7 @@ class _Worker:
         self._process = subprocess.Popen(
             # -P: nothing from where the user happens to be
             [sys.executable, "-P", "-c", "from ptaskmodel import kernel_sets; kernel_sets.work()"],
-            env=environment_of_own(),
+            env={**environment_of_own(), WORKER: "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

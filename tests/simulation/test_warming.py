@@ -108,6 +108,21 @@ def test_without_a_place_nothing_is_compiled_ahead(monkeypatch):
 
 
 @compiled
+@pytest.mark.parametrize("program", ["frozen", "worker"])
+def test_programs_that_are_no_interpreter_start_no_copies_of_themselves(
+    monkeypatch, tmp_path, program
+):
+    monkeypatch.setitem(kernel_sets.SETS, "nothing", "ptaskmodel.errors:PTaskModelError")
+    monkeypatch.setattr("ptaskmodel.kernel_cache.kernel_directory", lambda: tmp_path)
+    monkeypatch.setattr("subprocess.Popen", lambda *_, **__: os.abort())
+    if program == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    else:
+        monkeypatch.setenv(kernel_sets.WORKER, "1")
+    kernel_sets.compile_sets(["nothing"])
+
+
+@compiled
 def test_where_no_process_can_be_started_nothing_is_compiled_ahead(monkeypatch, tmp_path):
     monkeypatch.setitem(kernel_sets.SETS, "nothing", "ptaskmodel.errors:PTaskModelError")
     monkeypatch.setattr("ptaskmodel.kernel_cache.kernel_directory", lambda: tmp_path)
