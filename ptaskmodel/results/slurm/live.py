@@ -31,9 +31,9 @@ from ptaskmodel.results.slurm.tables import (
     CYCLE_COLUMNS,
     EVENT_COLUMNS,
     JOB_COLUMNS,
-    SACCT_COLUMNS,
     job_row,
     sacct_row,
+    write_sacct,
     write_table,
 )
 
@@ -167,8 +167,7 @@ def _write(
     place: Path, run: LiveRun, alone: dict[str, float], found: LiveComparison | None
 ) -> list[str]:
     write_table(place / "jobs.csv", JOB_COLUMNS, (job_row(run, job, 1, alone) for job in run.jobs))
-    rows = (sacct_row(run, job) for job in run.jobs)
-    write_table(place / "sacct.txt", SACCT_COLUMNS, rows, delimiter="|")
+    write_sacct(place / "sacct.txt", (sacct_row(run, job) for job in run.jobs))
     write_table(place / "events.csv", EVENT_COLUMNS, _event_rows(run))
     write_table(place / "cycles.csv", CYCLE_COLUMNS, _cycle_rows(run))
     write_json(place / "meta.json", _meta(run))

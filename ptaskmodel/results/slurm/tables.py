@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,8 +66,7 @@ def write_tables(place: Path, found: Sequence[Simulated], alone_s: Alone) -> lis
     """Write the tables in an existing directory; the names of the files."""
     jobs = jobs_of([each.run for each in found])
     write_table(place / "jobs.csv", JOB_COLUMNS, (job_row(*each, alone_s) for each in jobs))
-    rows = (sacct_row(run, job) for run, job, _ in jobs)
-    write_table(place / "sacct.txt", SACCT_COLUMNS, rows, delimiter="|")
+    write_sacct(place / "sacct.txt", (sacct_row(run, job) for run, job, _ in jobs))
     events = sorted((e for each in found for e in each.watch.events), key=lambda e: e.date_s)
     lines = ((f"{e.date_s:.3f}", e.who, e.what, e.job) for e in events)
     write_table(place / "events.csv", EVENT_COLUMNS, lines)
@@ -83,12 +83,18 @@ def write_tables(place: Path, found: Sequence[Simulated], alone_s: Alone) -> lis
     return written
 
 
-def write_table(
-    path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]], delimiter: str = ","
-) -> None:
+def write_sacct(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+    """Write jobs as ``sacct -P`` prints them: nothing is quoted, not even a | in a name."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        for row in chain((SACCT_COLUMNS,), rows):
+            line = "|".join(map(str, row))
+            file.write(line.replace("\r", " ").replace("\n", " ") + "\n")
+
+
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
     """Write a table in an existing directory."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n", delimiter=delimiter)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
 

@@ -1,8 +1,10 @@
 """Slurm's accounting and other logs as requests."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
+from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
 from ptaskmodel.batch.slurm.requests.sacct import looks_like, read_sacct
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.errors import SlurmError, WorkloadError
+from ptaskmodel.results.slurm.tables import sacct_row, write_sacct
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork
 
@@ -199,3 +202,22 @@ def test_one_door_for_all_formats(tmp_path):
     (tmp_path / "x").write_text("nothing known")
     with pytest.raises(WorkloadError, match="as no workload does"):
         read_submissions(tmp_path / "x", conf)
+
+
+def test_what_a_run_writes_is_read_back_whatever_its_names_hold(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + FOUR)
+    names = ["plain", "a|b", "|", '"quoted", \'twice"', "x|y|", " two  words ", "é\u2028", "tail|"]
+    jobs = [
+        replace(job(str(k), 10.0 * k, 100, 5, nodes=1, user="ann"), name=name)
+        for k, name in enumerate(names)
+    ]
+    found, _ = run(conf, jobs)
+    write_sacct(tmp_path / "sacct.txt", (sacct_row(found, one) for one in found.jobs))
+    again = read_sacct(tmp_path / "sacct.txt").jobs
+    assert [one.name for one in again] == names
+    assert [(one.run_s, one.limit_min, one.user) for one in again] == [(100.0, 5, "ann")] * 8
+
+
+def test_a_name_of_two_lines_is_written_on_one(tmp_path):
+    write_sacct(tmp_path / "sacct.txt", [("7", "a\nb\r")])
+    assert (tmp_path / "sacct.txt").read_text().splitlines()[1] == "7|a b "
