@@ -100,6 +100,12 @@ def first_hosts(count: int) -> Mask:
 
 def of_hosts(hosts: Iterable[int]) -> Mask:
     """The set of these host numbers."""
+    hosts = hosts if isinstance(hosts, (list, tuple)) else list(hosts)
+    if len(hosts) > MANY_HOSTS and min(hosts) >= 0:
+        octets = bytearray((max(hosts) >> 3) + 1)  # an int would be copied for each of them
+        for host in hosts:
+            octets[host >> 3] |= 1 << (host & 7)
+        return int.from_bytes(octets, "little")
     mask = 0
     for host in hosts:
         mask |= 1 << host

@@ -112,3 +112,13 @@ def test_calendars_find_the_first_date(spans, count, duration):
     assert calendar.earliest(all_, duration)[0] == duration
     calendar.give(date, date + duration, some, place)
     assert (calendar.times, calendar.free) == ([0.0], [0b1111])
+
+
+def test_many_hosts_make_the_set_that_few_at_a_time_make():
+    many = [3 * k + 1 for k in range(2 * hostset.MANY_HOSTS)][::-1]
+    one_by_one = 0
+    for host in many:
+        one_by_one |= 1 << host
+    assert hostset.of_hosts(many) == hostset.of_hosts(iter(many)) == one_by_one
+    with pytest.raises(ValueError):
+        hostset.of_hosts([*many, -1])

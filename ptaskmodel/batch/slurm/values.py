@@ -161,6 +161,10 @@ def split_outside(text: str, mark: str = ",") -> list[str]:
     return [*parts, text[begin:]]
 
 
+# As many hosts does Slurm take in a range.
+MAX_RANGE = 65_536
+
+
 def hosts(text: str) -> tuple[str, ...]:
     """The hosts of a list of names and ranges, ``n[1-4,7],login``, in the order written."""
     found: list[str] = []
@@ -168,9 +172,15 @@ def hosts(text: str) -> tuple[str, ...]:
         if not item.strip():
             raise ValueError("leave no name empty; write n[1-4],m1")
         try:
-            found += expand(item.strip())
+            more = expand(item.strip())
         except ValueError as fault:
             raise ValueError(f"correct '{item.strip()[:40]}': it {fault}") from None
+        if len(more) > MAX_RANGE:
+            raise ValueError(
+                f"'{item.strip()[:40]}' stands for {len(more)} hosts: give at most {MAX_RANGE} in "
+                "one range, as Slurm does"
+            )
+        found += more
         if len(found) > MAX_NAMES:
             raise ValueError(f"give at most {MAX_NAMES} hosts")
     return tuple(found)

@@ -41,6 +41,7 @@ SPOILED = [
     ("slurm.conf", "m[01-02]", "m[01-2]", 17, "the same number of digits"),
     ("slurm.conf", "m[01-02]", "n[2-3]", 17, "there already"),
     ("slurm.conf", "m[01-02]", "m[1-99999999]", 17, "more than 1000000 hosts"),
+    ("slurm.conf", "m[01-02]", "m[1-65537]", 17, "at most 65536 in one range"),
     ("slurm.conf", "State=UNKNOWN", "State=BROKEN", 17, "give UNKNOWN, DOWN"),
     ("slurm.conf", "CPUs=8", "CPUs=0", 17, "from 1 to"),
     ("slurm.conf", "CPUs=8", "CoreSpecCount=8", 17, "leave a core"),
