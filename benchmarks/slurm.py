@@ -1,11 +1,13 @@
 """What a simulated Slurm costs: a month of a large cluster, its priorities and backfill cycles.
 
-    python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9] [--shared]
+    python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
+                               [--shared | --preempt]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
 30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
 scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared: nodes are shared
-by jobs of so many cores (select/cons_tres), 32 a node.
+by jobs of so many cores (select/cons_tres), 32 a node. --preempt: so they are, memory counts, and a
+tenth of the jobs are in a partition that requeues those of the other.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import random
 import resource
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
@@ -37,9 +40,16 @@ PriorityWeightJobSize=1000
 PriorityWeightQOS=2000
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageEnforce=associations
-NodeName=n[1-{nodes}] CPUs=32 Sockets=2 CoresPerSocket=16
+NodeName=n[1-{nodes}] CPUs=32 Sockets=2 CoresPerSocket=16{memory}
 PartitionName=main Nodes=ALL Default=YES MaxTime=3-0
 """
+PREEMPT = """DefMemPerCPU=2000
+MaxJobCount=1000000
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=high Nodes=ALL MaxTime=3-0 PriorityTier=10
+"""
+HIGH = 0.1
 USERS, ACCOUNTS = 100, 10
 CORES = 32
 
@@ -76,12 +86,23 @@ def workload(
     return jobs
 
 
-def simulated(jobs: list[JobRequest], nodes: int, shared: bool = False) -> tuple[SlurmRun, float]:
+def prior(jobs: list[JobRequest]) -> list[JobRequest]:
+    """The same jobs, some of them in the partition that preempts."""
+    draw = random.Random(5)
+    return [replace(job, partitions=("high",) if draw.random() < HIGH else ()) for job in jobs]
+
+
+def simulated(
+    jobs: list[JobRequest], nodes: int, shared: bool = False, preempt: bool = False
+) -> tuple[SlurmRun, float]:
     """A run, and its seconds on a processor."""
     with tempfile.TemporaryDirectory() as place:
         conf_file, accounts_file = Path(place, "slurm.conf"), Path(place, "accounts.txt")
-        select = "cons_tres\nSelectTypeParameters=CR_Core" if shared else "linear"
-        conf_file.write_text(CONF.format(nodes=nodes, select=select))
+        unit = "CR_Core_Memory" if preempt else "CR_Core"
+        select = f"cons_tres\nSelectTypeParameters={unit}" if shared else "linear"
+        memory = " RealMemory=96000" if preempt else ""
+        text = CONF.format(nodes=nodes, select=select, memory=memory)
+        conf_file.write_text(text + (PREEMPT if preempt else ""))
         lines = [f"add account a{k}" for k in range(ACCOUNTS)]
         lines += [f"add user u{k} account=a{k % ACCOUNTS}" for k in range(USERS)]
         accounts_file.write_text("\n".join(lines) + "\n")
@@ -98,10 +119,14 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--load", type=float, default=0.9)
     parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--preempt", action="store_true")
     given = parser.parse_args()
     prepare_kernels()
-    jobs = workload(given.jobs, given.days, given.nodes, given.load, given.shared)
-    run, seconds = simulated(jobs, given.nodes, given.shared)
+    shared = given.shared or given.preempt
+    jobs = workload(given.jobs, given.days, given.nodes, given.load, shared)
+    if given.preempt:
+        jobs = prior(jobs)
+    run, seconds = simulated(jobs, given.nodes, shared, given.preempt)
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics
     starts = repr([(job.id, job.start_s, job.by) for job in run.jobs]).encode()
@@ -112,6 +137,7 @@ def main() -> None:
         "cycles": counts.cycles,
         "tested_a_cycle": round(counts.tested / counts.cycles, 1),
         "most_tested": counts.most_tested,
+        "requeued": sum(job.restarts for job in run.jobs),
         "mean_wait_s": round(sum(waits_s) / len(waits_s)),
         "memory_MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "starts": hashlib.sha256(starts).hexdigest()[:12],
