@@ -33,7 +33,13 @@ from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions
 from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 from ptaskmodel.results.slurm.settings import settings_of, unread_notes
-from ptaskmodel.results.slurm.summary import limit_notes, orphan_notes, stranger_notes, summary_of
+from ptaskmodel.results.slurm.summary import (
+    limit_notes,
+    orphan_notes,
+    qos_notes,
+    stranger_notes,
+    summary_of,
+)
 from ptaskmodel.results.slurm.tables import (
     JOB_COLUMNS,
     JOB_TEXTS,
@@ -187,7 +193,8 @@ def slurm_into(
                 *notes,
                 *overload,
                 *orphan_notes(found),
-                *(stranger_notes(found) if accounts is None else limit_notes(conf, accounts)),
+                *(stranger_notes(found) if accounts is None else qos_notes(found)),
+                *([] if accounts is None else limit_notes(conf, accounts)),
             ],
             "not_used": [one.key for one in conf.others],
             "seed": options.seed,

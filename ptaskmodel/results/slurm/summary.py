@@ -17,6 +17,7 @@ from ptaskmodel.batch.slurm.dependencies import parsed
 from ptaskmodel.batch.slurm.phases import BACKFILL
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
 from ptaskmodel.batch.slurm.watching import PASSES
+from ptaskmodel.errors import shown
 from ptaskmodel.results.slurm.tables import Alone, Run, Simulated, is_over, suspended_s
 
 TAU_S = 60.0
@@ -70,6 +71,22 @@ def stranger_notes(found: Sequence[Simulated]) -> list[str]:
     text = f"{count} jobs are refused, as AccountingStorageEnforce lets in known users only: give "
     text += "--accounts (sacctmgr dump), or take that key out"
     return [text] if count else []
+
+
+def qos_notes(found: Sequence[Simulated]) -> list[str]:
+    """Which QOSs jobs ask for that are not among the accounts, and what becomes of these jobs."""
+    conf = found[0].run.loop.controller.conf if found else None
+    if conf is None or not conf.database:
+        return []
+    known = found[0].run.loop.controller.rules.accounts.qos
+    asked = Counter(job.request.qos for each in found for job in each.run.jobs)
+    strange = sorted(name for name in asked if name is not None and name not in known)
+    becomes = "they are refused" if "QOS" in conf.enforce else "it orders and limits nothing"
+    notes = [
+        f"{asked[name]} jobs ask for QOS {shown(name)}, which is not among the accounts: {becomes}"
+        for name in strange[:SHOWN]
+    ]
+    return notes + ([f"... and {len(strange) - SHOWN} more QOSs"] if len(strange) > SHOWN else [])
 
 
 def limit_notes(conf: Conf, accounts: Accounts) -> list[str]:

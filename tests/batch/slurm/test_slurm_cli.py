@@ -221,3 +221,21 @@ def test_a_table_of_jobs_may_have_deadlines(files):
     assert main(words) == 0
     summary = json.loads((files / "out" / "summary.json").read_text())
     assert summary["jobs"] == {"submitted": 2, "COMPLETED": 1, "DEADLINE": 1}
+
+
+@pytest.mark.parametrize(
+    ("enforced", "becomes"),
+    [("associations", "orders and limits nothing"), ("associations,qos", "they are refused")],
+)
+def test_a_qos_that_is_not_among_the_accounts_is_told(files, capsys, enforced, becomes):
+    conf = files / "slurm.conf"
+    more = f"AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce={enforced}"
+    conf.write_text(f"{CONF}{more}\n")
+    (files / "accounts.txt").write_text("add account a\nadd user ann account=a\n")
+    jobs = "id,submit,nodes,cores,limit,run,user,qos\na,0,1,,300,9,ann,gold\nb,0,1,,300,9,ann,\n"
+    (files / "jobs.csv").write_text(jobs)
+    accounts = ["--accounts", str(files / "accounts.txt")]
+    assert main(["slurm", str(conf), str(files / "jobs.csv"), *accounts]) == 0
+    said = capsys.readouterr().out
+    assert "1 jobs ask for QOS 'gold', which is not among the accounts" in said
+    assert becomes in said
