@@ -31,6 +31,8 @@ from ptaskmodel.core.state import (
     bare_state,
 )
 from ptaskmodel.core.sub_system import (
+    forget_changes,
+    keeps,
     lay_sub_system,
     sub_system,
     update_kept,
@@ -81,12 +83,7 @@ def admit_limited(s, resource, looked, mark, n):
 def keeps_limit(s, slot):
     """Whether what limits an activity is still among what can."""
     t = s.activities[slot]
-    if t.limit < 0:
-        return True
-    for k in range(t.nodes, t.nodes + t.n_kept):  # noqa: SIM110
-        if s.kept[k].resource == t.limit:
-            return True
-    return False
+    return t.limit < 0 or keeps(s, slot, t.limit)
 
 
 @jit
@@ -115,9 +112,7 @@ def begin(s, mark):
         t = s.activities[s.lists[SUB, i]]
         for k in range(t.nodes, t.nodes + t.n_kept):
             n = admit_limited(s, s.kept[k].resource, looked, mark, n)
-    clock.n_todo = 0
-    clock.n_beside = 0
-    clock.n_touched = 0
+    forget_changes(s)
     return n
 
 

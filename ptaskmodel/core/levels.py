@@ -47,7 +47,9 @@ from ptaskmodel.core.state import (
 from ptaskmodel.core.sub_system import (
     SKIPPED_SEARCHES,
     SMALL,
+    forget_changes,
     forget_sides,
+    keeps,
     rebuild_kept,
     sub_system,
 )
@@ -111,16 +113,6 @@ def take_in(s, slot):
     if t.ceiling == INFINITY:
         t.ceiling = 1.0
         t.ceiling_by = LIMIT_NOTHING
-
-
-@jit
-def keeps(s, slot, resource):
-    """Whether an activity keeps a resource."""
-    t = s.activities[slot]
-    for k in range(t.nodes, t.nodes + t.n_kept):  # noqa: SIM110
-        if s.kept[k].resource == resource:
-            return True
-    return False
 
 
 @jit
@@ -191,9 +183,7 @@ def begin(s, mark):
                 r.stamp = summed
                 r.load = charged_load(s, resource)
                 watch(s, resource)
-    clock.n_todo = 0
-    clock.n_beside = 0
-    clock.n_touched = 0
+    forget_changes(s)
     forget_sides(s)
     return n, m
 

@@ -97,6 +97,25 @@ def update_kept(s, incremental):
 
 
 @jit
+def keeps(s, slot, resource):
+    """Whether a resource is among what can limit an activity."""
+    t = s.activities[slot]
+    for k in range(t.nodes, t.nodes + t.n_kept):  # noqa: SIM110
+        if s.kept[k].resource == resource:
+            return True
+    return False
+
+
+@jit
+def forget_changes(s):
+    """All that changed has been taken in."""
+    clock = s.clock[0]
+    clock.n_todo = 0
+    clock.n_beside = 0
+    clock.n_touched = 0
+
+
+@jit
 def forget_sides(s):
     """No resource has changed side."""
     clock = s.clock[0]
@@ -215,9 +234,7 @@ def find_sub_system(s, incremental):
         n = whole_components(s, clock.mark, search(s, clock.mark))
     for i in range(clock.n_touched):
         s.resources[s.lists[TOUCHED, i]].mark = 0
-    clock.n_todo = 0
-    clock.n_beside = 0
-    clock.n_touched = 0
+    forget_changes(s)
     return n
 
 
