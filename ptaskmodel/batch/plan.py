@@ -25,7 +25,7 @@ from ptaskmodel.batch.execution import (
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.workload.job_arrays import job_arrays
+from ptaskmodel.workload.job_arrays import job_arrays, sizes_of
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
@@ -46,12 +46,13 @@ FEW_JOBS = 1000
 
 def check_sizes(workload: Workload, num_hosts: int) -> None:
     """Raises SimulationError if a job asks for more hosts than there are."""
-    for job in workload.jobs:
-        if job.num_hosts > num_hosts:
-            raise SimulationError(
-                f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
-                f"{num_hosts}: use a larger platform or leave the job out (--leave-out-larger)"
-            )
+    too_large = np.flatnonzero(sizes_of(workload.jobs) > num_hosts)
+    if len(too_large):
+        job = workload.jobs[int(too_large[0])]
+        raise SimulationError(
+            f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
+            f"{num_hosts}: use a larger platform or leave the job out (--leave-out-larger)"
+        )
 
 
 @dataclass(frozen=True, slots=True)

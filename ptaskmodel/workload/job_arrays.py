@@ -67,12 +67,19 @@ def job_arrays(jobs: Sequence[Job]) -> JobArrays:
     )
     return JobArrays(
         np.array([job.submit_time_s for job in jobs], dtype=np.float64),
-        np.array([min(job.num_hosts, MOST_HOSTS) for job in jobs], dtype=np.int64),
+        sizes_of(jobs),
         np.array([job.work.duration_s for job in jobs], dtype=np.float64),
         np.array([job.walltime_s for job in jobs], dtype=np.float64),
         np.array([bool(job.return_code) for job in jobs], dtype=bool),
         plain,
     )
+
+
+def sizes_of(jobs: Sequence[Job]) -> NDArray[np.int64]:
+    """How many hosts each of some jobs asks for, up to MOST_HOSTS."""
+    if isinstance(jobs, JobTable):
+        return jobs.arrays.num_hosts
+    return np.array([min(job.num_hosts, MOST_HOSTS) for job in jobs], dtype=np.int64)
 
 
 def names_of(jobs: Sequence[Job]) -> tuple[Sequence[str], Sequence[str]]:

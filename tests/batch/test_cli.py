@@ -12,6 +12,7 @@ from ptaskmodel.batch.kit import check_policy
 from ptaskmodel.batch.policies.user import user_policy
 from ptaskmodel.cli import main
 from ptaskmodel.results.standings import METRICS, Standings
+from ptaskmodel.workload.formats import swf
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHENE = str(ROOT / "platforms" / "graphene.xml")
@@ -284,6 +285,16 @@ def test_bad_workloads_leave_earlier_results(capsys, workload, tmp_path, case):
     assert message in captured.err
     assert captured.err.count("\n") == 1
     assert (out / "jobs.csv").read_bytes() == before
+
+
+def test_jobs_of_a_log_stay_columns(monkeypatch, tmp_path):
+    """The compiled loop and the files that are written need no object for each job."""
+    log = tmp_path / "two.swf"
+    log.write_text("".join(f"{k} {k} 0 9 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n" for k in (1, 2)))
+    monkeypatch.setattr(swf, "_jobs", None)
+    out = tmp_path / "out"
+    assert main(["batch", GRAPHENE, str(log), "--loop", "compiled", "-o", str(out)]) == 0
+    assert len((out / "jobs.csv").read_text(encoding="utf-8").splitlines()) == 3
 
 
 def test_jobs_too_large_can_be_left_out(capsys, workload):

@@ -19,7 +19,7 @@ from ptaskmodel.workload.formats.swf import (
     write_swf,
 )
 from ptaskmodel.workload.formats.table import Cleaning
-from ptaskmodel.workload.job_arrays import job_arrays, names_of, users_of
+from ptaskmodel.workload.job_arrays import job_arrays, names_of, sizes_of, users_of
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.reading import format_of, read_workload, write_workload
 from ptaskmodel.workload.transforms.windows import (
@@ -275,3 +275,4 @@ def test_the_columns_of_a_log_are_those_of_its_jobs(log_file):
         np.testing.assert_array_equal(ours, theirs)
     for columns in (names_of, users_of):
         assert columns(jobs) == columns(list(jobs))
+    assert sizes_of(jobs).tolist() == [job.num_hosts for job in jobs]
