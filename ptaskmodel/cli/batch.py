@@ -216,7 +216,8 @@ def batch(
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = without_larger(workload, platform, chosen)
-    check_sizes(workload, chosen.machine(platform).num_hosts)
+    # Against all hosts, whatever they are for: what is left of them for jobs is counted later.
+    check_sizes(workload, len(platform.hosts))
     ready_kernels(kernels_for(platform, workload, chosen), size=len(workload.jobs))
     with told_progress(len(workload.jobs), "jobs", queues=True) as progress:
         run = batch_into(
