@@ -127,13 +127,14 @@ def _told(total: int, what: str, after: str = AFTER) -> Iterator[Progress | None
 
 
 @contextlib.contextmanager
-def told_reading(path: Path) -> Iterator[None]:
-    """Say on a terminal that a large file is read, as long as it is."""
-    size = path.stat().st_size if path.is_file() else 0
+def told_reading(path: Path, doing: str = "reading") -> Iterator[None]:
+    """Say on a terminal that a large file, or directory of files, is read, as long as it is."""
+    files = path.iterdir() if path.is_dir() else (path,)
+    size = sum(file.stat().st_size for file in files if file.is_file())
     if size < LARGE_BYTES or is_quiet() or not on_terminal():
         yield
         return
-    _write_over(f"reading {path.name}, {size / 1e6:,.0f} MB")
+    _write_over(f"{doing} {path.name}, {size / 1e6:,.0f} MB")
     try:
         yield
     finally:

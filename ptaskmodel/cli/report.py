@@ -37,7 +37,9 @@ def report(results: Path, output: Path, against: Path | None) -> None:
         write_campaign_report(Campaign.in_directory(results), output)
         click.echo(f"written   {output}")
         return
+    from ptaskmodel.cli.progress import told_reading
     from ptaskmodel.results.report import write_report
 
-    write_report(results, output, against=against)
+    with told_reading(results, "making a page of"):
+        write_report(results, output, against=against)
     click.echo(f"written   {output}")

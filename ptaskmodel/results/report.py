@@ -23,6 +23,8 @@ from ptaskmodel.results.waiting_plot import waiting_figure
 MAX_USES = {HOST: 200, LINK: 300}
 # More bars than these are neither drawn nor sent.
 MAX_BARS = 500_000
+# Uses from here on are told to the per mille, smaller ones to a tenth of it.
+FINE = 100
 CROWDED = "Too many jobs and hosts for a chart of who ran where."
 SUBJECTS = {
     "task": "A simulation of parallel tasks that share a platform",
@@ -211,9 +213,10 @@ def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
             chosen.append(key)
     uses = []
     for name, kind in chosen:
-        parts = [0] * (round(table[name, kind][-1][0] / width) + 1)
+        parts: list[float] = [0] * (round(table[name, kind][-1][0] / width) + 1)
         for start, _, share in table[name, kind]:
-            parts[round(start / width)] = round(1000 * share)
+            part = 1000 * share
+            parts[round(start / width)] = round(part) if part >= FINE else round(part, 1)
         uses.append([name, kind, mean[name, kind], parts])
     note = f"Means over {lasting(width)}, the most used first."
     if len(table) > len(chosen):

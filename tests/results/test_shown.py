@@ -235,6 +235,22 @@ def test_numbers_on_pages_keep_what_is_before_the_point(small, tmp_path, browser
     assert said == ["215,994", "215,994", "12,346", "1234.6", "0.00002", "-99,999", "0", ""]
 
 
+def test_small_uses_have_an_axis_that_ends_near_them(tmp_path, browser):
+    text = PLATFORM.format(bandwidth="100MBps").replace("<cluster ", '<cluster core="64" ')
+    (tmp_path / "many.xml").write_text(text)
+    tasks = [{"id": "one", "hosts": ["n0"], "cpu": 1e9}]
+    (tmp_path / "tasks.json").write_text(json.dumps({"tasks": tasks}))
+    asked = ["simulate", str(tmp_path / "many.xml"), str(tmp_path / "tasks.json")]
+    assert main([*asked, "--attribution", "-o", str(tmp_path / "run")]) == 0
+    page = tmp_path / "report.html"
+    assert main(["report", str(tmp_path / "run"), "-o", str(page)]) == 0
+    opened(browser, page)
+    assert re.search(r'"n0", ?"host", ?1\.5625, ?\[15\.6, ?15\.6', page.read_text())
+    note = browser.find_element("id", "users-note").text
+    assert note.startswith("This is never used more than 2 %, where the axis ends. Below: tasks")
+    assert console(browser) == []
+
+
 def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, browser):
     page = tmp_path / "report.html"
     assert main(["report", str(small), "-o", str(page)]) == 0

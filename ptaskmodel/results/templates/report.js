@@ -296,8 +296,9 @@ function drawUse() {
   if (!use) { pen.fillText("no resource has such a name", 10, 30); return; }
   const bottom = 156, high = 140, margin = users.length ? Math.min(110, width * 0.25) : 44, wide = width - margin - (users.length && use[1] === "link" ? 78 : 8), parts = use[3];
   pen.textAlign = "right"; pen.textBaseline = "middle"; pen.strokeStyle = "#eaeef2"; pen.fillStyle = "#57606a";
-  for (const level of [0, 50, 100]) {
-    const y = bottom - high * level / 100;
+  const most = parts.reduce((a, b) => Math.max(a, b), 0) / 10, top = most > 20 ? 100 : [1, 2, 5, 10, 20].find((level) => most <= level);
+  for (const level of [0, top / 2, top]) {
+    const y = bottom - high * level / top;
     pen.beginPath(); pen.moveTo(margin, y); pen.lineTo(margin + wide, y); pen.stroke(); pen.fillText(`${level} %`, margin - 5, y);
   }
   pen.textAlign = "center";
@@ -305,7 +306,7 @@ function drawUse() {
   pen.fillStyle = use[1] === "host" ? "#0072B2" : "#D55E00";
   const scale = data.use_width / end * wide;
   pen.save(); pen.beginPath(); pen.rect(margin, 0, wide, 180); pen.clip();
-  parts.forEach((part, k) => { if (part) { const h = high * Math.min(part, 1000) / 1000; const x = Math.floor(margin + k * scale); pen.fillRect(x, bottom - h, Math.ceil(margin + (k + 1) * scale) - x, h); } });
+  parts.forEach((part, k) => { if (part) { const h = high * Math.min(part / 10 / top, 1); const x = Math.floor(margin + k * scale); pen.fillRect(x, bottom - h, Math.ceil(margin + (k + 1) * scale) - x, h); } });
   pen.restore();
   users.forEach(([id, from, to, bytes], k) => {
     const y = 188 + 16 * k, a = margin + from / end * wide;
@@ -315,7 +316,8 @@ function drawUse() {
     pen.fillText(elided(id, Math.floor((margin - 10) / 7)), margin - 5, y);
     if (bytes !== undefined) pen.fillText(amount(bytes), width - 4, y);
   });
-  if (users.length) $("users-note").textContent = `Below: ${ofRanks && use[1] === "link" ? "pairs of ranks (3>5: rank 3 sends to rank 5)" : `${data.what}s`} that used ${use[1] === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${count.toLocaleString("en")}.` : ".");
+  if (top < 100) $("users-note").textContent = `This is never used more than ${top} %, where the axis ends. `;
+  if (users.length) $("users-note").textContent += `Below: ${ofRanks && use[1] === "link" ? "pairs of ranks (3>5: rank 3 sends to rank 5)" : `${data.what}s`} that used ${use[1] === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${count.toLocaleString("en")}.` : ".");
   if (places) places.pick(use[1], use[1] === "link" && data.topology.users[use[0]] ? data.topology.users[use[0]][0] : use[0]);
 }
 $("use-search").addEventListener("input", later(() => fillUses(), 120));
