@@ -38,6 +38,9 @@ MARGIN, SPARE = 1e-6, 1e-4
 CREEP, MUCH_LESS = 0.05, 0.85
 # Times that the rounds begin again; solves between two searches for what is heavy no more.
 ATTEMPTS, LIGHTENED_EVERY = 8, 8
+# What a new activity is expected to take in all rounds, and in a later one, at most, of what it
+# takes in the first.
+TOTAL, LATER = 1.2, 0.15
 DONE, LEFT = np.arange(2)
 
 
@@ -152,6 +155,32 @@ def offers_enough(s, resource, rounds, n, v):
 
 
 @jit
+def expect(s, slot):
+    """Let those resources be heavy that an activity of which nothing is kept may make so, and one.
+
+    What it grows by in the first round is known; of the others it is guessed.
+    """
+    t = s.activities[slot]
+    tightest = s.kept[t.nodes].resource
+    least = INFINITY
+    for k in range(t.nodes, t.nodes + t.n_kept):
+        r = s.resources[s.kept[k].resource]
+        x = r.capacity / r.enabled / s.kept[k].usage
+        if x < least:
+            least = x
+            tightest = s.kept[k].resource
+    if t.n_active == 0:
+        make_heavy(s, tightest)
+    first = min(least, t.bound)
+    for k in range(t.nodes + t.n_active, t.nodes + t.n_kept):
+        element = s.kept[k]
+        r = s.resources[element.resource]
+        left = r.capacity - r.load - element.usage * first * TOTAL
+        if max(r.later, element.usage * first * LATER) * r.enabled > left:
+            make_heavy(s, element.resource)
+
+
+@jit
 def begin(s, n):
     """Order the elements of all activities, each with a heavy one; how many elements there are.
 
@@ -172,16 +201,8 @@ def begin(s, n):
             put_heavy_first(s, slot)
     for i in range(n):
         t = s.activities[np.uint64(s.lists[SUB, i])]
-        if t.n_active == 0 and t.n_kept > 0:
-            tightest = s.kept[t.nodes].resource
-            least = INFINITY
-            for k in range(t.nodes, t.nodes + t.n_kept):
-                r = s.resources[s.kept[k].resource]
-                x = r.capacity / r.enabled / s.kept[k].usage
-                if x < least:
-                    least = x
-                    tightest = s.kept[k].resource
-            make_heavy(s, tightest)
+        if t.n_kept > 0 and (t.rate == 0.0 or t.n_active == 0):
+            expect(s, s.lists[SUB, i])
     return z
 
 

@@ -225,9 +225,9 @@ def _charge(shared, v):
 def _list_full(shared, nothing_left, v):
     """List the SHARED resources that are used up; returns how many are."""
     n_full = ZERO
-    for p in range(shared):
+    for p in range(np.uint64(shared)):
         if v.left[p] < nothing_left:
-            v.full[n_full] = p
+            v.full[np.uint64(n_full)] = p
             n_full += 1
     return n_full
 
@@ -261,13 +261,14 @@ def _fix_users_of_full(n_full, system, answer, v):
             b -= 1
         full[b + 1] = p
     fixed = 0
-    for a in range(n_full):
-        p = full[a]
+    for a in range(np.uint64(n_full)):
+        p = np.uint64(full[a])
         v.left[p] = np.inf
-        h = v.base[p]
+        h = np.uint64(v.base[p])
+        stride = np.uint64(v.stride[p])
         for _ in range(v.count[p]):
-            i = v.run_task[v.user[h]]
-            h += v.stride[p]
+            i = np.uint64(v.run_task[np.uint64(v.user[h])])
+            h += stride
             if v.state[i] == LIVE:
                 fixed += 1
                 answer.limit[i] = origin[p]
@@ -279,8 +280,8 @@ def _fix_users_of_full(n_full, system, answer, v):
 def _fix(i, weight, v):
     """Count a task out of the live users of its resources."""
     v.state[i] = FIXED
-    first = np.uint64(v.run_first[v.run_from[i]])
-    for e in range(first, np.uint64(v.run_first[v.run_to[i]])):
+    first = np.uint64(v.run_first[np.uint64(v.run_from[i])])
+    for e in range(first, np.uint64(v.run_first[np.uint64(v.run_to[i])])):
         v.total[np.uint64(v.element[e])] -= weight
 
 
@@ -288,15 +289,15 @@ def _fix(i, weight, v):
 def _still_live(n_live, corrected, v):
     """Forget the tasks that are fixed; the corrected variant charges them no more."""
     n = ZERO
-    for a in range(n_live):
-        i = v.live[a]
-        v.live[n] = i
+    for a in range(np.uint64(n_live)):
+        i = np.uint64(v.live[a])
+        v.live[np.uint64(n)] = i
         if v.state[i] == LIVE:
             n += 1
             continue
         v.rounds[i] = v.passed[0]
         if corrected:
-            for q in range(v.run_from[i], v.run_to[i]):
+            for q in range(np.uint64(v.run_from[i]), np.uint64(v.run_to[i])):
                 v.value[q] = 0.0
     return n
 

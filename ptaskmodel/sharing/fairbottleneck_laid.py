@@ -25,6 +25,8 @@ KEPT_ROUNDS = 16
 LIVE, FIXED, GONE = 0, 1, 2
 # A literal 0 given to a kernel would be compiled for as a type of its own.
 ZERO = np.int64(0)
+# Unsigned indices spare the test for negative ones in the innermost loops.
+ONE = np.uint64(1)
 
 
 class Rounds(NamedTuple):
@@ -106,34 +108,35 @@ def carve_rounds(n, m, z, reals, integers):
 @jit
 def lay_places(system, v):
     """Give the used resources their places; (places of SHARED ones, places)."""
-    m = system.capacity.size
+    m = np.uint64(system.capacity.size)
     group = v.group
     for r in range(m):
         v.full[r] = 0
-    for k in range(system.start[system.start.size - 1]):
+    for k in range(np.uint64(system.start[system.start.size - 1])):
         v.full[np.uint64(system.resource[k])] += 1 if system.usage[k] > 0.0 else 0
     for c in range(MANY_USES + 2):
         group[c] = 0
     for r in range(m):
         if v.full[r] > 0 and not system.fatpipe[r]:
-            group[min(v.full[r], MANY_USES) + 1] += 1
+            group[np.uint64(min(v.full[r], MANY_USES)) + ONE] += 1
     for c in range(MANY_USES + 1):
         group[c + 1] += group[c]
     shared = group[MANY_USES + 1]
     used = shared
     for r in range(m):
-        if v.full[r] > 0:
-            p = used
+        uses = v.full[r]
+        if uses > 0:
+            p = np.uint64(used)
             if system.fatpipe[r]:
                 used += 1
             else:
-                c = min(v.full[r], MANY_USES)
-                p = group[c]
-                group[c] = p + 1
+                c = np.uint64(min(uses, MANY_USES))
+                p = np.uint64(group[c])
+                group[c] += 1
             v.place[r] = p
             v.origin[p] = r
-            v.count[p] = v.full[r]
-            v.total[p] = v.full[r]
+            v.count[p] = uses
+            v.total[p] = uses
             v.left[p] = system.capacity[r]
     for c in range(MANY_USES, 0, -1):
         group[c] = group[c - 1]
@@ -165,15 +168,16 @@ def lay_tasks(shared, system, rate, v):
     start, resource, usage = system.start, system.resource, system.usage
     fats = np.uint64(shared)
     n_live = ZERO
-    q = ZERO
-    e = ZERO
-    for i in range(start.size - 2, -1, -1):
+    q = np.uint64(0)
+    e = np.uint64(0)
+    k = np.uint64(start[start.size - 1])
+    for younger in range(start.size - 1):
+        i = np.uint64(start.size - 2 - younger)
         v.run_from[i] = q
         before = 0.0
         kind = False
-        last = start[i + 1] - 1
-        for b in range(last + 1 - start[i]):
-            k = np.uint64(last - b)
+        for _ in range(k - np.uint64(start[i])):
+            k -= ONE
             a = usage[k]
             if a > 0.0:
                 p = np.uint64(v.place[np.uint64(resource[k])])
@@ -186,20 +190,20 @@ def lay_tasks(shared, system, rate, v):
                     v.value[q] = 0.0
                     v.run_task[q] = i
                     v.run_first[q] = e
-                    q += 1
-                v.element[np.uint64(e)] = p
-                e += 1
+                    q += ONE
+                v.element[e] = p
+                e += ONE
                 h = np.uint64(v.full[p])
-                v.user[h] = q - 1
+                v.user[h] = q - ONE
                 v.full[p] = h + np.uint64(v.stride[p])
         v.run_to[i] = q
         rate[i] = 1.0
         v.increment[i] = 0.0
         v.state[i] = GONE
-        if q > v.run_from[i]:
+        if q > np.uint64(v.run_from[i]):
             rate[i] = 0.0
             v.state[i] = LIVE
-            v.live[n_live] = i
+            v.live[np.uint64(n_live)] = i
             n_live += 1
     v.run_first[q] = e
     return n_live
