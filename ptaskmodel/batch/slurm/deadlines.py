@@ -51,6 +51,9 @@ class Ended:
     def __bool__(self) -> bool:
         return bool(self._jobs)
 
+    def __len__(self) -> int:
+        return len(self._jobs)
+
     def add(self, now: int, job: JobRecord) -> None:
         """A job is over now."""
         self._jobs.append((now, job))

@@ -128,8 +128,13 @@ class Lives:
 
     # --- submission -------------------------------------------------------------------------
 
-    def submit(self, request: JobRequest, date: float) -> JobRecord:
-        """A job arrives."""
+    def is_full(self, more: int) -> bool:
+        """Whether so many more jobs would be too many to keep records of."""
+        kept = len(self.queue.jobs) + len(self._by_end) + len(self.cleaning) + len(self._ended)
+        return kept + more >= self.conf.max_job_count
+
+    def submit(self, request: JobRequest, date: float, reason: str | None = None) -> JobRecord:
+        """A job arrives; reason: why it is refused, whatever it asks for."""
         now = self.second(date)
         partitions = self._partitions_of(request.partitions)
         request = self.rules.as_taken_in(request, partitions[0])
@@ -140,7 +145,7 @@ class Lives:
         job.needs = self.rules.needs(job)
         if request.begin_s is not None:
             job.begin_s = max(now, self.second(request.begin_s))
-        reason = self.rules.refuses(job, now)
+        reason = reason or self.rules.refuses(job, now)
         limited = None
         if reason is None and self.rules.limits.enforced:
             job.needs = self.rules.within_limits(job)
@@ -260,8 +265,8 @@ class Lives:
 
     @property
     def remembers(self) -> bool:
-        """Whether the records of jobs that are over are still there."""
-        return bool(self._ended)
+        """Whether there are records of jobs that are over, to be forgotten one day."""
+        return bool(self._ended) and self.conf.min_job_age_s > 0
 
     def has_changed(self, date: float) -> None:
         """Something about nodes has changed."""
@@ -444,6 +449,8 @@ class Lives:
 
     def purge(self, date: float) -> None:
         """Forget jobs that ended long ago, which counts as a change."""
+        if self.conf.min_job_age_s == 0:
+            return
         gone = self._ended.forget(self.second(date) - self.conf.min_job_age_s)
         for job in gone:
             self.rules.dependencies.forget(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import ceil, inf
 
@@ -42,11 +43,14 @@ from ptaskmodel.memory import collector_at_rest
 ROUNDS = 3
 # How long at most they are waited for who have used what they may, while nobody runs.
 LONGEST_S = 7 * 86_400.0
-PURGE_S = 60
+# Between two looks for records to be forgotten; as often as they become too old, if that is less.
+PURGE_S, LEAST_PURGE_S = 60, 10
 # So long before anything happens to an idle controller, its turns are made one by one.
 IDLE_S = 200.0
 # Pauses between passes that are not waited for: sched_min_interval is 2 us unless it is given.
 SHORT_PAUSE_US = 2
+# How often sbatch tries again where there are too many jobs.
+MOST_TRIES = 15
 # Events between two calls that say how far it is.
 PROGRESS_EVERY = 256
 Progress = Callable[[float, int, int], None]
@@ -89,6 +93,9 @@ class Loop:
         self._relief_s = 0.0
         self._arrivals = self._arrivals_of(requests)
         self._position = 0
+        # The job or array that was taken last, and how often others were tried in vain.
+        self._taken: str | None = None
+        self._tried: dict[str, int] = {}
         self._commands: list[tuple[float, str, str]] = []
         self._arrived: dict[str, JobRecord] = {}
         conf = controller.conf
@@ -106,6 +113,8 @@ class Loop:
         self._reserved = controller.rules.reserved
         self._unreserved = self._reserved.empty
         self._refresh_date = phases.main_boot_s + self._period_s
+        soon = 0 < conf.min_job_age_s < PURGE_S
+        self._purge_s = max(LEAST_PURGE_S, conf.min_job_age_s) if soon else PURGE_S
         self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
         self._script: list[Event] = []
         self._scripted = 0
@@ -269,12 +278,7 @@ class Loop:
         if what == CLEAN:
             controller.clean(date)
         elif what == SUBMIT:
-            request = self._arrivals[self._position][1]
-            self._position += 1
-            job = controller.submit(request, date)
-            self._arrived[job.id] = job
-            for command in request.commands:
-                heapq.heappush(self._commands, (command.date_s, job.id, command.action))
+            self._submit(date)
         elif what == COMMAND:
             _, job_id, action = heapq.heappop(self._commands)
             controller.command(self._arrived[job_id], action, date)
@@ -295,6 +299,38 @@ class Loop:
             self._scripted += 1
             self._follow(what, which, date)
 
+    def _submit(self, date: float) -> None:
+        """The next job comes, or the next task of an array that is taken."""
+        request = self._arrivals[self._position][1]
+        array, controller = request.array_id, self.controller
+        reason = None
+        told = self._recorded is not None and array in self._recorded.submitted
+        if array != self._taken and not told:
+            arrays = controller.rules.arrays
+            if controller.is_full(arrays.size(request)) and not arrays.refuses(request):
+                if self._tried.get(array, 0) < MOST_TRIES:
+                    self._try_later(array, date)
+                    return
+                reason = "MaxJobCount"
+        if reason is None:
+            self._taken = array
+        self._position += 1
+        job = controller.submit(request, date, reason)
+        self._arrived[job.id] = job
+        for command in request.commands:
+            heapq.heappush(self._commands, (command.date_s, job.id, command.action))
+
+    def _try_later(self, array: str, date: float) -> None:
+        """sbatch waits for a second, then for two, and so on, and tries again."""
+        tries = self._tried[array] = self._tried.get(array, 0) + 1
+        first = last = self._position
+        while last < len(self._arrivals) and self._arrivals[last][1].array_id == array:
+            last += 1
+        later = [(date + tries, request) for _, request in self._arrivals[first:last]]
+        del self._arrivals[first:last]
+        place = bisect_right(self._arrivals, date + tries, first, key=lambda arrival: arrival[0])
+        self._arrivals[place:place] = later
+
     # --- the main loop of the controller ----------------------------------------------------
 
     def _turn_date(self) -> float:
@@ -302,8 +338,8 @@ class Loop:
         options = self._options
         # One after another: this is asked before each event.
         due = self._last_check + LIMITS_S
-        if due > self._last_purge + PURGE_S:
-            due = self._last_purge + PURGE_S
+        if due > self._last_purge + self._purge_s:
+            due = self._last_purge + self._purge_s
         if options.sched_interval_s > 0:
             if due > self._last_full + options.sched_interval_s:
                 due = self._last_full + options.sched_interval_s
@@ -340,7 +376,7 @@ class Loop:
             or any(controller.second(phases.turn_after(s - phases.t0)) != s for s in before)
         ):
             return
-        periods = LIMITS_S, PURGE_S, options.sched_interval_s
+        periods = LIMITS_S, self._purge_s, options.sched_interval_s
         last = controller.second(end)
         check, purge, full = (
             s + max(last - s, 0) // each * each for s, each in zip(before, periods, strict=True)
@@ -380,8 +416,8 @@ class Loop:
 
     def _purge(self, date: float) -> None:
         now = self.controller.second(date)
-        if now - self._last_purge >= PURGE_S:
-            self._last_purge = now if self._recorded is None else self._last_purge + PURGE_S
+        if now - self._last_purge >= self._purge_s:
+            self._last_purge = now if self._recorded is None else self._last_purge + self._purge_s
             self.controller.purge(date)
 
     @property

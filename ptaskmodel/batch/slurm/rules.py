@@ -12,6 +12,7 @@ from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.limits import Limits
 from ptaskmodel.batch.slurm.accounts.members import Members
 from ptaskmodel.batch.slurm.accounts.tres import Tres, billed, gres_names, requested
+from ptaskmodel.batch.slurm.arrays import Arrays
 from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Partition
 from ptaskmodel.batch.slurm.dependencies import Dependencies
 from ptaskmodel.batch.slurm.memory_limits import (
@@ -89,8 +90,8 @@ class Rules:
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
         self._tasks: dict[str, int] = {}
-        # How many tasks arrays have, and why those that came were refused.
-        self.array_sizes: Mapping[str, int] = {}
+        # All arrays, and why those that came were refused.
+        self.arrays = Arrays(conf, ())
         self._arrays_refused: dict[str, str | None] = {}
         self._first: dict[str, int] = {}
 
@@ -190,6 +191,8 @@ class Rules:
             return member
         job.account = member
         request = job.request
+        if self.arrays.refuses(request):
+            return "InvalidArray"
         if request.licenses and self._licences.refuses(request):
             return "InvalidLicense"
         if request.reservation is not None:
@@ -222,8 +225,7 @@ class Rules:
             return self.limits.refuses(job)
         name = job.request.array_id
         if name not in self._arrays_refused:
-            count = self.array_sizes.get(name, 1)
-            self._arrays_refused[name] = self.limits.refuses(job, count)
+            self._arrays_refused[name] = self.limits.refuses(job, self.arrays.size(job.request))
         return self._arrays_refused[name]
 
     def submitted(self, job: JobRecord, now: int) -> None:

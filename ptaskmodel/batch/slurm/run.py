@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from ptaskmodel.batch.execution import DelayExecution, Execution
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.arrays import Arrays
 from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.controllers import Part
@@ -142,7 +142,7 @@ def _loop(
     phases = phases or Phases()
     boot_s = second_of(phases, phases.main_boot_s)
     rules = Rules(conf, nodes, boot_s, accounts, reserved)
-    rules.array_sizes = Counter(each.array.job for each in requests if each.array is not None)
+    rules.arrays = Arrays(conf, requests)
     told = None if recorded is None else recorded.ended
     running = Running(execution, nodes.cpus, phases.end_s, told, numbers, hosts)
     note, turned = (None, None) if watch is None else (watch.note, watch.turned)

@@ -206,6 +206,7 @@ class SchedulerParameters:
     pack_serial_at_end: bool = False
     kill_invalid_depend: bool = False
     max_switch_wait_s: int = 300
+    max_array_tasks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,6 +223,7 @@ OPTIONS: dict[str, Option] = {
     "bf_yield_sleep": Option("bf_yield_sleep_us", 1, 10_000_000),
     "bf_window_linear": Option("bf_window_linear_s", 0),
     "max_switch_wait": Option("max_switch_wait_s", 0),
+    "max_array_tasks": Option("max_array_tasks", 0),
 }
 SWITCHES = (
     "defer",
