@@ -143,7 +143,7 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
     if need.spread:
         return _in_order(taking, rooms)
     if busy is not None and not need.contiguous:
-        return _in_order(taking, sorted(rooms, key=lambda room: busy[room.node] == 0))
+        return _busy_first(taking, rooms, busy)
     if style.least_loaded or need.partition.lln:
         return _least_loaded(taking, rooms)
     if style.serial_at_end and need.cpus == 1 and need.wanted == 1:
@@ -193,6 +193,31 @@ def _in_order(taking: Taking, rooms: Sequence[Room]) -> bool:
         if taking.done:
             return True
         if taking.room == 0:
+            break
+    return taking.cpus <= 0 and taking.least <= 0
+
+
+def _busy_first(taking: Taking, rooms: Sequence[Room], busy: Sequence[int]) -> bool:
+    """Of lighter nodes first, those that jobs have, then idle ones.
+
+    As in Slurm, idle nodes of a weight are looked at, too, when those that jobs have suffice: one
+    that offers something is taken beside them.
+    """
+    settled = _settled(taking, rooms)
+    if settled is not None:
+        return settled
+    order = sorted((room for room in rooms if not room.required), key=lambda room: room.weight)
+    for _, group in groupby(order, key=lambda room: room.weight):
+        among = list(group)
+        over = False
+        for idle in (False, True):
+            for room in among:
+                if (busy[room.node] == 0) == idle and taking.offers(room):
+                    taking.take(room)
+                    over = taking.done or taking.room == 0
+                    if over:
+                        break
+        if over:
             break
     return taking.cpus <= 0 and taking.least <= 0
 
