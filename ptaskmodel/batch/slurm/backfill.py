@@ -330,8 +330,9 @@ class Cycle:
         """Start a job now; None: it could not be."""
         controller, rules = self._controller, self._controller.rules
         reason = rules.limits.blocks(job, job.partitions[which]) if rules.limits.enforced else None
-        found = None if reason is not None else controller.find(job, which, among, self._now)
+        found = None
         if reason is None:
+            found = controller.find(job, which, among, self._now, planned=True)
             reason = controller.exceeds(job, which, found)
         if reason is not None:
             controller.queue.waits_because(job, reason)

@@ -171,9 +171,16 @@ class Controller(Lives):
             self.rules.tested(job, found)
         return found
 
-    def find(self, job: JobRecord, which: int, within: Mask, now: int) -> Allocation | None:
-        """Where a job can start now; victims are preempted if that is needed and allowed."""
+    def find(
+        self, job: JobRecord, which: int, within: Mask, now: int, *, planned: bool = False
+    ) -> Allocation | None:
+        """Where a job can start now; victims are preempted if that is needed and allowed.
+
+        planned: these are the nodes where backfill has found room.
+        """
         need = job.needs[which]
+        everywhere = self.nodes.partitions[need.partition.name]
+        self.select.forget_favours(within if planned else everywhere)
         if need.partition.over_subscribe == EXCLUSIVE and not all(n.whole for n in job.needs):
             # Slurm notes it of the job, which is exclusive in its other partitions from then on.
             job.needs = self.rules.needs(job, whole=True)
@@ -186,6 +193,8 @@ class Controller(Lives):
             found = self.answers.start(need, within, refuses)
         if found is not None:
             self.rules.tested(job, found)
+        if found is None:
+            self.rules.note_gpus(need, self.select)
         if found is None and self.preemption.active:
             found = self._preempt(job, need, within, now)
         return found

@@ -9,7 +9,7 @@ from math import floor, inf
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.slurm import record
 from ptaskmodel.batch.slurm.completing import EPILOG_S, KILL_S, Cleaning, Completing, nodes_of
-from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
+from ptaskmodel.batch.slurm.conf.facts import CONS_TRES, Conf, Partition
 from ptaskmodel.batch.slurm.deadlines import Deadlines, Ended
 from ptaskmodel.batch.slurm.gang import Gang
 from ptaskmodel.batch.slurm.needs import YEAR_S
@@ -24,6 +24,7 @@ from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
 from ptaskmodel.batch.slurm.select.answers import Answers
 from ptaskmodel.batch.slurm.select.plugin import select_of
+from ptaskmodel.batch.slurm.select.rooms import GPU
 
 # How long a job that is requeued is not eligible: its credential lives on.
 REQUEUED_S = 121
@@ -61,6 +62,9 @@ class Lives:
             rules.dependencies.state, rules.eligible, self._changed_at, self.preemption.behind
         )
         self.select = select_of(conf, nodes)
+        gpus = any(gres.name == GPU for line in conf.nodes for gres in line.gres)
+        if gpus and conf.select_type == CONS_TRES:
+            self.select.follow_favours(bytearray(len(nodes)))
         self.answers = Answers(self.select, conf)
         self.gang = Gang(conf.partitions, nodes, conf.gang_counts_cpus) if conf.gang else None
         self.jobs: list[JobRecord] = []
@@ -164,7 +168,7 @@ class Lives:
         self.rules.submitted(job, now)
         self.rules.waits(job, now)
         if limited is None:
-            self.rules.tested_at_submit(job)
+            self.rules.tested_at_submit(job, self.select)
         self.queue.add(job)
         if limited is not None:
             self.queue.waits_because(job, limited)

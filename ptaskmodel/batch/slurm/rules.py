@@ -35,7 +35,8 @@ from ptaskmodel.batch.slurm.priority import Member, Sizes
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
-from ptaskmodel.batch.slurm.select.plugin import select_of
+from ptaskmodel.batch.slurm.select.plugin import Select, select_of
+from ptaskmodel.batch.slurm.select.rooms import asks_gpus
 
 # What a job asks of nodes, whenever and for however long.
 _asks = attrgetter(
@@ -319,12 +320,25 @@ class Rules:
         nodes = () if planned else tuple(members(found.nodes))
         return self.limits.exceeds(job, partition, tres, nodes)
 
-    def tested_at_submit(self, job: JobRecord) -> None:
-        """A job waits: select/linear has found how many CPUs it takes, of an empty machine."""
+    def tested_at_submit(self, job: JobRecord, select: Select) -> None:
+        """A job waits: it was tried on an empty machine.
+
+        select/linear has found how many CPUs it takes, the others which nodes have GPUs for it.
+        """
+        if select.favours is not None and not job.request.hold:
+            select.forget_favours(self._nodes.partitions[job.partitions[0].name])
+            self.note_gpus(job.needs[0], select)
         if self._linear:
             found = next(filter(None, map(self._at_best, job.needs)), None)
             if found is not None:
                 self.tested(job, found)
+
+    def note_gpus(self, need: Need, select: Select) -> None:
+        """A job is tried on an empty machine, which notes the GPUs that it finds."""
+        if select.favours is not None and asks_gpus(need):
+            self._empty.follow_favours(select.favours)
+            self._empty.place(need, self._nodes.usable)
+            self._empty.follow_favours(None)
 
     def tested(self, job: JobRecord, found: Allocation) -> None:
         """Where a job could run has been found: it is as large as that."""

@@ -59,5 +59,5 @@ def test_answers_that_are_known(tmp_path, monkeypatch, select):
     ]
     conf = conf_of(tmp_path, select + SHARED)
     quick = told(conf, jobs)
-    monkeypatch.setattr(answers, "_known", lambda kept, key, refuses, ask: ask())
+    monkeypatch.setattr(answers, "_known", lambda kept, key, ask: ask())
     assert told(conf, jobs) == quick

@@ -98,8 +98,8 @@ def accounts_text(draw: random.Random, kind: str) -> str:
     limits = ("MaxJobsPerUser=2", "GrpJobs=4", "MaxTRESPerUser=cpu=12", "GrpTRES=cpu=20", "")
     preempt = " Preempt=low" if "preempt" in kind else ""
     lines = ["add account a Fairshare=3", "add account b Fairshare=1"]
-    lines.append(f"add qos high Priority=100 {draw.choice(limits)}{preempt}")
-    lines.append(f"add qos low Priority=10 {draw.choice(limits)}")
+    high = f"add qos high Priority=100 {draw.choice(limits)}{preempt}"
+    lines += [f"add qos low Priority=10 {draw.choice(limits)}", high]
     for user, account, share in zip(USERS, "aabb", (1, 2, 1, 3), strict=True):
         more = draw.choice(("MaxJobs=3", "", ""))
         lines.append(f"add user {user} Account={account} Fairshare={share} "

@@ -11,12 +11,13 @@ from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.record import Allocation
 from ptaskmodel.batch.slurm.select.consumable import Refuses
 from ptaskmodel.batch.slurm.select.plugin import Ends, Select, expected_end
+from ptaskmodel.batch.slurm.select.rooms import asks_gpus
 
 # So many answers are kept at most.
 MOST = 20_000
 Answer = TypeVar("Answer")
-# Jobs of a kind (see `Need`), on some nodes.
-Question = tuple[Hashable, Mask]
+# Jobs of a kind (see `Need`), on some nodes, weighed by the GPUs noted of each.
+Question = tuple[Hashable, Mask, bytes | None]
 
 
 class Answers:
@@ -40,12 +41,18 @@ class Answers:
         self._starts.clear()
         self._ends.clear()
 
+    def _question(self, need: Need, within: Mask, refuses: Refuses | None) -> Question | None:
+        """What is asked; None: by one who refuses nodes for a time, or whose GPUs are noted."""
+        favours = self._select.favours
+        if refuses is not None or (favours is not None and asks_gpus(need)):
+            return None
+        return need.kind, within, None if favours is None else bytes(favours)
+
     def place(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
         """Where a job fits now; refuses: nodes that it does not take."""
         return _known(
             self._places,
-            (need.kind, within),
-            refuses,
+            self._question(need, within, refuses),
             lambda: self._select.place(need, within, refuses=refuses),
         )
 
@@ -53,8 +60,7 @@ class Answers:
         """Where a job can start now."""
         return _known(
             self._starts,
-            (need.kind, within),
-            refuses,
+            self._question(need, within, refuses),
             lambda: self._select.start(need, within, refuses=refuses),
         )
 
@@ -64,20 +70,14 @@ class Answers:
         """The end of the job after which another fits, and where, if the others end as planned."""
         return _known(
             self._ends,
-            (need.kind, within),
-            refuses,
+            self._question(need, within, refuses),
             lambda: expected_end(self._select, self._conf, need, within, ends, refuses),
         )
 
 
-def _known(
-    kept: dict[Question, Answer],
-    key: Question,
-    refuses: Refuses | None,
-    ask: Callable[[], Answer],
-) -> Answer:
-    """What is kept, or the answer to a question; who refuses nodes does so for a time only."""
-    if refuses is not None:
+def _known(kept: dict[Question, Answer], key: Question | None, ask: Callable[[], Answer]) -> Answer:
+    """What is kept, or the answer to a question; None: one that is asked each time."""
+    if key is None:
         return ask()
     if key not in kept:
         if len(kept) >= MOST:

@@ -21,7 +21,10 @@ from ptaskmodel.batch.slurm.select.core_rows import (
 )
 from ptaskmodel.batch.slurm.select.fitting import Style, fit, takes_any
 from ptaskmodel.batch.slurm.select.rooms import (
+    GPU,
+    LIGHTEST,
     Room,
+    asks_gpus,
     cpus_of_core,
     cpus_of_tasks,
     cpus_offered,
@@ -85,6 +88,9 @@ class Consumable:
         self._nothing = [0] * len(nodes)
         # How many jobs of each node share with nobody beyond its cores.
         self._unshared = [0] * len(nodes)
+        # How many GPUs the last job that asked for some found on each node, if that is followed:
+        # of nodes of one weight those with more count as lighter.
+        self.favours: bytearray | None = None
 
     def copy(self) -> Consumable:
         """One on which jobs can be removed for a trial."""
@@ -99,6 +105,16 @@ class Consumable:
         other._in_use = self._in_use[:]
         other._unshared = self._unshared[:]
         return other
+
+    def follow_favours(self, favours: bytearray | None) -> None:
+        """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
+        self.favours = favours
+
+    def forget_favours(self, within: Mask) -> None:
+        """Nodes have their own weight again: a job looks for one to start on."""
+        if self.favours is not None and any(self.favours):
+            for node in nodes_in(within):
+                self.favours[node] = 0
 
     # --- what is taken ----------------------------------------------------------------------
 
@@ -204,6 +220,11 @@ class Consumable:
                 self._if_free[key] = rooms(self._nothing, None) is not None
             return self._if_free[key]
 
+        if self.favours is not None and asks_gpus(need):
+            if need.whole:
+                among = [node for node in among if not self._present[node]]
+            if rooms(self._nothing, None) is None:
+                return None
         if not self._gang and need.sharing != OVER_OTHERS:
             used = self._in_use
             found = rooms(used, mine)
@@ -342,7 +363,8 @@ class Consumable:
         lines, full = self.nodes.lines, self._full
         if mine is not None:
             among = [k for k in among if used[k] != full[k]]  # others have nothing to offer
-        if free_cpus(lines, full, used, among) < need.cpus:
+        favouring = self.favours is not None and asks_gpus(need)
+        if not favouring and free_cpus(lines, full, used, among) < need.cpus:
             return None
         rooms = []
         known = self._rooms
@@ -363,9 +385,19 @@ class Consumable:
                 room = None if kept is None else kept.of(node, bool(need.required >> node & 1))
             if room is not None:
                 rooms.append(room)
+        if self.favours is not None:
+            self._favour(need, rooms, self.favours)
         if need.required.bit_count() > sum(room.required for room in rooms):
             return None
         return fit(need, rooms, self._style, busy)
+
+    def _favour(self, need: Need, rooms: Sequence[Room], favours: bytearray) -> None:
+        """Note the GPUs that a job has found, and weigh nodes by what is noted."""
+        asked = sum(one.count for one in need.gres if one.name == GPU)
+        for room in rooms:
+            if asked:
+                favours[room.node] = min(room.gpus if need.whole else asked, LIGHTEST)
+            room.weight = (room.weight << 8) + LIGHTEST - favours[room.node]
 
     def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
         """What a node offers, where some cores are used; None: it will not do."""

@@ -57,6 +57,7 @@ class Linear:
         self.exclusive: Mask = 0
         self.memory = [0] * len(nodes)
         self.jobs: dict[JobRecord, None] = {}
+        self.favours: bytearray | None = None
 
     def copy(self) -> Linear:
         """One on which jobs can be removed for a trial."""
@@ -69,6 +70,12 @@ class Linear:
         return other
 
     # --- what is taken ----------------------------------------------------------------------
+
+    def follow_favours(self, favours: bytearray | None) -> None:
+        """GPUs make no node lighter here."""
+
+    def forget_favours(self, within: Mask) -> None:
+        """Nodes have their own weights."""
 
     def add(self, job: JobRecord) -> None:
         """A job takes its allocation."""

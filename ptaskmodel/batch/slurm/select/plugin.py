@@ -24,6 +24,13 @@ class Select(Protocol):
 
     nodes: Nodes
     tree: Tree | None
+    favours: bytearray | None
+
+    def follow_favours(self, favours: bytearray | None) -> None:
+        """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
+
+    def forget_favours(self, within: Mask) -> None:
+        """Nodes have their own weight again: a job looks for one to start on."""
 
     def copy(self) -> Any:
         """One on which jobs can be removed for a trial."""

@@ -13,6 +13,8 @@ from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need, amount_of
 from ptaskmodel.batch.slurm.select import cores
 
 GPU = "gpu"
+# As many GPUs at most make a node lighter.
+LIGHTEST = 255
 
 
 class Room:
@@ -66,6 +68,11 @@ class Room:
         other.weight, other.piece = self.weight, self.piece
         other.gpus, other.resources = self.gpus, self.resources
         return other
+
+
+def asks_gpus(need: Need) -> bool:
+    """Whether a job asks for GPUs."""
+    return any(one.name == GPU for one in need.gres)
 
 
 def mask_of(rooms: Sequence[Room]) -> Mask:
