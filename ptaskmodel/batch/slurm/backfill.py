@@ -12,8 +12,7 @@ from ptaskmodel.batch.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.batch.slurm.costs import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
 from ptaskmodel.batch.slurm.needs import YEAR_S, Need
 from ptaskmodel.batch.slurm.queueing import Entry
-from ptaskmodel.batch.slurm.record import LIVE, PENDING, RUNNING, Allocation, JobRecord
-from ptaskmodel.batch.slurm.rules import ARRAY_LIMIT
+from ptaskmodel.batch.slurm.record import LIVE, PENDING, RUNNING, Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.select.plugin import Select
 from ptaskmodel.batch.slurm.timeslots import TimeSlots
 
@@ -90,6 +89,8 @@ class Cycle:
         self._array = "", 0
         # The arrays of which tasks have been started, which stand nowhere else in the queue.
         self._begun: set[str] = set()
+        # What is used, and who ends when, without those whom some jobs may preempt.
+        self._emptied: dict[int, tuple[list[JobRecord], Select, Ends]] = {}
         # Whether some job could have run before the date from which it was tested.
         self.postponed = False
 
@@ -221,7 +222,7 @@ class Cycle:
         job, which = entry.job, entry.which
         controller = self._controller
         if controller.rules.array_is_full(job):
-            controller.queue.waits_because(job, ARRAY_LIMIT)
+            controller.queue.waits_for_array(job)
             return True
         options, partition = self._options, job.partitions[which].name
         user = job.request.user
@@ -313,18 +314,24 @@ class Cycle:
         if found is not None:
             return self._now, found
         select: Select | None = None
-        ends = self._ends
+        ends: Ends = self._ends
         victims = controller.may_preempt(job, need, self._now)
         if victims:
             # All of them are gone at once, whoever would have to make room.
-            select = controller.without(victims)
-            gone = set(victims)
-            ends = [end for end in ends if end[2] not in gone]
+            select, ends = self._without(victims)
             refuses = controller.refuses(job, need, self._now)
             found = select.place(need, among, refuses=refuses)
             if found is not None:
                 return self._now, found
         return None if now_only else controller.predict(job, need, among, self._now, ends, select)
+
+    def _without(self, victims: list[JobRecord]) -> tuple[Select, Ends]:
+        """What is used, and who ends when, when some jobs are gone."""
+        if id(victims) not in self._emptied:
+            gone = set(victims)
+            ends = [end for end in self._ends if end[2] not in gone]
+            self._emptied[id(victims)] = victims, self._controller.without(victims), ends
+        return self._emptied[id(victims)][1:]
 
     def _start(self, job: JobRecord, which: int, among: Mask) -> str | None:
         """Start a job now; None: it could not be."""

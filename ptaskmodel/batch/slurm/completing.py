@@ -72,13 +72,14 @@ class Cleaning:
     def _as_told(self, date: float, clean: float) -> float:
         """When the nodes of a job that is over now were clean, in a recorded run.
 
-        Each of those that are over together asks for a pass of its own when its nodes are.
+        Each of those that are over together asks for a pass of its own when its nodes are. Without
+        any the nodes were clean at once, if there was a pass then.
         """
         before = sum(each.at_once for each in self._jobs)
         first = bisect_left(self.passed, date + KILL_S / 2)
         found = [each for each in self.passed[first : first + before + 1] if each < date + SOON_S]
         if not found:
-            return clean
+            return date if first and self.passed[first - 1] >= date else clean
         last = found[-2] if len(found) > 1 else date
         return found[-1] - min(BEFORE_S, (found[-1] - last) / 2)
 

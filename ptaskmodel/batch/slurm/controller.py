@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
@@ -20,7 +20,7 @@ from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.reservations import Asker
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
@@ -73,6 +73,9 @@ class Controller(Lives):
         self.steady = self.unreserved and is_steady(conf, nodes)
         self.head: tuple[JobRecord, int] | None = None
         self._doomed: list[tuple[JobRecord, str]] = []
+        # Whom jobs of a partition and a kind may preempt, as long as nobody starts or ends.
+        self._candidates: dict[tuple[str, Hashable], list[JobRecord]] = {}
+        self._known_at: tuple[int, int] | None = None
 
     # --- what the schedulers ask ------------------------------------------------------------
 
@@ -146,7 +149,7 @@ class Controller(Lives):
         need: Need,
         within: Mask,
         now: int,
-        ends: Sequence[tuple[float, int, JobRecord]],
+        ends: Ends,
         select: Select | None = None,
     ) -> tuple[float, Allocation] | None:
         """When and where a job fits if the others end at their limits.
@@ -200,12 +203,18 @@ class Controller(Lives):
         return found
 
     def may_preempt(self, job: JobRecord, need: Need, now: int) -> list[JobRecord]:
-        """All whom a job may preempt."""
+        """All whom a job may preempt, in the order in which they are considered."""
         if not self.preemption.active:
             return []
-        live = (job for _, _, job in self.running)
-        among = self.nodes.partitions[need.partition.name]
-        return self.preemption.candidates(job, need, among, live, now)
+        if self._known_at != (self.answers.version, now):
+            self._known_at = self.answers.version, now
+            self._candidates.clear()
+        key = need.partition.name, self.preemption.kind_of(job)
+        if key not in self._candidates:
+            live = (job for _, _, job in self.running)
+            among = self.nodes.partitions[need.partition.name]
+            self._candidates[key] = self.preemption.candidates(job, need, among, live, now)
+        return self._candidates[key]
 
     def without(self, victims: Sequence[JobRecord]) -> Select:
         """What is used when some jobs are gone, or suspended if that is what happens to them."""

@@ -16,6 +16,7 @@ from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.over_time import outstaying, over_limit, over_time_s
 from ptaskmodel.batch.slurm.phases import AT_ONCE_S, Phases, second_of
+from ptaskmodel.batch.slurm.precedence import Precedence
 from ptaskmodel.batch.slurm.preemption import Preemption
 from ptaskmodel.batch.slurm.queueing import RESERVATION_DELETED, Queue
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
@@ -58,8 +59,13 @@ class Lives:
         self._date = 0.0
         self.rules = rules
         self.preemption = Preemption(conf, rules.accounts)
+        precedence = Precedence(self.preemption, self._listed)
         self.queue = Queue(
-            rules.dependencies.state, rules.eligible, self._changed_at, self.preemption.behind
+            rules.dependencies.state,
+            rules.eligible,
+            self._changed_at,
+            rules.array_is_full,
+            precedence.order,
         )
         self.select = select_of(conf, nodes)
         gpus = any(gres.name == GPU for line in conf.nodes for gres in line.gres)
@@ -216,6 +222,10 @@ class Lives:
         if self.gang is not None:
             self._change_gang(self.gang.started(job), date)
 
+    def _listed(self, job: JobRecord) -> int:
+        """The place in the list of jobs of the record of a job that waits."""
+        return job.listed if job.restarts else self._heads[job.request.array_id]
+
     def _tell_size(self, job: JobRecord) -> None:
         """What is left of an array is known to be as large as the task that starts."""
         for other in self.queue.jobs:
@@ -354,7 +364,6 @@ class Lives:
         self.queue.waits_because(job, "BeginTime")
         self._deadlines.add(job)
         self.requeued.append(job)
-        self.requested = True
         self._changed(date)
 
     def cancel(self, job: JobRecord, date: float) -> None:

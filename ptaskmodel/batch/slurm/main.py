@@ -11,7 +11,7 @@ from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.queueing import BAD_CONSTRAINTS, Entry
 from ptaskmodel.batch.slurm.reasons import is_account_limit
 from ptaskmodel.batch.slurm.record import PENDING, JobRecord
-from ptaskmodel.batch.slurm.rules import ARRAY_LIMIT, LICENCES
+from ptaskmodel.batch.slurm.rules import LICENCES
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.slurm.controller import Controller
@@ -237,7 +237,7 @@ def _is_queued(controller: Controller, entry: Entry, rejected: set[tuple[str, st
             return False
         rejected.add(_array_in(entry))
         if controller.rules.array_is_full(job):
-            controller.queue.waits_because(job, ARRAY_LIMIT)
+            controller.queue.waits_for_array(job)
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.accounts.facts import Accounts, Qos
@@ -18,6 +18,7 @@ from ptaskmodel.batch.slurm.conf.facts import (
     Conf,
 )
 from ptaskmodel.batch.slurm.needs import Need
+from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.record import RUNNING, SUSPENDED, Allocation, JobRecord
 from ptaskmodel.batch.slurm.select.consumable import Consumable
 from ptaskmodel.batch.slurm.select.plugin import Select
@@ -30,7 +31,7 @@ class Preemption:
         self._conf = conf
         self._accounts = accounts
         self.active = conf.preempt_type != NEVER
-        self._levels: dict[str, int] = {}
+        self._nodes = {p.name: frozenset(p.nodes) for p in conf.partitions}
         self._lowest_tier = min((p.tier for p in conf.partitions), default=0)
 
     def mode_of(self, job: JobRecord) -> str:
@@ -60,23 +61,51 @@ class Preemption:
             return None
         return self._accounts.qos.get(job.account.qos or "")
 
-    def behind(self, job: JobRecord) -> int:
-        """How far a job stands behind those that wait and may preempt others: by QOS, from 0 down.
+    @property
+    def kind(self) -> str:
+        """What decides who may preempt whom: BY_TIER, BY_QOS or NEVER."""
+        return self._conf.preempt_type
 
-        Whoever may preempt another stands before him, whatever their tiers and priorities.
+    def kind_of(self, job: JobRecord) -> Hashable:
+        """What jobs have in common that may preempt the same ones of a partition."""
+        if self._conf.preempt_type == BY_TIER:
+            return None
+        qos = self._qos(job)
+        return job if qos is not None and self._within(qos) else self.qos_name(job)
+
+    def qos_name(self, job: JobRecord) -> str | None:
+        """The QOS of a job, if it has one."""
+        qos = self._qos(job)
+        return None if qos is None else qos.name
+
+    def levels(self, present: Iterable[str | None]) -> dict[str | None, int] | None:
+        """How many of some QOSs stand one below the other, from each down.
+
+        None: that says not whose jobs may preempt whose.
         """
-        qos = self._qos(job) if self._conf.preempt_type == BY_QOS else None
-        return 0 if qos is None else -self._level(qos, frozenset())
+        known = {} if self._accounts is None else self._accounts.qos
+        may = {
+            name: {other for other in present if other in known[name].preempt and other != name}
+            if name is not None
+            else set()
+            for name in present
+        }
+        levels: dict[str | None, int] = {}
+        while len(levels) < len(may):
+            lowest = [name for name in may if name not in levels and may[name] <= levels.keys()]
+            if not lowest:
+                return None  # they may preempt each other
+            levels.update({n: max((1 + levels[o] for o in may[n]), default=0) for n in lowest})
+        layered = all((o in may[n]) == (levels[n] > levels[o]) for n in may for o in may)
+        within = any(name is not None and self._within(known[name]) for name in may)
+        return levels if layered and not within else None
 
-    def _level(self, qos: Qos, above: frozenset[str]) -> int:
-        """How many QOSs there are one below the other, from one down. above: those above it."""
-        assert self._accounts is not None
-        if qos.name not in self._levels:
-            known, above = self._accounts.qos, above | {qos.name}
-            below = [known[name] for name in qos.preempt if name in known and name not in above]
-            level = max((1 + self._level(other, above) for other in below), default=0)
-            self._levels[qos.name] = level
-        return self._levels[qos.name]
+    def may_of_waiting(self, entry: Entry, other: Entry) -> bool:
+        """Whether a job that waits could preempt another one, if that ran."""
+        if self._conf.preempt_type == BY_QOS:
+            return self._may_by_qos(entry.job, other.job)
+        mine, its = entry.job.partitions[entry.which], other.job.partitions[other.which]
+        return mine.tier > its.tier and not self._nodes[mine.name].isdisjoint(its.nodes)
 
     def candidates(
         self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[JobRecord], now: int
@@ -113,13 +142,18 @@ class Preemption:
     def _may(self, job: JobRecord, need: Need, other: JobRecord) -> bool:
         if self._conf.preempt_type == BY_TIER:
             return need.partition.tier > other.partition.tier
+        return self._may_by_qos(job, other)
+
+    def _may_by_qos(self, job: JobRecord, other: JobRecord) -> bool:
         mine, its = self._qos(job), self._qos(other)
         if mine is None or its is None:
             return False
         if mine.name == its.name:
-            within = WITHIN in self._conf.preempt_mode or WITHIN in (mine.preempt_mode or ())
-            return within and max(job.priorities) > max(other.priorities)
+            return self._within(mine) and max(job.priorities) > max(other.priorities)
         return its.name in mine.preempt
+
+    def _within(self, qos: Qos) -> bool:
+        return WITHIN in self._conf.preempt_mode or WITHIN in (qos.preempt_mode or ())
 
     def victims(
         self, select: Select, need: Need, within: Mask, candidates: list[JobRecord]

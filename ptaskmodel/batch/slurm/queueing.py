@@ -12,6 +12,7 @@ READY, WAITING, NEVER = "ready", "waiting", "never"
 HELD, DEPENDENCY, BEGIN, RESERVATION = "JobHeldUser", "Dependency", "BeginTime", "Reservation"
 # Reasons that end at no date known before.
 _WAITED = frozenset((HELD, DEPENDENCY, RESERVATION))
+ARRAY_LIMIT = "JobArrayTaskLimit"
 NEVER_SATISFIED = "DependencyNeverSatisfied"
 BAD_CONSTRAINTS, RESERVATION_DELETED = "BadConstraints", "ReservationDeleted"
 # Reasons that nothing ever ends.
@@ -33,8 +34,9 @@ class Queue:
 
     dependencies: says whether those of a job are "ready", "waiting" or "never" fulfilled;
     eligible: told since when a job may be looked at; changed: told when reasons to wait were new
-    to those who keep accounts, which counts as a change of jobs; behind: how far a job stands
-    behind those who may preempt others of those who wait.
+    to those who keep accounts, which counts as a change of jobs; is_full: says whether as many
+    tasks of a job's array run as may at once; order: puts entries, which come
+    in the order of their keys, into the order in which they are looked at.
     """
 
     def __init__(
@@ -42,15 +44,23 @@ class Queue:
         dependencies: Callable[[JobRecord, int], str] = lambda job, now: READY,
         eligible: Callable[[JobRecord, int], None] = lambda job, since: None,
         changed: Callable[[int], None] = lambda now: None,
-        behind: Callable[[JobRecord], int] = lambda job: 0,
+        is_full: Callable[[JobRecord], bool] = lambda job: False,
+        order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries,
     ) -> None:
-        self._behind = behind
-        self.entries: list[Entry] = []
+        self._order = order
+        self._entries: list[Entry] = []
+        self._ordered: list[Entry] | None = []
         self.jobs: dict[JobRecord, None] = {}
         self._apart: dict[JobRecord, None] = {}
         self._dependencies = dependencies
         self._tell_eligible = eligible
         self._tell_changed = changed
+        self._is_full = is_full
+        # Tasks of arrays of which only some may run at once; those whose age does not count yet;
+        # the arrays of which so many run that nobody looks at the others.
+        self._limited: dict[str, dict[JobRecord, None]] = {}
+        self._ageless: dict[str, dict[JobRecord, None]] = {}
+        self._full: set[str] = set()
         # Of jobs that one of their partitions does not take: why, or None, of each partition.
         self._barred: dict[JobRecord, tuple[str | None, ...]] = {}
         # Those of them whose reasons are to be told; and who is eligible, but taken by no
@@ -67,6 +77,16 @@ class Queue:
     def __len__(self) -> int:
         return len(self.jobs)
 
+    @property
+    def entries(self) -> list[Entry]:
+        """Who was looked at last, or would be, without those who have become eligible since."""
+        if self._ordered is None:
+            full, entries = self._full, self._entries
+            if full:
+                entries = [entry for entry in entries if entry.job.request.array_id not in full]
+            self._ordered = self._order(entries)
+        return self._ordered
+
     def add(self, job: JobRecord) -> None:
         """A job waits; it is looked at when it is eligible."""
         self.jobs[job] = None
@@ -78,9 +98,12 @@ class Queue:
             self._barred[job] = tuple(reasons)
 
     def expect(self, job: JobRecord, now: int) -> None:
-        """A job has just been submitted, and may have to wait for something else than nodes."""
-        waits = job.held or job.begin_s > now or job.request.dependency is not None
-        if waits or job.reservation is not None:
+        """A job has just been submitted, and may have to wait for something else than nodes.
+
+        Of an array only whether it is held is looked at then.
+        """
+        waits = job.begin_s > now or job.request.dependency or job.reservation
+        if job.held or (waits and job.request.array is None):
             self._waits_for(job, now)
 
     def waits_because(self, job: JobRecord, reason: str) -> None:
@@ -89,6 +112,12 @@ class Queue:
         name = job.request.array_id
         if reason not in PLAIN and self._told.get(name) != reason:
             self._reasoned[name] = job
+
+    def waits_for_array(self, job: JobRecord) -> None:
+        """As many tasks of a job's array run as may at once: its others are not eligible."""
+        self.waits_because(job, ARRAY_LIMIT)
+        for task in self._ageless.get(job.request.array_id, ()):
+            task.eligible_s = None
 
     def again(self, job: JobRecord) -> None:
         """A job begins anew: nothing is told of it yet."""
@@ -102,6 +131,7 @@ class Queue:
         else:
             self._take_out(job)
         self._barred.pop(job, None)
+        self._ageless.get(job.request.array_id, {}).pop(job, None)
 
     def sort(self) -> None:
         """Put everybody in the place that new priorities give."""
@@ -113,7 +143,7 @@ class Queue:
                     keys[which] = key = (*key[:PRIORITY], -priority, *key[PRIORITY + 1 :])
                 found.append(Entry(key, which, job))
         found.sort()
-        self.entries = found
+        self._entries, self._ordered = found, None
 
     def hold(self, job: JobRecord, held: bool) -> None:
         """A job is held or released."""
@@ -135,6 +165,8 @@ class Queue:
         """The queue as it is looked at now: who has become eligible is in it."""
         if self._reasoned:
             self._tell_reasons(now)
+        if self._ageless:
+            self._begin_ages(now)
         if self._apart:
             for job in [job for job in self._apart if self._eligible(job, now)]:
                 del self._apart[job]
@@ -143,7 +175,37 @@ class Queue:
             self._look_at_barred(now)
         if self._reserved:
             self._end_reservations(now)
+        if self._limited:
+            self._look_at_arrays()
         return self.entries
+
+    def _begin_ages(self, now: int) -> None:
+        """The age of tasks counts from when the limit of their array lets them be looked at.
+
+        That is noted when the queue is built the next time, if they wait for the limit no more.
+        """
+        for name, tasks in list(self._ageless.items()):
+            first = next(iter(tasks), None)
+            if first is not None and first.eligible_s is None:
+                if not self._is_full(first):
+                    for task in tasks:
+                        task.eligible_s = now
+                continue
+            del self._ageless[name]
+            for task in tasks:
+                assert task.eligible_s is not None
+                self._tell_eligible(task, task.eligible_s)
+
+    def _look_at_arrays(self) -> None:
+        full = set()
+        for name, tasks in self._limited.items():
+            first = next(iter(tasks))
+            if self._is_full(first):
+                full.add(name)
+                if first.reason != ARRAY_LIMIT:
+                    self.waits_for_array(first)
+        if full != self._full:
+            self._full, self._ordered = full, None
 
     def _end_reservations(self, now: int) -> None:
         """Who waits in a reservation that is over is looked at no more."""
@@ -172,11 +234,14 @@ class Queue:
             if all(self._barred[job]):
                 self._hopeless[job] = None
                 return
-        self._keys[job] = keys = _keys(job, self._behind(job))
+        self._keys[job] = keys = _keys(job)
         if job.reservation is not None:
             self._reserved[job] = None
         for which, key in enumerate(keys):
-            insort(self.entries, Entry(key, which, job))
+            insort(self._entries, Entry(key, which, job))
+        if _has_limit(job):
+            self._limited.setdefault(job.request.array_id, {})[job] = None
+        self._ordered = None
 
     def _take_out(self, job: JobRecord) -> None:
         self._untold.pop(job, None)
@@ -184,8 +249,14 @@ class Queue:
             del self._hopeless[job]
             return
         self._reserved.pop(job, None)
+        if _has_limit(job):
+            tasks = self._limited[job.request.array_id]
+            del tasks[job]
+            if not tasks:
+                del self._limited[job.request.array_id]
         for key in self._keys.pop(job):
-            del self.entries[bisect_left(self.entries, (key,))]
+            del self._entries[bisect_left(self._entries, (key,))]
+        self._ordered = None
 
     def _tell_reasons(self, now: int) -> None:
         fresh = False
@@ -220,10 +291,18 @@ class Queue:
             return False
         if job.eligible_s is None:
             job.eligible_s = now if _is_found_now(job) else job.begin_s
-            self._tell_eligible(job, job.eligible_s)
+            if _has_limit(job):
+                self._ageless.setdefault(job.request.array_id, {})[job] = None
+            else:
+                self._tell_eligible(job, job.eligible_s)
         if job.reason == BEGIN or job.reason in _WAITED:
             job.reason = "None"
         return True
+
+
+def _has_limit(job: JobRecord) -> bool:
+    """Whether only some tasks of the job's array may run at once."""
+    return job.request.array is not None and job.request.array.at_most is not None
 
 
 def _is_found_now(job: JobRecord) -> bool:
@@ -236,16 +315,15 @@ def _is_found_now(job: JobRecord) -> bool:
     return job.request.array is not None and job.reason != BEGIN
 
 
-# Where the priority stands in a key.
-PRIORITY = 3
+# What stands where in a key. RESERVED: False for jobs of reservations, which come first.
+RESERVED, PRIORITY = 0, 2
 
 
-def _keys(job: JobRecord, behind: int) -> list[tuple[Any, ...]]:
-    """The places of a job: preemption, reservation, tier, priority, submission, array ..."""
+def _keys(job: JobRecord) -> list[tuple[Any, ...]]:
+    """The places of a job: reservation, tier, priority, submission, array ..."""
     array = job.request.array
     return [
         (
-            behind,
             job.reservation is None,
             -partition.tier,
             -int(priority),

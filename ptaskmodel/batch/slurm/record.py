@@ -132,3 +132,7 @@ class JobRecord:
 
     def __repr__(self) -> str:
         return f"<Slurm job '{self.id}': {self.state}>"
+
+
+# Who runs or is suspended, by the end of its limit: (date, place in the list of all, job).
+Ends = Sequence[tuple[float, int, JobRecord]]

@@ -32,6 +32,7 @@ from ptaskmodel.batch.slurm.partition_limits import (
 )
 from ptaskmodel.batch.slurm.priorities import priorities_of
 from ptaskmodel.batch.slurm.priority import Member, Sizes
+from ptaskmodel.batch.slurm.queueing import ARRAY_LIMIT
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
@@ -47,7 +48,7 @@ _asks = attrgetter(
     *("exclusive", "oversubscribe"),
 )
 # Reasons to wait of which no limit of an account is the cause.
-LICENCES, ARRAY_LIMIT = "Licenses", "JobArrayTaskLimit"
+LICENCES = "Licenses"
 
 
 class Rules:

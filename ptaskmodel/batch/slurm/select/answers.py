@@ -8,9 +8,9 @@ from typing import TypeVar
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.needs import Need
-from ptaskmodel.batch.slurm.record import Allocation
+from ptaskmodel.batch.slurm.record import Allocation, Ends
 from ptaskmodel.batch.slurm.select.consumable import Refuses
-from ptaskmodel.batch.slurm.select.plugin import Ends, Select, expected_end
+from ptaskmodel.batch.slurm.select.plugin import Select, expected_end
 from ptaskmodel.batch.slurm.select.rooms import asks_gpus
 
 # So many answers are kept at most.

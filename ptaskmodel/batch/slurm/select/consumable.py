@@ -9,7 +9,7 @@ from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts
 from ptaskmodel.batch.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Partition
 from ptaskmodel.batch.slurm.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.select import cores
 from ptaskmodel.batch.slurm.select.core_rows import (
     Rows,
@@ -471,7 +471,7 @@ class Consumable:
         self,
         need: Need,
         within: Mask,
-        ends: Sequence[tuple[float, int, JobRecord]],
+        ends: Ends,
         *,
         grows_s: int = 0,
         refuses: Refuses | None = None,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from math import ceil
 from operator import itemgetter
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts, runs
 from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.record import RUNNING, Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import RUNNING, Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.select.choice import Offer, Picking, choose
 from ptaskmodel.batch.slurm.select.tree import Tree
 
@@ -58,6 +59,9 @@ class Linear:
         self.memory = [0] * len(nodes)
         self.jobs: dict[JobRecord, None] = {}
         self.favours: bytearray | None = None
+        # What is taken after each of some ends, by how many jobs nodes may have.
+        self._ends: Ends | None = None
+        self._taken: dict[int, list[Mask]] = {}
 
     def copy(self) -> Linear:
         """One on which jobs can be removed for a trial."""
@@ -67,6 +71,7 @@ class Linear:
         other.present.levels = self.present.levels[:]
         other.memory = self.memory[:]
         other.jobs = self.jobs.copy()
+        other._ends, other._taken = None, {}
         return other
 
     # --- what is taken ----------------------------------------------------------------------
@@ -79,6 +84,7 @@ class Linear:
 
     def add(self, job: JobRecord) -> None:
         """A job takes its allocation."""
+        self._ends = None
         allocation = _held(job)
         self.jobs[job] = None
         self.running.add(allocation.nodes)
@@ -89,6 +95,7 @@ class Linear:
 
     def remove(self, job: JobRecord, running: bool = True) -> None:
         """A job gives its allocation back; running: whether it was counted as running."""
+        self._ends = None
         allocation = _held(job)
         del self.jobs[job]
         if running:
@@ -100,6 +107,7 @@ class Linear:
 
     def pause(self, job: JobRecord) -> None:
         """A job that is suspended stays, but does not run."""
+        self._ends = None
         self.running.remove(_held(job).nodes)
 
     def lift(self, job: JobRecord) -> None:
@@ -107,6 +115,7 @@ class Linear:
 
         What was its alone is so no more, and all memory of its nodes counts as free.
         """
+        self._ends = None
         nodes = _held(job).nodes
         self.present.remove(nodes)
         if job.state != "SUSPENDED":
@@ -117,6 +126,7 @@ class Linear:
             self.memory[node] = max(0, self.memory[node] - self.nodes.memory_MiB[node])
 
     def resume(self, job: JobRecord) -> None:
+        self._ends = None
         self.running.add(_held(job).nodes)
 
     def _count_memory(self, allocation: Allocation, sign: int) -> None:
@@ -133,8 +143,7 @@ class Linear:
 
     def usable(self, need: Need, within: Mask, most: int) -> Mask:
         """The nodes with at most so many jobs, whether they run or not."""
-        found = need.nodes & within & ~self.running.above(most) & ~self.exclusive
-        found &= ~self.present.above(most)
+        found = need.nodes & within & ~self._taken_by(most)
         if need.memory is not None:
             found = of_hosts(
                 k
@@ -261,27 +270,57 @@ class Linear:
 
     # --- when a job could run ---------------------------------------------------------------
 
-    def predict(
-        self, need: Need, within: Mask, ends: Iterable[tuple[float, int, JobRecord]]
-    ) -> tuple[float, Allocation] | None:
+    def predict(self, need: Need, within: Mask, ends: Ends) -> tuple[float, Allocation] | None:
         """The first end of a job after which another fits within some nodes, and where.
 
         ends: of those that run or are suspended, earliest first; they are removed one by one.
         """
-        trial = self.copy()
-        reached = (trial.usable(need, within, need.hoped - 1)).bit_count()
-        for end, _, job in ends:
-            held = _held(job)
-            trial.remove(job, running=job.state != "SUSPENDED")
-            if not held.nodes & within:
-                continue
-            reached = trial.usable(need, within, need.hoped - 1).bit_count()
-            if reached < need.least:
-                continue
-            found = trial.place(need, within)
-            if found is not None:
-                return end, found
+        most = need.hoped - 1
+        if need.memory is None:
+            steps = self._emptied(need.nodes & within, ends, most, need.least)
+        else:
+            steps = self._removed(need, within, ends, most)
+        for end, usable in steps:
+            chosen = self._choose(need, usable) if usable.bit_count() >= need.least else None
+            if chosen is not None:
+                return end, self._allocation(need, chosen)
         return None
+
+    def _removed(
+        self, need: Need, within: Mask, ends: Ends, most: int
+    ) -> Iterator[tuple[float, Mask]]:
+        """What is usable after each end, among some nodes."""
+        trial = self.copy()
+        for end, _, job in ends:
+            trial.remove(job, running=job.state != "SUSPENDED")
+            if _held(job).nodes & within:
+                yield end, trial.usable(need, within, most)
+
+    def _emptied(
+        self, among: Mask, ends: Ends, most: int, least: int
+    ) -> Iterator[tuple[float, Mask]]:
+        """The same where memory is not counted, from the end on that leaves so many nodes."""
+        if self._ends is not ends:
+            self._ends, self._taken = ends, {}
+        if most not in self._taken:
+            self._taken[most] = self._taken_after(ends, most)
+        taken = self._taken[most]
+        first = bisect_left(taken, least, key=lambda nodes: (among & ~nodes).bit_count())
+        for k in range(first, len(ends)):
+            end, _, job = ends[k]
+            if _held(job).nodes & among:
+                yield end, among & ~taken[k]
+
+    def _taken_after(self, ends: Ends, most: int) -> list[Mask]:
+        """The nodes with more than so many jobs, or a job of its own, after each end."""
+        trial, found = self.copy(), []
+        for _, _, job in ends:
+            trial.remove(job, running=job.state != "SUSPENDED")
+            found.append(trial._taken_by(most))
+        return found
+
+    def _taken_by(self, most: int) -> Mask:
+        return self.running.above(most) | self.present.above(most) | self.exclusive
 
 
 def memory_on(need: Need, nodes: Nodes, node: int) -> int:

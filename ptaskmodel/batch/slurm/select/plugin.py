@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ptaskmodel.batch.hostset import Mask
@@ -10,13 +9,10 @@ from ptaskmodel.batch.slurm.conf.facts import LINEAR, TREE, Conf, Partition
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.over_time import over_time_s
-from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.select.consumable import Consumable, Refuses
 from ptaskmodel.batch.slurm.select.linear import Linear
 from ptaskmodel.batch.slurm.select.tree import Tree
-
-# Who runs or is suspended, by the end of its limit: (date, place in the list of all, job).
-Ends = Sequence[tuple[float, int, JobRecord]]
 
 
 class Select(Protocol):
