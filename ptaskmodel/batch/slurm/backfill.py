@@ -259,13 +259,19 @@ class Cycle:
         lasts = need.planned_s
         counted = False
         later: float = now
+        # Whether dates at which too few nodes are free are just passed over.
+        passes_over = controller.rules.reserved.empty and not now_only
         while True:
             possible = controller.from_date(job, need, later, lasts)
             if possible is None:
                 return NEXT
             start, allowed, resv_later = possible
             end = max(start, now) + lasts
-            among, later = self._slots.open(start, end, need.nodes & allowed)
+            wanted = need.nodes & allowed
+            among, later = self._slots.open(start, end, wanted)
+            while later and passes_over and among.bit_count() < need.least:
+                start, end = later, later + lasts
+                among, later = self._slots.open(start, end, wanted)
             if resv_later is not None and (later == 0 or resv_later < later):
                 later = resv_later
             planned = None

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from itertools import groupby
 
 from ptaskmodel.batch.slurm.conf.facts import BY_QOS, BY_TIER
-from ptaskmodel.batch.slurm.preemption import Preemption
+from ptaskmodel.batch.slurm.preemption import Preemption, Standing
 from ptaskmodel.batch.slurm.queueing import RESERVED, Entry
 from ptaskmodel.batch.slurm.record import JobRecord
+
+# Who waits, and the entries of a job or of what waits of an array.
+Record = tuple[Standing, list[Entry]]
 
 
 class Precedence:
@@ -50,10 +53,13 @@ class Precedence:
             return self._listed(entry.job), entry.which
 
         ordered = sorted(entries, key=record)  # stable: the tasks of an array stay in their order
-        records = [list(tasks) for _, tasks in groupby(ordered, record)]
-        return [entry for tasks in self._sorted(records) for entry in tasks]
+        records = []
+        for _, tasks in groupby(ordered, record):
+            entries = list(tasks)
+            records.append((self._preemption.standing(entries[0]), entries))
+        return [entry for _, entries in self._sorted(records) for entry in entries]
 
-    def _sorted(self, records: list[list[Entry]]) -> list[list[Entry]]:
+    def _sorted(self, records: list[Record]) -> list[Record]:
         if len(records) < 2:
             return records
         half = len(records) // 2
@@ -61,7 +67,7 @@ class Precedence:
         merged = []
         left, right = 0, 0
         while left < len(first) and right < len(second):
-            if self._is_before(first[left][0], second[right][0]):
+            if self._is_before(first[left], second[right]):
                 merged.append(first[left])
                 left += 1
             else:
@@ -69,8 +75,8 @@ class Precedence:
                 right += 1
         return merged + first[left:] + second[right:]
 
-    def _is_before(self, entry: Entry, other: Entry) -> bool:
-        may = self._preemption.may_of_waiting
-        if may(entry, other):
+    def _is_before(self, record: Record, other: Record) -> bool:
+        may, mine, its = self._preemption.may, record[0], other[0]
+        if may(mine, its):
             return True
-        return not may(other, entry) and entry.key < other.key
+        return not may(its, mine) and record[1][0].key < other[1][0].key

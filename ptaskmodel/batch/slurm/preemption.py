@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import NamedTuple
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.accounts.facts import Accounts, Qos
@@ -22,6 +23,14 @@ from ptaskmodel.batch.slurm.queueing import Entry
 from ptaskmodel.batch.slurm.record import RUNNING, SUSPENDED, Allocation, JobRecord
 from ptaskmodel.batch.slurm.select.consumable import Consumable
 from ptaskmodel.batch.slurm.select.plugin import Select
+
+
+class Standing(NamedTuple):
+    """A job among those that wait: its QOS and priority, or its partition's tier and nodes."""
+
+    qos: Qos | None
+    rank: float
+    nodes: frozenset[str]
 
 
 class Preemption:
@@ -100,12 +109,24 @@ class Preemption:
         within = any(name is not None and self._within(known[name]) for name in may)
         return levels if layered and not within else None
 
-    def may_of_waiting(self, entry: Entry, other: Entry) -> bool:
-        """Whether a job that waits could preempt another one, if that ran."""
+    def standing(self, entry: Entry) -> Standing:
+        """What says whom a waiting job could preempt, and who could preempt it, in a partition."""
+        job = entry.job
+        partition = job.partitions[entry.which]
         if self._conf.preempt_type == BY_QOS:
-            return self._may_by_qos(entry.job, other.job)
-        mine, its = entry.job.partitions[entry.which], other.job.partitions[other.which]
-        return mine.tier > its.tier and not self._nodes[mine.name].isdisjoint(its.nodes)
+            return Standing(self._qos(job), max(job.priorities), frozenset())
+        return Standing(None, partition.tier, self._nodes[partition.name])
+
+    def may(self, mine: Standing, its: Standing) -> bool:
+        """Whether one who waits could preempt the other, if that ran."""
+        if self._conf.preempt_type == BY_TIER:
+            return mine.rank > its.rank and not mine.nodes.isdisjoint(its.nodes)
+        qos, other = mine.qos, its.qos
+        if qos is None or other is None:
+            return False
+        if qos is other:
+            return self._within(qos) and mine.rank > its.rank
+        return other.name in qos.preempt
 
     def candidates(
         self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[JobRecord], now: int
@@ -142,15 +163,7 @@ class Preemption:
     def _may(self, job: JobRecord, need: Need, other: JobRecord) -> bool:
         if self._conf.preempt_type == BY_TIER:
             return need.partition.tier > other.partition.tier
-        return self._may_by_qos(job, other)
-
-    def _may_by_qos(self, job: JobRecord, other: JobRecord) -> bool:
-        mine, its = self._qos(job), self._qos(other)
-        if mine is None or its is None:
-            return False
-        if mine.name == its.name:
-            return self._within(mine) and max(job.priorities) > max(other.priorities)
-        return its.name in mine.preempt
+        return self.may(self.standing(Entry((), 0, job)), self.standing(Entry((), 0, other)))
 
     def _within(self, qos: Qos) -> bool:
         return WITHIN in self._conf.preempt_mode or WITHIN in (qos.preempt_mode or ())

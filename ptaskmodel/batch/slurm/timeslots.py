@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 from ptaskmodel.batch.hostset import Mask
 
 
@@ -26,31 +28,30 @@ class TimeSlots:
         left, later = nodes, 0
         begins, ends, free = self.begins, self.ends, self.free
         last = len(begins) - 1
-        for k in range(len(begins)):
-            if ends[k] <= start:
-                continue
+        for k in range(bisect_right(ends, start), len(begins)):
             if later == 0 and k < last and nodes & free[k + 1] & ~(left & free[k]):
                 later = ends[k]
             if begins[k] > end:
                 break
             left &= free[k]
+            if later and not left:
+                break
         return left, later
 
     def collides(self, begin: int, end: int, nodes: Mask) -> bool:
         """Whether some of the nodes are reserved within [begin, end)."""
-        for k, free in enumerate(self.free):
-            if self.ends[k] > begin and self.begins[k] < end and nodes & ~free:
+        for k in range(bisect_right(self.ends, begin), len(self.begins)):
+            if self.begins[k] >= end:
+                return False
+            if nodes & ~self.free[k]:
                 return True
         return False
 
     def reserve(self, begin: int, end: int, nodes: Mask) -> None:
         """Take some nodes out of [begin, end); two equal neighbours are joined, as Slurm does."""
         begin = max(begin, self.begins[0])
-        before = 0
-        k = 0
-        while k < len(self.begins) and self.ends[k] < begin:
-            before = k
-            k += 1
+        k = bisect_left(self.ends, begin)
+        before = max(k - 1, 0)
         after = -1
         if k < len(self.begins):
             if self.ends[k] > begin:
