@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm import record
@@ -228,10 +229,10 @@ class Controller(Lives):
 
     def refuses(self, job: JobRecord, need: Need, now: int) -> Refuses | None:
         """Which nodes a job does not take yet, as they are below too many switches."""
-        tree, most = self.select.tree, need.switches
-        if most is None or tree is None or now - job.submit_s >= need.switch_wait_s:
+        tree = self.select.tree
+        if need.switches is None or tree is None or now - job.submit_s >= need.switch_wait_s:
             return None
-        return lambda nodes: tree.leaves_of(nodes) > most
+        return partial(tree.too_spread, need)
 
     def _victims(
         self, job: JobRecord, need: Need, within: Mask, now: int

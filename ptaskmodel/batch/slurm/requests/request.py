@@ -109,7 +109,7 @@ class JobRequest:
     @property
     def least_nodes(self) -> int:
         """The least number of nodes that it asked for."""
-        return 1 if self.min_nodes is None else self.min_nodes
+        return self.nodes_asked()[0]
 
     def nodes_asked(self, min_nodes: int = 1) -> tuple[int, int]:
         """The least and the most nodes that it asks for: not more than it has tasks.

@@ -248,13 +248,16 @@ class Consumable:
     ) -> Allocation | None:
         """The same, as a start looks for nodes; None, too, if one chosen lacks memory.
 
+        So it is if they are more than the job may have: switches that are used once are used up.
         A node is chosen for the CPUs of the tasks: the rest of a core or socket may need more
         memory than it has left, and then no other node is tried. counted: nodes that a limit to
         nodes counts already: of each line of nodes some of which are among them, the others are
         heavier.
         """
         found = self._start(need, within, refuses, counted)
-        if found is None or not found.memory_MiB:
+        if found is None or found.size > need.most:
+            return None
+        if not found.memory_MiB:
             return found
         spare = (self.nodes.memory_MiB[k] - self.memory[k] for k in members(found.nodes))
         lacks = any(more > left for more, left in zip(found.memory_MiB, spare, strict=True))

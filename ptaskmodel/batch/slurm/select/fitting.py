@@ -148,7 +148,7 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
         return _least_loaded(taking, rooms)
     if style.serial_at_end and need.cpus == 1 and need.wanted == 1:
         return _in_order(taking, rooms[::-1])
-    if style.tree is not None and not need.contiguous:
+    if style.tree is not None and style.tree.serves(need) and not need.contiguous:
         return style.tree.choose_consumable(taking, rooms)
     return _by_runs(taking, rooms)
 

@@ -235,7 +235,7 @@ class Linear:
     def _choose(self, need: Need, usable: Mask) -> Mask | None:
         if need.required & ~usable:
             return None
-        if self.tree is not None:
+        if self.tree is not None and self.tree.serves(need):
             return self.tree.choose_linear(need, usable, self.nodes.cpus)
         if self.nodes.alike and not need.required and not need.contiguous:
             return tightest(usable, need, self.nodes.cpus[0])

@@ -11,6 +11,7 @@ from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.over_time import over_time_s
 from ptaskmodel.batch.slurm.record import Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.select.consumable import Consumable, Refuses
+from ptaskmodel.batch.slurm.select.dragonfly import Dragonfly
 from ptaskmodel.batch.slurm.select.linear import Linear
 from ptaskmodel.batch.slurm.select.tree import Tree
 
@@ -79,7 +80,14 @@ class Select(Protocol):
 
 def select_of(conf: Conf, nodes: Nodes) -> Select:
     """The plugin of a configuration."""
-    tree = Tree(conf.switches, nodes) if conf.topology_plugin == TREE else None
+    tree: Tree | None = None
+    if conf.topology_plugin == TREE:
+        words, linear = conf.topology_parameters, conf.select_type == LINEAR
+        optional = "TOPOOPTIONAL" in words
+        if "DRAGONFLY" in words:
+            tree = Dragonfly(conf.switches, nodes, optional=optional, counts_nodes=linear)
+        else:
+            tree = Tree(conf.switches, nodes, optional=optional)
     if conf.select_type == LINEAR:
         return Linear(nodes, tree)
     return Consumable(conf, nodes, tree)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.hostset import Mask, members
@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 
 class Tree:
-    """Switches in the order of topology.conf, the nodes below each, and who is above whom."""
+    """Switches in the order of topology.conf, the nodes below each, and who is above whom.
 
-    def __init__(self, switches: Sequence[Switch], nodes: Nodes) -> None:
+    optional: whether only jobs that ask for few leaves heed them (TopologyParam=TopoOptional).
+    """
+
+    def __init__(self, switches: Sequence[Switch], nodes: Nodes, *, optional: bool = False) -> None:
+        self._optional = optional
         place = {switch.name: k for k, switch in enumerate(switches)}
         self.parent = [-1] * len(switches)
         for k, switch in enumerate(switches):
@@ -36,9 +40,15 @@ class Tree:
                 at, level = self.parent[at], level + 1
         self._distances: dict[tuple[int, int], int] = {}
 
-    def leaves_of(self, nodes: Mask) -> int:
-        """How many leaves a set of nodes touches."""
-        return sum(1 for leaf in self.leaves if self.below[leaf] & nodes)
+    def serves(self, need: Need) -> bool:
+        """Whether a job's nodes are chosen by their switches."""
+        return need.switches is not None or not self._optional
+
+    def too_spread(self, need: Need, nodes: Mask) -> bool:
+        """Whether a set of nodes touches more leaves than a job asks for."""
+        if need.switches is None:
+            return False
+        return sum(1 for leaf in self.leaves if self.below[leaf] & nodes) > need.switches
 
     def distance(self, one: int, other: int) -> int:
         """Steps between two switches."""
@@ -79,16 +89,20 @@ class Tree:
         picking = Picking(need.count())
         for node in members(need.required):
             picking.take(Offer(node, cpus[node]))
-        leaves = [leaf for leaf in self.leaves if self.below[leaf] & among]
-        leaves.sort(key=lambda leaf: sum(cpus[n] for n in members(self.below[leaf] & among)))
-        for leaf in leaves:
-            for node in members(self.below[leaf] & among & ~need.required):
-                if picking.done or picking.full:
-                    break
-                picking.take(Offer(node, cpus[node]))
+        for node in self._in_turn(need.required, among, cpus):
+            if picking.done or picking.full:
+                break
+            picking.take(Offer(node, cpus[node]))
         if not (picking.done or picking.enough):
             return None
         return sum(1 << node for node, _ in picking.chosen)
+
+    def _in_turn(self, required: Mask, among: Mask, cpus: Sequence[int]) -> Iterator[int]:
+        """Leaf after leaf, those with the fewest CPUs first."""
+        leaves = [leaf for leaf in self.leaves if self.below[leaf] & among]
+        leaves.sort(key=lambda leaf: sum(cpus[n] for n in members(self.below[leaf] & among)))
+        for leaf in leaves:
+            yield from members(self.below[leaf] & among & ~required)
 
     # --- select/cons_tres -------------------------------------------------------------------
 
