@@ -164,16 +164,17 @@ def room_for_activities(state: State, count: int) -> State:
         lists = np.zeros((LISTS, len(activities)), dtype=np.int64)
         lists[:, : state.lists.shape[1]] = state.lists
     return with_scratch(
-        state._replace(activities=activities, heap=enlarged(state.heap, count), lists=lists)
+        state._replace(
+            activities=activities, heap=enlarged(state.heap, len(activities)), lists=lists
+        )
     )
 
 
 def room_for_nodes(state: State, count: int) -> State:
     """A state with room for a block of ``count`` more nodes."""
     size = max(int(state.clock[0]["n_nodes"]) + 2 * count, 2 * len(state.nodes), 1024)
-    return with_scratch(
-        state._replace(nodes=enlarged(state.nodes, size), kept=enlarged(state.kept, size))
-    )
+    nodes = enlarged(state.nodes, size)
+    return with_scratch(state._replace(nodes=nodes, kept=enlarged(state.kept, len(nodes))))
 
 
 def room_for_users(state: State, count: int) -> State:
