@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.core.crowd import can_gather, follow_crowd, gather
 from ptaskmodel.core.rates import is_alone, solve, solve_alone
 from ptaskmodel.core.state import (
     CHANGED,
@@ -201,7 +202,8 @@ def used_by_all(s, n):
 def fill_common(s, n, common):
     """Rates where a resource that all use is full before anything else limits anybody.
 
-    That is what filling comes to then, to the last bit. False: something else limits somebody.
+    That is what filling comes to then, to the last bit. Returns the lowest level at which anything
+    else limits somebody, 0: that is not higher.
     """
     clock = s.clock[0]
     clock.mark += 1
@@ -218,7 +220,7 @@ def fill_common(s, n, common):
             r = s.resources[np.uint64(element.resource)]
             if r.mark != mark:
                 if r.fatpipe or r.capacity == 0.0:
-                    return False
+                    return 0.0
                 r.mark = mark
                 r.local = m
                 v.capacity[m] = r.capacity
@@ -227,19 +229,20 @@ def fill_common(s, n, common):
             v.load[r.local] += element.usage / t.penalty
             uses = uses or element.resource == common
         if not uses:
-            return False
+            return 0.0
     here = s.resources[common].local
     level = v.capacity[here] / v.load[here]
     above = level * (1.0 + CLOSE)
-    if first_bound <= above:
-        return False
+    lowest = first_bound
     for j in range(m):
-        if j != here and v.capacity[j] / v.load[j] <= above:
-            return False
+        if j != here:
+            lowest = min(lowest, v.capacity[j] / v.load[j])
+    if lowest <= above:
+        return 0.0
     for i in range(n):
         v.rate[i] = level / s.activities[np.uint64(s.lists[SUB, i])].penalty
         v.limit[i] = common
-    return True
+    return lowest
 
 
 def example() -> tuple[State, int]:
@@ -254,11 +257,15 @@ def follow_rates(s, solver):
     They are written to the sub-system, limits by the numbers of resources.
     """
     clock = s.clock[0]
+    if clock.crowd >= 0:
+        others = follow_crowd(s, solver)
+        if others >= 0:
+            return others
     clock.mark += 1
     mark = clock.mark
     n = begin(s, mark)
     if is_alone(s, n):
-        solve_alone(s, solver)
+        solve_alone(s, 0, solver)
         keep_close(s, n)
         return n
     if n == 0:
@@ -282,7 +289,11 @@ def follow_rates(s, solver):
     if whole:
         n = whole_components(s, mark, n)
         common = used_by_all(s, n) if n >= SEVERAL else NOTHING
-        if common >= 0 and fill_common(s, n, common):
+        lowest = fill_common(s, n, common) if common >= 0 else 0.0
+        if lowest > 0.0:
+            if can_gather(s, n, common):
+                gather(s, n, common, lowest)
+                return 0
             keep_close(s, n)
             return n
         m = lay_sub_system(s, v, n, False)

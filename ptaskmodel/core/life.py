@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.availability import doom, follow, refresh_bound
-from ptaskmodel.core.queues import push_wait, remove_end, remove_wait
+from ptaskmodel.core.crowd import forget_end
+from ptaskmodel.core.queues import push_wait, remove_wait
 from ptaskmodel.core.sharing_graph import (
     disable,
     enable,
@@ -143,7 +144,7 @@ def stop(s, slot):
     if a.state == RUNNING:
         if a.rate > 0.0:
             tell_rate(s, slot, 0.0, LIMIT_NOTHING)
-        remove_end(s, slot)
+        forget_end(s, slot)
         disable(s, slot, FREE)
     remove_wait(s, slot)
     if a.doomed == DOOMED:
@@ -204,7 +205,7 @@ def suspend(s, slot):
     tell_rate(s, slot, 0.0, LIMIT_SUSPENDED)
     if a.state == RUNNING:
         a.remaining = max(a.remaining - a.rate * (clock.now - a.updated), 0.0)
-        remove_end(s, slot)
+        forget_end(s, slot)
         disable(s, slot, SUSPENDED)
         a.rate = 0.0
         a.updated = clock.now

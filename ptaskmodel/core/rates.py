@@ -91,12 +91,12 @@ def solve(s, n, m, solver):
 
 
 @jit
-def solve_alone(s, solver):
-    """Rate of an activity that shares with nobody: its bound or its tightest resource, by number.
+def solve_alone(s, i, solver):
+    """Rate of the i-th activity chosen, that shares with nobody, and its limit.
 
-    Nothing need have been laid out.
+    That is its bound or its tightest resource, by number. Nothing need have been laid out.
     """
-    t = s.activities[s.lists[SUB, 0]]
+    t = s.activities[s.lists[SUB, i]]
     rate = t.bound
     limit = LIMIT_BOUND
     for k in range(t.nodes, t.nodes + t.n_kept):
@@ -106,17 +106,21 @@ def solve_alone(s, solver):
         if x < rate and (r.capacity > 0.0 or solver != FLOW_MAXMIN):
             rate = x
             limit = element.resource
-    s.reals[0] = rate
-    s.integers[0] = limit
+    s.reals[i] = rate
+    s.integers[i] = limit
+
+
+@jit
+def shares_with_nobody(s, slot):
+    """Whether an activity is the only one on what can limit it, with one element for each."""
+    t = s.activities[slot]
+    for k in range(t.nodes, t.nodes + t.n_kept):
+        if s.resources[s.kept[k].resource].enabled != 1:
+            return False
+    return t.n_kept > 0
 
 
 @jit
 def is_alone(s, n):
     """Whether the sub-system is one activity with one element for each of its resources."""
-    if n != 1:
-        return False
-    t = s.activities[s.lists[SUB, 0]]
-    for k in range(t.nodes, t.nodes + t.n_kept):
-        if s.resources[s.kept[k].resource].enabled != 1:
-            return False
-    return t.n_kept > 0
+    return n == 1 and shares_with_nobody(s, s.lists[SUB, 0])

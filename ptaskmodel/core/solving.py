@@ -94,7 +94,7 @@ def solve_anew(s, o):
     if not alone or clock.keeps_levels == 1:
         clock.m_sub = lay_sub_system(s, sub_system(s), n, False)
     if alone:
-        solve_alone(s, o.solver)
+        solve_alone(s, 0, o.solver)
     elif n > 0:
         if solve(s, n, clock.m_sub, o.solver) != 0:
             return -1 - n

@@ -163,7 +163,7 @@ RESOURCE = np.dtype(
         ("capacity", REAL),
         # Of bmf (see `core.levels`): what its users take, if it is kept and not active; the last
         # fair level, inf: none; 1: active, it limits somebody, 2: watched, it may soon. Of fair
-        # bottleneck, with `later`: see `core.heavy`.
+        # bottleneck, with `later`: see `core.heavy`; of a crowd two of them (`core.crowd`).
         ("load", REAL),
         ("level", REAL),
         ("mark", INT),
@@ -325,6 +325,18 @@ CLOCK = np.dtype(
         ("keeps_rates", INT),  # 1: max-min, of which only what is affected is solved anew
         ("by_rounds", INT),  # 1: fair bottleneck, among heavy resources from event to event
         ("anew", INT),  # 1: the rates in force are not good enough
+        # Of a crowd (see `crowd`): 1: one may gather; the resource that limits it, -1: there is
+        # none; members that stand in the heap of goals, and the one that does not, -1: nobody.
+        ("gathers", INT),
+        ("crowd", INT),
+        ("n_crowd", INT),
+        ("crowd_head", INT),
+        ("crowd_goal", REAL),  # of the head
+        ("crowd_level", REAL),
+        ("crowd_lowest", REAL),  # the lowest level at which anything else limits somebody
+        ("crowd_reached", REAL),  # the integral of the level, up to `crowd_since`
+        ("crowd_since", REAL),
+        ("crowd_changes", INT),  # since goals were counted from 0
         ("n_users", INT),  # places for users ever given out
         ("n_links", INT),  # users of all resources
         # Of the first records: runs that can be joined (see `queues`), the next to be forgotten.

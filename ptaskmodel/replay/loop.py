@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptaskmodel.core.availability import follow_live
+from ptaskmodel.core.crowd import begin_loop, end_loop
 from ptaskmodel.core.life import share, stop, succeeds
 from ptaskmodel.core.loop import due, finished, go_on, is_execution, listed_as_doomed, settle
 from ptaskmodel.core.state import (
@@ -13,6 +14,7 @@ from ptaskmodel.core.state import (
     NOTHING,
     OK,
     ROUTES_CHANGED,
+    RUN,
     WAKE,
 )
 from ptaskmodel.core.stream import has_room_for_events, tell
@@ -145,12 +147,9 @@ def process(s, x, o):
     return OK
 
 
-@entry
-def run(s, x, o):
-    """Advance until something needs Python, all ranks have ended, or ``until``; returns why.
-
-    Everything that it leaves undone is in the state: calling it again goes on where it was.
-    """
+@jit
+def advance(s, x, o):
+    """Advance until something needs Python, all ranks have ended, or ``until``; returns why."""
     clock = s.clock[0]
     if clock.begun == 0:
         clock.begun = 1
@@ -177,3 +176,15 @@ def run(s, x, o):
         status = process(s, x, o)
         if status != OK:
             return status
+
+
+@entry
+def run(s, x, o):
+    """Advance until something needs Python, all ranks have ended, or ``until``; returns why.
+
+    Everything that it leaves undone is in the state: calling it again goes on where it was.
+    """
+    begin_loop(s, o.mode == RUN)
+    status = advance(s, x, o)
+    end_loop(s)
+    return status

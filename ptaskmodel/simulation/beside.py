@@ -8,6 +8,7 @@ below 0. The task ends with its last rank, and when something else ends it, its 
 from __future__ import annotations
 
 from ptaskmodel.core.availability import follow_live
+from ptaskmodel.core.crowd import begin_loop, end_loop
 from ptaskmodel.core.life import share
 from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
 from ptaskmodel.core.state import (
@@ -17,6 +18,7 @@ from ptaskmodel.core.state import (
     NOTHING,
     OK,
     ROUTES_CHANGED,
+    RUN,
     SOME_ENDED,
     STEP,
     WAKE,
@@ -163,12 +165,9 @@ def process(s, t, x, o):
     end_killed(s, t, first_killed)
 
 
-@entry
-def run(s, t, x, o):
-    """Advance until something needs Python or ``until`` is reached; returns why.
-
-    Everything that it leaves undone is in the state: calling it again goes on where it was.
-    """
+@jit
+def advance(s, t, x, o):
+    """Advance until something needs Python or ``until`` is reached; returns why."""
     clock = s.clock[0]
     status = admit(s, t)
     if status != OK:
@@ -195,3 +194,15 @@ def run(s, t, x, o):
         process(s, t, x, o)
         if o.mode == STEP:
             clock.stepping = 1
+
+
+@entry
+def run(s, t, x, o):
+    """Advance until something needs Python or ``until`` is reached; returns why.
+
+    Everything that it leaves undone is in the state: calling it again goes on where it was.
+    """
+    begin_loop(s, o.mode == RUN)
+    status = advance(s, t, x, o)
+    end_loop(s)
+    return status

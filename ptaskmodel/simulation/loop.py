@@ -9,6 +9,7 @@ What the core says of a date (see `core.loop`) goes on, for tasks:
 from __future__ import annotations
 
 from ptaskmodel.core.availability import follow_live
+from ptaskmodel.core.crowd import begin_loop, end_loop
 from ptaskmodel.core.life import share
 from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
 from ptaskmodel.core.queues import has_room_for_wake
@@ -19,6 +20,7 @@ from ptaskmodel.core.state import (
     NOTHING,
     OK,
     ROUTES_CHANGED,
+    RUN,
     SOME_ENDED,
     STEP,
     WAKE,
@@ -100,12 +102,9 @@ def process(s, t, o):
     end_killed(s, t, first_killed)
 
 
-@entry
-def run(s, t, o):
-    """Advance until something needs Python or ``until`` is reached; returns why.
-
-    Everything that it leaves undone is in the state: calling it again goes on where it was.
-    """
+@jit
+def advance(s, t, o):
+    """Advance until something needs Python or ``until`` is reached; returns why."""
     clock = s.clock[0]
     status = admit(s, t)
     if status != OK:
@@ -130,6 +129,18 @@ def run(s, t, o):
         process(s, t, o)
         if o.mode == STEP:
             clock.stepping = 1
+
+
+@entry
+def run(s, t, o):
+    """Advance until something needs Python or ``until`` is reached; returns why.
+
+    Everything that it leaves undone is in the state: calling it again goes on where it was.
+    """
+    begin_loop(s, o.mode == RUN and not o.stop_on_end)
+    status = advance(s, t, o)
+    end_loop(s)
+    return status
 
 
 @entry

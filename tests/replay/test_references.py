@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from replay_configs import config_case
+from replay_crowds import crowd_case
 from replay_mixes import any_case, mixed_case
 from replay_polls import polling_case
 from replay_traces import (
@@ -121,6 +122,17 @@ def test_so_they_do_under_any_config(tmp_path, part):
 def test_so_they_do_if_they_test_and_poll_at_the_same_dates(tmp_path):
     for case in recorded("polls"):
         text, hosts, files = polling_case(case["seed"])
+        place = tmp_path / str(case["seed"])
+        traces = read_trace(write_case(place, hosts, files), len(hosts))
+        (place / "platform.xml").write_text(text)
+        result = replay(load_platform(place / "platform.xml"), traces, hosts)
+        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
+
+
+@pytest.mark.jit
+def test_so_they_do_if_one_link_limits_them_all(tmp_path):
+    for case in recorded("crowds"):
+        text, hosts, files = crowd_case(case["seed"])
         place = tmp_path / str(case["seed"])
         traces = read_trace(write_case(place, hosts, files), len(hosts))
         (place / "platform.xml").write_text(text)

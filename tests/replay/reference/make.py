@@ -4,7 +4,7 @@ Needs smpirun (Debian: libsimgrid-dev). The traces are those of ``tests/replay_t
 kept is the date of each rank's end. ends: all actions, by SMPI's model, LV08 and parallel tasks
 (L07). wide: collectives of 17 to 130 ranks. mixed: up to 130 ranks do all kinds of things. any:
 receives from anybody. polls: tests, polls and costs at the same dates. configs: random <config>s.
-algorithms: each algorithm of each collective.
+algorithms: each algorithm of each collective. crowds: many messages over one link.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from replay_configs import config_case
+from replay_crowds import crowd_case
 from replay_mixes import any_case, mixed_case
 from replay_polls import polling_case
 from replay_traces import (
@@ -46,6 +47,7 @@ CONFIG_CASES = 80
 MIXED_CASES = 28
 ANY_CASES = 40
 POLLING_CASES = 60
+CROWD_CASES = 12
 WIDE_CASES = 4 * len(COLLECTIVES)
 RANKS = (2, 3, 5, 8, 11, 12, 16)
 
@@ -118,6 +120,13 @@ class Maker:
                 continue
             yield {"seed": seed, "ends": ends}
 
+    def crowds_cases(self) -> Iterator[Case]:
+        for seed in range(CROWD_CASES):
+            platform, hosts, files = crowd_case(seed)
+            own = self.file(f"crowds{seed}")
+            own.write_text(platform)
+            yield {"seed": seed, "ends": self.ends(own.stem, hosts, files)}
+
     def configs_cases(self) -> Iterator[Case]:
         for seed in range(CONFIG_CASES):
             platform, model, chosen, files = config_case(seed)
@@ -166,5 +175,6 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("ends", "wide", "mixed", "any", "polls", "configs", "algorithms"):
+    sets = ("ends", "wide", "mixed", "any", "polls", "configs", "algorithms", "crowds")
+    for name in sys.argv[1:] or sets:
         main(name)

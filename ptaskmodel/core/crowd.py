@@ -1,0 +1,376 @@
+"""A crowd: many activities that one link limits, where a start or an end costs little.
+
+Where many share one link, each start and each end of one changes the rates of all. But their rates
+are ``level / penalty``, with one level for all: what each has left, times its penalty, falls by
+the integral of the level over time, ``crowd_reached``. So who joins has a *goal* there that nothing
+changes any more, and who has the smallest ends first: virtual time, as in fair queueing (A. Demers,
+S. Keshav, S. Shenker, SIGCOMM 1989). Only this first one, the *head*, stands among the ends and
+knows its rate; the others stand in a heap by goals, at the far end of ``State.heap``.
+
+The members are all activities that use the link, and it alone limits them as long as the level is
+below ``crowd_lowest``: what the bounds of members allow, and their other resources, which nobody
+else may use. What changes besides may be activities that share with nobody. After anything else the
+crowd is dissolved: rates and ends of all are told as if there had been none. So it is when a loop
+comes back to Python: one gathers only between `begin_loop` and `end_loop`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.core.queues import remove_end, set_end
+from ptaskmodel.core.rates import shares_with_nobody, solve_alone
+from ptaskmodel.core.state import CHANGED, IN_ENDS, NOTHING, RUNNING, SUB, TODO, TOUCHED
+from ptaskmodel.core.sub_system import forget_changes, keeps, update_kept
+from ptaskmodel.jit import jit
+
+INFINITY = float("inf")
+# Instead of a place among the ends: the member at place k of the heap of goals has CROWD - k.
+CROWD = np.int64(-3)
+# A crowd gathers where at most one in so many is new.
+STEADY = 4
+# Changes after which the load is summed anew, and goals are counted from 0.
+RENEWED_EVERY = 64
+# The level stays below what else limits somebody by more than rounding.
+CLOSE = 1e-12
+
+
+@jit
+def put_member(s, k, goal, order, slot):
+    """Write a place of the heap of goals."""
+    member = s.heap[s.heap.size - 1 - k]
+    member.date = goal
+    member.order = order
+    member.slot = slot
+    s.lists[IN_ENDS, slot] = CROWD - k
+
+
+@jit
+def is_before(goal, order, other):
+    """Whether this goal, of who has this order, comes before that of a member."""
+    return goal < other.date or (goal == other.date and order < other.order)
+
+
+@jit
+def raise_member(s, k, goal, order, slot):
+    """Put a goal in place k, which is free, or nearer to the top."""
+    first = s.heap.size - 1
+    while k > 0:
+        above = s.heap[first - ((k - 1) >> 1)]
+        if not is_before(goal, order, above):
+            break
+        put_member(s, k, above.date, above.order, above.slot)
+        k = (k - 1) >> 1
+    put_member(s, k, goal, order, slot)
+
+
+@jit
+def lower_member(s, k, goal, order, slot):
+    """Put a goal in place k, which is free, or farther from the top."""
+    first = s.heap.size - 1
+    n = s.clock[0].n_crowd
+    while 2 * k + 1 < n:
+        child = 2 * k + 1
+        c = s.heap[first - child]
+        if child + 1 < n:
+            other = s.heap[first - child - 1]
+            if is_before(other.date, other.order, c):
+                child += 1
+                c = other
+        if is_before(goal, order, c):
+            break
+        put_member(s, k, c.date, c.order, c.slot)
+        k = child
+    put_member(s, k, goal, order, slot)
+
+
+@jit
+def push_member(s, slot, goal):
+    """Let an activity that stands nowhere be one of the others."""
+    clock = s.clock[0]
+    t = s.activities[slot]
+    t.due = INFINITY
+    clock.n_crowd += 1
+    raise_member(s, clock.n_crowd - 1, goal, t.order, slot)
+
+
+@jit
+def pull_member(s, k):
+    """Take a place out of the heap of goals."""
+    clock = s.clock[0]
+    first = s.heap.size - 1
+    s.lists[IN_ENDS, s.heap[first - k].slot] = NOTHING
+    clock.n_crowd -= 1
+    if k == clock.n_crowd:
+        return
+    last = s.heap[first - clock.n_crowd]
+    if k > 0 and is_before(last.date, last.order, s.heap[first - ((k - 1) >> 1)]):
+        raise_member(s, k, last.date, last.order, last.slot)
+    else:
+        lower_member(s, k, last.date, last.order, last.slot)
+
+
+@jit
+def pass_time(s):
+    """Let the members have progressed up to now."""
+    clock = s.clock[0]
+    clock.crowd_reached += clock.crowd_level * (clock.now - clock.crowd_since)
+    clock.crowd_since = clock.now
+
+
+@jit
+def tell_member(s, slot, goal):
+    """Write how far a member is, its rate and when it ends if nothing changes."""
+    clock = s.clock[0]
+    t = s.activities[slot]
+    left = max(goal - clock.crowd_reached, 0.0)
+    t.remaining = left / t.penalty
+    t.updated = clock.now
+    t.rate = clock.crowd_level / t.penalty
+    set_end(s, slot, clock.now + left / clock.crowd_level)
+
+
+@jit
+def lead(s):
+    """Let the head be the member with the smallest goal, and tell of it."""
+    clock = s.clock[0]
+    top = s.heap[s.heap.size - 1]
+    slot = clock.crowd_head
+    goal = clock.crowd_goal
+    if clock.n_crowd > 0 and (slot < 0 or not is_before(goal, s.activities[slot].order, top)):
+        next_slot = np.int64(top.slot)
+        next_goal = top.date
+        pull_member(s, 0)
+        if slot >= 0:
+            remove_end(s, slot)
+            push_member(s, slot, goal)
+        clock.crowd_head = slot = next_slot
+        clock.crowd_goal = goal = next_goal
+    if slot >= 0:
+        tell_member(s, slot, goal)
+
+
+@jit
+def count_in(s, slot, sign):
+    """Count a member in on all that it uses (``sign`` 1), or out (-1).
+
+    ``later`` of a resource is how many of its uses are by members, and ``load`` what they take for
+    each unit of level.
+    """
+    t = s.activities[slot]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.nodes[k]
+        if node.usage > 0.0:
+            r = s.resources[node.resource]
+            r.later += sign
+            r.load = 0.0 if r.later == 0.0 else r.load + sign * node.usage / t.penalty
+
+
+@jit
+def forget_end(s, slot):
+    """Take an activity out of the ends, if it is there, and of the crowd."""
+    clock = s.clock[0]
+    place = s.lists[IN_ENDS, slot]
+    if place <= CROWD:
+        pull_member(s, CROWD - place)
+        count_in(s, slot, -1)
+        return
+    remove_end(s, slot)
+    if slot == clock.crowd_head:
+        count_in(s, slot, -1)
+        clock.crowd_head = NOTHING
+        pass_time(s)
+        lead(s)
+
+
+@jit
+def lowest_of_others(s, slot):
+    """The lowest level at which anything else limits a member; 0: an outsider may matter."""
+    t = s.activities[slot]
+    lowest = t.bound * t.penalty
+    for k in range(t.nodes, t.nodes + t.n_kept):
+        resource = s.kept[k].resource
+        if resource != s.clock[0].crowd:
+            r = s.resources[resource]
+            if r.fatpipe or r.capacity == 0.0 or r.later != r.enabled:
+                return 0.0
+            lowest = min(lowest, r.capacity / r.load)
+    return lowest
+
+
+@jit
+def limits_outsider(s, resource):
+    """Whether a resource, not that of the crowd, limits anybody."""
+    r = s.resources[resource]
+    if r.later == r.enabled:
+        return False
+    for h in range(r.first, r.first + r.users):
+        t = s.activities[s.users[h].slot]
+        if t.limit == resource and t.state == RUNNING and s.users[h].usage > 0.0:
+            return True
+    return False
+
+
+@jit
+def is_member(s, slot):
+    """Whether an activity belongs to the crowd."""
+    return s.lists[IN_ENDS, slot] <= CROWD or slot == s.clock[0].crowd_head
+
+
+@jit
+def join(s, slot):
+    """An activity that stands nowhere joins, with what is left of it."""
+    t = s.activities[slot]
+    t.limit = s.clock[0].crowd
+    count_in(s, slot, 1)
+    push_member(s, slot, s.clock[0].crowd_reached + t.remaining * t.penalty)
+
+
+@jit
+def renew(s):
+    """Count goals from 0 again, and sum the load anew."""
+    clock = s.clock[0]
+    r = s.resources[clock.crowd]
+    r.load = 0.0
+    for h in range(r.first, r.first + r.users):
+        user = s.users[h]
+        t = s.activities[user.slot]
+        if user.usage > 0.0 and t.state == RUNNING and is_member(s, user.slot):
+            r.load += user.usage / t.penalty
+    for k in range(s.heap.size - clock.n_crowd, s.heap.size):
+        s.heap[k].date -= clock.crowd_reached
+    clock.crowd_goal -= clock.crowd_reached
+    clock.crowd_reached = 0.0
+    clock.crowd_changes = 0
+
+
+@jit
+def take_in(s, solver):
+    """Let those join who began to use the link, and solve outsiders that began; how many of these.
+
+    They are the first of those chosen. NOTHING: the crowd is not alone with what changed.
+    """
+    clock = s.clock[0]
+    for i in range(clock.n_todo):
+        slot = s.lists[TODO, i]
+        t = s.activities[slot]
+        if t.state == RUNNING and keeps(s, slot, clock.crowd):
+            if not is_member(s, slot):
+                join(s, slot)
+            elif t.todo == CHANGED:
+                return NOTHING
+    for i in range(clock.n_touched):
+        resource = s.lists[TOUCHED, i]
+        if resource != clock.crowd and limits_outsider(s, resource):
+            return NOTHING
+    n = 0
+    for i in range(clock.n_todo):
+        slot = s.lists[TODO, i]
+        t = s.activities[slot]
+        if t.state != RUNNING:
+            continue
+        if keeps(s, slot, clock.crowd):
+            clock.crowd_lowest = min(clock.crowd_lowest, lowest_of_others(s, slot))
+        elif t.todo == CHANGED and not is_member(s, slot) and shares_with_nobody(s, slot):
+            s.lists[SUB, n] = slot
+            solve_alone(s, n, solver)
+            n += 1
+        else:
+            return NOTHING
+    return n
+
+
+@jit
+def follow_crowd(s, solver):
+    """Take in what changed; how many others changed (see `affected.follow_rates`).
+
+    NOTHING: the crowd is dissolved, and the changes have yet to be taken in.
+    """
+    clock = s.clock[0]
+    pass_time(s)
+    update_kept(s, True)
+    clock.crowd_changes += 1
+    if clock.crowd_changes > RENEWED_EVERY:
+        renew(s)
+    n = take_in(s, solver)
+    r = s.resources[clock.crowd]
+    if n == NOTHING or not r.load * clock.crowd_lowest > r.capacity * (1.0 + CLOSE):
+        dissolve(s)
+        return NOTHING
+    for i in range(clock.n_todo):
+        s.activities[s.lists[TODO, i]].todo = 0
+    for i in range(clock.n_touched):
+        s.resources[s.lists[TOUCHED, i]].mark = 0
+    forget_changes(s)
+    clock.crowd_level = r.capacity / r.load
+    lead(s)
+    return n
+
+
+@jit
+def can_gather(s, n, common):
+    """Whether the first n activities chosen, whom a resource limits, are to be a crowd."""
+    clock = s.clock[0]
+    if clock.gathers == 0 or clock.tells_rates > 0 or s.resources[common].one_core < INFINITY:
+        return False
+    new = 0
+    for i in range(n):
+        new += 1 if s.activities[s.lists[SUB, i]].rate == 0.0 else 0
+    return STEADY * new <= n
+
+
+@jit
+def gather(s, n, common, lowest):
+    """The first n activities chosen, all users of a resource, become a crowd.
+
+    lowest: the lowest level at which anything else limits one of them.
+    """
+    clock = s.clock[0]
+    clock.crowd = common
+    clock.crowd_lowest = lowest
+    clock.crowd_reached = 0.0
+    clock.crowd_since = clock.now
+    clock.crowd_changes = 0
+    for i in range(n):
+        slot = s.lists[SUB, i]
+        t = s.activities[slot]
+        t.remaining = max(t.remaining - t.rate * (clock.now - t.updated), 0.0)
+        remove_end(s, slot)
+        join(s, slot)
+    r = s.resources[common]
+    clock.crowd_level = r.capacity / r.load
+    lead(s)
+
+
+@jit
+def dissolve(s):
+    """All members stand among the ends again, and know their rates."""
+    clock = s.clock[0]
+    if clock.crowd < 0:
+        return
+    pass_time(s)
+    while clock.n_crowd > 0:
+        clock.n_crowd -= 1
+        member = s.heap[s.heap.size - 1 - clock.n_crowd]
+        slot = np.int64(member.slot)
+        s.lists[IN_ENDS, slot] = NOTHING
+        count_in(s, slot, -1)
+        tell_member(s, slot, member.date)
+    if clock.crowd_head >= 0:
+        count_in(s, clock.crowd_head, -1)
+        tell_member(s, clock.crowd_head, clock.crowd_goal)
+    clock.crowd = NOTHING
+    clock.crowd_head = NOTHING
+
+
+@jit
+def begin_loop(s, gathers):
+    """A loop begins that ends with `end_loop`. gathers: whether crowds may gather in it."""
+    s.clock[0].gathers = 1 if gathers else 0
+
+
+@jit
+def end_loop(s):
+    """Nobody that comes afterwards finds a crowd, or lets one gather."""
+    dissolve(s)
+    s.clock[0].gathers = 0

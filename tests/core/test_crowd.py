@@ -1,0 +1,122 @@
+"""Many flows that one link limits, followed by their goals: dates and rates are as ever."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptaskmodel as pm
+from ptaskmodel.core.check import check_state
+
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+<zone id="world" routing="Full">
+<cluster id="c" prefix="n" suffix="" radical="0-39" speed="1Gf" bw="{link}MBps" lat="50us"
+  bb_bw="100MBps" bb_lat="10us"/>
+</zone>
+{trace}
+</platform>
+"""
+TRACE = """<trace id="t" periodicity="3">0 1e8
+1 4e7
+2 2e8
+</trace>
+<trace_connect kind="BANDWIDTH" trace="t" element="c_backbone"/>"""
+
+
+def machine(place, link=125, trace=""):
+    (place / "platform.xml").write_text(PLATFORM.format(link=link, trace=trace))
+    return pm.load_platform(place / "platform.xml")
+
+
+def flow(rng, start_s, size, **more):
+    source, target = rng.choice(40, 2, replace=False)
+    hosts = f"n{source}", f"n{target}"
+    return pm.ParallelTask(hosts, [0, 0], [[0, size], [0, 0]], start_s=start_s, **more)
+
+
+def crowd(seed, flows=150, varied=False):
+    """Flows that come one after the other, faster than they go; and what else there may be."""
+    rng = np.random.default_rng(seed)
+    tasks = []
+    for start_s in np.cumsum(rng.exponential(0.01, flows)).tolist():
+        more = {}
+        if varied and rng.random() < 0.2:
+            more["weight"] = float(rng.choice([0.5, 2.0, 3.0]))
+        if varied and rng.random() < 0.1:
+            more["walltime_s"] = float(rng.uniform(0.1, 2.0))
+        if varied and rng.random() < 0.05:
+            more["rate_bound"] = float(rng.uniform(0.3, 3.0))
+        if varied and rng.random() < 0.2:
+            tasks.append(pm.ParallelTask([f"n{rng.integers(40)}"], [1e8 * rng.random()], None))
+        size = float(rng.choice([1e6, 2e6, 4e6 * rng.random() + 1e6]))
+        tasks.append(flow(rng, start_s, size, **more))
+    return tasks
+
+
+def both(platform, tasks, model="LV08"):
+    """The simulation, and one that knows no crowds; neither has begun."""
+    made = [pm.Simulation(platform, network_model=model, optimise=each) for each in (True, False)]
+    for simulation in made:
+        simulation.add_all(tasks)
+    return made
+
+
+def finish_times(simulation):
+    return [record.finish_time for record in simulation.records()]
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("model", ["LV08", "CM02"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crowd_ends_at_the_same_dates_and_is_solved_once(tmp_path, model, seed):
+    simulation, plain = both(machine(tmp_path), crowd(seed), model)
+    simulation.run()
+    plain.run()
+    assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-12)
+    clock = simulation.core.state.clock[0]
+    assert clock["solves"] < 0.6 * plain.core.state.clock[0]["solves"]
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("trace", ["", TRACE])
+@pytest.mark.parametrize("link", [9, 30, 125])
+def test_whatever_else_there_is(tmp_path, link, trace):
+    platform = machine(tmp_path, link, trace)
+    for seed in range(4):
+        simulation, plain = both(platform, crowd(seed, varied=True))
+        simulation.run()
+        plain.run()
+        assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-11), seed
+
+
+@pytest.mark.jit
+def test_rates_and_what_is_left_are_told_between(tmp_path):
+    simulation, plain = both(machine(tmp_path), crowd(5))
+    for until in np.linspace(0.1, 3.0, 12):
+        for each in (simulation, plain):
+            each.run(until=float(until))
+        assert check_state(simulation.core.state) == []
+        for task, other in zip(simulation.tasks(), plain.tasks(), strict=True):
+            assert task.rate == pytest.approx(other.rate, rel=1e-11)
+            assert task.progress == pytest.approx(other.progress, rel=1e-11)
+
+
+@pytest.mark.jit
+def test_a_crowd_that_never_ends_does_not_drift(tmp_path):
+    rng = np.random.default_rng(1)
+    sizes = (1e6 * (1.0 + rng.random(4000))).tolist()
+    tasks = [flow(rng, 0.015 * k if k > 60 else 0.0, size) for k, size in enumerate(sizes)]
+    simulation, plain = both(machine(tmp_path), tasks)
+    simulation.run()
+    plain.run()
+    assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-12)
+
+
+def test_without_the_jit_too(tmp_path):
+    simulation, plain = both(machine(tmp_path), crowd(9, flows=70))
+    simulation.run()
+    plain.run()
+    assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-12)
+    assert simulation.core.state.clock[0]["solves"] < plain.core.state.clock[0]["solves"]
