@@ -6,6 +6,7 @@ Each load gives the XML of a platform and the text of each rank's trace.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -39,14 +40,21 @@ FAT_TREE = (
 ONE_WIRE = 'bb_bw="1.25GBps" bb_lat="10us"'
 
 
-def ft(ranks: int, iterations: int = ITERATIONS) -> list[str]:
-    """NAS FT, class C: each time a 3-D FFT of 512^3 complex values and an all-to-all of them."""
+def ft(ranks: int, iterations: int = ITERATIONS, spread: float = 0.0) -> list[str]:
+    """NAS FT, class C: each time a 3-D FFT of 512^3 complex values and an all-to-all of them.
+
+    spread: by how much more than the least a computation may take, as a part of it, at random.
+    """
+    rng = random.Random("ft")
     flops = 5 * CUBE * math.log2(CUBE) / ranks
     doubles = 2 * CUBE // ranks**2
     found = []
     for rank in range(ranks):
-        once = f"{rank} compute {flops:.0f}\n{rank} alltoall {doubles} {doubles} 0 0\n"
-        found.append(f"{rank} init 1\n{once * iterations}{rank} finalize\n")
+        lines = [f"{rank} init 1"]
+        for _ in range(iterations):
+            lines.append(f"{rank} compute {flops * (1 + spread * rng.random()):.0f}")
+            lines.append(f"{rank} alltoall {doubles} {doubles} 0 0")
+        found.append("\n".join([*lines, f"{rank} finalize", ""]))
     return found
 
 
@@ -91,6 +99,11 @@ LOADS: dict[str, Callable[[], Load]] = {
     ),
     "ft-128-backbone": lambda: Load(
         "FT class C on 128 ranks over one shared backbone", cluster(128, ONE_WIRE), ft(128)
+    ),
+    "ft-128-uneven": lambda: Load(
+        "the same, computations differ by up to 1 %",
+        cluster(128, ONE_WIRE),
+        ft(128, spread=0.01),
     ),
     "stencil-64": lambda: Load(
         "stencil of 64 ranks, 80 rounds, fat tree", cluster(1024, FAT_TREE), stencil(64, 80)
