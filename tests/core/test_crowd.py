@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from replay_crowds import crowd_case
+from smpi import write_case
 
 import ptaskmodel as pm
 from ptaskmodel.core.check import check_state
+from ptaskmodel.replay import read_trace
+from ptaskmodel.workload.trace_work import TraceWork
 
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -112,6 +116,29 @@ def test_a_crowd_that_never_ends_does_not_drift(tmp_path):
     simulation.run()
     plain.run()
     assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-12)
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("seed", [1, 11])
+def test_ranks_and_flows_in_one_crowd(tmp_path, seed):
+    text, hosts, files = crowd_case(seed)
+    trace = read_trace(write_case(tmp_path, hosts, files), len(hosts))
+    (tmp_path / "platform.xml").write_text(text)
+    platform = pm.load_platform(tmp_path / "platform.xml")
+    rng = np.random.default_rng(seed)
+    tasks = [
+        pm.Task(hosts, TraceWork(trace)),
+        pm.Task(hosts[::-1], TraceWork(trace), walltime_s=2.0),
+    ]
+    for start_s in rng.uniform(0.0, 3.0, 100).tolist():
+        walltime_s = float(rng.uniform(0.1, 0.5)) if rng.random() < 0.2 else None
+        tasks.append(flow(rng, start_s, float(rng.uniform(1e5, 1e7)), walltime_s=walltime_s))
+    simulation, plain = both(platform, tasks, "SMPI")
+    simulation.run()
+    plain.run()
+    assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-11)
+    clock = simulation.core.state.clock[0]
+    assert clock["solves"] < 0.7 * plain.core.state.clock[0]["solves"]
 
 
 def test_without_the_jit_too(tmp_path):
