@@ -20,6 +20,15 @@ from ptaskmodel.replay.steps import (
     lowest_bit,
 )
 
+# A root of Open MPI has no more children, however many ranks there are.
+MAX_CHAINS = 32
+
+
+@jit
+def chains_of(n, kind):
+    """In how many chains ``n`` ranks stand behind the root."""
+    return max(min(n // 2, MAX_CHAINS), 1) if kind == CHAIN else 1
+
 
 @jit
 def first_of_chain(chain, chains, n):
@@ -108,7 +117,7 @@ def family(own, n, kind):
             mask <<= 1
             children += 1
         return (own - lowest if own > 0 else -1), children
-    return chain_family(own, max(n // 2, 1) if kind == CHAIN else 1, n)
+    return chain_family(own, chains_of(n, kind), n)
 
 
 @jit
@@ -120,7 +129,7 @@ def child(own, i, n, kind):
         return own + (1 << i)
     if own > 0:
         return own + 1
-    return first_of_chain(i, max(n // 2, 1) if kind == CHAIN else 1, n)
+    return first_of_chain(i, chains_of(n, kind), n)
 
 
 @jit

@@ -153,6 +153,20 @@ def test_so_they_do_by_any_algorithm(platforms, tmp_path):
         assert result.end_s.tolist() == ends, (collective, name, ranks)
 
 
+@pytest.mark.jit
+@pytest.mark.parametrize("part", range(3))
+def test_so_do_many_ranks_by_any_algorithm(platforms, tmp_path, part):
+    hosts = [host.name for host in platforms["switch"][1].hosts]
+    for case in recorded("many")[part::3]:
+        collective, name, ranks = case["collective"], case["algorithm"], case["ranks"]
+        files = algorithm_case(ALGORITHMS[collective][0], name, ranks)
+        place = tmp_path / f"{collective}-{name}"
+        chosen = {collective: name}
+        result = replayed(platforms, place, "switch", hosts[:ranks], files, collectives=chosen)
+        ends = pytest.approx(case["ends"], rel=1e-9, abs=1e-12)
+        assert result.end_s[::7].tolist() == ends, (collective, name, ranks)
+
+
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_some_of_them_without_the_jit_too(platforms, tmp_path, seed):
     case = CASES[seed]

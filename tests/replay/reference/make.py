@@ -4,7 +4,9 @@ Needs smpirun (Debian: libsimgrid-dev). The traces are those of ``tests/replay_t
 kept is the date of each rank's end. ends: all actions, by SMPI's model, LV08 and parallel tasks
 (L07). wide: collectives of 17 to 130 ranks. mixed: up to 130 ranks do all kinds of things. any:
 receives from anybody. polls: tests, polls and costs at the same dates. configs: random <config>s.
-algorithms: each algorithm of each collective. crowds: many messages over one link.
+algorithms: each algorithm of each collective; many: of 66 to 130 ranks, of which every seventh date
+is kept, left out where those move if the bandwidth is 1e-12 larger. crowds: many messages over one
+link.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ POLLING_CASES = 60
 CROWD_CASES = 12
 WIDE_CASES = 4 * len(COLLECTIVES)
 RANKS = (2, 3, 5, 8, 11, 12, 16)
+MANY_RANKS = (66, 81, 100, 128, 130)
 
 Case = dict[str, object]
 
@@ -165,6 +168,34 @@ class Maker:
                     }
                 seed += 1
 
+    def many_cases(self) -> Iterator[Case]:
+        moved = self.file("moved")
+        text = platform_text("switch")
+        moved.write_text(text.replace('bw="125MBps"', f'bw="{125e6 * (1 + 1e-12)!r}Bps"'))
+        number = 0
+        for collective, (action, known) in ALGORITHMS.items():
+            for algorithm in known:
+                fitting = [n for n in MANY_RANKS if fits(collective, algorithm, n)]
+                if algorithm == DEFAULT or not fitting:
+                    continue
+                ranks = fitting[number % len(fitting)]
+                number += 1
+                case = {"collective": collective, "algorithm": algorithm, "ranks": ranks}
+                files = algorithm_case(action, algorithm, ranks)
+                hosts = self.names["switch"][:ranks]
+                option = f"--cfg=smpi/{collective}:{algorithm}"
+                try:
+                    ends = self.ends("switch", hosts, files, option)[::7]
+                    again = self.ends("moved", hosts, files, option)[::7]
+                except (AssertionError, subprocess.TimeoutExpired) as failure:
+                    print(case, str(failure)[-200:])
+                    continue
+                moves = max(abs(a - b) for a, b in zip(ends, again, strict=True))
+                if moves < 1e-10 * max(ends):
+                    yield {**case, "ends": ends}
+                else:
+                    print(case, "SimGrid's own dates move")
+
 
 def main(what: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -175,6 +206,6 @@ def main(what: str) -> None:
 
 
 if __name__ == "__main__":
-    sets = ("ends", "wide", "mixed", "any", "polls", "configs", "algorithms", "crowds")
+    sets = ("ends", "wide", "mixed", "any", "polls", "configs", "algorithms", "many", "crowds")
     for name in sys.argv[1:] or sets:
         main(name)
