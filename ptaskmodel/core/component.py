@@ -26,6 +26,8 @@ LATER = 1.0 + 1e-13
 # What is left at least of a resource, as a part of it: somebody still rises on it.
 SLIVER = 1e-15
 ZERO = np.int64(0)
+# Activities are in order of their active elements, up to this number.
+MANY_ACTIVE = np.int64(16)
 
 
 @jit
@@ -90,11 +92,29 @@ def write_core(s, n, m, c, mark, limit, wholly):
 
 
 @jit
-def count_active(s, n):
-    """The active elements of the activities of the component."""
+def sort_by_active(s, n, integers):
+    """Put the activities of the component in order of their active elements; returns the sum.
+
+    Loops over the elements of one that are as long as the last are predicted well.
+    """
+    places, integers = carve(integers, MANY_ACTIVE + 2)
+    slots, _ = carve(integers, n)
+    for k in range(MANY_ACTIVE + 2):
+        places[k] = 0
     z = 0
     for i in range(n):
-        z += s.activities[np.uint64(s.lists[SUB, i])].n_active
+        slot = s.lists[SUB, np.uint64(i)]
+        slots[np.uint64(i)] = slot
+        active = np.int64(s.activities[np.uint64(slot)].n_active)
+        z += active
+        places[min(active, MANY_ACTIVE) + 1] += 1
+    for k in range(MANY_ACTIVE):
+        places[k + 1] += places[k]
+    for i in range(n):
+        slot = slots[np.uint64(i)]
+        k = min(np.int64(s.activities[np.uint64(slot)].n_active), MANY_ACTIVE)
+        s.lists[SUB, np.uint64(places[k])] = slot
+        places[k] += 1
     return z
 
 
@@ -236,7 +256,7 @@ def find_levels(s, n, m, mark, wholly):
     v = sub_system(s)
     if fill(s, n, m, mark, v):
         return True
-    z = count_active(s, n)
+    z = sort_by_active(s, n, v.integers)
     c, reals, integers = carve_core(n, m, z, v.reals, v.integers)
     write_core(s, n, m, c, mark, v.limit, wholly)
     if not climb(n, m, FILL_LATER, AIM, c, carve_seats(m, z, reals, integers)) <= ACCEPT:

@@ -78,7 +78,7 @@ class _Core:
             row=c.row[: live + 1], used=c.used[:z], a=c.a[:z], t=c.t[:z],
             first_user=c.first_user[: self.m + 1], user=c.user[:z], element=c.element[:z],
             levels=c.levels[: self.m], load=c.load[: self.m], slope=c.slope[: self.m],
-            seats=c.seats[: self.m], y=c.y[:live], seat=c.seat[:live],
+            seats=c.seats[: self.m + 1], y=c.y[:live], seat=c.seat[:live],
         )  # fmt: skip
         # Levels in units such that 1 limits nobody, for well scaled linear systems.
         least = np.full(self.m, np.inf)
@@ -106,7 +106,7 @@ class _Core:
     def solve_seats(self) -> bool:
         """The levels of the present seats, from close by; whether these solve the system."""
         k = list_seats(self.n, self.m, self.core, self.seats)
-        self.core.levels[self.core.seats < 0] = np.inf
+        self.core.levels[self.core.seats[: self.m] < 0] = np.inf
         solve_levels(k, self.m, self.n, self.core, np.empty(k * (k + 1)))
         return self.check()
 

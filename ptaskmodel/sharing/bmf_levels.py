@@ -38,27 +38,25 @@ FILL, FILL_LATER, FILL_NEVER = np.arange(3)
 class Seats(NamedTuple):
     """The equations of the resources where somebody sits, those with the fewest terms first.
 
-    The unknowns are the factors by which their levels change; each is what is fixed less the sum of
-    its terms.
+    A level is what is fixed less the sum of its terms times `inverse`.
     """
 
     where: np.ndarray  # the resource
-    level: np.ndarray  # before
-    factor: np.ndarray
-    fixed: np.ndarray
-    inverse: np.ndarray  # 1 / what those who sit there take of it
-    left: np.ndarray  # what those at their bound leave
     first: np.ndarray  # of its terms, one for each user that sits elsewhere
-    source: np.ndarray  # the equation of that level
+    last: np.ndarray
+    fixed: np.ndarray
+    inverse: np.ndarray  # 1 / what those who sit there take of it for a unit of level
+    left: np.ndarray  # of each resource: what those at their bound leave
+    end: np.ndarray  # and the end of its terms
+    source: np.ndarray  # of each term: the resource whose level it is a part of
     w: np.ndarray
-    terms: np.ndarray  # of a resource, how many
     places: np.ndarray
     matrix: np.ndarray
 
 
 def seats_sizes(m: int, z: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 arrays that `carve_seats` divides."""
-    return 5 * m + z + matrix_size(m), 3 * m + z + 1 + MANY_TERMS + 2
+    return 3 * m + z + matrix_size(m), 4 * m + z + MANY_TERMS + 2
 
 
 @jit
@@ -71,21 +69,18 @@ def matrix_size(m):
 @views
 def carve_seats(m, z, reals, integers):
     """Room for the `Seats` of m resources with z elements."""
-    level, reals = carve(reals, m)
-    factor, reals = carve(reals, m)
     fixed, reals = carve(reals, m)
     inverse, reals = carve(reals, m)
     left, reals = carve(reals, m)
     w, reals = carve(reals, z)
     matrix, reals = carve(reals, matrix_size(m))
     where, integers = carve(integers, m)
-    first, integers = carve(integers, m + 1)
-    terms, integers = carve(integers, m)
+    first, integers = carve(integers, m)
+    last, integers = carve(integers, m)
+    end, integers = carve(integers, m)
     places, integers = carve(integers, MANY_TERMS + 2)
     source, integers = carve(integers, z)
-    return Seats(
-        where, level, factor, fixed, inverse, left, first, source, w, terms, places, matrix
-    )
+    return Seats(where, first, last, fixed, inverse, left, end, source, w, places, matrix)
 
 
 @jit
@@ -131,21 +126,25 @@ def sit(live, cores, aim, c):
     for r in range(cores):
         load[r] = 0.0
         seats[r] = 0
+    seats[cores] = 0
     moved = 0
     for j in range(live):
         first = np.uint64(c.row[j])
         last = np.uint64(c.row[j + 1])
         least = 1.0
         where = -1
+        at = cores
         for k in range(first, last):  # without branches: none could be foreseen
-            x = levels[np.uint64(used[k])] * t[k]
-            where = np.int64(k) if x < least else where
-            least = x if x < least else least
+            r = used[k]
+            x = levels[np.uint64(r)] * t[k]
+            less = x < least
+            where = np.int64(k) if less else where
+            at = r if less else at
+            least = x if less else least
         c.y[j] = least
         moved |= c.seat[j] ^ where
         c.seat[j] = where
-        if where >= 0:
-            seats[np.uint64(used[where])] += 1
+        seats[np.uint64(at)] += 1
         for k in range(first, last):
             load[np.uint64(used[k])] += c.a[k] * least
     residual = 0.0
@@ -216,101 +215,85 @@ def fill(r, c):
 def list_seats(live, cores, c, seats):
     """Write the equations of the resources where somebody sits, numbered in ``seats`` (-1: nobody).
 
-    Returns how many there are.
+    Terms lie where the users of a resource are listed, so that one pass is enough. Returns how many
+    equations there are.
     """
     row, used, a, t, seat = c.row, c.used, c.a, c.t, c.seat
-    slope, left, terms = c.slope, seats.left, seats.terms
+    slope, left, last = c.slope, seats.left, seats.end
+    source, w = seats.source, seats.w
     for r in range(cores):
         slope[r] = 0.0
         left[r] = 1.0
-        terms[r] = 0
+        last[r] = c.first_user[r]
     for j in range(live):
         e = seat[j]
         if e >= 0:
-            slope[used[e]] += a[e] * t[e]
-            terms[used[e]] -= 1
+            r = np.uint64(used[np.uint64(e)])
+            rate = t[np.uint64(e)]
             for h in range(np.uint64(row[j]), np.uint64(row[j + 1])):
-                terms[np.uint64(used[h])] += 1
+                p = np.uint64(used[h])
+                i = last[p]
+                last[p] = i + 1
+                source[np.uint64(i)] = r
+                w[np.uint64(i)] = a[h] * rate
+            last[r] -= 1  # where it sits it is no term
+            slope[r] += a[np.uint64(e)] * rate
         else:
             for h in range(np.uint64(row[j]), np.uint64(row[j + 1])):
                 left[np.uint64(used[h])] -= a[h]
-    k = number_seats(cores, c, seats)
-    for j in range(live):
-        e = seat[j]
-        if e >= 0:
-            q = c.seats[used[e]]
-            rate = t[e] * seats.level[q]
-            sits_at = np.uint64(e)
-            for h in range(np.uint64(row[j]), np.uint64(row[j + 1])):
-                p = c.seats[np.uint64(used[h])]
-                if p >= 0 and h != sits_at:
-                    i = seats.first[p] - 1
-                    seats.first[p] = i
-                    seats.source[np.uint64(i)] = q
-                    seats.w[np.uint64(i)] = a[h] * rate * seats.inverse[p]
-    return k
+    return number_seats(cores, c, seats)
 
 
 @jit
 def number_seats(cores, c, seats):
-    """Number the resources where somebody sits and make room for their terms; how many there are.
+    """Number the resources where somebody sits; how many there are.
 
-    Resources are in order of their number of terms: loops of one length for long are predicted
-    well.
+    They are in order of their number of terms: loops of one length for long are predicted well.
     """
     places = seats.places
     for i in range(MANY_TERMS + 2):
         places[i] = 0
     for r in range(cores):
         if c.slope[r] > 0.0:
-            places[min(seats.terms[r], MANY_TERMS) + 1] += 1
+            places[min(seats.end[r] - c.first_user[r], MANY_TERMS) + 1] += 1
     for i in range(MANY_TERMS + 1):
         places[i + 1] += places[i]
     k = places[MANY_TERMS + 1]
     for r in range(cores):
         c.seats[r] = -1
         if c.slope[r] > 0.0:
-            i = min(seats.terms[r], MANY_TERMS)
-            c.seats[r] = places[i]
-            seats.where[places[i]] = r
-            places[i] += 1
-    total = 0
-    for p in range(k):
-        r = seats.where[p]
-        total += seats.terms[r]
-        seats.first[p] = total
-        seats.level[p] = c.levels[r]
-        seats.inverse[p] = 1.0 / (c.slope[r] * c.levels[r])
-        seats.fixed[p] = seats.left[r] * seats.inverse[p]
-    seats.first[k] = total
+            i = min(seats.end[r] - c.first_user[r], MANY_TERMS)
+            p = places[i]
+            places[i] = p + 1
+            c.seats[r] = p
+            seats.where[p] = r
+            seats.first[p] = c.first_user[r]
+            seats.last[p] = seats.end[r]
+            seats.inverse[p] = 1.0 / c.slope[r]
+            seats.fixed[p] = seats.left[r] * seats.inverse[p]
     return k
 
 
 @jit
 def relax(k, tolerance, c, seats):
     """Levels that fill every resource with sitters, by Gauss-Seidel sweeps; False: not settled."""
-    factor, fixed, first, source, w = seats.factor, seats.fixed, seats.first, seats.source, seats.w
-    settled = False
-    for p in range(k):
-        factor[p] = c.levels[seats.where[p]] / seats.level[p]
+    levels, where, fixed, inverse = c.levels, seats.where, seats.fixed, seats.inverse
+    first, last, source, w = seats.first, seats.last, seats.source, seats.w
     for _ in range(MAX_SWEEPS):
-        change = 0.0
+        moving = False
         for p in range(k):
             terms = 0.0
-            for h in range(np.uint64(first[p]), np.uint64(first[p + 1])):
-                terms += w[h] * factor[np.uint64(source[h])]
-            old = factor[p]
-            x = fixed[p] - terms
+            for h in range(np.uint64(first[p]), np.uint64(last[p])):
+                terms += w[h] * levels[np.uint64(source[h])]
+            r = np.uint64(where[p])
+            old = levels[r]
+            x = fixed[p] - terms * inverse[p]
             x = x if x > 0.02 * old else 0.02 * old
-            factor[p] = x
-            x = abs(x - old) / old
-            change = x if x > change else change
-        if change < tolerance:
-            settled = True
-            break
-    for p in range(k):
-        c.levels[seats.where[p]] = seats.level[p] * factor[p]
-    return settled
+            levels[r] = x
+            moving |= abs(x - old) > tolerance * old
+        if not moving:
+            return True
+    return False
 
 
 @jit

@@ -42,14 +42,15 @@ class Core(NamedTuple):
     levels: np.ndarray  # lambda_r, inf where nobody sits
     load: np.ndarray
     slope: np.ndarray  # load per unit of the level
-    seats: np.ndarray  # how many sit on a resource, or its number among those with sitters
+    # How many sit on a resource (behind the last one: at their bounds), or its equation.
+    seats: np.ndarray
     y: np.ndarray  # rate as a part of `ub`
     seat: np.ndarray  # element where a task sits, -1: its bound
 
 
 def core_sizes(n: int, m: int, z: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 arrays that `carve_core` divides."""
-    return 4 * m + 2 * n + 2 * z, 4 * m + 4 * n + 3 * z + 2
+    return 4 * m + 2 * n + 2 * z, 4 * m + 4 * n + 3 * z + 3
 
 
 @views
@@ -65,7 +66,7 @@ def carve_core(n, m, z, reals, integers):
     t, reals = carve(reals, z)
     place, integers = carve(integers, m)
     origin, integers = carve(integers, m)
-    seats, integers = carve(integers, m)
+    seats, integers = carve(integers, m + 1)
     first_user, integers = carve(integers, m + 1)
     row, integers = carve(integers, n + 1)
     task, integers = carve(integers, n)
