@@ -59,7 +59,7 @@ from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 INFINITY = float("inf")
 MAX_ROUNDS = 50
 # Rounds in which only those are solved whose resources another rate was found on.
-NEAR_ROUNDS = 6
+NEAR_ROUNDS = 2
 # How often a search may look at each activity before there is none for a while; the part of all
 # rates that must change at an event for that to go on.
 LOOKED_AT, FEW_CHANGE = 2.0, 0.25
