@@ -57,7 +57,9 @@ def write_core(s, n, m, c, mark, limit, wholly):
     wholly: all are solved.
     """
     for j in range(m):
-        c.levels[j] = s.resources[s.lists[USED, j]].level
+        r = s.resources[s.lists[USED, j]]
+        c.levels[j] = r.level
+        c.left[j] = 1.0 / r.capacity
     q = 0
     for i in range(n):
         t = s.activities[np.uint64(s.lists[SUB, i])]
@@ -84,7 +86,7 @@ def write_core(s, n, m, c, mark, limit, wholly):
                 r = s.resources[np.uint64(element.resource)]
                 if wholly or r.mark == mark:
                     c.used[q] = r.local
-                    c.a[q] = element.usage * bound / r.capacity
+                    c.a[q] = element.usage * bound * c.left[r.local]
                     c.t[q] = inverse / coefficient(element)
                     q += 1
     c.row[n] = q
