@@ -103,7 +103,7 @@ def sort_by_active(s, n, integers):
     slots, _ = carve(integers, n)
     for k in range(MANY_ACTIVE + 2):
         places[k] = 0
-    z = 0
+    z = ZERO
     for i in range(n):
         slot = s.lists[SUB, np.uint64(i)]
         slots[np.uint64(i)] = slot
@@ -114,9 +114,9 @@ def sort_by_active(s, n, integers):
         places[k + 1] += places[k]
     for i in range(n):
         slot = slots[np.uint64(i)]
-        k = min(np.int64(s.activities[np.uint64(slot)].n_active), MANY_ACTIVE)
-        s.lists[SUB, np.uint64(places[k])] = slot
-        places[k] += 1
+        active = min(np.int64(s.activities[np.uint64(slot)].n_active), MANY_ACTIVE)
+        s.lists[SUB, np.uint64(places[active])] = slot
+        places[active] += 1
     return z
 
 

@@ -1,0 +1,40 @@
+"""The equations of a core: with everybody in his seat, they tell what fills every resource."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.sharing.bmf_levels import carve_seats, list_seats, seats_sizes, sit
+from ptaskmodel.sharing.bmf_presolve import carve_core, core_sizes, list_users
+
+TASKS, RESOURCES = 40, 12
+
+
+def test_equations_are_the_loads_of_the_seats() -> None:
+    rng = np.random.default_rng(7)
+    rows = [np.sort(rng.choice(RESOURCES, rng.integers(1, 6), replace=False)) for _ in range(TASKS)]
+    used = np.concatenate(rows)
+    z = used.size
+    sizes = zip(core_sizes(TASKS, RESOURCES, z), seats_sizes(RESOURCES, z), strict=True)
+    reals, integers = (sum(parts) for parts in sizes)
+    c, rest, others = carve_core(
+        TASKS, RESOURCES, z, np.zeros(reals), np.zeros(integers, dtype=np.int64)
+    )
+    seats = carve_seats(RESOURCES, z, rest, others)
+    c.row[: TASKS + 1] = np.cumsum([0, *map(len, rows)])
+    c.used[:z] = used
+    c.a[:z] = rng.uniform(0.1, 1.0, z)
+    c.t[:z] = rng.uniform(0.5, 2.0, z)
+    list_users(TASKS, RESOURCES, c)
+    c.levels[:RESOURCES] = rng.uniform(0.3, 1.0, RESOURCES)
+    sit(TASKS, RESOURCES, 1e-11, c)
+    load, levels = c.load[:RESOURCES].copy(), c.levels[:RESOURCES].copy()
+    assert c.seats[RESOURCES] == np.sum(c.seat[:TASKS] == -1)
+    k = list_seats(TASKS, RESOURCES, c, seats)
+    assert k == np.sum(np.isfinite(levels))
+    for p in range(k):
+        r = seats.where[p]
+        assert c.seats[r] == p
+        terms = slice(seats.first[p], seats.last[p])
+        taken = seats.w[terms] @ levels[seats.source[terms]] + levels[r] * c.slope[r]
+        np.testing.assert_allclose(taken + 1.0 - seats.left[r], load[r], rtol=1e-12)
