@@ -62,9 +62,9 @@ from ptaskmodel.core.state import (
     UNSOLVED,
     WOKE,
     Options,
-    State,
 )
 from ptaskmodel.core.store import (
+    copied,
     kept_arrays,
     new_state,
     room_for_activities,
@@ -73,6 +73,7 @@ from ptaskmodel.core.store import (
     room_for_users,
     room_for_wakes,
     state_of,
+    whole,
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.jit import as_compiled, is_wanted, want
@@ -379,7 +380,7 @@ class Core:
         n = int(self.state.clock[0]["n_events"])
         if n == 0:
             return NO_EVENTS
-        events = np.array(self.state.events[:n])
+        events = whole(self.state.events[:n]).copy().view(EVENT)
         self.state.clock[0]["n_events"] = 0
         own = events
         if self.listeners_to_ranks:
@@ -450,7 +451,7 @@ class Core:
     def copy(self) -> Core:
         """An independent core in the same state; listeners do not follow."""
         twin = copy.copy(self)
-        twin.state = State(*(array.copy() for array in self.state))
+        twin.state = copied(self.state)
         twin._forget_listeners()
         twin.router = self.router.on(twin.state.resources)
         twin.patterns = self.patterns.copy()
@@ -465,7 +466,7 @@ class Core:
         """All but listeners and what can be made again: routes found, scratch, the stream."""
         kept = self.__dict__.copy()
         del kept["router"], kept["listeners"], kept["listeners_to_ranks"]
-        kept["state"] = kept_arrays(self.state)
+        kept["state"] = kept_arrays(self.state, self.patterns.n_elements)
         kept["router"] = self.router.count, self.router.repeats
         return kept
 

@@ -38,14 +38,22 @@ INFINITY = float("inf")
 SIZE_CLASSES = 48
 EVENTS = 1 << 15  # in the stream before they are handed over
 LARGE_BYTES = 1 << 19  # of arrays that grow fast
+NODES = 1 << 13  # room for so many at first: what is never touched costs nothing
 
 
 def records(size: int, dtype: np.dtype) -> np.ndarray:
     """Zeroed records from the start of a cache line on."""
-    n = size * dtype.itemsize
-    room = np.zeros(n + CACHE_LINE, dtype=np.uint8)
+    return _in_lines(np.zeros(size * dtype.itemsize + CACHE_LINE, dtype=np.uint8), size, dtype)
+
+
+def blank_records(size: int, dtype: np.dtype) -> np.ndarray:
+    """The same, holding anything: for what is written before it is read."""
+    return _in_lines(np.empty(size * dtype.itemsize + CACHE_LINE, dtype=np.uint8), size, dtype)
+
+
+def _in_lines(room: np.ndarray, size: int, dtype: np.dtype) -> np.ndarray:
     first = -room.ctypes.data % CACHE_LINE
-    return as_records(room[first : first + n].view(dtype))
+    return as_records(room[first : first + size * dtype.itemsize].view(dtype))
 
 
 def as_records(array: np.ndarray) -> np.ndarray:
@@ -141,17 +149,23 @@ def _traces(platform: Platform, live_bandwidths: bool) -> tuple[np.ndarray, np.n
     return table, as_records(np.array(events, dtype=TRACE_EVENT))
 
 
-def enlarged(array: np.ndarray, size: int) -> np.ndarray:
+def enlarged(array: np.ndarray, size: int, *, blank: bool = False) -> np.ndarray:
     """``array`` with room for at least ``size``, at least twice as large as before.
 
     What is large grows faster: copies of it cost, room that is never touched does not.
+    blank: what is new is written before it is read; it need not be cleared.
     """
     if len(array) >= size:
         return array
     growth = 4 if array.nbytes >= LARGE_BYTES else 2
-    larger = records(max(size, growth * len(array)), array.dtype)
-    larger[: len(array)] = array
+    larger = (blank_records if blank else records)(max(size, growth * len(array)), array.dtype)
+    whole(larger)[: len(array)] = whole(array)
     return larger
+
+
+def whole(array: np.ndarray) -> np.ndarray:
+    """A view of records without their fields: numpy copies those one by one, these at once."""
+    return array.view(np.ndarray).view(f"V{array.dtype.itemsize}")
 
 
 def room_for_activities(state: State, count: int) -> State:
@@ -172,15 +186,16 @@ def room_for_activities(state: State, count: int) -> State:
 
 def room_for_nodes(state: State, count: int) -> State:
     """A state with room for a block of ``count`` more nodes."""
-    size = max(int(state.clock[0]["n_nodes"]) + 2 * count, 2 * len(state.nodes), 1024)
-    nodes = enlarged(state.nodes, size)
-    return with_scratch(state._replace(nodes=nodes, kept=enlarged(state.kept, len(nodes))))
+    size = max(int(state.clock[0]["n_nodes"]) + 2 * count, 2 * len(state.nodes), NODES)
+    nodes = enlarged(state.nodes, size, blank=True)
+    kept = enlarged(state.kept, len(nodes), blank=True)
+    return with_scratch(state._replace(nodes=nodes, kept=kept))
 
 
 def room_for_users(state: State, count: int) -> State:
     """A state with room for ``count`` more users of resources."""
-    size = max(int(state.clock[0]["n_users"]) + 2 * count, 2 * len(state.users), 1024)
-    return state._replace(users=enlarged(state.users, size))
+    size = max(int(state.clock[0]["n_users"]) + 2 * count, 2 * len(state.users), 2 * NODES)
+    return state._replace(users=enlarged(state.users, size, blank=True))
 
 
 def room_for_wakes(state: State, count: int) -> State:
@@ -203,10 +218,37 @@ def with_scratch(state: State) -> State:
     )
 
 
-def kept_arrays(state: State) -> dict[str, np.ndarray]:
-    """Copies of all arrays but those that can be made again: scratch and the stream."""
+def room_for_elements(state: State, count: int) -> State:
+    """A state with room for so many elements of patterns in all."""
+    return state._replace(elements=enlarged(state.elements, count, blank=True))
+
+
+def copied(state: State) -> State:
+    """A copy of every array."""
+    arrays = (
+        as_records(whole(a).copy().view(a.dtype)) if a.dtype.names else a.copy() for a in state
+    )
+    return State(*arrays)
+
+
+def kept_arrays(state: State, n_elements: int) -> dict[str, np.ndarray]:
+    """Copies of all arrays but those that can be made again: scratch and the stream.
+
+    Without the room that was never cleared, but for the first ``n_elements`` elements.
+    """
     made = ("reals", "integers", "events")
-    return {name: np.array(array) for name, array in state._asdict().items() if name not in made}
+    clock = state.clock[0]
+    used = {
+        "nodes": int(clock["n_nodes"]),
+        "kept": int(clock["n_nodes"]),
+        "users": int(clock["n_users"]),
+        "elements": n_elements,
+    }
+    return {
+        name: np.array(array[: used.get(name)])
+        for name, array in state._asdict().items()
+        if name not in made
+    }
 
 
 def state_of(kept: dict[str, np.ndarray]) -> State:

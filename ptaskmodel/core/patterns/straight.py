@@ -14,7 +14,7 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.patterns.laying import lay_stages
 from ptaskmodel.core.patterns.placement import Demands, Placement
 from ptaskmodel.core.patterns.table import NEW
-from ptaskmodel.core.store import enlarged
+from ptaskmodel.core.store import enlarged, room_for_elements
 from ptaskmodel.platform.topologies.topology import LONGEST
 
 IntArray = NDArray[np.int64]
@@ -84,5 +84,4 @@ class StraightLaying:
                 return True
             if len(state.elements) >= most:
                 return False
-            larger = enlarged(state.elements, len(state.elements) + 1024)
-            core.state = state._replace(elements=larger)
+            core.state = room_for_elements(state, len(state.elements) + 1024)

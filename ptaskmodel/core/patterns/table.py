@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ptaskmodel.core.patterns.placement import Placement
 from ptaskmodel.core.patterns.router import Router, Row, Shape
 from ptaskmodel.core.state import FREE, PATTERN, State
-from ptaskmodel.core.store import enlarged
+from ptaskmodel.core.store import enlarged, room_for_elements, whole
 from ptaskmodel.errors import PlatformError, PTaskModelError, SimulationError
 from ptaskmodel.workload.works import ParallelWork
 
@@ -196,7 +196,7 @@ class Patterns:
 
         def room(count: int) -> np.ndarray:
             nonlocal state
-            state = state._replace(elements=enlarged(state.elements, count))
+            state = room_for_elements(state, count)
             return state.elements
 
         self.n_elements = router.lay_flows(
@@ -217,7 +217,7 @@ class Patterns:
         return source, target
 
     def _with_room(self, state: State, count: int) -> State:
-        return state._replace(elements=enlarged(state.elements, self.n_elements + count))
+        return room_for_elements(state, self.n_elements + count)
 
     def forget_routes(self, state: State) -> None:
         """Every pattern must be routed again before somebody starts on it: routes changed."""
@@ -244,7 +244,8 @@ class Patterns:
         routed = np.array(self.routed, dtype=np.int64)
         routed = routed[state.patterns["first"][routed] >= 0]
         place = self._places(state, routed)
-        state.elements[: len(place)] = state.elements[place]
+        elements = whole(state.elements)
+        elements[: len(place)] = elements[place]
         counts = state.patterns["count"][routed]
         state.patterns["first"][routed] = np.cumsum(counts) - counts
         self.routed = routed.tolist()
