@@ -14,7 +14,7 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.simulation.state import Tasks
 from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import Work
+from ptaskmodel.workload.works import Work, may_last
 
 Key = tuple[int, tuple[int, ...], float | None]
 
@@ -23,6 +23,8 @@ Key = tuple[int, tuple[int, ...], float | None]
 class Programs:
     """The Python side of ``Tasks.programs`` and ``Tasks.stages``: works and hosts."""
 
+    # The first program of each work, by its id; the others of works that have several.
+    first_of: dict[int, int] = field(default_factory=dict)
     known: dict[Key, int] = field(default_factory=dict)
     works: list[Work] = field(default_factory=list)
     hosts: list[tuple[int, ...]] = field(default_factory=list)
@@ -35,6 +37,7 @@ class Programs:
 
     def copy(self) -> Programs:
         return Programs(
+            self.first_of.copy(),
             self.known.copy(),
             self.works.copy(),
             self.hosts.copy(),
@@ -52,16 +55,22 @@ class Programs:
         hosts: Sequence[tuple[int, ...]],
         competitors: Sequence[float | None],
     ) -> list[int]:
-        """The programs of works on hosts (indices); new ones are not in the state yet."""
-        known = self.known
+        """The programs of works on hosts (indices); new ones are not in the state yet.
+
+        Most works have one program: only those met again are compared with their hosts, which
+        may be many.
+        """
         programs: list[int] = []
-        for key in zip(map(id, works), hosts, competitors, strict=True):
-            new = len(known)
-            program = known.setdefault(key, new)
+        new = len(self.works)
+        for work, where, share in zip(works, hosts, competitors, strict=True):
+            program = self.first_of.setdefault(id(work), new)
+            if program < new and (self.hosts[program], self.competitors[program]) != (where, share):
+                program = self.known.setdefault((id(work), where, share), new)
             if program == new:
-                self.hosts.append(key[1])
-                self.competitors.append(key[2])
-                self.works.append(works[len(programs)])
+                self.works.append(work)
+                self.hosts.append(where)
+                self.competitors.append(share)
+                new += 1
             programs.append(program)
         return programs
 
@@ -95,9 +104,10 @@ class Programs:
         new["first"], new["count"], new["rounds"] = self.first[known:], counts, repeats
         new["users"] = 0
         new_stages = tasks.stages[before:last]
-        delays = [work.duration_s for work in self.stage_work[before:]]
-        new_stages["pattern"], new_stages["amount"] = -1, 0.0
-        new_stages["delay"] = np.array(delays, dtype=np.float64)  # nan for None
+        new_stages["pattern"], new_stages["amount"], new_stages["delay"] = -1, 0.0, np.nan
+        if may_last(kinds):
+            delays = [work.duration_s for work in self.stage_work[before:]]
+            new_stages["delay"] = np.array(delays, dtype=np.float64)  # nan for None
         new_stages["ranks"] = 0
         if TraceWork in kinds or not all(kind.is_simple for kind in kinds):
             replayed = [type(work) is TraceWork for work in self.stage_work[before:]]
@@ -114,22 +124,22 @@ class Programs:
         numbers = np.array(stages, dtype=np.int64)
         new = numbers[tasks.stages["pattern"][numbers] < 0].tolist()
         if new:
-            shape, works, hosts = core.router.shape, self.stage_work, self.hosts
             programs = [self.stage_program[stage] for stage in new]
-            shapes = [
-                shape(works[k], hosts[p], self.competitors[p])
-                for k, p in zip(new, programs, strict=True)
-            ]
-            patterns = core.find([shape for shape, _ in shapes])
+            shapes, amounts = core.router.shapes(
+                [self.stage_work[stage] for stage in new],
+                [self.hosts[program] for program in programs],
+                [self.competitors[program] for program in programs],
+            )
+            patterns = core.find(shapes)
             core.hold(patterns)
             self.routed += new
             tasks.stages["pattern"][new] = patterns
-            tasks.stages["amount"][new] = [amount for _, amount in shapes]
+            tasks.stages["amount"][new] = amounts
         found = tasks.stages["pattern"][numbers]
         core.route(found.tolist())
-        amounts = tasks.stages["amount"][numbers]
+        given = tasks.stages["amount"][numbers]
         tasks.stages["amount"][numbers] = np.where(
-            np.isnan(amounts), core.state.patterns["amount"][found], amounts
+            np.isnan(given), core.state.patterns["amount"][found], given
         )
 
     def release(self, tasks: Tasks, core: Core) -> None:

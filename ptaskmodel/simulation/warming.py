@@ -77,7 +77,7 @@ def prepare_laying() -> None:
     patterns, elements = records(1, PATTERN), records(64, ELEMENT)
     placement = Placement.of([(0, 1)], router.clusters)
     shape = router.shape(EXCHANGE, (0, 1), None)[0]
-    router.route_together(placement, [shape], patterns, [0], elements, 0)
+    router.route_together(placement, [shape], patterns, np.zeros(1, dtype=np.int64), elements, 0)
 
 
 def prepare_routes() -> None:

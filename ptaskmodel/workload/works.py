@@ -133,6 +133,11 @@ class Work:
         return [[(hosts + places, self.beside_storages(len(hosts), rank))]]
 
 
+def may_last(kinds: Iterable[type[Work]]) -> bool:
+    """Whether works of these classes may have a duration whatever the platform."""
+    return any(kind.duration_s is not Work.duration_s for kind in kinds)
+
+
 Bound = tuple[tuple[str, ...], Work]
 Steps = list[list[Bound]]
 

@@ -37,13 +37,15 @@ class Placement(NamedTuple):
         zone = clusters.cluster_zone[flat]
         first, last = (f.reduceat(zone, start[:-1]) for f in (np.minimum, np.maximum))
         cluster = np.where(first == last, first, -1)
-        # One sort of (work, node) pairs, each written as one integer.
+        # One sort of (work, node) pairs, each written as one integer; often they are in order.
         numbers = clusters.platform.local_numbers
         size = int(numbers.max()) + 1
         work = np.repeat(np.arange(len(hosts)) * size, counts)
-        pairs = np.sort(work + numbers[flat])
-        twice = pairs[1:][pairs[1:] == pairs[:-1]] // size
-        cluster[twice] = -1
+        pairs = work + numbers[flat]
+        if not (pairs[1:] > pairs[:-1]).all():
+            pairs.sort()
+            twice = pairs[1:][pairs[1:] == pairs[:-1]] // size
+            cluster[twice] = -1
         return cls(start, flat, pairs - work, cluster)
 
     def part(self, works: IntArray) -> Placement:

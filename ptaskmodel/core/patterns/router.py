@@ -6,7 +6,8 @@ The only place that knows both tasks and platforms. Resources are numbered: host
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.platform.routing.tally import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import Demand, Work
+from ptaskmodel.workload.works import Demand, Work, may_last
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -66,17 +67,16 @@ class Row:
 
 
 class Shape(NamedTuple):
-    """What a pattern is of: a work on hosts (indices). Equal keys ask the same."""
+    """What a pattern is of: a work on hosts (indices). Equal keys ask the same.
+
+    The key of what only holds its hosts (a delay, or ranks besides) begins with None: it has no
+    work.
+    """
 
     key: tuple
     work: Work  # keeps the id in the key its own
     hosts: tuple[int, ...]
     competitors: float | None
-
-    @property
-    def is_delay(self) -> bool:
-        """Whether it only holds its hosts (a delay, or ranks besides): its key has no work."""
-        return self.key[0] is None
 
 
 class Router:
@@ -151,6 +151,24 @@ class Router:
         ends = hosts[int(asked.flow_from[0])], hosts[int(asked.flow_to[0])]
         amount = float(asked.flow_bytes[0] / self.model.bandwidth_factor)
         return Shape(ends, work, ends, None), amount
+
+    def shapes(
+        self,
+        works: Sequence[Work],
+        hosts: Sequence[tuple[int, ...]],
+        competitors: Sequence[float | None],
+    ) -> tuple[list[Shape], list[float]]:
+        """The shapes of works on hosts, and their amounts, as `shape` gives them one by one."""
+        kinds: set[type[Work]] = set(map(type, works))
+        if self.model.parallel and not may_last(kinds) and TraceWork not in kinds:
+            keys = zip(map(id, works), hosts, competitors, strict=True)
+            shapes = list(
+                itertools.starmap(Shape, zip(keys, works, hosts, competitors, strict=True))
+            )
+            return shapes, [np.nan] * len(shapes)
+        each = zip(works, hosts, competitors, strict=True)
+        pairs = [self.shape(work, where, share) for work, where, share in each]
+        return [shape for shape, _ in pairs], [amount for _, amount in pairs]
 
     def route(self, shape: Shape) -> Row:
         """What a shape that is no delay asks, per unit of its amount.
@@ -301,7 +319,7 @@ class Router:
         placement: Placement,
         shapes: list[Shape],
         stages: NDArray,
-        stage_numbers: list[int],
+        stage_numbers: IntArray,
         elements: NDArray,
         first: int,
     ) -> int:
@@ -321,7 +339,7 @@ class Router:
         last = int(
             lay_stages(
                 stages,
-                np.array(stage_numbers, dtype=np.int64),
+                stage_numbers,
                 elements,
                 first,
                 self._tally,

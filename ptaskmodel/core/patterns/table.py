@@ -56,15 +56,14 @@ class Patterns:
         numbers: list[int] = []
         new: list[int] = []
         for shape in shapes:
-            number = self.known.get(shape.key)
-            if number is None:
+            fresh = self.free[-1] if self.free else len(self.shapes)
+            number = self.known.setdefault(shape.key, fresh)
+            if number == fresh:
                 if self.free:
-                    number = self.free.pop()
+                    self.free.pop()
                     self.shapes[number] = shape
                 else:
-                    number = len(self.shapes)
                     self.shapes.append(shape)
-                self.known[shape.key] = number
                 new.append(number)
             numbers.append(number)
         if new:
@@ -91,7 +90,9 @@ class Patterns:
         as `Router.route` does.
         """
         unrouted = self._unrouted(state, numbers)
-        delays = [number for number in unrouted if self._is_delay(number)]
+        shapes = [self.shapes[number] for number in unrouted]
+        each = zip(unrouted, shapes, strict=True)
+        delays = [k for k, shape in each if type(shape) is Shape and shape.key[0] is None]
         if delays:
             state = self._route_delays(state, delays)
         if len(delays) == len(unrouted):
@@ -99,16 +100,12 @@ class Patterns:
         others = self._unrouted(state, unrouted)
         flows = others
         if router.model.parallel:
-            flows = [number for number in others if isinstance(self.shapes[number], int)]
+            flows = [k for k, shape in zip(unrouted, shapes, strict=True) if type(shape) is int]
         for first in range(0, len(flows), FLOWS_AT_ONCE):
             state = self._route_flows(state, flows[first : first + FLOWS_AT_ONCE], router)
         if router.model.parallel:
             others = self._unrouted(state, others)
-            placement = Placement.of([self.shape(k).hosts for k in others], router.clusters)
-            for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
-                group = np.flatnonzero(placement.cluster == cluster)
-                together = [others[k] for k in group.tolist()]
-                state = self._route_in_cluster(state, together, placement.part(group), router)
+            state = self._route_in_clusters(state, others, router)
         failure = None
         for number in self._unrouted(state, others):
             try:
@@ -124,10 +121,6 @@ class Patterns:
         """Those of the patterns that are not routed."""
         given = np.array(numbers, dtype=np.int64)
         return given[state.patterns["first"][given] < 0].tolist()
-
-    def _is_delay(self, number: int) -> bool:
-        shape = self.shapes[number]
-        return isinstance(shape, Shape) and shape.is_delay
 
     def shape(self, number: int) -> Shape:
         """The work and the hosts of a pattern in use."""
@@ -171,16 +164,20 @@ class Patterns:
         self.routed += numbers
         return state
 
-    def _route_in_cluster(
-        self, state: State, numbers: list[int], placement: Placement, router: Router
-    ) -> State:
-        state = self._with_room(state, 8 * len(placement.hosts))
+    def _route_in_clusters(self, state: State, numbers: list[int], router: Router) -> State:
+        """Those of the patterns that lie inside a cluster each, those of a cluster together."""
         shapes = [self.shape(number) for number in numbers]
-        self.n_elements = router.route_together(
-            placement, shapes, state.patterns, numbers, state.elements, self.n_elements
-        )
-        given = np.array(numbers, dtype=np.int64)
-        self.routed += given[state.patterns["first"][given] >= 0].tolist()
+        placement = Placement.of([shape.hosts for shape in shapes], router.clusters)
+        for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
+            group = np.flatnonzero(placement.cluster == cluster)
+            given = np.array(numbers, dtype=np.int64)[group]
+            together = [shapes[k] for k in group.tolist()]
+            part = placement.part(group)
+            state = self._with_room(state, 8 * len(part.hosts))
+            self.n_elements = router.route_together(
+                part, together, state.patterns, given, state.elements, self.n_elements
+            )
+            self.routed += given[state.patterns["first"][given] >= 0].tolist()
         return state
 
     def _route_flows(self, state: State, numbers: list[int], router: Router) -> State:
