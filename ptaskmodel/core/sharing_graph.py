@@ -294,7 +294,7 @@ def choose_partner(resources, nodes, resource, stamp):
     head = resources[r.group]
     if head.leader_stamp != stamp or head.leader == resource:
         return -1
-    return head.leader
+    return np.int64(head.leader)
 
 
 @jit
@@ -308,7 +308,7 @@ def violates(resources, nodes, resource, stamp):
         return 1
     if r.ratio < partner.ratio * STRICTLY_LESS:
         return 0
-    if r.partner < resource and same_use(resources, nodes, resource, r.partner, stamp):
+    if r.partner < resource and same_use(resources, nodes, resource, np.int64(r.partner), stamp):
         return 0
     return 1
 

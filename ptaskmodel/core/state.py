@@ -157,9 +157,9 @@ ACTIVITY = in_lines(
 # Enabled activities by (date at which they end at this rate, order).
 END = np.dtype([("date", REAL), ("order", INT), ("slot", INT)], align=True)
 
-RESOURCE = np.dtype(
+RESOURCE = in_lines(
     [
-        # What sharing touches comes first, then what counting an activity in or out does.
+        # A cache line for what sharing touches.
         ("capacity", REAL),
         # Of bmf (see `core.levels`): what its users take, if it is kept and not active; the last
         # fair level, inf: none; 1: active, it limits somebody, 2: watched, it may soon. Of fair
@@ -176,27 +176,27 @@ RESOURCE = np.dtype(
         ("fatpipe", FLAG),
         ("on", FLAG),
         ("changed_side", FLAG),  # and listed as such
+        # Another for what counting an activity in or out touches besides.
         ("demand", REAL),  # what its enabled users would take at their `top`
-        ("enabled", INT),  # nodes of enabled activities with a use > 0
         ("slots", INT),  # the sum of their numbers: that of the only one, if there is one
-        ("violations", INT),
-        ("partner", INT),  # resource that dominates this one for all users but `violations`
+        ("enabled", SMALL_INT),  # nodes of enabled activities with a use > 0
+        ("violations", SMALL_INT),
+        ("partner", SMALL_INT),  # resource that dominates this one for all users but `violations`
+        ("group", SMALL_INT),  # host that alone uses this link (and the host itself), -1: none
         # Of the activity that is being counted, if `stamp` is that of the count:
         ("stamp", INT),
         ("ratio", REAL),  # its use as a part of the capacity; -1: it cannot dominate
-        ("node", INT),  # its node
-        ("group", INT),  # host that alone uses this link (and the host itself), -1: none
-        ("latency", REAL),
         ("leader_stamp", INT),
-        ("leader", INT),  # of a group, in the record of its host: its tightest resource
+        ("leader", SMALL_INT),  # of a group, in the record of its host: its tightest resource
+        ("node", SMALL_INT),  # its node
+        ("latency", REAL),
         ("one_core", REAL),  # speed of one core; inf for a link
         ("cores", REAL),
         ("peak", REAL),  # speed of one core at availability 1
         ("later", REAL),
         ("pstate", INT),  # of a host
         ("traces", INT),  # head of the list of its availability traces, -1: none
-    ],
-    align=True,
+    ]
 )
 
 # resource: in a free block, the next such.
