@@ -270,8 +270,12 @@ class Core:
 
     def wake(self, date_s: float, token: int) -> int:
         """Ask for an event WOKE with that token at a date; returns the number of the wake-up."""
-        self.state = room_for_wakes(self.state, int(self.state.clock[0]["n_wakes"]) + 1)
+        self.make_room_for_wakes(1)
         return int(push_wake(self.state, date_s, token))
+
+    def make_room_for_wakes(self, count: int) -> None:
+        """Let so many wake-ups more be asked for."""
+        self.state = room_for_wakes(self.state, int(self.state.clock[0]["n_wakes"]) + count)
 
     def cancel_wake(self, number: int) -> None:
         """Forget a wake-up that has not come yet."""

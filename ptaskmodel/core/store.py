@@ -37,7 +37,6 @@ from ptaskmodel.sharing.solvers import scratch_sizes
 INFINITY = float("inf")
 SIZE_CLASSES = 48
 EVENTS = 1 << 15  # in the stream before they are handed over
-LARGE_BYTES = 1 << 19  # of arrays that grow fast
 NODES = 1 << 13  # room for so many at first: what is never touched costs nothing
 
 
@@ -150,15 +149,14 @@ def _traces(platform: Platform, live_bandwidths: bool) -> tuple[np.ndarray, np.n
 
 
 def enlarged(array: np.ndarray, size: int, *, blank: bool = False) -> np.ndarray:
-    """``array`` with room for at least ``size``, at least twice as large as before.
+    """``array`` with room for at least ``size``, at least four times as large as before.
 
-    What is large grows faster: copies of it cost, room that is never touched does not.
+    Copies of it cost, and returns of a loop to Python, room that is never touched does not.
     blank: what is new is written before it is read; it need not be cleared.
     """
     if len(array) >= size:
         return array
-    growth = 4 if array.nbytes >= LARGE_BYTES else 2
-    larger = (blank_records if blank else records)(max(size, growth * len(array)), array.dtype)
+    larger = (blank_records if blank else records)(max(size, 4 * len(array)), array.dtype)
     whole(larger)[: len(array)] = whole(array)
     return larger
 
