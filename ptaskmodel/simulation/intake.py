@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
 from collections.abc import Sequence
 
 import numpy as np
 
 from ptaskmodel.core.driver import Core
+from ptaskmodel.core.patterns.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.replay.applications import Applications
@@ -32,6 +34,7 @@ from ptaskmodel.workload.trace_work import TraceWork
 INFINITY = float("inf")
 # Stages routed ahead when the loop asks for one: fewer returns to Python.
 AHEAD_TASKS = 2048
+AT_ONCE = 512  # tasks whose hosts are looked up together
 
 
 class Intake:
@@ -75,37 +78,55 @@ class Intake:
         ``after`` that is no task, or a circle of them; nothing has been added then.
         """
         first = len(self.facts)
-        hosts = [self._host_numbers(task, core) for task in tasks]
+        places = self._places(tasks, core)
         self._name(tasks)
         try:
             waits = self._dependencies(tasks, first)
         except WorkloadError:
             self._forget(first)
             raise
-        self._register(tasks, hosts, first)
+        self._register(tasks, places, first)
+        core.make_room_for_wakes(int((self.arrays.tasks["start"][first:] > core.now).sum()))
         self._chain(waits, core)
         return range(first, len(self.facts))
 
-    def _host_numbers(self, task: Task, core: Core) -> tuple[int, ...]:
+    def _places(self, tasks: Sequence[Task], core: Core) -> list[bytes]:
+        """The hosts of each task (see `places_of`), found for many tasks in one pass."""
+        places: list[bytes] = []
         try:
-            if len(task.hosts) < 2:
-                return tuple(map(self.host_index.__getitem__, task.hosts))
-            numbers: tuple[int, ...] = operator.itemgetter(*task.hosts)(self.host_index)
-            return numbers
-        except AttributeError:
-            if isinstance(task, Task):
-                raise
+            for k in range(0, len(tasks), AT_ONCE):
+                hosts = [task.hosts for task in tasks[k : k + AT_ONCE]]
+                flat = self._places_of_names(list(itertools.chain.from_iterable(hosts)))
+                first = 0
+                for names in hosts:
+                    last = first + NUMBER_BYTES * len(names)
+                    places.append(flat[first:last])
+                    first = last
+        except (AttributeError, KeyError):
+            for task in tasks:
+                self._check_hosts(task, core)
+            raise
+        return places
+
+    def _places_of_names(self, names: list[str]) -> bytes:
+        if len(names) < 2:
+            return places_of([self.host_index[name] for name in names])
+        return places_of(operator.itemgetter(*names)(self.host_index))
+
+    def _check_hosts(self, task: Task, core: Core) -> None:
+        """Say what is wrong with the hosts of what is given as a task, if anything is."""
+        if not isinstance(task, Task):
             raise WorkloadError(
                 f"{type(task).__name__} is no task: give Execution, Flow, ParallelTask, Delay, "
                 "Sequence or Task (add_all takes several)"
             ) from None
-        except KeyError as missing:
+        unknown = next((name for name in task.hosts if name not in self.host_index), None)
+        if unknown is not None:
             name = "" if task.id is None else f"task {task.id!r}: "
             try:
-                core.platform.host(missing.args[0])
+                core.platform.host(unknown)
             except PlatformError as error:
                 raise PlatformError(f"{name}{error}") from None
-            raise
 
     def _name(self, tasks: Sequence[Task]) -> None:
         first = len(self.facts)
@@ -139,12 +160,10 @@ class Intake:
         check_acyclic(found, self.ids)
         return found
 
-    def _register(
-        self, tasks: Sequence[Task], hosts: Sequence[tuple[int, ...]], first: int
-    ) -> None:
+    def _register(self, tasks: Sequence[Task], places: Sequence[bytes], first: int) -> None:
         last = first + len(tasks)
         works = [task.work for task in tasks]
-        programs = self.programs.find(works, hosts, [task.competitors for task in tasks])
+        programs = self.programs.find(works, places, [task.competitors for task in tasks])
         arrays = self.programs.enter(self.arrays)
         arrays = arrays._replace(tasks=enlarged(arrays.tasks, last))
         self.arrays = arrays
@@ -200,19 +219,20 @@ class Intake:
             self.programs.release(self.arrays, core)
             core.reclaim()
         arrays = self.arrays
+        stage = self._stage(task)
+        tasks = self._next_tasks(task)
+        if len(tasks):
+            state, started = arrays.tasks["state"][tasks], arrays.tasks["started"][tasks]
+            waiting = ((state == WAITING) | (state == READY)) & np.isnan(started)
+            stages = np.sort(arrays.programs["first"][arrays.tasks["program"][tasks[waiting]]])
+            stages = stages[(stages != stage) & (np.diff(stages, prepend=-1) > 0)]
+            # Whoever needs a stage that cannot be routed will say so, by name.
+            with contextlib.suppress(PlatformError, SimulationError):
+                self.programs.route(arrays, core, [stage, *stages.tolist()])
         try:
-            self.programs.route(arrays, core, [self._stage(task)])
+            self.programs.route(arrays, core, [stage])
         except (PlatformError, SimulationError) as error:
             raise type(error)(f"task {self.ids[task]!r}: {error}") from None
-        tasks = self._next_tasks(task)
-        if not len(tasks):
-            return
-        state, started = arrays.tasks["state"][tasks], arrays.tasks["started"][tasks]
-        waiting = ((state == WAITING) | (state == READY)) & np.isnan(started)
-        stages = np.unique(arrays.programs["first"][arrays.tasks["program"][tasks[waiting]]])
-        # Whoever needs a stage that cannot be routed will say so, by name.
-        with contextlib.suppress(PlatformError, SimulationError):
-            self.programs.route(arrays, core, stages.tolist())
 
     def begin_ranks(self, replays: Applications) -> None:
         """Let the ranks of the tasks that the loop has listed for that begin.
@@ -226,7 +246,7 @@ class Intake:
             record = tasks[task]
             if record["state"] == RUNNING:
                 work = self.programs.stage_work[self._stage(task)]
-                hosts = self.programs.hosts[int(record["program"])]
+                hosts = hosts_of(self.programs.places[int(record["program"])])
                 assert isinstance(work, TraceWork)
                 placed = [hosts[k % len(hosts)] for k in range(work.trace.ranks)]
                 try:

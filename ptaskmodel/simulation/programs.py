@@ -16,18 +16,16 @@ from ptaskmodel.simulation.state import Tasks
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last
 
-Key = tuple[int, tuple[int, ...], float | None]
+Key = tuple[int, bytes, float | None]
 
 
 @dataclass(slots=True)
 class Programs:
     """The Python side of ``Tasks.programs`` and ``Tasks.stages``: works and hosts."""
 
-    # The first program of each work, by its id; the others of works that have several.
-    first_of: dict[int, int] = field(default_factory=dict)
     known: dict[Key, int] = field(default_factory=dict)
     works: list[Work] = field(default_factory=list)
-    hosts: list[tuple[int, ...]] = field(default_factory=list)
+    places: list[bytes] = field(default_factory=list)  # of the hosts, by `places_of`
     competitors: list[float | None] = field(default_factory=list)
     first: list[int] = field(default_factory=list)  # stage of each program in the state
     stage_work: list[Work] = field(default_factory=list)
@@ -37,10 +35,9 @@ class Programs:
 
     def copy(self) -> Programs:
         return Programs(
-            self.first_of.copy(),
             self.known.copy(),
             self.works.copy(),
-            self.hosts.copy(),
+            self.places.copy(),
             self.competitors.copy(),
             self.first.copy(),
             self.stage_work.copy(),
@@ -52,24 +49,18 @@ class Programs:
     def find(
         self,
         works: Sequence[Work],
-        hosts: Sequence[tuple[int, ...]],
+        places: Sequence[bytes],
         competitors: Sequence[float | None],
     ) -> list[int]:
-        """The programs of works on hosts (indices); new ones are not in the state yet.
-
-        Most works have one program: only those met again are compared with their hosts, which
-        may be many.
-        """
+        """The programs of works on hosts; new ones are not in the state yet."""
         programs: list[int] = []
         new = len(self.works)
-        for work, where, share in zip(works, hosts, competitors, strict=True):
-            program = self.first_of.setdefault(id(work), new)
-            if program < new and (self.hosts[program], self.competitors[program]) != (where, share):
-                program = self.known.setdefault((id(work), where, share), new)
+        for key in zip(map(id, works), places, competitors, strict=True):
+            program = self.known.setdefault(key, new)
             if program == new:
-                self.works.append(work)
-                self.hosts.append(where)
-                self.competitors.append(share)
+                self.works.append(works[len(programs)])
+                self.places.append(key[1])
+                self.competitors.append(key[2])
                 new += 1
             programs.append(program)
         return programs
@@ -127,7 +118,7 @@ class Programs:
             programs = [self.stage_program[stage] for stage in new]
             shapes, amounts = core.router.shapes(
                 [self.stage_work[stage] for stage in new],
-                [self.hosts[program] for program in programs],
+                [self.places[program] for program in programs],
                 [self.competitors[program] for program in programs],
             )
             patterns = core.find(shapes)

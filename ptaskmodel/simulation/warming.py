@@ -9,7 +9,7 @@ from ptaskmodel.core.changes import STOP, change, refresh_routed, start_now
 from ptaskmodel.core.heavy import solve_heavy
 from ptaskmodel.core.levels import follow_levels
 from ptaskmodel.core.loop import advance, upcoming
-from ptaskmodel.core.patterns.placement import Placement
+from ptaskmodel.core.patterns.placement import Placement, places_of
 from ptaskmodel.core.rates import prepare_solvers
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
@@ -75,7 +75,7 @@ def prepare_laying() -> None:
     """What lays out tasks inside a cluster."""
     router = Simulation(_platform()).core.router
     patterns, elements = records(1, PATTERN), records(64, ELEMENT)
-    placement = Placement.of([(0, 1)], router.clusters)
+    placement = Placement.of([places_of((0, 1))], router.clusters)
     shape = router.shape(EXCHANGE, (0, 1), None)[0]
     router.route_together(placement, [shape], patterns, np.zeros(1, dtype=np.int64), elements, 0)
 

@@ -15,6 +15,7 @@ from recordings import Kept, busy_tasks, recorded, small_platform
 from scenarios import random_flow_scenario, random_scenario
 
 import ptaskmodel as pm
+from ptaskmodel.core.patterns.placement import hosts_of
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording import intervals
 from ptaskmodel.recording.intervals import Recorder
@@ -44,7 +45,7 @@ def expected(simulation: pm.Simulation) -> dict[tuple[int, int], float]:
         if record.final_state != "completed":
             continue
         program = arrays.programs[arrays.tasks["program"][k]]
-        hosts = programs.hosts[arrays.tasks["program"][k]]
+        hosts = hosts_of(programs.places[arrays.tasks["program"][k]])
         for stage in range(program["first"], program["first"] + program["count"]):
             work = programs.stage_work[stage]
             if isinstance(work, pm.DelayWork):

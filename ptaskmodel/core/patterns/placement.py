@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,6 +14,29 @@ from ptaskmodel.workload.works import Work
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+NUMBER_BYTES = 8  # of a host in `places_of`
+
+
+def places_of(hosts: Sequence[int]) -> bytes:
+    """The numbers of hosts, in order, as one object.
+
+    Many works have many hosts each: a tuple of them would be hashed anew, element by element,
+    at each look-up, and looked through by the garbage collector.
+    """
+    return struct.pack(f"{len(hosts)}q", *hosts)
+
+
+def hosts_of(places: bytes) -> tuple[int, ...]:
+    """The numbers of which `places_of` made this."""
+    return struct.unpack(f"{len(places) // NUMBER_BYTES}q", places)
+
+
+def flat_hosts(places: Sequence[bytes]) -> tuple[IntArray, IntArray]:
+    """How many hosts each has, and the numbers of all, one after the other."""
+    counts = np.fromiter(map(len, places), np.int64, len(places)) // NUMBER_BYTES
+    return counts, np.frombuffer(bytearray().join(places), np.int64)
 
 
 class Placement(NamedTuple):
@@ -29,18 +52,17 @@ class Placement(NamedTuple):
     cluster: IntArray
 
     @classmethod
-    def of(cls, hosts: list[tuple[int, ...]], clusters: Clusters) -> Placement:
-        """The placement of works, none of them without hosts."""
-        counts = np.fromiter(map(len, hosts), np.int64, len(hosts))
+    def of(cls, places: Sequence[bytes], clusters: Clusters) -> Placement:
+        """The placement of works on hosts (see `places_of`), none of them without."""
+        counts, flat = flat_hosts(places)
         start = np.concatenate(([0], np.cumsum(counts)))
-        flat = np.fromiter(itertools.chain.from_iterable(hosts), np.int64, int(start[-1]))
         zone = clusters.cluster_zone[flat]
         first, last = (f.reduceat(zone, start[:-1]) for f in (np.minimum, np.maximum))
         cluster = np.where(first == last, first, -1)
         # One sort of (work, node) pairs, each written as one integer; often they are in order.
         numbers = clusters.platform.local_numbers
         size = int(numbers.max()) + 1
-        work = np.repeat(np.arange(len(hosts)) * size, counts)
+        work = np.repeat(np.arange(len(places)) * size, counts)
         pairs = work + numbers[flat]
         if not (pairs[1:] > pairs[:-1]).all():
             pairs.sort()
@@ -84,7 +106,7 @@ class Demands(NamedTuple):
         demands = [work.demand(n) for work, n in zip(works, counts.tolist(), strict=True)]
         flops, pair_bytes, flow_from, flow_to, flow_bytes = zip(*demands, strict=True)
         flow_start = np.zeros(len(demands) + 1, dtype=np.int64)
-        np.cumsum(list(map(len, flow_bytes)), out=flow_start[1:])
+        np.cumsum(np.fromiter(map(len, flow_bytes), np.int64, len(demands)), out=flow_start[1:])
         if not any(isinstance(amount, np.ndarray) for amount in flops):
             every = np.repeat(np.array(flops), counts)
         else:

@@ -27,7 +27,13 @@ from ptaskmodel.core.patterns.laying import (
 )
 from ptaskmodel.core.patterns.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
 from ptaskmodel.core.patterns.paths import WIFI_LINK, Paths
-from ptaskmodel.core.patterns.placement import Demands, Placement
+from ptaskmodel.core.patterns.placement import (
+    NUMBER_BYTES,
+    Demands,
+    Placement,
+    hosts_of,
+    places_of,
+)
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
@@ -69,14 +75,19 @@ class Row:
 class Shape(NamedTuple):
     """What a pattern is of: a work on hosts (indices). Equal keys ask the same.
 
-    The key of what only holds its hosts (a delay, or ranks besides) begins with None: it has no
-    work.
+    The key of what only holds its hosts (a delay, or ranks besides) is None, as it has no work, and
+    these hosts, each once. In a flow model that of others is their host, or where they go from
+    and to.
     """
 
     key: tuple
     work: Work  # keeps the id in the key its own
-    hosts: tuple[int, ...]
+    places: bytes  # its hosts, by `places_of`
     competitors: float | None
+
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        return hosts_of(self.places)
 
 
 class Router:
@@ -133,16 +144,22 @@ class Router:
 
         Raises SimulationError where the network model cannot express the work.
         """
+        return self._shape(work, places_of(hosts), competitors)
+
+    def _shape(self, work: Work, places: bytes, competitors: float | None) -> tuple[Shape, float]:
         if work.duration_s is not None or isinstance(work, TraceWork):
-            own = hosts if len(hosts) < 2 else tuple(sorted(set(hosts)))
-            return Shape((None, own), work, hosts, None), 0.0
+            own = places
+            if len(places) > NUMBER_BYTES:
+                own = places_of(sorted(set(hosts_of(places))))
+            return Shape((None, own), work, places, None), 0.0
         if self.model.parallel:
-            return Shape((id(work), hosts, competitors), work, hosts, competitors), np.nan
+            return Shape((id(work), places, competitors), work, places, competitors), np.nan
+        hosts = hosts_of(places)
         asked = work.demand(len(hosts))
         flops = float(np.broadcast_to(asked.flops, len(hosts)).sum())
         everybody_sends = asked.pair_bytes > 0.0 and len(hosts) > 1
         if not len(asked.flow_bytes) and len(hosts) == 1:
-            return Shape(hosts, work, hosts, None), flops
+            return Shape(hosts, work, places, None), flops
         if len(asked.flow_bytes) != 1 or flops > 0.0 or everybody_sends:
             raise SimulationError(
                 f"network model {self.model.name} takes tasks of one execution or one flow; "
@@ -150,24 +167,24 @@ class Router:
             )
         ends = hosts[int(asked.flow_from[0])], hosts[int(asked.flow_to[0])]
         amount = float(asked.flow_bytes[0] / self.model.bandwidth_factor)
-        return Shape(ends, work, ends, None), amount
+        return Shape(ends, work, places_of(ends), None), amount
 
     def shapes(
         self,
         works: Sequence[Work],
-        hosts: Sequence[tuple[int, ...]],
+        places: Sequence[bytes],
         competitors: Sequence[float | None],
     ) -> tuple[list[Shape], list[float]]:
-        """The shapes of works on hosts, and their amounts, as `shape` gives them one by one."""
+        """The shapes of works on hosts (see `places_of`), and their amounts, as `shape` does."""
         kinds: set[type[Work]] = set(map(type, works))
         if self.model.parallel and not may_last(kinds) and TraceWork not in kinds:
-            keys = zip(map(id, works), hosts, competitors, strict=True)
+            keys = zip(map(id, works), places, competitors, strict=True)
             shapes = list(
-                itertools.starmap(Shape, zip(keys, works, hosts, competitors, strict=True))
+                itertools.starmap(Shape, zip(keys, works, places, competitors, strict=True))
             )
             return shapes, [np.nan] * len(shapes)
-        each = zip(works, hosts, competitors, strict=True)
-        pairs = [self.shape(work, where, share) for work, where, share in each]
+        each = zip(works, places, competitors, strict=True)
+        pairs = [self._shape(work, where, share) for work, where, share in each]
         return [shape for shape, _ in pairs], [amount for _, amount in pairs]
 
     def route(self, shape: Shape) -> Row:
@@ -176,7 +193,7 @@ class Router:
         Raises RouteError where bytes have no way to go, SimulationError where a link on the way
         cannot be simulated.
         """
-        work, hosts, competitors = shape.work, shape.hosts, shape.competitors
+        hosts, competitors = shape.hosts, shape.competitors
         if not self.model.parallel:
             if len(hosts) == 1:
                 one = np.ones(1)
@@ -184,7 +201,7 @@ class Router:
             return self._flow(hosts[0], hosts[1])
         clear(self._tally)
         where = np.array(hosts, dtype=np.int64)
-        asked = work.demand(len(hosts))
+        asked = shape.work.demand(len(hosts))
         cpu = self._cpu(np.array(np.broadcast_to(asked.flops, len(hosts))), where)
         if asked.pair_bytes > 0.0 and len(hosts) > 1:
             self._all_to_all(where, asked.pair_bytes)

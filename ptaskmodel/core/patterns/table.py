@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.placement import Placement
+from ptaskmodel.core.patterns.placement import Placement, flat_hosts, places_of
 from ptaskmodel.core.patterns.router import Router, Row, Shape
 from ptaskmodel.core.state import FREE, PATTERN, State
 from ptaskmodel.core.store import enlarged, room_for_elements, whole
@@ -128,7 +127,7 @@ class Patterns:
         assert shape is not None
         if isinstance(shape, int):
             ends = divmod(shape, self.n_hosts)
-            return Shape(ends, ONE_BYTE, ends, None)
+            return Shape(ends, ONE_BYTE, places_of(ends), None)
         return shape
 
     def _write(self, state: State, number: int, row: Row) -> State:
@@ -150,14 +149,13 @@ class Patterns:
 
     def _route_delays(self, state: State, numbers: list[int]) -> State:
         """Delays use nothing, but end if one of their hosts fails."""
-        hosts = [tuple(sorted(set(self.shape(number).hosts))) for number in numbers]
-        counts = np.fromiter(map(len, hosts), np.int64, len(hosts))
-        total = int(counts.sum())
+        counts, hosts = flat_hosts([self.shape(number).key[1] for number in numbers])
+        total = len(hosts)
         state = self._with_room(state, total)
         first = self.n_elements
         elements = state.elements[first : first + total]
         elements[:] = 0
-        elements["resource"] = np.fromiter(itertools.chain.from_iterable(hosts), np.int64, total)
+        elements["resource"] = hosts
         state.patterns["first"][numbers] = first + np.cumsum(counts) - counts
         state.patterns["count"][numbers] = counts
         self.n_elements += total
@@ -167,7 +165,7 @@ class Patterns:
     def _route_in_clusters(self, state: State, numbers: list[int], router: Router) -> State:
         """Those of the patterns that lie inside a cluster each, those of a cluster together."""
         shapes = [self.shape(number) for number in numbers]
-        placement = Placement.of([shape.hosts for shape in shapes], router.clusters)
+        placement = Placement.of([shape.places for shape in shapes], router.clusters)
         for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
             group = np.flatnonzero(placement.cluster == cluster)
             given = np.array(numbers, dtype=np.int64)[group]
@@ -210,7 +208,7 @@ class Patterns:
         for k in np.flatnonzero(source < 0).tolist():
             shape = shapes[k]
             assert isinstance(shape, Shape)
-            source[k], target[k] = shape.hosts if len(shape.hosts) == 2 else (shape.hosts[0], -1)
+            source[k], target[k] = shape.key if len(shape.key) == 2 else (shape.key[0], -1)
         return source, target
 
     def _with_room(self, state: State, count: int) -> State:
