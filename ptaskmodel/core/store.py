@@ -37,7 +37,9 @@ from ptaskmodel.sharing.solvers import scratch_sizes
 INFINITY = float("inf")
 SIZE_CLASSES = 48
 EVENTS = 1 << 15  # in the stream before they are handed over
-NODES = 1 << 13  # room for so many at first: what is never touched costs nothing
+LARGE_BYTES = 1 << 19  # of arrays that grow fast
+# Room for so many at first: each time that it grows the loop comes back.
+ACTIVITIES, NODES = 256, 1 << 13
 
 
 def records(size: int, dtype: np.dtype) -> np.ndarray:
@@ -95,7 +97,7 @@ def new_state(platform: Platform, live_bandwidths: bool) -> State:
         flags=np.zeros(len(resources), dtype=np.bool_),
         events=records(EVENTS, EVENT),
     )
-    return room_for_wakes(room_for_activities(state, 64), 8)
+    return room_for_wakes(room_for_activities(state, ACTIVITIES), 8)
 
 
 def _resources(platform: Platform) -> np.ndarray:
@@ -122,11 +124,11 @@ def _resources(platform: Platform) -> np.ndarray:
 def _traces(platform: Platform, live_bandwidths: bool) -> tuple[np.ndarray, np.ndarray]:
     """Every availability trace of the platform, connected to its resource."""
     found: list[tuple[int, int, AvailabilityTrace]] = []
-    for host in platform.hosts:
+    for host in platform.hosts_with_traces:
         for kind, trace in ((SPEED, host.speed_trace), (STATE, host.state_trace)):
             if trace is not None and trace.dates_s:
                 found.append((host.index, kind, trace))
-    for link in platform.all_links:
+    for link in platform.links_with_traces:
         for kind, trace in (
             (BANDWIDTH, link.bandwidth_trace),
             (LATENCY, link.latency_trace),
@@ -149,14 +151,15 @@ def _traces(platform: Platform, live_bandwidths: bool) -> tuple[np.ndarray, np.n
 
 
 def enlarged(array: np.ndarray, size: int, *, blank: bool = False) -> np.ndarray:
-    """``array`` with room for at least ``size``, at least four times as large as before.
+    """``array`` with room for at least ``size``, at least twice as large as before.
 
-    Copies of it cost, and returns of a loop to Python, room that is never touched does not.
+    What is large grows faster: copies of it cost, room that is never touched does not.
     blank: what is new is written before it is read; it need not be cleared.
     """
     if len(array) >= size:
         return array
-    larger = (blank_records if blank else records)(max(size, 4 * len(array)), array.dtype)
+    growth = 4 if array.nbytes >= LARGE_BYTES else 2
+    larger = (blank_records if blank else records)(max(size, growth * len(array)), array.dtype)
     whole(larger)[: len(array)] = whole(array)
     return larger
 

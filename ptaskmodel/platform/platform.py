@@ -170,6 +170,20 @@ class Platform:
         numbers = (self.points.position[point] for point in self._host_points)
         return np.fromiter(numbers, np.int64, len(self.hosts))
 
+    @functools.cached_property
+    def hosts_with_traces(self) -> tuple[Host, ...]:
+        """Hosts whose speed or state changes by itself."""
+        return tuple(host for host in self.hosts if host.speed_trace or host.state_trace)
+
+    @functools.cached_property
+    def links_with_traces(self) -> tuple[Link, ...]:
+        """Links of which something changes by itself."""
+        return tuple(
+            link
+            for link in self.all_links
+            if link.bandwidth_trace or link.latency_trace or link.state_trace
+        )
+
     def walk_table(self, zone: int) -> WalkTable | None:
         """Kind and table of a zone for ``routing.walks.walk``.
 

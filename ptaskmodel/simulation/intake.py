@@ -46,7 +46,7 @@ class Intake:
         self.facts: list[Task] = []
         self.ids: list[str] = []
         self.index: dict[str, int] = {}
-        self.host_index = {host.name: host.index for host in core.platform.hosts}
+        self.host_index = core.platform.facts.host_index
         # Tasks whose first stage has not been routed ahead: the rest of a run in the order of
         # their dates, then those from a number on.
         self._ahead: IntArray = NO_INTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -26,53 +27,64 @@ class Cluster(NamedTuple):
 
 
 class Clusters:
-    """The cluster zones of a platform, by number, looked at when first asked for.
+    """The cluster zones of a platform, by number; `of` looks at each platform once.
 
     owner: shape (links,), the host that alone uses a link, -1 if it is not known to be alone.
     common: shape (hosts + links,), links that every node of its star crosses both ways.
     zone: the leaf zone of each host; cluster_zone: shape (hosts,), the same where that is a
-    cluster zone, else -1.
+    cluster zone, else -1. local_numbers: of each host, inside its leaf zone.
     """
 
     def __init__(self, platform: Platform) -> None:
-        self.platform = platform
+        self.local_numbers = platform.local_numbers
         self.zone = [platform.leaf_zone(host.index) for host in platform.hosts]
         self.owner = np.full(len(platform.all_links), -1, dtype=np.int64)
         self.common = np.zeros(len(platform.hosts) + len(platform.all_links), dtype=np.bool_)
         self._hosts: dict[int, list[int]] = {}
         for host, zone in enumerate(self.zone):
             self._hosts.setdefault(zone, []).append(host)
-        mixed = self._mixed()
-        self._found = {zone: self._look(zone, zone not in mixed) for zone in self._hosts}
+        mixed = self._mixed(platform)
+        self._found = {zone: self._look(platform, zone, zone not in mixed) for zone in self._hosts}
         self.cluster_zone = np.array(
             [-1 if self._found[zone] is None else zone for zone in self.zone], dtype=np.int64
         )
+
+    @classmethod
+    def of(cls, platform: Platform) -> Clusters:
+        """Those of a platform, which all its simulations share: nothing of them changes."""
+        if platform not in _KNOWN:
+            _KNOWN[platform] = cls(platform)
+        return _KNOWN[platform]
 
     def __getitem__(self, zone: int) -> Cluster | None:
         """The cluster of that number, None if the zone is of another kind."""
         return self._found[zone]
 
-    def _mixed(self) -> set[int]:
+    def _mixed(self, platform: Platform) -> set[int]:
         """Zones of which nothing can be said alone: those that name a link of another, and that."""
-        numbers = {zone.name: zone.number for zone in self.platform.zones}
+        numbers = {zone.name: zone.number for zone in platform.zones}
         mixed: set[int] = set()
         for number in self._hosts:
-            walk = self.platform.walk_table(number)
-            if walk is not None and not self.platform.zones[number].topology:
+            walk = platform.walk_table(number)
+            if walk is not None and not platform.zones[number].topology:
                 links = star_links(walk.table).tolist()
-                owners = {numbers.get(self.platform.all_links[link].zone, number) for link in links}
+                owners = {numbers.get(platform.all_links[link].zone, number) for link in links}
                 if owners - {number}:
                     mixed |= owners | {number}
         return mixed
 
-    def _look(self, zone: int, alone: bool) -> Cluster | None:
-        walk = self.platform.walk_table(zone)
+    def _look(self, platform: Platform, zone: int, alone: bool) -> Cluster | None:
+        walk = platform.walk_table(zone)
         if walk is None:
             return None
         if not alone:
             return Cluster(walk.kind, walk.table, False, 0, NO_ENDS)
         hosts = np.array(self._hosts[zone], dtype=np.int64)
-        nodes = self.platform.local_numbers[hosts]
-        common = self.common[len(self.platform.hosts) :]
+        nodes = self.local_numbers[hosts]
+        common = self.common[len(platform.hosts) :]
         survey = FAMILIES[walk.kind].survey(walk.table, nodes, hosts, self.owner, common)
         return Cluster(walk.kind, walk.table, survey.plain, survey.ways, survey.ends)
+
+
+# They must not keep their platform, or it would stay for ever.
+_KNOWN: weakref.WeakKeyDictionary[Platform, Clusters] = weakref.WeakKeyDictionary()

@@ -60,7 +60,7 @@ class Placement(NamedTuple):
         first, last = (f.reduceat(zone, start[:-1]) for f in (np.minimum, np.maximum))
         cluster = np.where(first == last, first, -1)
         # One sort of (work, node) pairs, each written as one integer; often they are in order.
-        numbers = clusters.platform.local_numbers
+        numbers = clusters.local_numbers
         size = int(numbers.max()) + 1
         work = np.repeat(np.arange(len(places)) * size, counts)
         pairs = work + numbers[flat]

@@ -38,7 +38,6 @@ from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.platform.routing.tally import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.trace_work import TraceWork
@@ -117,12 +116,9 @@ class Router:
         self.latency_s: FloatArray = resources["latency"]
         self.bandwidth_Bps: FloatArray = resources["capacity"]
         self.n_hosts = len(platform.hosts)
-        size = self.n_hosts + len(platform.all_links)
-        self.fatpipe = np.zeros(size, dtype=np.bool_)
-        for link in platform.all_links:
-            self.fatpipe[self.n_hosts + link.index] = link.policy == FATPIPE
-        self.clusters = Clusters(platform)
-        self._tally = _new_tally(size, 64)
+        self.fatpipe = np.array(resources["fatpipe"])
+        self.clusters = Clusters.of(platform)
+        self._tally = _new_tally(len(resources), 64)
         self.paths = Paths(platform, self.clusters)
 
     def on(self, resources: np.ndarray) -> Router:
