@@ -13,6 +13,9 @@ Enabled activities and the resources that they use form a graph. Three facts kee
 The elements that are left are *kept*: each activity has them in one run of ``State.kept``; a
 resource that changes side is put on it or dropped. A change re-solves the connected components,
 over kept elements, of the activities and resources that it touched.
+
+What counts in and out, which looks at every use, converts indices to unsigned ones: numba does not
+ask then whether they are to be counted from the end.
 """
 
 from __future__ import annotations
@@ -171,9 +174,9 @@ def link_nodes(s, slot, first, count):
     t.nodes = base
     clock.n_links += count
     for k in range(count):
-        element = s.elements[first + k]
-        node = s.nodes[base + k]
-        r = s.resources[element.resource]
+        element = s.elements[np.uint64(first + k)]
+        node = s.nodes[np.uint64(base + k)]
+        r = s.resources[np.uint64(element.resource)]
         node.resource = element.resource
         node.usage = element.usage
         node.share = element.share
@@ -182,7 +185,7 @@ def link_nodes(s, slot, first, count):
             make_room(s, element.resource)
         node.place = r.gone + r.users
         node.violates = 0
-        user = s.users[r.first + r.users]
+        user = s.users[np.uint64(r.first + r.users)]
         user.slot = slot
         user.usage = element.usage
         user.node = base + k
@@ -199,8 +202,8 @@ def unlink_nodes(s, slot):
     """
     t = s.activities[slot]
     for k in range(t.nodes, t.nodes + t.n_nodes):
-        node = s.nodes[k]
-        r = s.resources[node.resource]
+        node = s.nodes[np.uint64(k)]
+        r = s.resources[np.uint64(node.resource)]
         r.users -= 1
         if r.users == 0:
             r.first -= r.gone
@@ -209,12 +212,12 @@ def unlink_nodes(s, slot):
             r.first += 1
             r.gone += 1
         elif node.place < r.gone + r.users:  # the last takes its place
-            user = s.users[r.first - r.gone + node.place]
-            last = s.users[r.first + r.users]
+            user = s.users[np.uint64(r.first - r.gone + node.place)]
+            last = s.users[np.uint64(r.first + r.users)]
             user.slot = last.slot
             user.usage = last.usage
             user.node = last.node
-            s.nodes[last.node].place = node.place
+            s.nodes[np.uint64(last.node)].place = node.place
     if t.n_nodes > 0:
         s.clock[0].n_links -= t.n_nodes
         k = size_class(t.n_nodes)
@@ -239,10 +242,10 @@ def load_ratios(s, slot):
     tightest = -1
     most = 0.0
     for k in range(t.nodes, t.nodes + t.n_nodes):
-        node = s.nodes[k]
+        node = s.nodes[np.uint64(k)]
         if node.usage <= 0.0:
             continue
-        r = s.resources[node.resource]
+        r = s.resources[np.uint64(node.resource)]
         if r.stamp == stamp or r.fatpipe or r.capacity <= 0.0:
             r.stamp = stamp
             r.ratio = -1.0
@@ -255,12 +258,12 @@ def load_ratios(s, slot):
             tightest = node.resource
             most = x
         if r.group >= 0:
-            head = s.resources[r.group]
+            head = s.resources[np.uint64(r.group)]
             if head.leader_stamp != stamp:
                 head.leader_stamp = stamp
                 head.leader = node.resource
             else:
-                y = s.resources[head.leader].ratio
+                y = s.resources[np.uint64(head.leader)].ratio
                 if x > y or (x == y and node.resource < head.leader):
                     head.leader = node.resource
     return tightest
@@ -269,12 +272,12 @@ def load_ratios(s, slot):
 @jit
 def same_use(resources, nodes, resource, other, stamp):
     """Whether the activity being counted asks two resources of equal capacity exactly the same."""
-    a = resources[resource]
-    b = resources[other]
+    a = resources[np.uint64(resource)]
+    b = resources[np.uint64(other)]
     if b.stamp != stamp or b.ratio <= 0.0 or b.ratio != a.ratio or b.capacity != a.capacity:
         return False
-    return nodes[b.node].usage == nodes[a.node].usage and (
-        nodes[b.node].share == nodes[a.node].share
+    return nodes[np.uint64(b.node)].usage == nodes[np.uint64(a.node)].usage and (
+        nodes[np.uint64(b.node)].share == nodes[np.uint64(a.node)].share
     )
 
 
@@ -285,13 +288,13 @@ def choose_partner(resources, nodes, resource, stamp):
     The one before it if the activity asks the same of both (the two halves of a link), else the
     tightest of the group.
     """
-    r = resources[resource]
+    r = resources[np.uint64(resource)]
     if r.group < 0:
         return -1
-    if resource > 0 and resources[resource - 1].group == r.group:  # noqa: SIM102
+    if resource > 0 and resources[np.uint64(resource - 1)].group == r.group:  # noqa: SIM102
         if same_use(resources, nodes, resource, resource - 1, stamp):
             return resource - 1
-    head = resources[r.group]
+    head = resources[np.uint64(r.group)]
     if head.leader_stamp != stamp or head.leader == resource:
         return -1
     return np.int64(head.leader)
@@ -300,10 +303,10 @@ def choose_partner(resources, nodes, resource, stamp):
 @jit
 def violates(resources, nodes, resource, stamp):
     """Whether the activity being counted breaks the domination of a resource by its partner."""
-    r = resources[resource]
+    r = resources[np.uint64(resource)]
     if r.ratio <= 0.0 or r.partner < 0:
         return 1
-    partner = resources[r.partner]
+    partner = resources[np.uint64(r.partner)]
     if partner.stamp != stamp or partner.ratio <= 0.0:
         return 1
     if r.ratio < partner.ratio * STRICTLY_LESS:
@@ -329,9 +332,9 @@ def classify(s, slot):
         t.top = min(t.top, 1.0 / s.resources[t.tightest].ratio)
     stamp = s.clock[0].mark
     for k in range(t.nodes, t.nodes + t.n_nodes):
-        node = s.nodes[k]
+        node = s.nodes[np.uint64(k)]
         if node.usage > 0.0:
-            r = s.resources[node.resource]
+            r = s.resources[np.uint64(node.resource)]
             if r.enabled == 0:
                 r.partner = choose_partner(s.resources, s.nodes, node.resource, stamp)
                 r.demand = 0.0
@@ -360,9 +363,9 @@ def declassify(s, slot):
     """
     t = s.activities[slot]
     for k in range(t.nodes, t.nodes + t.n_nodes):
-        node = s.nodes[k]
+        node = s.nodes[np.uint64(k)]
         if node.usage > 0.0:
-            r = s.resources[node.resource]
+            r = s.resources[np.uint64(node.resource)]
             before = r.demand
             was_full = before > r.capacity * STRICTLY_LESS
             r.enabled -= 1
