@@ -201,6 +201,8 @@ def room_for_users(state: State, count: int) -> State:
 
 def room_for_wakes(state: State, count: int) -> State:
     """A state with room for so many wake-ups at a time."""
+    if len(state.wakes) >= count:
+        return state
     return _with_queue(state._replace(wakes=enlarged(state.wakes, count)))
 
 

@@ -86,7 +86,9 @@ class Intake:
             self._forget(first)
             raise
         self._register(tasks, places, first)
-        core.make_room_for_wakes(int((self.arrays.tasks["start"][first:] > core.now).sum()))
+        if len(tasks) > 1:  # for one the loop asks itself
+            now = core.now
+            core.make_room_for_wakes(sum([task.start_s > now for task in tasks]))
         self._chain(waits, core)
         return range(first, len(self.facts))
 
@@ -176,12 +178,11 @@ class Intake:
         records[:] = task_template()[0]
         records["start"] = [task.start_s for task in tasks]
         records["weight"] = [task.weight for task in tasks]
-        records["walltime"] = [
-            INFINITY if task.walltime_s is None else task.walltime_s for task in tasks
-        ]
-        records["rate_bound"] = [
-            INFINITY if task.rate_bound is None else task.rate_bound for task in tasks
-        ]
+        # Most tasks have neither of these; the template says so.
+        limits = [task.walltime_s for task in tasks], [task.rate_bound for task in tasks]
+        for name, given in zip(("walltime", "rate_bound"), limits, strict=True):
+            if given.count(None) < len(given):
+                records[name] = [INFINITY if limit is None else limit for limit in given]
         records["program"] = programs
         arrays.counts[0]["n_tasks"] = last
         self.facts.extend(tasks)
