@@ -13,7 +13,7 @@ from ptaskmodel.batch.hostset import Placement, first_hosts, flat_runs, members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.ptasks import NeverEnds, PtaskExecution
 from ptaskmodel.core.idle import times_alone
-from ptaskmodel.core.patterns.router import Shape
+from ptaskmodel.core.patterns.shapes import Shape
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.trace_work import TraceWork

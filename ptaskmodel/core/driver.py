@@ -30,7 +30,8 @@ from ptaskmodel.core.changes import (
 from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.network_models import NetworkModel, config_number
-from ptaskmodel.core.patterns.router import Router, Shape
+from ptaskmodel.core.patterns.router import Router
+from ptaskmodel.core.patterns.shapes import Shape
 from ptaskmodel.core.patterns.table import Patterns
 from ptaskmodel.core.queues import push_wake
 from ptaskmodel.core.rates import code

@@ -8,8 +8,6 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +32,7 @@ from ptaskmodel.core.patterns.placement import (
     hosts_of,
     places_of,
 )
+from ptaskmodel.core.patterns.shapes import Row, Shape
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
@@ -48,45 +47,6 @@ IntArray = NDArray[np.int64]
 
 # resource, usage, share, largest: see `Row`
 Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Row:
-    """What a work asks: resource[k] serves usage[k] per unit of progress, share[k] is compared.
-
-    largest[k]: the largest of the parts of usage[k], which on a host is what one core has to do.
-    amount: units of progress to make (of a flow model: 1); latency_s is waited first;
-    latency_bytes: the largest latency * bytes of its flows (for the TCP window); penalty: 1 / its
-    weight in the sharing; bound: its largest rate.
-    """
-
-    resource: IntArray
-    usage: FloatArray
-    share: FloatArray
-    largest: FloatArray
-    amount: float
-    latency_s: float
-    latency_bytes: float
-    penalty: float = 1.0
-    bound: float = np.inf
-
-
-class Shape(NamedTuple):
-    """What a pattern is of: a work on hosts (indices). Equal keys ask the same.
-
-    The key of what only holds its hosts (a delay, or ranks besides) is None, as it has no work, and
-    these hosts, each once. In a flow model that of others is their host, or where they go from
-    and to.
-    """
-
-    key: tuple
-    work: Work  # keeps the id in the key its own
-    places: bytes  # its hosts, by `places_of`
-    competitors: float | None
-
-    @property
-    def hosts(self) -> tuple[int, ...]:
-        return hosts_of(self.places)
 
 
 class Router:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.router import Router, Shape
+from ptaskmodel.core.patterns.router import Router
+from ptaskmodel.core.patterns.shapes import Shape
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
