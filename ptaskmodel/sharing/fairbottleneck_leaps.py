@@ -23,7 +23,7 @@ def _first_negative(h0, h1, h2):
 
 
 @jit
-def leap(shared, used, system, nothing_left, rate, v):
+def leap(shared, system, nothing_left, rate, v):
     """Do at once as many rounds as go on in the same way; returns True if they go on for ever.
 
     With every live task i limited by a FATPIPE f whose least consumer is a fixed task, each round
@@ -40,7 +40,7 @@ def leap(shared, used, system, nothing_left, rate, v):
     n = start.size - 1
     state, increment, limiting, ceiling = v.state, v.increment, v.limiting, v.ceiling
     users, left, a_loss, b_loss = v.total, v.left, v.share, v.loss
-    for r in range(used):
+    for r in range(system.capacity.size):
         a_loss[r] = 0.0 if r < shared else np.inf
         b_loss[r] = 0.0
     for i in range(n):
@@ -91,7 +91,7 @@ def leap(shared, used, system, nothing_left, rate, v):
                     if r >= shared:
                         h0 = usage[k] * left[f] / a - a_loss[r]
                         rounds = min(rounds, _first_negative(h0, -usage[k] * c / a, 0.0))
-    for r in range(used):
+    for r in range(system.capacity.size):
         if users[r] > 0:
             h1 = -(a_loss[r] + 0.5 * b_loss[r])
             rounds = min(rounds, _first_negative(left[r] - nothing_left, h1, 0.5 * b_loss[r]))
@@ -103,7 +103,7 @@ def leap(shared, used, system, nothing_left, rate, v):
             if state[i] == LIVE:
                 f = v.place[resource[limiting[i]]]
                 rate[i] += (left[f] * t - a_loss[f] * (0.5 * t * (t - 1.0))) / usage[limiting[i]]
-        for r in range(used):
+        for r in range(system.capacity.size):
             if users[r] > 0:
                 left[r] -= (a_loss[r] + 0.5 * b_loss[r]) * t - 0.5 * b_loss[r] * t * t
     return False
