@@ -20,6 +20,7 @@ from ptaskmodel.core.state import (
     SIDES,
     TODO,
     TRACE,
+    UNLAID,
     WAIT,
     WAITING,
     WAKE,
@@ -214,7 +215,7 @@ def _heavy(s: State) -> Iterator[str]:
     if not clock["by_rounds"] or clock["n_todo"] or clock["n_touched"]:
         return
     r = s.resources
-    load, level, later = np.zeros(len(r)), np.zeros(len(r)), np.zeros(len(r))
+    begun, load, level, second, later = np.zeros((5, len(r)))
     unknown = np.zeros(len(r), dtype=bool)
     for slot in np.flatnonzero(s.activities["state"] == RUNNING).tolist():
         a = s.activities[slot]
@@ -226,20 +227,28 @@ def _heavy(s: State) -> Iterator[str]:
         heavy = np.arange(len(used)) < a["n_active"]
         if ((r["active"][used] == 1) != heavy).any() or (np.diff(kept["node"][heavy]) <= 0).any():
             yield f"heavy resources do not come first in activity {slot}, or out of order"
+        row = s.rows[a["nodes"] : a["nodes"] + a["n_active"]]
+        if len(row) and row[0] != UNLAID and (s.places["resource"][row >> 1] != used[heavy]).any():
+            yield f"the row of activity {slot} is not that of its heavy resources"
         if a["rate"] > a["charged"]:
             yield f"activity {slot} takes more than what is kept of it"
         np.add.at(load, used, usage * a["charged"])
+        np.add.at(begun, used, usage * a["ceiling"])
         np.maximum.at(level, used, usage * a["ceiling"])
+        np.maximum.at(second, used, usage * a["next_rate"])
         np.maximum.at(later, used, usage * a["even"])
     light = (load > 0.0) & ~unknown & (r["active"] == 0)
     for resource in np.flatnonzero(light).tolist():
         x = r[resource]
-        if abs(x["load"] - load[resource]) > CLOSE * x["capacity"]:
+        gaps = abs(x["load"] - load[resource]), abs(x["begun"] - begun[resource])
+        if max(gaps) > CLOSE * x["capacity"]:
             yield f"the load of light resource {resource} is wrong"
-        if x["level"] < level[resource] or x["later"] < later[resource]:
+        most = x["level"], x["second"], x["later"]
+        found = level[resource], second[resource], later[resource]
+        if any(use < least for use, least in zip(most, found, strict=True)):
             yield f"a user of light resource {resource} takes more than is kept of it"
-        left = x["capacity"] - x["load"]
-        if max(x["level"] - x["capacity"] / x["enabled"], x["later"] - left / x["enabled"]) >= 0:
+        rest = x["capacity"], x["capacity"] - x["begun"], x["capacity"] - x["load"]
+        if any(use * x["enabled"] >= left for use, left in zip(most, rest, strict=True)):
             yield f"light resource {resource} may limit somebody"
 
 

@@ -6,13 +6,15 @@ the bit. So they are gone through on the other, *heavy* resources, a part that s
 from event to event (it is what ``active`` tells here). Of each task is kept what it took at most:
 
 * ``charged``: in all rounds, the charges after it was fixed included;
-* ``ceiling``: in the first round; ``even``: in any later round in which it was live.
+* ``ceiling``: in the first round; ``next_rate``: in the second, or was charged then;
+* ``even``: in any later round in which it was live.
 
 They are a little more than what was found, and change only when a task takes more, or much less.
-Each light resource keeps the sum of the first over its users (``load``) and the largest use by the
-others (``level``, ``later``). With n users and the capacity C it changes nothing if
+Each light resource keeps what its users take of it: in the first round (``begun``) and in all
+(``load``), and the largest use in the first (``level``), the second (``second``) and any later
+round (``later``). With n users and the capacity C it changes nothing if
 
-    n level < C   and   n later < C - load.
+    n level < C,   n second < C - begun   and   n later < C - load.
 
 Where the rates found leave a doubt of that, the rounds are gone through for that resource alone; if
 they change something, it is heavy and all begins again.
@@ -22,9 +24,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.core.heavy_rounds import solve_rounds, take_place
 from ptaskmodel.core.idle_loads import swap_kept
-from ptaskmodel.core.rates import solve
-from ptaskmodel.core.state import RUNNING, SUB, TOUCHED, USED, State, bare_state
+from ptaskmodel.core.rates import code, solve
+from ptaskmodel.core.state import RUNNING, SUB, TOUCHED, UNLAID, USED, State, bare_state
 from ptaskmodel.core.sub_system import lay_sub_system, rebuild_kept, sub_system
 from ptaskmodel.jit import jit, late
 from ptaskmodel.sharing.fairbottleneck_laid import KEPT_ROUNDS, carve_rounds
@@ -40,8 +43,9 @@ CREEP, MUCH_LESS = 0.05, 0.85
 ATTEMPTS, LIGHTENED_EVERY = 8, 8
 # What a new activity is expected to take in all rounds, and in a later one, at most, of what it
 # takes in the first.
-TOTAL, LATER = 1.2, 0.15
+TOTAL, SECOND, LATER = 1.3, 0.5, 0.3
 DONE, LEFT = np.arange(2)
+CORRECTED = code("fairbottleneck-corrected")
 
 
 @jit
@@ -51,8 +55,8 @@ def put_heavy_first(s, slot):
     t.n_active = 0
     for k in range(t.nodes, t.nodes + t.n_kept):
         r = s.resources[s.kept[k].resource]
-        if r.fatpipe:
-            r.active = 1
+        if r.fatpipe and r.active == 0:
+            take_place(s, s.kept[k].resource)
         if r.active == 1:
             put_heavy(s, slot, k)
 
@@ -67,13 +71,16 @@ def put_heavy(s, slot, place):
         swap_kept(s, place - 1, place)
         place -= 1
     t.n_active += 1
+    s.rows[t.nodes] = UNLAID
 
 
 @jit
 def make_heavy(s, resource):
-    """A resource takes part in the rounds from now on."""
+    """A resource takes part in the rounds from now on, if it did not."""
     r = s.resources[resource]
-    r.active = 1
+    if r.active == 1:
+        return
+    take_place(s, resource)
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
         t = s.activities[np.uint64(user.slot)]
@@ -94,6 +101,7 @@ def make_light(s, resource):
             for q in range(t.nodes + t.n_active - 1, t.nodes - 1, -1):
                 if s.kept[q].resource == resource:
                     t.n_active -= 1
+                    s.rows[t.nodes] = UNLAID
                     for place in range(q, t.nodes + t.n_active):
                         swap_kept(s, place, place + 1)
 
@@ -103,15 +111,22 @@ def is_light(r):
     """Whether a resource surely changes nothing, as far as what is kept of it tells."""
     capacity = r.capacity * (1.0 - MARGIN) - SPARE
     left = capacity - r.load
-    return r.level * r.enabled < capacity and left > 0.0 and r.later * r.enabled < left
+    return (
+        r.level * r.enabled < capacity
+        and r.second * r.enabled < capacity - r.begun
+        and left > 0.0
+        and r.later * r.enabled < left
+    )
 
 
 @jit
 def sum_up(s, resource):
     """Sum what is kept of the users of a resource; whether it surely changes nothing."""
     r = s.resources[np.uint64(resource)]
+    begun = 0.0
     load = 0.0
     level = 0.0
+    second = 0.0
     later = 0.0
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
@@ -119,11 +134,16 @@ def sum_up(s, resource):
         if user.usage > 0.0 and t.state == RUNNING:
             load += user.usage * t.charged
             x = user.usage * t.ceiling
+            begun += x
             level = x if x > level else level
+            x = user.usage * t.next_rate
+            second = x if x > second else second
             x = user.usage * t.even
             later = x if x > later else later
+    r.begun = begun
     r.load = load
     r.level = level
+    r.second = second
     r.later = later
     return is_light(r)
 
@@ -175,8 +195,13 @@ def expect(s, slot):
     for k in range(t.nodes + t.n_active, t.nodes + t.n_kept):
         element = s.kept[k]
         r = s.resources[element.resource]
-        left = r.capacity - r.load - element.usage * first * TOTAL
-        if max(r.later, element.usage * first * LATER) * r.enabled > left:
+        use = element.usage * first
+        left = r.capacity - r.load - use * TOTAL
+        soon = r.capacity - r.begun - use
+        if (
+            max(r.later, use * LATER) * r.enabled > left
+            or max(r.second, use * SECOND) * r.enabled > soon
+        ):
             make_heavy(s, element.resource)
 
 
@@ -203,6 +228,15 @@ def begin(s, n):
         t = s.activities[np.uint64(s.lists[SUB, i])]
         if t.n_kept > 0 and (t.rate == 0.0 or t.n_active == 0):
             expect(s, s.lists[SUB, i])
+    return z
+
+
+@jit
+def count_heavy(s, n):
+    """The heavy elements of the activities chosen."""
+    z = 0
+    for i in range(n):
+        z += s.activities[np.uint64(s.lists[SUB, i])].n_active
     return z
 
 
@@ -241,12 +275,9 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
         if t.n_kept == 0:
             continue
         first = v.grown[i]
-        last = first
-        later = 0.0
-        for q in range(1, v.rounds[i]):
-            last = v.grown[q * n + i]
-            later = last if last > later else later
-        total = rate[i] + (rounds - v.rounds[i]) * last
+        second = v.grown[n + i] if rounds > 1 else 0.0
+        later = v.later[i]
+        total = rate[i] + (rounds - v.rounds[i]) * v.increment[i]
         if not total < INFINITY:
             return -1
         light = np.uint64(t.nodes + t.n_active)
@@ -254,26 +285,34 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
         if t.charged == 0.0:
             t.charged = total * (1.0 + CREEP)
             t.ceiling = first * (1.0 + CREEP)
+            t.next_rate = second * (1.0 + CREEP)
             t.even = later * (1.0 + CREEP)
             for k in range(light, end):
                 doubts = doubt(s, s.kept[k].resource, stamp, doubts)
             continue
-        more = first > t.ceiling or later > t.even
-        if first > t.ceiling or first < MUCH_LESS * t.ceiling:
-            t.ceiling = first * (1.0 + CREEP)
+        more = second > t.next_rate or later > t.even
+        if second > t.next_rate or second < MUCH_LESS * t.next_rate:
+            t.next_rate = second * (1.0 + CREEP)
         if later > t.even or later < MUCH_LESS * t.even:
             t.even = later * (1.0 + CREEP)
+        sooner = 0.0
+        if first > t.ceiling or first < MUCH_LESS * t.ceiling:
+            sooner = first * (1.0 + CREEP) - t.ceiling
+            t.ceiling = first * (1.0 + CREEP)
         change = 0.0
         if total > t.charged or total < MUCH_LESS * t.charged:
             change = total * (1.0 + CREEP) - t.charged
             t.charged = total * (1.0 + CREEP)
-        if more or change != 0.0:
+        if more or sooner != 0.0 or change != 0.0:
             for k in range(light, end):
                 element = s.kept[k]
                 r = s.resources[np.uint64(element.resource)]
+                r.begun += element.usage * sooner
                 r.load += element.usage * change
                 x = element.usage * t.ceiling
                 r.level = x if x > r.level else r.level
+                x = element.usage * t.next_rate
+                r.second = x if x > r.second else r.second
                 x = element.usage * t.even
                 r.later = x if x > r.later else r.later
                 if not is_light(r):
@@ -311,10 +350,14 @@ def solve_heavy(s, n, touched, solver):
         return LEFT
     sub = sub_system(s)
     for _ in range(ATTEMPTS):
-        m = lay_sub_system(s, sub, n, True)
+        z = count_heavy(s, n)
+        v = carve_rounds(n, min(z, s.resources.size), z, sub.reals, sub.integers)
+        m = solve_rounds(s, n, sub, solver == CORRECTED, v)
+        if m < 0:
+            m = lay_sub_system(s, sub, n, True)
+            solve(s, n, m, solver)
+            v = carve_rounds(n, m, z, sub.reals, sub.integers)
         clock.m_sub = m
-        solve(s, n, m, solver)
-        v = carve_rounds(n, m, sub.start[n], sub.reals, sub.integers)
         rounds = v.passed[0]
         clock.mark += 1
         stamp = clock.mark

@@ -104,10 +104,13 @@ SIDES, CHANGED = numbers(1, 3)
 # Rows of lists: activities to share anew, to look at again, doomed; resources that these activities
 # use, that were touched, that are watched, that changed side. Of each activity, where it stands in
 # the heap of ends, and the end of its wait in the queue of dates (NOTHING: not there, BEHIND: in a
-# run behind another), and its neighbours in its run (see `queues`).
-SUB, TODO, DOOM, USED, TOUCHED, WATCH, SIDE, IN_ENDS, IN_QUEUE, AFTER, BEFORE = numbers(11)
-LISTS = 11
+# run behind another), and its neighbours in its run (see `queues`). Of a heavy resource its place.
+SUB, TODO, DOOM, USED, TOUCHED, WATCH, SIDE, IN_ENDS, IN_QUEUE, AFTER, BEFORE, PLACED = numbers(12)
+LISTS = 12
 BEHIND = np.int64(-2)
+
+# As the first of its row: the row of an activity is to be written anew.
+UNLAID = np.uint32(2**32 - 1)
 
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
@@ -122,7 +125,7 @@ ACTIVITY = in_lines(
         ("n_active", SMALL_INT),  # of them, on active resources: they come first
         ("rate", REAL),  # since `updated`, 1/s
         ("next_rate", REAL),  # the rate that is being found
-        # Of bmf; `core.heavy` tells what fair bottleneck keeps in three of them.
+        # Of bmf; `core.heavy` tells what fair bottleneck keeps in three of them, and above.
         ("charged", REAL),  # the rate that the loads of what limits nobody count
         ("ceiling", REAL),  # its largest rate alone, and what sets it (a resource or LIMIT_...)
         ("penalty", REAL),  # what its flow costs, over its weight
@@ -163,7 +166,7 @@ RESOURCE = in_lines(
         ("capacity", REAL),
         # Of bmf (see `core.levels`): what its users take, if it is kept and not active; the last
         # fair level, inf: none; 1: active, it limits somebody, 2: watched, it may soon. Of fair
-        # bottleneck, with `later`: see `core.heavy`; of a crowd two of them (`core.crowd`).
+        # bottleneck, with those below: see `core.heavy`; of a crowd two of them (`core.crowd`).
         ("load", REAL),
         ("level", REAL),
         ("mark", INT),
@@ -193,9 +196,11 @@ RESOURCE = in_lines(
         ("one_core", REAL),  # speed of one core; inf for a link
         ("cores", REAL),
         ("peak", REAL),  # speed of one core at availability 1
-        ("later", REAL),
-        ("pstate", INT),  # of a host
-        ("traces", INT),  # head of the list of its availability traces, -1: none
+        ("later", REAL),  # of fair bottleneck (see `core.heavy`)
+        ("second", REAL),
+        ("begun", REAL),
+        ("pstate", SMALL_INT),  # of a host
+        ("traces", SMALL_INT),  # head of the list of its availability traces, -1: none
     ]
 )
 
@@ -217,6 +222,9 @@ NODE = np.dtype(
 USER = np.dtype([("slot", INT), ("usage", REAL), ("node", INT)], align=True)
 
 # A node that can limit its activity.
+# A place of a heavy resource (see `core.heavy_rounds`); mark, local: of the system that it is in.
+PLACE = np.dtype([("mark", INT), ("local", INT), ("resource", INT)], align=True)
+
 KEPT = np.dtype([("resource", INT), ("usage", REAL), ("share", REAL), ("node", INT)], align=True)
 
 # largest: of the parts that make the usage, what one core has to do
@@ -345,6 +353,7 @@ CLOCK = np.dtype(
         ("run_turn", INT),
         ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
         ("free_users", INT),  # the same of places for users
+        ("n_places", INT),  # places of heavy resources ever given out
     ],
     align=True,
 )
@@ -365,6 +374,9 @@ class State(NamedTuple):
     lists: np.ndarray
     nodes: np.ndarray
     kept: np.ndarray  # those of an activity's nodes that can limit it, same places
+    rows: np.ndarray  # of the same places: what `heavy_rounds` keeps of heavy ones, and of runs
+    row_usage: np.ndarray
+    places: np.ndarray
     users: np.ndarray
     patterns: np.ndarray
     elements: np.ndarray
@@ -382,9 +394,10 @@ def bare_state() -> State:
     """A state of the right types, with nothing in it."""
     records = {
         "clock": CLOCK, "activities": ACTIVITY, "heap": END, "resources": RESOURCE, "nodes": NODE,
-        "kept": KEPT, "users": USER, "patterns": PATTERN, "elements": ELEMENT, "queue": DATE,
-        "wakes": WAKE_UP, "traces": TRACE_RECORD, "trace_events": TRACE_EVENT, "events": EVENT,
-        "reals": np.float64, "integers": np.int64, "flags": np.bool_,
+        "kept": KEPT, "rows": np.uint32, "row_usage": np.float64, "places": PLACE, "users": USER,
+        "patterns": PATTERN, "elements": ELEMENT, "queue": DATE, "wakes": WAKE_UP,
+        "traces": TRACE_RECORD, "trace_events": TRACE_EVENT, "events": EVENT, "reals": np.float64,
+        "integers": np.int64, "flags": np.bool_,
     }  # fmt: skip
     arrays = {name: np.zeros(0, kind) for name, kind in records.items()}
     return State(lists=np.zeros((LISTS, 0), np.int64), **arrays)

@@ -19,6 +19,7 @@ from ptaskmodel.core.state import (
     NO_CHANGE,
     NODE,
     PATTERN,
+    PLACE,
     RESOURCE,
     SPEED,
     STATE,
@@ -85,6 +86,9 @@ def new_state(platform: Platform, live_bandwidths: bool) -> State:
         lists=np.zeros((LISTS, len(resources)), dtype=np.int64),
         nodes=records(0, NODE),
         kept=records(0, KEPT),
+        rows=np.zeros(0, np.uint32),
+        row_usage=np.zeros(0),
+        places=records(len(resources), PLACE),
         users=records(0, USER),
         patterns=records(0, PATTERN),
         elements=records(0, ELEMENT),
@@ -190,7 +194,9 @@ def room_for_nodes(state: State, count: int) -> State:
     size = max(int(state.clock[0]["n_nodes"]) + 2 * count, 2 * len(state.nodes), NODES)
     nodes = enlarged(state.nodes, size, blank=True)
     kept = enlarged(state.kept, len(nodes), blank=True)
-    return with_scratch(state._replace(nodes=nodes, kept=kept))
+    rows = enlarged(state.rows, len(nodes), blank=True)
+    row_usage = enlarged(state.row_usage, len(nodes), blank=True)
+    return with_scratch(state._replace(nodes=nodes, kept=kept, rows=rows, row_usage=row_usage))
 
 
 def room_for_users(state: State, count: int) -> State:
@@ -244,6 +250,8 @@ def kept_arrays(state: State, n_elements: int) -> dict[str, np.ndarray]:
     used = {
         "nodes": int(clock["n_nodes"]),
         "kept": int(clock["n_nodes"]),
+        "rows": int(clock["n_nodes"]),
+        "row_usage": int(clock["n_nodes"]),
         "users": int(clock["n_users"]),
         "elements": n_elements,
     }

@@ -7,7 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.core.sharing_graph import can_limit
-from ptaskmodel.core.state import CHANGED, RUNNING, SIDE, SIDES, SUB, TODO, TOUCHED, USED
+from ptaskmodel.core.state import (
+    CHANGED,
+    RUNNING,
+    SIDE,
+    SIDES,
+    SUB,
+    TODO,
+    TOUCHED,
+    UNLAID,
+    USED,
+)
 from ptaskmodel.jit import jit, views
 from ptaskmodel.sharing.arrays import carve
 
@@ -66,6 +76,7 @@ def drop_kept(s, slot, place):
     t.n_kept -= 1
     if place < t.nodes + t.n_active:
         t.n_active -= 1
+        s.rows[t.nodes] = UNLAID
 
 
 @jit
