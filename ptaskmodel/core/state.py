@@ -11,6 +11,7 @@ from ptaskmodel.sharing.limits import LIMIT_NOTHING as LIMIT_NOTHING
 
 INT, REAL, FLAG = "i8", "f8", "?"
 SMALL_INT = "i4"  # of what no kernel is given as an argument
+TINY_INT = "i1"
 CACHE_LINE = 64  # bytes
 
 
@@ -174,8 +175,9 @@ RESOURCE = in_lines(
         ("users", SMALL_INT),  # how many, whether enabled or not
         ("room", SMALL_INT),  # places for users
         ("gone", SMALL_INT),  # of these, those before `first`, of users that came first and left
-        ("active", SMALL_INT),
         ("local", SMALL_INT),
+        ("pstate", SMALL_INT),  # of a host
+        ("active", TINY_INT),
         ("fatpipe", FLAG),
         ("on", FLAG),
         ("changed_side", FLAG),  # and listed as such
@@ -199,8 +201,7 @@ RESOURCE = in_lines(
         ("later", REAL),  # of fair bottleneck (see `core.heavy`)
         ("second", REAL),
         ("begun", REAL),
-        ("pstate", SMALL_INT),  # of a host
-        ("traces", SMALL_INT),  # head of the list of its availability traces, -1: none
+        ("traces", INT),  # head of the list of its availability traces, -1: none
     ]
 )
 
