@@ -40,7 +40,7 @@ MARGIN, SPARE = 1e-6, 1e-4
 # What is kept of a task is by that part more than what it took; anew if it takes so little of it.
 CREEP, MUCH_LESS = 0.05, 0.85
 # Times that the rounds begin again; solves between two searches for what is heavy no more.
-ATTEMPTS, LIGHTENED_EVERY = 8, 8
+ATTEMPTS, LIGHTENED_EVERY = 8, 32
 # What a new activity is expected to take in all rounds, and in a later one, at most, of what it
 # takes in the first.
 TOTAL, SECOND, LATER = 1.3, 0.5, 0.3
