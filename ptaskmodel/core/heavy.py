@@ -264,6 +264,14 @@ def doubt(s, resource, stamp, doubts):
 
 
 @jit
+def kept_of(taken, before):
+    """What is kept of what a task took: anew where that is more than before, or much less."""
+    if taken > before or taken < MUCH_LESS * before:
+        return taken * (1.0 + CREEP)
+    return before
+
+
+@jit
 def keep(s, n, rounds, stamp, doubts, rate, v):
     """Keep what each activity took, and charge light resources; those in doubt are listed.
 
@@ -291,18 +299,14 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
                 doubts = doubt(s, s.kept[k].resource, stamp, doubts)
             continue
         more = second > t.next_rate or later > t.even
-        if second > t.next_rate or second < MUCH_LESS * t.next_rate:
-            t.next_rate = second * (1.0 + CREEP)
-        if later > t.even or later < MUCH_LESS * t.even:
-            t.even = later * (1.0 + CREEP)
-        sooner = 0.0
-        if first > t.ceiling or first < MUCH_LESS * t.ceiling:
-            sooner = first * (1.0 + CREEP) - t.ceiling
-            t.ceiling = first * (1.0 + CREEP)
-        change = 0.0
-        if total > t.charged or total < MUCH_LESS * t.charged:
-            change = total * (1.0 + CREEP) - t.charged
-            t.charged = total * (1.0 + CREEP)
+        t.next_rate = kept_of(second, t.next_rate)
+        t.even = kept_of(later, t.even)
+        ceiling = kept_of(first, t.ceiling)
+        sooner = ceiling - t.ceiling
+        t.ceiling = ceiling
+        charged = kept_of(total, t.charged)
+        change = charged - t.charged
+        t.charged = charged
         if more or sooner != 0.0 or change != 0.0:
             for k in range(light, end):
                 element = s.kept[k]
