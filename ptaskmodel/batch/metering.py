@@ -86,8 +86,7 @@ class MeteredExecution:
 
     def stop(self, attempt: Attempt, now: float) -> None:
         self._execution.stop(attempt, now)
-        self.meter.release(now, attempt.number)
-        self._note(END, now)
+        self._end(attempt, now)
 
     def suspend(self, attempt: Attempt, now: float) -> None:
         self._execution.suspend(attempt, now)
@@ -123,7 +122,10 @@ class MeteredExecution:
             self.meter.turn(now, self._index[host], True)
 
     def fail_other(self, name: str, now: float) -> list[Attempt]:
-        return self._execution.fail_other(name, now)
+        stopped = self._execution.fail_other(name, now)
+        for attempt in stopped:
+            self._end(attempt, now)
+        return stopped
 
     def restore_other(self, name: str, now: float) -> None:
         self._execution.restore_other(name, now)
@@ -158,9 +160,13 @@ class MeteredExecution:
             if self._first_sample < 0 and now >= self._first_submit_s:
                 self._first_sample = self.meter.sample(now)
             for attempt, _ in ended:
-                self.meter.release(now, attempt.number)
-                self._note(END, now)
+                self._end(attempt, now)
         return now, ended
+
+    def _end(self, attempt: Attempt, now: float) -> None:
+        """The attempt is over; if it was suspended, it held no hosts any more."""
+        self.meter.release(now, attempt.number)
+        self._note(END, now)
 
     def _note(self, event: str, now: float) -> None:
         self._rows.append((event, self.meter.sample(now)))

@@ -154,7 +154,7 @@ class Meter:
         self._tell(date_s, HOLD, holder, count, first)
 
     def release(self, date_s: float, holder: int) -> None:
-        """Somebody holds hosts no more."""
+        """A holder holds hosts no more; nothing happens if it holds none."""
         self._tell(date_s, RELEASE, holder)
 
     def set_pstate(self, date_s: float, host: int, pstate: int) -> None:

@@ -206,7 +206,8 @@ def sweep(b, changes, until):
             b.holders[e.subject].count = int(e.value)
             hold(b, e.subject, date, 1)
         elif e.kind == RELEASE:
-            hold(b, e.subject, date, -1)
+            if b.holders[e.subject].holds:
+                hold(b, e.subject, date, -1)
         elif e.kind == SAMPLE:
             row = b.samples[e.subject]
             row.date = date
