@@ -33,11 +33,14 @@ PROBE = 2**16
 def cache_directory() -> Path | None:
     """The first that can be written, None if none can.
 
-    $PTASKMODEL_CACHE_DIR, $NUMBA_CACHE_DIR, the package's own, $XDG_CACHE_HOME or ~/.cache, one's
-    own in that of temporary files.
+    $PTASKMODEL_CACHE_DIR, $NUMBA_CACHE_DIR, a checkout's own, $XDG_CACHE_HOME or ~/.cache, one's
+    own in that of temporary files. Never within an installed package: what pip has not put there
+    outlives it, as a package without content that hides the next one.
     """
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    places = [PACKAGE / "__pycache__", Path(user) / "ptaskmodel"]
+    places = [Path(user) / "ptaskmodel"]
+    if (PACKAGE.parent / "pyproject.toml").exists():
+        places.insert(0, PACKAGE / "__pycache__")
     if os.environ.get("NUMBA_CACHE_DIR"):
         places.insert(0, Path(os.environ["NUMBA_CACHE_DIR"]) / "ptaskmodel")
     if os.environ.get(VARIABLE):

@@ -454,6 +454,21 @@ def test_the_cache_directory_is_the_first_that_can_be_written(monkeypatch, tmp_p
     assert ours.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.parametrize("is_checkout", [False, True])
+def test_nothing_is_kept_within_an_installed_package(monkeypatch, tmp_path, is_checkout):
+    """Uninstalled, it would leave a folder that hides the next one: a package without content."""
+    monkeypatch.setattr(kernel_cache, "PACKAGE", tmp_path / "ptaskmodel")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    for name in ("PTASKMODEL_CACHE_DIR", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    if is_checkout:
+        (tmp_path / "pyproject.toml").touch()
+    found = kernel_cache.cache_directory.__wrapped__()
+    own = tmp_path / "ptaskmodel" / "__pycache__"
+    assert found == (own if is_checkout else tmp_path / "user" / "ptaskmodel")
+    assert (tmp_path / "ptaskmodel").exists() == is_checkout
+
+
 def test_code_that_others_could_have_written_is_not_run(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ours = tmp_path / f"ptaskmodel-{os.getuid()}"
