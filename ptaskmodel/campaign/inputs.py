@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from ptaskmodel.campaign.named import named_by
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import digest
+from ptaskmodel.named_files import named_by
 
 # Name beside the input, size and date of change of each file.
 Mark = tuple[tuple[str, int, int], ...]

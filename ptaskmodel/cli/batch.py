@@ -213,6 +213,7 @@ def batch(
 
         workload = apply_to_jobs(calibration, workload, parse_labels(group or ""))
         inputs.append(calibration)
+    inputs += [options[name] for name in ("failures", "maintenance") if options[name] is not None]
     platform = load_platform(platform_file)
     if leave_out_larger:
         workload = without_larger(workload, platform, chosen)

@@ -186,7 +186,7 @@ def serve(
             book.workload,
             chosen,
             BatchWriting(60.0, traces, trace_limit, attribution, plots),
-            inputs=[platform_file, *workload_files],
+            inputs=[platform_file, *workload_files, *events, *([replay] if replay else [])],
             progress=progress,
             driver=session,
         )

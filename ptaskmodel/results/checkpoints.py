@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.files import digest
 from ptaskmodel.simulation.checkpoint import load_checkpoint, save_checkpoint
+from ptaskmodel.workload.works import Work
 
 if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
     from ptaskmodel.simulation.simulation import Simulation
+    from ptaskmodel.workload.tasks import Task
 
 Progress = Callable[[float, int, int], None]
 
@@ -41,13 +45,18 @@ class Wanted(Protocol):
 class Checkpoints:
     """Writes, finds and removes the checkpoint of a run.
 
-    A run that goes on must have the inputs and options of the one that wrote the checkpoint.
+    A run that goes on must have the platform, tasks and options of the one that wrote the
+    checkpoint: what was read, whatever files it came from.
 
     Raises SimulationError where checkpoints make no sense.
     """
 
     def __init__(
-        self, directory: str | Path | None, options: Wanted, inputs: Iterable[str | Path]
+        self,
+        directory: str | Path | None,
+        options: Wanted,
+        platform: Platform,
+        tasks: Sequence[Task],
     ) -> None:
         self._every_s = options.checkpoint_every
         self._resume = options.resume
@@ -63,7 +72,8 @@ class Checkpoints:
         place = Path(directory)
         self.path = place.with_name(place.name + ".checkpoint")
         self._about: dict[str, Any] = {
-            "inputs": {str(path): digest(path) for path in inputs},
+            "platform": _digest(platform.facts.__getstate__() | {"path": None}),
+            "tasks": _digest(tasks),
             "solver": options.solver,
             "network_model": options.network_model,
             "count": options.count,
@@ -72,7 +82,7 @@ class Checkpoints:
     def found(self) -> Simulation | None:
         """The simulation to go on with, if that is asked for and there is one.
 
-        Raises SimulationError if it is damaged, or of other inputs or options.
+        Raises SimulationError if it is damaged, or of another platform, other tasks or options.
         """
         if not self._resume or not self.path.exists():
             return None
@@ -106,3 +116,38 @@ class Checkpoints:
         """The run is over and its results are written."""
         if self._every_s is not None or self._resume:
             self.path.unlink(missing_ok=True)
+
+
+class _Digester(pickle.Pickler):
+    """Writes what facts hold, also where several of them are one object; a shared work once."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, protocol=5)
+        self.fast = True  # what was written before is written again, not named by its number
+        self._works: dict[int, int] = {}
+
+    def persistent_id(self, item: Any) -> int | None:
+        """The number of a work that was written before."""
+        if not isinstance(item, Work):
+            return None
+        known = self._works.get(id(item))
+        self._works.setdefault(id(item), len(self._works))
+        return known
+
+
+class _Hash:
+    """A file that keeps nothing but the digest of what is written."""
+
+    def __init__(self) -> None:
+        self._sha256 = hashlib.sha256()
+        self.write = self._sha256.update
+
+    def hexdigest(self) -> str:
+        return self._sha256.hexdigest()
+
+
+def _digest(facts: Any) -> str:
+    """SHA-256 of what facts hold."""
+    file = _Hash()
+    _Digester(file).dump(facts)
+    return file.hexdigest()

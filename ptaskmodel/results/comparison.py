@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,9 +126,11 @@ class Comparison:
             if values[0] != values[1]:
                 found.append((name, values[0], values[1]))
         inputs = [results.summary.get("inputs") or [] for results in (self.a, self.b)]
-        for before, after in zip(*inputs, strict=False):
-            if before.get("sha256") != after.get("sha256"):
-                found.append(("input", str(before.get("path")), str(after.get("path"))))
+        digests = [{entry.get("sha256") for entry in entries} for entries in inputs]
+        common = digests[0] & digests[1]
+        others = ([e for e in entries if e.get("sha256") not in common] for entries in inputs)
+        for before, after in itertools.zip_longest(*others, fillvalue={}):
+            found.append(("input", str(before.get("path")), str(after.get("path"))))
         return found
 
     def totals(self) -> list[tuple[str, float | None, float | None]]:

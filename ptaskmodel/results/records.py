@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.files import digest, write_json
+from ptaskmodel.named_files import named_by
 from ptaskmodel.names import join_names
 from ptaskmodel.results.output import FORMAT, SUMMARY
 
@@ -120,7 +121,10 @@ def choices(simulation: Simulation) -> dict[str, str]:
 
 
 def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
-    """What a summary says of where results come from: versions, digests of the inputs."""
+    """What a summary says of where results come from: versions, digests of the inputs.
+
+    After the inputs that are given come the files that they name: traces, arrays, includes.
+    """
     import importlib.metadata
 
     import numpy
@@ -132,8 +136,17 @@ def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
             "numpy": numpy.__version__,
             "numba": importlib.metadata.version("numba"),
         },
-        "inputs": [{"path": str(path), "sha256": digest(path)} for path in inputs],
+        "inputs": [{"path": path, "sha256": digest(path)} for path in _with_named(inputs)],
     }
+
+
+def _with_named(inputs: Iterable[str | Path]) -> list[str]:
+    """The inputs, then the files that they name."""
+    given = list(map(Path, inputs))
+    named = {other.resolve(): other for path in given for other in named_by(path)[1:]}
+    for path in given:
+        named.pop(path.resolve(), None)
+    return list(map(str, (*given, *named.values())))
 
 
 def write_results(

@@ -95,8 +95,8 @@ def simulate_into(
     """Run tasks on a platform and write what became of them in a directory of results.
 
     The directory appears once all is written, and replaces earlier results; None: nothing is
-    written. inputs: the files that platform and tasks come from, named in the summary with their
-    digests (`compare` and ``plot topology`` use them).
+    written. inputs: the files that platform and tasks come from; the summary names them, the files
+    that they name, and the digests of all (`compare` and ``plot topology`` use them).
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
     or written; then nothing appears.
@@ -108,8 +108,8 @@ def simulate_into(
         )
     if directory is None:
         check_nothing_to_write(traces=options.traces, attribution=options.attribution)
-    inputs = list(inputs)
-    checkpoints = Checkpoints(directory, options, inputs)
+    inputs, tasks = list(inputs), list(tasks)
+    checkpoints = Checkpoints(directory, options, platform, tasks)
     watch = jit.Stopwatch()
     kernel_sets.compile_sets(kernels_for(platform, options))
     made = checkpoints.found()

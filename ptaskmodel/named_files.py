@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ptaskmodel.errors import CampaignError
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import read_bytes
 from ptaskmodel.user_code import sources
 
@@ -28,14 +29,16 @@ def named_by(path: Path) -> list[Path]:
     """The files that reading a file opens, itself first: what it names, and what that names.
 
     Of XML, JSON, lists of traces and Slurm's files; whatever they name that is a file, beside the
-    one that names it or beside the first. Of Python what it imports from beside it. Raises
-    CampaignError.
+    one that names it or beside the first. Of Python what it imports from beside it. What is no
+    file (a device, a pipe, standard input) names nothing. Raises PTaskModelError.
     """
+    if not _is_file(path):
+        return [path]
     if path.suffix == ".py":
         try:
             return sources(path)
         except (SyntaxError, ValueError) as fault:
-            raise CampaignError(f"{path} is no Python file: {fault}") from None
+            raise PTaskModelError(f"{path} is no Python file: {fault}") from None
     found = {path: None}
     waiting = [path]
     while waiting:
@@ -56,7 +59,7 @@ def _names(path: Path) -> Iterator[str]:
         stream.seek(0)
         content = b"" if packed else stream.read(START)
     if packed:
-        content = read_bytes(path, error=CampaignError)
+        content = read_bytes(path, error=PTaskModelError)
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start not in (b"<", b"{") and not _may_be_names(content[:START]):
         return
@@ -67,7 +70,8 @@ def _names(path: Path) -> Iterator[str]:
             yield html.unescape((found[1] or found[2] or b"").decode("utf-8", errors="replace"))
     elif start == b"{":
         for found in _MEMBER.finditer(content):
-            yield str(json.loads(found[1].decode("utf-8", errors="replace"), strict=False))
+            with contextlib.suppress(ValueError):
+                yield str(json.loads(found[1].decode("utf-8", errors="replace"), strict=False))
     else:
         text = content.decode("utf-8", errors="replace")
         for line in text.splitlines():
