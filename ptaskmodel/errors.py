@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
-# A value in a message, and a whole message: beyond these the middle or the end is left out.
+# A value in a message, a word of one (a path), a whole message: of what is longer the middle or the
+# end is left out.
 SHOWN = 60
+LONGEST_WORD = 200
 LONGEST = 1000
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
 class PTaskModelError(Exception):
@@ -21,7 +25,15 @@ class PTaskModelError(Exception):
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """A text that is not too long: its middle left out, the place and the remedy kept."""
+    """A text that is not too long: its middle left out, the place and the remedy kept.
+
+    Of words that are too long the middle is left out first.
+    """
+    text = _LONG_WORD.sub(lambda word: _without_middle(word[0], LONGEST_WORD), text)
+    return _without_middle(text, longest)
+
+
+def _without_middle(text: str, longest: int) -> str:
     if len(text) <= longest:
         return text
     kept = (longest - 5) // 2

@@ -13,6 +13,7 @@ from ptaskmodel import __version__
 from ptaskmodel.batch.names import HOST_ORDERS
 from ptaskmodel.cli import run_as
 from ptaskmodel.cli.parameters import PATH, POSITIVE, Choice
+from ptaskmodel.cli.talking import tell
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.sharing.rules import SOLVERS
 
@@ -191,7 +192,7 @@ def _solver(given: Sequence[str]) -> str | None:
                     f"--sg-cfg: solver '{name[:60]}' is unknown: use {', '.join(SOLVERS)}"
                 )
             return name
-        click.echo(f"batsim: --sg-cfg {text} is ignored", err=True)
+        tell(f"batsim: --sg-cfg {text} is ignored")
     return None
 
 

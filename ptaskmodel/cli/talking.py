@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from ptaskmodel.errors import cut
+
 LOGGER = logging.getLogger("ptaskmodel")
 LEVELS = ("debug", "info", "warning", "error")
 CLEAR_LINE = "\r\033[K"
@@ -25,8 +27,8 @@ class Teller(logging.Handler):
 
 
 def tell(message: str) -> None:
-    """One line on standard error, whatever the message holds."""
-    line = " ".join(message.splitlines())
+    """One line on standard error, none too long, whatever the message holds."""
+    line = cut(" ".join(message.splitlines()))
     _told.add(line)
     clear = CLEAR_LINE if on_terminal() else ""
     text = f"{clear}{PREFIX}{line.encode('utf-8', 'backslashreplace').decode()}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptaskmodel.cli.parameters import COUNT, Choice, output_option
+from ptaskmodel.cli.talking import tell
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of
 
@@ -72,7 +73,7 @@ def write_made(made: Workload, output: Path, kind: str | None, version: int) -> 
 
     write_workload(made, output, kind, Writing(version))
     for note in made.notes:
-        click.echo(f"note: {note}", err=True)
+        tell(f"note: {note}")
     click.echo(f"{output}: {len(made.jobs)} jobs, {len(made.profiles)} profiles")
 
 
