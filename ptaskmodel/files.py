@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.memory import available_bytes
 
 AnyPath = str | os.PathLike[str]
 Kind = type[PTaskModelError]
@@ -29,6 +30,10 @@ STDIN = "-"
 MAX_BYTES = 2**30
 
 _PIECE = 2**20
+_NOT_FINITE = (
+    "cannot be written: a result is no finite number, as what was given is too large or too small; "
+    "give other units or amounts"
+)
 _GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -60,8 +65,11 @@ def read_bytes(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModel
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as unpacking:
                 content = _bounded(unpacking, most)
     except _TooLarge:
+        raise error(_too_large(path, most)) from None
+    except MemoryError:
         raise error(
-            f"{shown_path(path)}: holds more than {most:,} bytes (unpacked); give a smaller file"
+            f"{shown_path(path)}: does not fit in memory: {_size_text(path)}"
+            f"{available_bytes():,} are free; give a smaller file"
         ) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as fault:
         raise error(f"{shown_path(path)}: this is not a whole gzip file ({fault})") from None
@@ -113,6 +121,8 @@ def digest(path: AnyPath) -> str:
             return hashlib.sha256(_raw(path, MAX_BYTES)).hexdigest()
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
+    except _TooLarge:
+        raise PTaskModelError(_too_large(path, MAX_BYTES)) from None
     except (OSError, ValueError) as fault:
         raise PTaskModelError(f"{shown_path(path)}: cannot be read: {_reason(fault)}") from None
 
@@ -120,6 +130,17 @@ def digest(path: AnyPath) -> str:
 def shown_path(path: AnyPath) -> str:
     """A path for a message."""
     return "standard input" if os.fspath(path) == STDIN else os.fspath(path)
+
+
+def _too_large(path: AnyPath, most: int) -> str:
+    return f"{shown_path(path)}: holds more than {most:,} bytes (unpacked); give a smaller file"
+
+
+def _size_text(path: AnyPath) -> str:
+    """How large a file is, if that is known: the part of a sentence."""
+    with contextlib.suppress(OSError, ValueError):
+        return f"it has {os.stat(path).st_size:,} bytes (as it is, perhaps packed), "
+    return ""
 
 
 def _raw(path: AnyPath, most: int) -> bytes:
@@ -214,8 +235,20 @@ def write_bytes(path: AnyPath, data: bytes, *, error: Kind = PTaskModelError) ->
 def write_json(path: AnyPath, value: Any, *, error: Kind = PTaskModelError) -> None:
     """Write a value as JSON, whole; floats to the last digit. Raises ``error``."""
     with whole_file(path, error=error) as stream:
-        json.dump(value, stream, indent=2, allow_nan=False)
+        try:
+            json.dump(value, stream, indent=2, allow_nan=False)
+        except ValueError:
+            raise error(f"{path}: {_NOT_FINITE}") from None
         stream.write("\n")
+
+
+def json_text(value: Any, *, indent: int | None = 2) -> str:
+    """A value as JSON; floats to the last digit. Raises PTaskModelError if one is not finite."""
+    separators = None if indent else (",", ":")
+    try:
+        return json.dumps(value, indent=indent, separators=separators, allow_nan=False)
+    except ValueError:
+        raise PTaskModelError(_NOT_FINITE) from None
 
 
 def check_file_to_write(path: AnyPath, *, error: Kind = PTaskModelError) -> Path:

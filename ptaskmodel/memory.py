@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,25 @@ SELDOM = (100_000, 20, 20)
 
 
 def available_bytes() -> int:
-    """The memory that can be had without swapping; `PLENTY` where the system does not say."""
+    """The memory that can be had without swapping; `PLENTY` where the system does not say.
+
+    No more than what a limit of the process (``ulimit -v``) leaves.
+    """
+    return max(0, min(_free_bytes(), _bytes_below_limit()))
+
+
+def _bytes_below_limit() -> int:
+    """What the process may still take of its address space."""
+    try:
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        size = limit - taken * os.sysconf("SC_PAGE_SIZE")
+        return PLENTY if limit == resource.RLIM_INFINITY else size
+    except (OSError, ValueError, IndexError):
+        return PLENTY
+
+
+def _free_bytes() -> int:
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

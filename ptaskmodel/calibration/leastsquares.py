@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptaskmodel.calibration.measurements import Measurement
+from ptaskmodel.calibration.measurements import Measurement, MeasurementError
 from ptaskmodel.workload.amounts import FloatArray
 
 UNKNOWN_RELATIVE_ERROR = 0.01
+LEAST_RELATIVE_ERROR = 1e-12
 CONFIDENCE = 0.95
 # Standard errors by which a prediction moves where a parameter grows by a factor of e: below this,
 # none does.
@@ -57,13 +58,23 @@ def standard_errors(rows: Sequence[Measurement], model_error: float = 0.0) -> Fl
 
     Where a file has no standard deviation it counts as 1 % of the runtime. ``model_error`` is a
     relative error of the model itself, added in quadrature.
+
+    Raises MeasurementError if one is so small beside its runtime that a float cannot tell.
     """
     runtimes = np.array([row.runtime_s for row in rows], np.float64)
     known = [
         UNKNOWN_RELATIVE_ERROR * row.runtime_s if row.error_s is None else row.error_s  # type: ignore[operator]
         for row in rows
     ]
-    return np.hypot(np.array(known, np.float64), model_error * runtimes)
+    errors = np.hypot(np.array(known, np.float64), model_error * runtimes)
+    for row, error in zip(rows, errors.tolist(), strict=True):
+        if error < LEAST_RELATIVE_ERROR * row.runtime_s:  # type: ignore[operator]
+            raise MeasurementError(
+                f"pattern {row.pattern}: {row.runtime_s:g} s with a standard error of {error:g} s "
+                f"is known to more than {LEAST_RELATIVE_ERROR:g} of itself; give a larger "
+                "stddev_s, or none, or a --model-error"
+            )
+    return errors
 
 
 def fit(

@@ -46,6 +46,8 @@ KEYS: dict[str, type | tuple[type, ...]] = {
 }
 MOST_RUNS = 10_000_000
 MOST_BYTES = 2**22
+MOST_DEPTH = 100
+_TOO_DEEP = f"tables or lists are nested more than {MOST_DEPTH} deep; write them flat"
 SEED = "seed"
 
 
@@ -148,10 +150,7 @@ def read_plan(path: str | Path) -> Plan:
 
 def plan_of(text: str, folder: Path, name: str) -> Plan:
     """The plan in a text. Raises CampaignError."""
-    try:
-        given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
-        raise CampaignError(f"this is not TOML: {fault}") from None
+    given = _tables(text)
     for key, value in given.items():
         _check_key(key, value)
     fixed = _parameters(given.get("parameters", {}))
@@ -197,6 +196,31 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         folder=folder,
         text=text,
     )
+
+
+def _tables(text: str) -> dict[str, Any]:
+    """What a TOML text says. Raises CampaignError."""
+    try:
+        given = tomllib.loads(text)
+        _check_values(given)
+    except RecursionError:
+        raise CampaignError(_TOO_DEEP) from None
+    except tomllib.TOMLDecodeError as fault:
+        raise CampaignError(f"this is not TOML: {fault}") from None
+    except ValueError:
+        raise CampaignError("a whole number has more than 64 bits; write less digits") from None
+    return given
+
+
+def _check_values(value: Any, depth: int = 0) -> None:
+    """Raise ValueError for a whole number of more than 64 bits, CampaignError for deep nesting."""
+    if depth > MOST_DEPTH:
+        raise CampaignError(_TOO_DEEP)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check_values(one, depth + 1)
 
 
 def _check_key(key: str, value: object) -> None:

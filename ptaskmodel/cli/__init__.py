@@ -20,6 +20,7 @@ from ptaskmodel.cli.command import HELP, TYPED, Group
 from ptaskmodel.cli.mistakes import mistake_text
 from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.memory import available_bytes
 
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT
@@ -150,6 +151,12 @@ def _exit_code(
         if is_verbose() and error.__cause__ is not None:
             traceback.print_exception(error.__cause__)
         tell(f"error: {error}")
+        return USER_ERROR
+    except MemoryError as error:
+        if is_verbose():
+            traceback.print_exception(error)
+        free = f"{available_bytes():,} bytes are free"
+        tell(f"error: the memory does not suffice: {free}; give less, or take a larger machine")
         return USER_ERROR
     except (KeyboardInterrupt, click.Abort):
         tell("interrupted")

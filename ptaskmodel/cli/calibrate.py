@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ def command(
     from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
     from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_steps
-    from ptaskmodel.files import check_file_to_write
+    from ptaskmodel.files import check_file_to_write, json_text
 
     if output is not None:
         check_file_to_write(output)
@@ -96,7 +95,7 @@ def command(
     with told_steps("fits") as progress:
         found = calibrate_file(measurements, chosen, ready_kernels, progress)
     if as_json:
-        click.echo(json.dumps(to_json(found.calibration), indent=2, allow_nan=False))
+        click.echo(json_text(to_json(found.calibration)))
     else:
         click.echo(report(found.calibration, found.left_out), nl=False)
     if output is not None:

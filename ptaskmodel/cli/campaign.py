@@ -14,6 +14,7 @@ import click
 
 from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import COUNT, PATH, Choice
+from ptaskmodel.cli.talking import LOGGER, tell
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.units import format_time
 
@@ -37,7 +38,7 @@ class Part(click.ParamType):
 
 def directory_of(file: Path, directory: Path | None) -> Path:
     """Where the runs of a file are kept if nothing is said: beside it, called after it."""
-    return directory or file.with_name(f"{file.stem}-runs")
+    return directory or file.parent / f"{file.stem}-runs"
 
 
 output_option = click.option(
@@ -72,10 +73,10 @@ def cluster_options(command: Any) -> Any:
         if cluster is not None and options.get("processes") is not None:
             raise CampaignError("--processes are of this machine; the workers of --on are its own")
         if cluster is not None and cluster.is_open():
-            click.echo(
-                f"warning: {on}: nothing is encrypted, and whoever reaches a Dask scheduler runs "
+            LOGGER.warning(
+                "%s: nothing is encrypted, and whoever reaches a Dask scheduler runs "
                 "programs as its owner; use tls:// beyond one machine",
-                err=True,
+                on,
             )
         return command(*arguments, cluster=cluster, **options)
 
@@ -115,7 +116,7 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
         f"processes, {estimate.bytes / 1e6:.1f} MB"
     )
     if estimate.unseen:
-        click.echo(f"warning: metrics: {estimate.unseen}", err=True)
+        LOGGER.warning("metrics: %s", estimate.unseen)
     if estimate.failed:
         tried = estimate.tried + len(estimate.failed)
         raise CampaignError(
@@ -199,7 +200,8 @@ def _make(found: Campaign, processes: int | None, cluster: Cluster | None, again
             bar.update(done + failed - bar.pos)
             if error is not None and said < 3:
                 said += 1
-                click.echo(f"\nfailed: {_point(one)}: {error}", err=True)
+                click.echo("", err=True)
+                tell(f"failed: {_point(one)}: {error}")
 
         status = found.make(processes, on=cluster, again=again, progress=progress)
     click.echo(_text(status))

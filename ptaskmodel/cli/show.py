@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.cli.table import text_table
+from ptaskmodel.files import json_text
 from ptaskmodel.results.records import record_as_json
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Written(Protocol):
 
 def summary_text(run: Written) -> str:
     """The summary of a run, and what was written, as JSON."""
-    return json.dumps(run.summary | written_as_json(run), indent=2, allow_nan=False)
+    return json_text(run.summary | written_as_json(run))
 
 
 def written_as_json(run: Written) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +66,7 @@ def simulate(
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
     from ptaskmodel.cli.talking import LOGGER
+    from ptaskmodel.files import json_text
     from ptaskmodel.results.runs import SimulationOptions, kernels_for, simulate_into
     from ptaskmodel.simulation.overload import overload_text
 
@@ -90,6 +90,6 @@ def simulate(
             progress=progress,
         )
     if as_json:
-        click.echo(json.dumps(run_as_json(run), indent=2, allow_nan=False))
+        click.echo(json_text(run_as_json(run)))
     else:
         click.echo(run_text(run))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.files import whole_file
+from ptaskmodel.files import json_text, whole_file
 from ptaskmodel.results.report_sections import Section, as_html
 
 SCRIPTS = ("topology.js", "ranks.js", "report.js")
@@ -35,7 +34,7 @@ def write_page(
         for name in ("report.html", "report.css", *SCRIPTS)
     }
     # "<" could end the element that holds the data.
-    packed = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    packed = json_text(data, indent=None).replace("<", "\\u003c")
     parts = {
         "@TITLE@": html.escape(title),
         "@CSS@": texts["report.css"],

@@ -21,6 +21,9 @@ from ptaskmodel.platform.zones import CLUSTER, ROUTINGS, ZONE_KINDS
 
 MAX_DEPTH = 60
 MAX_TEXT = 256 * 1024**2
+MAX_NAME = 255
+# What names are made of: of one cluster, those of all its hosts and links.
+_NAMING = ("id", "prefix", "suffix")
 
 
 class _Open:
@@ -160,6 +163,10 @@ class Document:
             if name in given and given[name] not in choices:
                 what = f"{name}={short(given[name])}; write one of {', '.join(choices)}"
                 raise self.source.error(element, what)
+        for name in _NAMING:
+            if len(given.get(name, "")) > MAX_NAME:
+                what = f"{name}={short(given[name])} has more than {MAX_NAME} characters"
+                raise self.source.error(element, f"{what}; shorten it")
         element.attributes = known.defaults | given
 
     def _check_place(self, element: Element) -> None:

@@ -7,6 +7,7 @@ import math
 import re
 
 MAX_NAMES = 1_000_000
+LONGEST_NAME = 255  # of those that brackets stand for: few letters may stand for many
 
 _PIECE = re.compile(r"([^\[\]]*)(?:\[([^\[\]]*)\])?")
 _ITEM = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
@@ -37,6 +38,8 @@ def expand(expression: str) -> tuple[str, ...]:
         position = piece.end()
     if math.prod(len(part) for part in parts) > MAX_NAMES:
         raise ValueError(f"stands for more than {MAX_NAMES} hosts")
+    if sum(max(map(len, part)) for part in parts) > LONGEST_NAME:
+        raise ValueError(f"stands for names of more than {LONGEST_NAME} characters")
     return tuple(map("".join, itertools.product(*parts)))
 
 
