@@ -13,8 +13,9 @@ import os
 import shutil
 import stat
 import tempfile
-import warnings
 from pathlib import Path
+
+from ptaskmodel.remarks import warn
 
 PACKAGE = Path(__file__).resolve().parent
 # Asks for nothing but what is public in numba (see `jit`).
@@ -150,4 +151,4 @@ def forget_old(place: Path, name: str) -> None:
 @functools.cache
 def _warn_once(reason: str) -> None:
     """Say why kernels are not kept, for each reason once."""
-    warnings.warn(f"compiled kernels cannot be kept ({reason}): {REMEDY}", stacklevel=2)
+    warn(f"compiled kernels cannot be kept ({reason}): {REMEDY}")

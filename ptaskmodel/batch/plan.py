@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -25,6 +24,7 @@ from ptaskmodel.batch.execution import (
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.workload.job_arrays import job_arrays, sizes_of
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.trace_work import TraceWork
@@ -120,8 +120,8 @@ class Plan:
 
     workload: with the works and walltimes that the options ask for. estimate: what the policy
     believes of durations. execution: how the jobs will run; ``ptasks`` is the same if some are
-    parallel tasks, or may come to be (if ``ptasks`` says so), else None. notes: what was changed,
-    and what the policy believes. Raises SimulationError, WorkloadError.
+    parallel tasks, or may come to be (if ``ptasks`` says so), else None. remarks: on what was
+    changed, and belief: on what the policy believes. Raises SimulationError, WorkloadError.
     """
 
     def __init__(
@@ -149,11 +149,12 @@ class Plan:
                 "the traces parallel tasks (--profiles ptask)"
             )
         workload = self._with_walltimes(workload)
-        self.estimate, note = self._estimate_of(workload)
+        self.estimate, belief = self._estimate_of(workload)
+        self.belief = Remark(belief)
         self.workload = workload
-        self.notes = (
-            *workload.notes,
-            note,
+        self.remarks = (
+            *map(Remark, workload.notes),
+            *self._past_walltimes(workload),
             *self._dependencies(workload),
             *self._overload(workload),
         )
@@ -236,35 +237,36 @@ class Plan:
     # --- walltimes --------------------------------------------------------------------------
 
     def _with_walltimes(self, workload: Workload) -> Workload:
-        """The workload with walltimes extended, if the options say so; a note on who needs more."""
-        kind = self.options.walltimes
-        if kind == "extend":
-            jobs = tuple(map(self._extended, workload.jobs))
-            changed = sum(a is not b for a, b in zip(jobs, workload.jobs, strict=True))
-            note = f"{changed} walltimes extended to the time that the job needs"
-            return workload.with_jobs(jobs, note) if changed else workload
+        """The workload with walltimes extended, if the options say so."""
+        if self.options.walltimes != "extend":
+            return workload
+        jobs = tuple(map(self._extended, workload.jobs))
+        changed = sum(a is not b for a, b in zip(jobs, workload.jobs, strict=True))
+        note = f"{changed} walltimes extended to the time that the job needs"
+        return workload.with_jobs(jobs, note) if changed else workload
+
+    def _past_walltimes(self, workload: Workload) -> tuple[Remark, ...]:
+        """What to say of jobs that need more than their walltime."""
         arrays = job_arrays(workload.jobs)
         over = int((arrays.duration_s > arrays.walltime_s).sum())
         if over == 0:
-            return workload
-        what = (
-            "which is not enforced"
-            if kind == "ignore"
-            else "and are killed then (--walltimes ignore or extend lets them run)"
-        )
-        return replace(
-            workload, notes=(*workload.notes, f"{over} jobs run past their walltime, {what}")
-        )
+            return ()
+        text = f"{over} jobs run past their walltime, "
+        if not self.limited:
+            return (Remark(text + "which is not enforced"),)
+        text += "and are killed then (--walltimes ignore or extend lets them run)"
+        return (Remark(text, effect=KILLED),)
 
-    def _dependencies(self, workload: Workload) -> tuple[str, ...]:
+    def _dependencies(self, workload: Workload) -> tuple[Remark, ...]:
         """What to say of jobs that are submitted in answer to others."""
         if not self.options.dependencies:
             return ()
         known = {job.id for job in workload.jobs}
         count = sum(job.preceding_job in known for job in workload.jobs)
-        return (f"{count} jobs are submitted when the job before them is over and thought about",)
+        text = f"{count} jobs are submitted when the job before them is over and thought about"
+        return (Remark(text),)
 
-    def _overload(self, workload: Workload) -> tuple[str, ...]:
+    def _overload(self, workload: Workload) -> tuple[Remark, ...]:
         """What to say if more work is submitted than the machine can do meanwhile."""
         if len(workload.jobs) < FEW_JOBS:
             return ()
@@ -278,8 +280,8 @@ class Plan:
         if load <= 1:
             return ()
         what = f"the offered load is {load:.3g}: the queue grows as long as jobs come"
-        warnings.warn(what, stacklevel=2)
-        return (what,)
+        warn(what, OVERLOAD)
+        return (Remark(what, WARNING, OVERLOAD),)
 
     def _extended(self, job: Job) -> Job:
         """The job with a walltime longer than what it needs; alone, if it is a parallel task."""

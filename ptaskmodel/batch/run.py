@@ -33,6 +33,7 @@ from ptaskmodel.batch.view import Policy
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
+from ptaskmodel.remarks import STOPPED, Remark
 from ptaskmodel.workload.jobs import Job, Workload
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Driver(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BatchResult:
-    """The schedule of a workload on a machine, and what was said on the way.
+    """The schedule of a workload on a machine, and remarks on how it came about.
 
     alone_s: for each job that ran, its time with the platform to itself on the same hosts; None if
     all jobs are delays or this was not asked for. simulation_s: wall time of the simulation,
@@ -116,7 +117,7 @@ class BatchResult:
     workload: Workload
     machine: Machine
     alone_s: tuple[float, ...] | None
-    notes: tuple[str, ...]
+    remarks: tuple[Remark, ...]
     simulation_s: float
     simulation: Any = None
     neighbours: tuple[tuple[str, str, float], ...] | None = None
@@ -130,6 +131,11 @@ class BatchResult:
 
     def __repr__(self) -> str:
         return f"<BatchResult on {self.machine.num_hosts} hosts: {self.schedule!r}>"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The texts of the remarks."""
+        return tuple(remark.text for remark in self.remarks)
 
     def frame(self) -> pandas.DataFrame:
         """The jobs as a table: that of `Schedule.frame`, and what the platform did to them.
@@ -335,15 +341,15 @@ def run_batch(
             lost_seconds(schedule, alone, watch.charges, plan.ptasks.attempt_of_task)
         )
     fairness = _fairness(plan, machine, schedule, progress)
-    notes = plan.notes if driver is None else plan.workload.notes
+    remarks = (*plan.remarks, *(() if driver is not None else (plan.belief,)))
     if options.until_s is not None:
-        notes = (*notes, _how_far(schedule, len(plan.workload.jobs)))
+        remarks = (*remarks, _how_far(schedule, len(plan.workload.jobs)))
     return BatchResult(
         schedule,
         plan.workload,
         machine,
         alone,
-        notes,
+        remarks,
         took,
         shared,
         neighbours,
@@ -421,12 +427,14 @@ def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Sched
     return simulation.schedule()
 
 
-def _how_far(schedule: Schedule, jobs: int) -> str:
+def _how_far(schedule: Schedule, jobs: int) -> Remark:
     """What is left undone at the date at which a run was stopped."""
     figures = figures_of(schedule)
     left = np.isnan(figures.end_s)
     running = int((left & ~np.isnan(figures.start_s)).sum())
-    return (
-        f"stopped at {schedule.now_s:g} s: {running} jobs run, {int(left.sum()) - running} wait, "
-        f"{jobs - len(schedule.final)} are still to be submitted"
+    waiting, to_come = int(left.sum()) - running, jobs - len(schedule.final)
+    return Remark(
+        f"stopped at {schedule.now_s:g} s: {running} jobs run, {waiting} wait, "
+        f"{to_come} are still to be submitted",
+        effect=STOPPED if running or waiting or to_come else None,
     )

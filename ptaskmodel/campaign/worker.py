@@ -22,6 +22,7 @@ from ptaskmodel.campaign.kind import SERIES, Kind, numbers_of
 from ptaskmodel.campaign.kinds import kind_of
 from ptaskmodel.campaign.store import DONE, FAILED, Store
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.remarks import listening
 
 LAST_WORDS = 2000
 # Said once, when the kind of runs is loaded.
@@ -38,7 +39,8 @@ def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int
         "repetition": repetition,
     }
     try:
-        found = kind.run(parameters)
+        with listening():
+            found = kind.run(parameters)
         record |= {"metrics": numbers_of(found)}
         if SERIES in found:
             json.dumps(found[SERIES], allow_nan=False)  # what cannot be kept fails here

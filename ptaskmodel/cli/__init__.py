@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 import click
 
-from ptaskmodel import __version__
+from ptaskmodel import __version__, remarks
 from ptaskmodel.cli.command import HELP, TYPED, Group
 from ptaskmodel.cli.mistakes import mistake_text
 from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.memory import available_bytes
+from ptaskmodel.remarks import Remark
 
 USER_ERROR = 2
 INTERRUPTED = 130  # 128 + SIGINT
@@ -202,4 +203,5 @@ def _show_warning(
     file: object = None,
     line: str | None = None,
 ) -> None:
+    remarks.keep(Remark(str(message), remarks.WARNING))
     LOGGER.warning("%s", message)

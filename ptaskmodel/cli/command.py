@@ -8,6 +8,7 @@ import click
 
 from ptaskmodel.cli.choices import Choice, did_you_mean
 from ptaskmodel.cli.talking import LEVELS, set_level
+from ptaskmodel.remarks import listening
 
 HELP = {"help_option_names": ["-h", "--help"]}
 # What was typed, in a context's `meta`; None where there is no command that can be run once more.
@@ -47,6 +48,10 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, **facts: Any) -> None:
         super().__init__(*arguments, **facts)
         self.params += talking_options()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with listening():
+            return super().invoke(ctx)
 
 
 class Group(click.Group):

@@ -161,6 +161,8 @@ def path_text(path: dict[str, Any]) -> list[str]:
 
 
 def _text(run: ReplayRun) -> str:
+    from ptaskmodel.cli.show import remark_lines
+
     summary: dict[str, Any] = run.summary
     sent = summary["messages"]
     lines = [
@@ -175,7 +177,7 @@ def _text(run: ReplayRun) -> str:
         lines.append(f"{state:<16}{seconds / total:6.1%} of the time of the ranks")
     if "critical_path" in summary:
         lines += path_text(summary["critical_path"])
-    lines += [f"note      {note}" for note in summary["notes"]]
+    lines += [f"{level:<10}{text}" for level, text in remark_lines(summary)]
     if run.directory is not None:
         lines.append(f"written   {len(run.files)} files in {run.directory}: {', '.join(run.files)}")
     return "\n".join(lines)

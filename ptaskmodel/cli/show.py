@@ -81,7 +81,7 @@ def run_text(run: SimulationRun) -> str:
         ("model", f"{summary['network_model']}, solver {summary['solver']}"),
         ("events", f"{summary['events']} in {wall_times(summary)}"),
     ]
-    lines += energy_lines(summary)
+    lines += [*energy_lines(summary), *remark_lines(summary)]
     if run.directory is not None:
         lines.append(("written", written(run.directory, run.files)))
     parts.append("\n".join(f"{name:<10}{value}" for name, value in lines))
@@ -92,6 +92,11 @@ def wall_times(summary: dict[str, Any]) -> str:
     """How long the simulation took, and its kernels before."""
     text = f"{summary['simulation_wall_time_s']:.3g} s"
     return f"{text}, and {summary['kernels_wall_time_s']:.2g} s to load the kernels"
+
+
+def remark_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """The remarks on a run, a line each."""
+    return [(remark["level"], remark["text"]) for remark in summary["remarks"]]
 
 
 def energy_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -173,7 +178,7 @@ def batch_text(run: BatchRun) -> str:
         ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
         ("simulated in", wall_times(summary)),
         *energy_lines(summary),
-        *(("note", note) for note in summary["notes"]),
+        *remark_lines(summary),
     ]
     if run.directory is not None:
         lines.append(("written", written(run.directory, run.files)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.cli.show import in_both, number_text, written
+from ptaskmodel.cli.show import in_both, number_text, remark_lines, written
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.results.slurm.comparison import BY
 
@@ -46,7 +46,7 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
         ("backfill", _backfill_text(summary["backfill"])),
         *(("nodes", text) for text in _nodes_text(summary)),
         ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),
-        *(("note", note) for note in summary["notes"]),
+        *remark_lines(summary),
     ]
     if found.directory is not None:
         lines.append(("written", written(found.directory, found.files)))

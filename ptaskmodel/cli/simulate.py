@@ -65,13 +65,9 @@ def simulate(
 
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
-    from ptaskmodel.cli.talking import LOGGER
     from ptaskmodel.files import json_text
     from ptaskmodel.results.runs import SimulationOptions, kernels_for, simulate_into
-    from ptaskmodel.simulation.overload import overload_text
 
-    if (piling_up := overload_text(platform, tasks)) is not None:
-        LOGGER.warning("%s", piling_up)
     if options["energy"]:
         from ptaskmodel.energy.tables import power_tables
 

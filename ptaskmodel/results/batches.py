@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel import __version__, jit
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
+from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
 from ptaskmodel.batch.plan import BatchOptions, only_delays, replays
@@ -26,8 +28,11 @@ from ptaskmodel.batch.study_output import (
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.kernel_sets import ENERGY, RANKS, compile_sets
+from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
 from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
 from ptaskmodel.results.observing import Observation
+from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import choices, provenance
 from ptaskmodel.results.runs import SimulationOptions, check_nothing_to_write
@@ -84,6 +89,7 @@ class BatchRun:
         return self.result.frame()
 
 
+@joining()
 def batch_into(
     directory: str | Path | None,
     platform: Platform,
@@ -201,7 +207,9 @@ def _summary(
         "policy": options.policy if driven is None else "external",
         "allocation": options.allocation,
         **(driven or {}),
-        "notes": list(result.notes),
+        "remarks": for_summary(
+            remarks_on(result.machine.platform), result.remarks, _outcomes(result)
+        ),
         "loop": result.loop,
         "simulation_wall_time_s": result.simulation_s,
         "kernels_wall_time_s": kernels_s,
@@ -212,6 +220,14 @@ def _summary(
         **_energy(result, power),
         **provenance(inputs),
     }
+
+
+def _outcomes(result: BatchResult) -> list[Remark]:
+    """Remarks on jobs that did not end by themselves, and on a scheduler that did not go on."""
+    counts = Counter(figures_of(result.schedule).states)
+    found = outcome_remarks(counts, "job")
+    stopped = (result.driven or {}).get("stopped")
+    return found if stopped is None else [Remark(stopped, WARNING, STOPPED), *found]
 
 
 def _fairness(result: BatchResult, options: BatchOptions) -> dict[str, Any]:

@@ -27,11 +27,17 @@ class _Input(TypedDict):
     sha256: str
 
 
+class _Remark(TypedDict):
+    level: str
+    text: str
+    effect: str | None
+
+
 class _Summary(TypedDict, total=False):
     """What is read of summary.json; the rest may be anything."""
 
     inputs: list[_Input]
-    notes: list[str]
+    remarks: list[_Remark]
     makespan: float
     makespan_s: float | None
     end_date: float

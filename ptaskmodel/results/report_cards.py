@@ -95,7 +95,7 @@ def facts_of(results: Results) -> list[list[str]]:
         if key in summary:
             value = summary[key]
             facts.append([name, _fact(key, value)])
-    facts += [["note", str(note)] for note in summary.get("notes") or []]
+    facts += [[remark["level"], remark["text"]] for remark in summary.get("remarks") or []]
     versions = summary.get("versions")
     if isinstance(versions, dict):
         facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])

@@ -12,12 +12,16 @@ from ptaskmodel import jit, kernel_sets
 from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernel_sets import ENERGY, of_tasks
+from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.recording.alone import times_alone
+from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
 from ptaskmodel.results.observing import Observation
+from ptaskmodel.results.outcomes import outcome_remarks, stopped_remark
 from ptaskmodel.results.output import whole_directory
 from ptaskmodel.results.records import records_frame, summarise, write_results
+from ptaskmodel.simulation.overload import overload_text
 from ptaskmodel.simulation.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -83,6 +87,7 @@ def kernels_for(platform: Platform, options: SimulationOptions) -> tuple[str, ..
     return (*sets, *(ENERGY if options.energy else ()))
 
 
+@joining()
 def simulate_into(
     directory: str | Path | None,
     platform: Platform,
@@ -121,6 +126,8 @@ def simulate_into(
             count=options.count,
         )
         made.add_all(tasks)
+    if (piling_up := overload_text(platform, tasks)) is not None:
+        warn(piling_up, OVERLOAD)
 
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
         with TaskEnergyFiles(made, place) if options.energy else nullcontext() as energy:
@@ -132,6 +139,12 @@ def simulate_into(
                 over = sum(record.finish_time is not None for record in records)
                 progress(made.now, over, len(records))
             summary = summarise(made, records, took_s, watch.kernels_s, inputs)
+            states = summary["counts"]
+            summary["remarks"] = for_summary(
+                remarks_on(platform),
+                stopped_remark(states, made.now),
+                outcome_remarks(states, "task"),
+            )
             if energy is not None:
                 summary["energy"] = energy.write(records)
         return summary, records

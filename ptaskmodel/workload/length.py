@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from ptaskmodel.remarks import warn
 from ptaskmodel.workload.works import Work
 
 # Stages that take the simulator minutes; one takes it some microseconds.
@@ -15,8 +14,7 @@ def warn_if_long(work: Work, where: str) -> None:
     """Warn, with the place in a file, of a work of more than LONG_STAGES stages, repeated ones."""
     stages = work.summed(lambda part: 1.0)
     if stages > LONG_STAGES:
-        warnings.warn(
+        warn(
             f"{where}: makes {stages:,.0f} stages, one after the other: simulating them takes some "
-            f"{stages * STAGE_S / 60:,.0f} minutes a task; make fewer, larger stages",
-            stacklevel=2,
+            f"{stages * STAGE_S / 60:,.0f} minutes a task; make fewer, larger stages"
         )

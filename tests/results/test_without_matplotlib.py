@@ -82,6 +82,7 @@ def test_a_picture_is_refused_in_one_line(place, picture, tmp_path, capsys):
     assert said.count("\n") == 1, said
 
 
+@pytest.mark.filterwarnings("default")
 def test_a_trace_is_compared_without_its_picture(place, tmp_path, caplog):
     made = tmp_path / "compared"
     inputs = [str(place / "platform.xml"), str(place / "trace.txt")]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.requests.request import JobRequest
+from ptaskmodel.remarks import OVERLOAD, warn
 
 # With fewer jobs a burst of submissions would look like a load.
 FEW_JOBS = 1000
@@ -34,11 +34,8 @@ def offered_load(conf: Conf, jobs: Sequence[JobRequest]) -> float:
     return work / (span_s * whole)
 
 
-def overload_notes(conf: Conf, jobs: Sequence[JobRequest]) -> list[str]:
-    """A sentence, also as a warning, if the offered load is above 1."""
+def warn_of_overload(conf: Conf, jobs: Sequence[JobRequest]) -> None:
+    """Warn if the offered load is above 1."""
     load = offered_load(conf, jobs) if len(jobs) >= FEW_JOBS else 0.0
-    if load <= 1.0:
-        return []
-    what = f"the offered load is {load:.3g}: the queue grows as long as jobs come"
-    warnings.warn(what, stacklevel=2)
-    return [what]
+    if load > 1.0:
+        warn(f"the offered load is {load:.3g}: the queue grows as long as jobs come", OVERLOAD)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from pathlib import Path
 
 from ptaskmodel.errors import PlatformError
@@ -17,6 +16,7 @@ from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source
 from ptaskmodel.platform.reader.xml import read_xml
+from ptaskmodel.remarks import WARNING, Remark, warn
 
 _log = logging.getLogger(__name__)
 
@@ -28,9 +28,17 @@ def load_platform(path: AnyPath) -> Platform:
     but usable gives a PlatformWarning per kind; ``Platform.notes`` lists all of them.
     """
     platform = read_platform(path)
-    for note in _one_per_kind(platform.notes):
-        warnings.warn(f"{platform.path}:{note.line}: {note.text}", PlatformWarning, stacklevel=2)
+    for remark in remarks_on(platform):
+        warn(remark.text, category=PlatformWarning)
     return platform
+
+
+def remarks_on(platform: Platform) -> list[Remark]:
+    """What is odd in a platform file but usable, a warning for each kind."""
+    return [
+        Remark(f"{platform.path}:{note.line}: {note.text}", WARNING)
+        for note in _one_per_kind(platform.notes)
+    ]
 
 
 def read_platform(path: AnyPath) -> Platform:

@@ -13,6 +13,8 @@ import numpy as np
 
 from ptaskmodel.files import write_json
 from ptaskmodel.jit import Stopwatch
+from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.replay.activities import Activities
 from ptaskmodel.replay.critical import Told
 from ptaskmodel.replay.driver import Listener, Progress, Replay, ReplayResult
@@ -81,6 +83,7 @@ class ReplayRun:
         return pd.DataFrame(_rank_rows(self.result), columns=RANK_COLUMNS)
 
 
+@joining()
 def replay_into(
     directory: str | Path | None,
     platform: Platform,
@@ -108,7 +111,7 @@ def replay_into(
     told = Told() if wanted.critical_path or wanted.timelines else None
     if directory is None:
         result = made.run(told, progress)
-        summary = summary_of(trace, result, watch, inputs)
+        summary = summary_of(platform, trace, result, watch, inputs)
         if told:
             summary["critical_path"] = ReplayPath(made, hosts, told).summary()
         return ReplayRun(result, summary)
@@ -125,7 +128,7 @@ def replay_into(
             files += stack.enter_context(observation).files
         result = made.run(_together(listeners), progress)
         stack.close()
-        summary = summary_of(trace, result, watch, inputs)
+        summary = summary_of(platform, trace, result, watch, inputs)
         if told and wanted.critical_path:
             path = ReplayPath(made, hosts, told)
             summary["critical_path"] = path.summary()
@@ -157,7 +160,11 @@ def whole_actions(spans: np.ndarray) -> np.ndarray:
 
 
 def summary_of(
-    trace: Trace, result: ReplayResult, watch: Stopwatch, inputs: Iterable[str | Path] = ()
+    platform: Platform,
+    trace: Trace,
+    result: ReplayResult,
+    watch: Stopwatch,
+    inputs: Iterable[str | Path] = (),
 ) -> dict[str, Any]:
     """What summary.json holds: makespan, counts, mean seconds of a rank in each state, choices.
 
@@ -177,7 +184,7 @@ def summary_of(
         "mean_rank_s": {state: seconds for state, seconds in spent.items() if seconds > 0},
         "network_model": result.model,
         "solver": result.solver,
-        "notes": [*_unreceived(result), *trace.notes],
+        "remarks": for_summary(remarks_on(platform), _unreceived(result), trace.notes),
         "end_date": result.makespan_s,
         "simulation_wall_time_s": watch.rest_s,
         "kernels_wall_time_s": watch.kernels_s,

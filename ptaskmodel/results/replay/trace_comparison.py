@@ -7,7 +7,6 @@ and as parallel tasks that know less and less of its order.
 from __future__ import annotations
 
 import csv
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,8 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
 from ptaskmodel.kernel_sets import SIMULATION, compile_sets
+from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.remarks import for_summary, joining, warn
 from ptaskmodel.replay.driver import Progress
 from ptaskmodel.replay.several import Several
 from ptaskmodel.results.drawing import NoMatplotlib, save
@@ -194,6 +195,7 @@ def _task_beside(
     return own.finish_time, made.events
 
 
+@joining()
 def compare_into(
     directory: str | Path | None,
     platform: Platform,
@@ -220,7 +222,13 @@ def compare_into(
             save(comparison_figure([made]), place / PICTURE)
             files.append(PICTURE)
         except NoMatplotlib as lacking:
-            logging.getLogger(__name__).warning("%s: left out; %s", PICTURE, lacking)
-        summary = {"format": FORMAT, "what": made.what, "files": files, **provenance(list(inputs))}
+            warn(f"{PICTURE}: left out; {lacking}")
+        summary = {
+            "format": FORMAT,
+            "what": made.what,
+            "files": files,
+            "remarks": for_summary(remarks_on(platform), trace.notes),
+            **provenance(list(inputs)),
+        }
         write_json(place / SUMMARY, summary)
     return made

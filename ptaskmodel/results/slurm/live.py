@@ -21,12 +21,15 @@ from ptaskmodel.batch.slurm.requests.request import Submissions
 from ptaskmodel.bridges.slurm_live.reading import LOADED, START, SUBMIT, Event
 from ptaskmodel.bridges.slurm_live.run import LiveOptions, LiveRun, run_live
 from ptaskmodel.files import write_json
+from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
+from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, check_output_directory, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.slurm.live_comparison import LiveComparison, compared, draw
 from ptaskmodel.results.slurm.runs import SlurmOptions, times_alone
 from ptaskmodel.results.slurm.settings import settings_of
-from ptaskmodel.results.slurm.summary import outcome_of
+from ptaskmodel.results.slurm.summary import outcome_of, state_counts
 from ptaskmodel.results.slurm.tables import (
     CYCLE_COLUMNS,
     EVENT_COLUMNS,
@@ -66,6 +69,7 @@ class LiveResults:
         return {}
 
 
+@joining()
 def live_into(
     directory: str | Path | None,
     conf_file: str | Path,
@@ -125,7 +129,14 @@ def live_into(
         **_schedulers(run),
         "slurm": run.version,
         "stopped": None if run.stopped is None else str(run.stopped),
-        "notes": [*conf.notes, *submissions.notes, *run.notes],
+        "remarks": for_summary(
+            () if platform is None else remarks_on(platform),
+            [] if run.stopped is None else [Remark(str(run.stopped), WARNING, STOPPED)],
+            conf.notes,
+            submissions.notes,
+            run.notes,
+            outcome_remarks(state_counts([run]), "job"),
+        ),
         "settings": settings_of(conf),
         "clock": run.statistics,
         "simulated_s": run.simulated_s,

@@ -16,7 +16,7 @@ from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.node_failures import Changes
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
-from ptaskmodel.batch.slurm.overload import overload_notes
+from ptaskmodel.batch.slurm.overload import warn_of_overload
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
 from ptaskmodel.batch.slurm.quick_cycle import suits
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
@@ -28,6 +28,9 @@ from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.kernel_sets import RANKS, SLURM
+from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.remarks import for_summary, joining
+from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions
@@ -37,7 +40,8 @@ from ptaskmodel.results.slurm.summary import (
     limit_notes,
     orphan_notes,
     qos_notes,
-    stranger_notes,
+    state_counts,
+    stranger_remarks,
     summary_of,
 )
 from ptaskmodel.results.slurm.tables import (
@@ -125,6 +129,7 @@ class SlurmResults:
         return frame
 
 
+@joining()
 def slurm_into(
     directory: str | Path | None,
     conf: Conf,
@@ -165,7 +170,7 @@ def slurm_into(
     if reserved is not None and options.controllers > 1:
         raise SlurmError("--reservations: of one controller only; leave out --controllers")
     parts, notes = parts_of(conf, submissions.jobs, options.controllers, options.seed)
-    overload = overload_notes(conf, submissions.jobs)
+    warn_of_overload(conf, submissions.jobs)
 
     def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
         began = time.perf_counter()
@@ -186,16 +191,17 @@ def slurm_into(
             "command": "slurm",
             **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
             **summary_of(found, alone),
-            "notes": [
-                *conf.notes,
-                *unread_notes(conf),
-                *submissions.notes,
-                *notes,
-                *overload,
-                *orphan_notes(found),
-                *(stranger_notes(found) if accounts is None else qos_notes(found)),
-                *([] if accounts is None else limit_notes(conf, accounts)),
-            ],
+            "remarks": for_summary(
+                () if platform is None else remarks_on(platform),
+                conf.notes,
+                unread_notes(conf),
+                submissions.notes,
+                notes,
+                orphan_notes(found),
+                stranger_remarks(found) if accounts is None else qos_notes(found),
+                [] if accounts is None else limit_notes(conf, accounts),
+                outcome_remarks(state_counts(each.run for each in found), "job"),
+            ),
             "not_used": [one.key for one in conf.others],
             "seed": options.seed,
             "test_cost_s": options.costs.test_s,

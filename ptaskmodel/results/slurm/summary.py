@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ptaskmodel import remarks
 from ptaskmodel.batch.measures import distribution
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.accounts.limits import not_simulated
@@ -18,6 +19,7 @@ from ptaskmodel.batch.slurm.phases import BACKFILL
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
 from ptaskmodel.batch.slurm.watching import PASSES
 from ptaskmodel.errors import shown
+from ptaskmodel.remarks import Remark
 from ptaskmodel.results.slurm.tables import Alone, Run, Simulated, is_over, suspended_s
 
 TAU_S = 60.0
@@ -64,13 +66,13 @@ def orphan_notes(found: Sequence[Simulated]) -> list[str]:
     return [text + "not wait for these"] if count else []
 
 
-def stranger_notes(found: Sequence[Simulated]) -> list[str]:
+def stranger_remarks(found: Sequence[Simulated]) -> list[Remark]:
     """That jobs are refused because no accounts were given."""
     jobs = [job for each in found for job in each.run.jobs]
     count = sum(job.state == REFUSED and job.reason == INVALID_ACCOUNT for job in jobs)
     text = f"{count} jobs are refused, as AccountingStorageEnforce lets in known users only: give "
     text += "--accounts (sacctmgr dump), or take that key out"
-    return [text] if count else []
+    return [Remark(text, effect=remarks.REFUSED)] if count else []
 
 
 def qos_notes(found: Sequence[Simulated]) -> list[str]:
@@ -101,6 +103,11 @@ def limit_notes(conf: Conf, accounts: Accounts) -> list[str]:
     return found[:SHOWN] + more + strange
 
 
+def state_counts(runs: Iterable[Run]) -> Counter[str]:
+    """How many jobs of all controllers are in each state."""
+    return Counter(job.state for run in runs for job in run.jobs)
+
+
 def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:
     """What became of the jobs of all controllers."""
     every_job = [(run, job) for run in runs for job in run.jobs]
@@ -119,7 +126,7 @@ def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:
         "nodes": sum(len(run.nodes) for run in runs),
         "cpus": every,
         "controllers": len(runs),
-        "jobs": {"submitted": len(jobs), **Counter(job.state for job in jobs)},
+        "jobs": {"submitted": len(jobs), **state_counts(runs)},
         "refused": Counter(job.reason for job in jobs if job.state == REFUSED),
         "never_started": Counter(job.reason for job in jobs if job.state == "PENDING"),
         "started_by": Counter(job.by for _, job in ran),

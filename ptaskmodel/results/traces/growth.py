@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.remarks import warn
 from ptaskmodel.results.traces.writing import Trace
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class TraceGrowth(Trace):
             )
         if size_GB > WARNED_GB and not self._told:
             self._told = True
-            warnings.warn(self._warning(size_GB, now_s), stacklevel=2)
+            warn(self._warning(size_GB, now_s))
 
     def _warning(self, size_GB: float, now_s: float) -> str:
         ended = [ref.finish_time is not None for ref in self.recorder.simulation.tasks()]

@@ -158,6 +158,7 @@ def test_a_table_of_sacct_is_printed_with_bars(tmp_path, capsys, mark):
     assert "print it with -P" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("mistake", ["bf_intervall=60", "bf_interval", "default_queue_deep=50"])
 def test_an_option_that_slurm_would_not_find_is_noted(tmp_path, capsys, mistake):
     write_all(tmp_path)

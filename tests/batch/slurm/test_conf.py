@@ -124,14 +124,15 @@ def test_options_are_found_by_what_the_text_contains(tmp_path):
     assert [one.key for one in conf.others] == ["SchedulerParameters strange"]
 
 
-def test_misspelt_keys_are_told_at_once_with_what_they_may_mean(tmp_path, caplog):
+def test_misspelt_keys_are_told_at_once_with_what_they_may_mean(tmp_path):
     text = (
         "PriorityWeigthFairshare=1000\nSchedulerParameters=bf_windw=60\nSlurmctldTimeout=120\n"
         "AccountingStorageHost=db\nFancyKey=1\nNodeName=n[0-1] RealMemroy=100\n"
         "PartitionName=p Nodes=ALL MaxTimes=60 Hidden=NO\n"
     )
-    conf = conf_of(tmp_path, text)
-    said = [message.rpartition("/")[2] for message in caplog.messages]
+    with pytest.warns(UserWarning, match="is not known") as told:
+        conf = conf_of(tmp_path, text)
+    said = [str(each.message).rpartition("/")[2] for each in told]
     assert said == [
         "slurm.conf:1: PriorityWeigthFairshare is not known; did you mean priorityweightfairshare?",
         "slurm.conf:2: SchedulerParameters bf_windw is not known; did you mean bf_window?",

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.overload import offered_load, overload_notes
+from ptaskmodel.batch.slurm.overload import offered_load, warn_of_overload
 from ptaskmodel.batch.slurm.requests.request import Command, JobRequest, Submissions
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.batch.slurm.watching import Watch
@@ -188,9 +188,9 @@ def test_overload_is_said(files):
     conf = read_conf(files / "slurm.conf")
     jobs = [request(f"j{k}", float(k), 100.0, min_nodes=1) for k in range(1000)]
     with pytest.warns(UserWarning, match=r"offered load is 25: the queue grows"):
-        assert len(overload_notes(conf, jobs)) == 1
-    assert overload_notes(conf, jobs[:999]) == []  # too few to tell a burst from a load
-    assert overload_notes(conf, [request(f"j{k}", 100.0 * k, 9.0) for k in range(1000)]) == []
+        warn_of_overload(conf, jobs)
+    warn_of_overload(conf, jobs[:999])  # too few to tell a burst from a load: no warning
+    warn_of_overload(conf, [request(f"j{k}", 100.0 * k, 9.0) for k in range(1000)])
 
 
 def test_what_is_not_used_and_who_waits_for_nobody_is_told(files, capsys):

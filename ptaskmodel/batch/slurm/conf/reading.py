@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -36,13 +35,12 @@ from ptaskmodel.batch.slurm.conf.node_lines import NODE, PARTITION, node_line, n
 from ptaskmodel.batch.slurm.conf.topology import TOPOLOGY, read_topology
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
+from ptaskmodel.remarks import warn
 
 DEFAULT = "DEFAULT"
 # Keys that begin lines of their own.
 LINES = ("nodename", "partitionname", "nodeset", "downnodes")
 ALL = "ALL"
-
-_log = logging.getLogger(__name__)
 
 
 def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
@@ -56,7 +54,7 @@ def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
     conf = _Builder(origin).built(lines, Path(path).parent)
     for one in conf.others:
         if one.meant:
-            _log.warning("%s: %s is not known; did you mean %s?", one.where, one.key, one.meant)
+            warn(f"{one.where}: {one.key} is not known; did you mean {one.meant}?")
     return conf
 
 

@@ -1,0 +1,148 @@
+"""Remarks of runs: whatever the terminal warns of is in summary.json, with its effect."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+from batsim_sessions import Calls, job, reply, serve
+
+from ptaskmodel import remarks
+from ptaskmodel.bridges.batsim.wires import recorded
+from ptaskmodel.cli import main
+from ptaskmodel.platform import load_platform
+from ptaskmodel.remarks import EFFECTS, LEVELS, Remark, for_summary, joining, listening, warn
+from ptaskmodel.results.outcomes import OUTCOMES, outcome_remarks
+from ptaskmodel.results.runs import SimulationOptions, simulate_into
+from ptaskmodel.results.schemas import schema_of
+from ptaskmodel.workload import load_tasks
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+# `AS` is an old name, of which a warning tells.
+OLD = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><AS id="z" routing="Full">
+  <cluster id="c" prefix="n" suffix="" radical="0-3" speed="1Gf" bw="125MBps" lat="50us"/>
+</AS></platform>
+"""
+MANY = "".join(f"{k} {k} 0 100 4 -1 -1 4 90 -1 1 1 1 1 1 1 -1 -1\n" for k in range(1, 1001))
+CONF = """SelectType=select/linear
+SchedulerParameters=bf_windw=10
+NodeName=n[1-4] CPUs=8
+PartitionName=p Nodes=ALL Default=YES
+"""
+
+
+@pytest.fixture
+def case(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.xml").write_text(OLD)
+    tasks = [{"id": f"t{k}", "start": 0.1 * k, "hosts": ["n0"], "cpu": 1e9} for k in range(1000)]
+    (tmp_path / "t.json").write_text(json.dumps({"tasks": tasks}))
+    (tmp_path / "w.swf").write_text(MANY)
+    (tmp_path / "r0").write_text("0 init\n0 isend 1 0 8\n0 finalize\n")
+    (tmp_path / "r1").write_text("1 init\n1 finalize\n")
+    (tmp_path / "traces.txt").write_text("r0\nr1\n")
+    (tmp_path / "slurm.conf").write_text(CONF)
+    jobs = "".join(f"{k},{k},4,60,50\n" for k in range(1000))
+    (tmp_path / "jobs.csv").write_text(f"id,submit,nodes,limit,run\n{jobs}")
+    return tmp_path
+
+
+def told(capsys):
+    """(warnings on standard error, lines of remarks on standard output)."""
+    out, err = capsys.readouterr()
+    mark = "ptaskmodel: warning: "
+    warned = [line.removeprefix(mark) for line in err.splitlines() if line.startswith(mark)]
+    said = [line.split(maxsplit=1) for line in out.splitlines() if line.startswith(LEVELS)]
+    return warned, said
+
+
+def kept(case):
+    found = json.loads((case / "out" / "summary.json").read_text())["remarks"]
+    assert all(each.keys() == {"level", "text", "effect"} for each in found)
+    return {each["text"]: each for each in found}
+
+
+RUNS = {
+    "simulate": (
+        ["simulate", "p.xml", "t.json", "--until", "50"],
+        {"overload", "stopped"},
+    ),
+    "batch": (["batch", "p.xml", "w.swf"], {"overload", "killed"}),
+    "replay": (["replay", "p.xml", "traces.txt"], set()),
+    "slurm": (["slurm", "slurm.conf", "jobs.csv"], {"overload"}),
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_every_warning_and_note_of_the_terminal_is_in_the_summary(case, capsys, kind):
+    command, effects = RUNS[kind]
+    assert main([*command, "-o", "out"]) == 0
+    warned, said = told(capsys)
+    found = kept(case)
+    assert warned
+    assert {text for text, each in found.items() if each["level"] == "warning"} >= set(warned)
+    assert said == [[each["level"], each["text"]] for each in found.values()]
+    assert {each["effect"] for each in found.values()} - {None} == effects
+
+
+def test_a_scheduler_that_stops_a_run_is_a_remark(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    profiles = {"d10": {"type": "delay", "delay": 10}}
+    with recorded(Calls(lambda request: reply(request)), tmp_path / "r.jsonl") as wire:
+        serve(tmp_path, wire, [job(0)], profiles)
+    assert main(["serve", "p.xml", "w0.json", "--replay", "r.jsonl", "-o", "out"]) == 2
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert {
+        "level": "warning",
+        "text": found["stopped"],
+        "effect": "stopped",
+    } in found["remarks"]
+    assert found["stopped"] in capsys.readouterr().err
+
+
+def test_a_run_in_a_program_has_the_same_remarks(case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert main(["simulate", "p.xml", "t.json", "--until", "50", "-o", "out"]) == 0
+        platform, tasks = load_platform(case / "p.xml"), load_tasks(case / "t.json")
+        run = simulate_into(None, platform, tasks, SimulationOptions(until=50.0))
+    # What was said of the platform names the file as it was given.
+    texts = [each["text"].replace(f"{case}/", "") for each in run.summary["remarks"]]
+    assert sorted(texts) == sorted(kept(case))
+
+
+def test_remarks_are_kept_for_the_run_at_hand_each_once():
+    def run(text):
+        with joining():
+            warn(text)
+            warn(text)
+            return [each["text"] for each in for_summary([text, Remark("more")])]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warn("to nobody")
+        assert run("alone") == ["alone", "more"]
+        with listening():
+            warn("before")
+            assert run("of a command") == ["before", "of a command", "more"]
+            with listening():
+                assert run("apart") == ["apart", "more"]
+
+
+def test_effects_are_those_of_the_schema():
+    items = schema_of("summary.json")["properties"]["remarks"]["items"]["properties"]
+    assert items["effect"]["enum"] == [*EFFECTS, None]
+    assert items["level"]["enum"] == list(LEVELS)
+    assert {effect for effect, _ in OUTCOMES.values()} <= EFFECTS.keys()
+
+
+def test_jobs_that_did_not_end_by_themselves():
+    counts = {"COMPLETED": 1000, "TIMEOUT": 2, "REFUSED": 1}
+    assert outcome_remarks(counts, "job") == [
+        Remark("2 of 1,003 jobs were killed at their time limit", effect=remarks.KILLED),
+        Remark("1 of 1,003 jobs were refused", effect=remarks.REFUSED),
+    ]
