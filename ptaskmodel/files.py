@@ -17,6 +17,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Collection, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +43,10 @@ _PARTIAL = ".ptaskmodel-partial"
 _NAME_KEPT = 48  # characters, so that what is added never makes a name too long
 _NEW, _OLD, _LOCK = "new", "old", "lock"  # what is in the directory of one to come
 _LEFTOVER = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{8}}{re.escape(_PARTIAL)}", re.DOTALL)
+
+
+# Below which folder alone files are read, if anybody else says which (see `only_below`).
+_below: ContextVar[Path | None] = ContextVar("below", default=None)
 
 
 class _TooLarge(Exception):
@@ -98,6 +103,29 @@ def read_text(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModelE
         raise error(f"{shown_path(path)}:{line}: {found}; save it as UTF-8") from None
 
 
+@contextlib.contextmanager
+def only_below(folder: Path) -> Iterator[None]:
+    """Let `read_bytes` read regular files below a folder alone, links followed, while this lasts.
+
+    For names of files that come from outside.
+    """
+    token = _below.set(folder.resolve())
+    try:
+        yield
+    finally:
+        _below.reset(token)
+
+
+def check_regular(path: AnyPath, *, error: Kind = PTaskModelError) -> None:
+    """Raise ``error`` if there is something of this name that is no regular file, as a pipe."""
+    try:
+        is_regular = stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return  # whoever reads it says so
+    if not is_regular:
+        raise error(f"{shown_path(path)}: is not a regular file; give one")
+
+
 def taken_for(content: bytes) -> str | None:
     """What a file that is no good seems to be, by how it begins, for a message; None: unknown."""
     if content.startswith(_UTF16_MARKS):
@@ -145,6 +173,9 @@ def _size_text(path: AnyPath) -> str:
 
 def _raw(path: AnyPath, most: int) -> bytes:
     """What is in a file. Raises OSError, ValueError, _TooLarge."""
+    below = _below.get()
+    if below is not None and not _is_allowed(path, below):
+        raise OSError(f"from here, regular files below {below} alone are")
     if os.fspath(path) == STDIN:
         content = _drained(getattr(sys.stdin, "buffer", None))
     else:
@@ -156,6 +187,11 @@ def _raw(path: AnyPath, most: int) -> bytes:
     if len(content) > most:
         raise _TooLarge
     return content
+
+
+def _is_allowed(path: AnyPath, below: Path) -> bool:
+    target = os.path.realpath(path)
+    return Path(target).is_relative_to(below) and os.path.isfile(target)
 
 
 @functools.lru_cache(maxsize=1)

@@ -97,6 +97,10 @@ class Driver(Protocol):
         """What is noted of jobs, by their ids."""
         ...
 
+    def notes(self) -> tuple[str, ...]:
+        """What else is to be said of the run, once it is over."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BatchResult:
@@ -341,7 +345,8 @@ def run_batch(
             lost_seconds(schedule, alone, watch.charges, plan.ptasks.attempt_of_task)
         )
     fairness = _fairness(plan, machine, schedule, progress)
-    remarks = (*plan.remarks, *(() if driver is not None else (plan.belief,)))
+    late = (plan.belief,) if driver is None else map(Remark, driver.notes())
+    remarks = (*plan.remarks, *late)
     if options.until_s is not None:
         remarks = (*remarks, _how_far(schedule, len(plan.workload.jobs)))
     return BatchResult(

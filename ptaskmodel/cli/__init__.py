@@ -7,6 +7,7 @@ import errno
 import importlib
 import logging
 import os
+import signal
 import sys
 import traceback
 import warnings
@@ -20,11 +21,12 @@ from ptaskmodel.cli.command import HELP, TYPED, Group
 from ptaskmodel.cli.mistakes import mistake_text
 from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.interrupts import taken
 from ptaskmodel.memory import available_bytes
 from ptaskmodel.remarks import Remark
 
 USER_ERROR = 2
-INTERRUPTED = 130  # 128 + SIGINT
+BY_SIGNAL = 128
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 # What writing to standard output can end in (files of ours are looked after in `files`).
 OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
@@ -111,8 +113,9 @@ def commands() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: done. 2: a mistake of the user, told in one line on stderr. 130: interrupted. Our own bugs
-    keep their traceback (and Python's exit code 1).
+    0: done. 2: a mistake of the user, told in one line on stderr. 128 and more: ended by that
+    signal (130: Ctrl-C), after all is cleaned up. Our own bugs keep their traceback (and Python's
+    exit code 1).
     """
     if "_PTASKMODEL_COMPLETE" in os.environ:
         commands.main(prog_name="ptaskmodel")
@@ -124,7 +127,7 @@ def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = 
     given = sys.argv[1:] if arguments is None else arguments
     # The context takes the list apart; what was typed for this program can be run once more.
     typed = tuple(given) if arguments is None and command is commands else None
-    with _talking():
+    with _talking(), taken():
         return _exit_code(command, name, list(given), typed)
 
 
@@ -159,9 +162,9 @@ def _exit_code(
         free = f"{available_bytes():,} bytes are free"
         tell(f"error: the memory does not suffice: {free}; give less, or take a larger machine")
         return USER_ERROR
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as end:
         tell("interrupted")
-        return INTERRUPTED
+        return BY_SIGNAL + getattr(end, "number", signal.SIGINT)
     except BrokenPipeError:
         _forget_output()
         return PIPE_CLOSED

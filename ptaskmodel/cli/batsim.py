@@ -140,6 +140,9 @@ def batsim(**given: Any) -> None:
         record=given["record"],
     ) as session:
         result = run_batch(platform, book.workload, chosen, driver=session)
+    if not (given["quiet"] or given["verbosity"] == "quiet"):
+        for note in session.notes():
+            click.echo(f"batsim: {note}", err=True)
     write_batsim_files(
         given["prefix"],
         result,

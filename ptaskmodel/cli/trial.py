@@ -7,7 +7,6 @@ example is over long before it is compiled.
 from __future__ import annotations
 
 import contextlib
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import click
 from ptaskmodel.cli.command import TYPED
 from ptaskmodel.cli.talking import is_quiet, tell_once
 from ptaskmodel.files import STDIN
+from ptaskmodel.guarding import end_guarded, start_guarded
 from ptaskmodel.kernel_sets import environment_of_own
 
 # Of a run that is worth a try: tasks, jobs or actions at most.
@@ -42,10 +42,9 @@ def trial(size: int | None, ahead: str) -> Iterator[Trial]:
         yield Trial()
         return
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as told:
-        process = subprocess.Popen(
+        process = start_guarded(
             [sys.executable, "-P", "-m", "ptaskmodel", *typed],
             env=environment_of_own() | {"NUMBA_DISABLE_JIT": "1"},
-            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=told,
         )
@@ -91,12 +90,7 @@ class Running(Trial):
         """End it; what it has half written goes."""
         if self._process.poll() is not None:
             return
-        self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(LEAVING_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_guarded(self._process, LEAVING_S, patient=False)
 
     def _say(self) -> None:
         for file in (self._told, self._output):

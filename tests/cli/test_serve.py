@@ -62,6 +62,15 @@ def test_a_session_that_differs_from_its_record(session, capsys):
     assert "record.jsonl:9: at 10 s /now is 10.0, recorded was 11.0" in capsys.readouterr().err
 
 
+def test_a_record_appended_to_itself(session, capsys):
+    record = session / "record.jsonl"
+    record.write_text(2 * record.read_text())
+    assert run(session, "-o", str(session / "out")) == 2
+    told = "record.jsonl:13: goes on after the simulation has ended; give the record of one run"
+    assert told in capsys.readouterr().err
+    assert not (session / "out").exists()
+
+
 def test_what_happened_before_a_mistake_is_written(session, capsys):
     record = session / "record.jsonl"
     record.write_text(record.read_text().replace('["w0!1"]', '["w0!7"]', 1))

@@ -16,6 +16,7 @@ from ptaskmodel.bridges.batsim.job_messages import (
     talks,
 )
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.files import only_below
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of
 from ptaskmodel.workload.formats.batsim_works import Profiles
 from ptaskmodel.workload.formats.json_document import read_json
@@ -93,6 +94,8 @@ class Book:
 
     def __init__(self, files: Sequence[Path], cleaning: Cleaning | None = None) -> None:
         self._one = len(files) == 1
+        # Of the first file: what a scheduler names stands below.
+        self._folder = files[0].resolve().parent if files else Path()
         self.shelves: dict[str, Profiles] = {}
         self.paths: dict[str, str] = {}
         self.entries: dict[str, Entry] = {}
@@ -153,15 +156,20 @@ class Book:
         """Take note of a profile; its workload is made if it is new. Raises WorkloadError."""
         if MARK in workload:
             raise WorkloadError(f"/data/workload_name: must not contain '{MARK}'")
-        shelf = self.shelves.get(workload) or Profiles(Path(), MESSAGE_READERS)
+        shelf = self.shelves.get(workload) or Profiles(self._folder, MESSAGE_READERS)
         if name in shelf.works:
             raise WorkloadError(
                 f"/data/profile_name: {shown(name)} is there already: give it a new name"
             )
-        shelf.add(name, fields, "/data/profile")
+        self.add_profile(shelf, name, fields, "/data/profile")
         if talks(shelf.works[name]):
             check_messages(shelf, "/data/profile: ")
         self.shelves[workload] = shelf
+
+    def add_profile(self, shelf: Profiles, name: str, fields: Mapping[str, Any], spot: str) -> None:
+        """Read a profile of the scheduler; its traces stand below the workload. See `Profiles`."""
+        with only_below(self._folder):
+            shelf.add(name, fields, spot)
 
     def register_job(self, full: str, given: Mapping[str, Any], now: float) -> Entry:
         """Take note of a job, submitted now. Raises WorkloadError."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import re
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 SLEEP_S, POLL_S = 1e-7, 5e-3
 MAX_STEPS = 1_000_000
 MAX_REGEX = 1000
+MATCH_S = 1.0  # of processor time, for one message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +220,7 @@ class Conversation:
         inbox = self.entry.inbox
         name = work.timeout
         if inbox:
-            name = work.success if work.pattern.fullmatch(inbox.popleft()) else work.failure
+            name = work.success if _matches(work.pattern, inbox.popleft()) else work.failure
         if not name:
             return
         shelf = self.entry.profiles
@@ -225,6 +228,30 @@ class Conversation:
             self._ways.clear()
             self.code = shelf.codes[name]
         self._ways.append(_steps(shelf.works[name]))
+
+
+def _matches(pattern: re.Pattern[str], message: str) -> bool:
+    """Whether all of a message matches. Raises WorkloadError if that takes too long to find out.
+
+    Matching goes on for ever on some patterns and messages, but lets signals in; those, in turn,
+    come to the main thread alone, where commands run.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return pattern.fullmatch(message) is not None
+
+    def give_up(*_: object) -> None:
+        raise WorkloadError(
+            f"regular expression {shown(pattern.pattern)} takes more than {MATCH_S:g} s to match a "
+            f"message of {len(message)} characters: simplify it"
+        )
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_S)
+    try:
+        return pattern.fullmatch(message) is not None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _steps(work: Work) -> Iterator[Work]:

@@ -211,8 +211,8 @@ NEWER = {"REGISTER_JOB": "SUBMIT_JOB", "REGISTER_PROFILE": "SUBMIT_PROFILE"}
 OLDER = {old: new for new, old in NEWER.items()}
 
 
-def read_reply(raw: bytes, protocol: int, now: float) -> Reply | OldReply:
-    """The reply in a message, with dates that are not before ``now``.
+def read_reply(raw: bytes, protocol: int, now: float) -> tuple[Reply | OldReply, float]:
+    """The reply in a message, and the earliest date that it says; dates before ``now`` become that.
 
     Raises SchedulerFault, which names the event and the field.
     """
@@ -229,8 +229,9 @@ def read_reply(raw: bytes, protocol: int, now: float) -> Reply | OldReply:
         raise SchedulerFault(f"its message is not JSON: {error}", now=now) from None
     except RecursionError:
         raise SchedulerFault("its message is nested too deep", now=now) from None
+    earliest = min((reply.now, *(event.timestamp for event in reply.events)))
     _check_dates(reply, now)
-    return reply
+    return reply, earliest
 
 
 def kind_of(event: Said) -> str:
@@ -239,29 +240,24 @@ def kind_of(event: Said) -> str:
 
 
 def _check_dates(reply: Reply | OldReply, now: float) -> None:
-    """The dates ascend, from the request to the end of the reply; rounded ones become ``now``."""
-    if reply.now < now - ROUNDED_S:
-        raise SchedulerFault(
-            f"it answers for {reply.now!r} s, which is past: reply with a 'now' of {now!r} or more",
-            now=now,
-        )
-    reply.now = max(reply.now, now)
-    last = now
+    """The dates ascend, to that of the reply; as in Batsim, what is past takes effect ``now``."""
+    last, end = now, max(reply.now, now)
     for k, event in enumerate(reply.events):
         date, where = event.timestamp, {"now": now, "event": k, "kind": kind_of(event)}
-        if date < last - ROUNDED_S:
-            raise SchedulerFault(
-                f"{date!r} s is before {last!r} s: dates must not be past, and must ascend",
-                field="/timestamp",
-                **where,  # type: ignore[arg-type]
-            )
         if date > reply.now + ROUNDED_S:
             raise SchedulerFault(
                 f"{date!r} s is after the 'now' of the message, {reply.now!r} s",
                 field="/timestamp",
                 **where,  # type: ignore[arg-type]
             )
-        last = event.timestamp = min(max(date, last), reply.now)
+        if max(date, now) < last - ROUNDED_S:
+            raise SchedulerFault(
+                f"{date!r} s is before {last!r} s: dates must ascend",
+                field="/timestamp",
+                **where,  # type: ignore[arg-type]
+            )
+        last = event.timestamp = min(max(date, last), end)
+    reply.now = end
 
 
 def _fault(error: msgspec.ValidationError, raw: bytes, protocol: int, now: float) -> SchedulerFault:

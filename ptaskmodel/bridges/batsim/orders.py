@@ -141,7 +141,7 @@ class Orders:
                     "it anew",
                     f"{field}/profile_name",
                 )
-            shelf.add(more.profile_name, more.profile, f"{field}/profile")
+            self._book.add_profile(shelf, more.profile_name, more.profile, f"{field}/profile")
         if more.profile_name not in shelf.works:
             raise Refused(
                 f"there is no profile {shown(more.profile_name)}: define it",
@@ -308,8 +308,7 @@ class Orders:
     def _notify(self, event: said.Notify, view: View) -> Carried:
         kind = event.data.type
         old = self._options.protocol == 2
-        if kind == FINISHED[old]:
-            self._check_registering()
+        if kind == FINISHED[old]:  # as for Batsim, whether anything was registered or not
             self.registering = False
         elif kind == CONTINUES[old]:
             if not self._options.dynamic_jobs:

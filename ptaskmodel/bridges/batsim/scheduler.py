@@ -298,8 +298,11 @@ class ExternalScheduler:
         entry = conversation.entry
         if entry.conversation is not conversation:
             return
-        for message in conversation.go_on(self._now):
-            self.tell(THEN_MESSAGES, "FROM_JOB_MSG", {"job_id": entry.id, "msg": message})
+        try:
+            for message in conversation.go_on(self._now):
+                self.tell(THEN_MESSAGES, "FROM_JOB_MSG", {"job_id": entry.id, "msg": message})
+        except WorkloadError as error:
+            raise SchedulerFault(f"job {shown(entry.id)}: {error}", now=self._now) from None
         date = min(conversation.due, conversation.limit)
         if conversation.state is not None:
             assert entry.attempt is not None

@@ -9,6 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from ptaskmodel import interrupts
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.metering import MeteredExecution
@@ -28,6 +29,7 @@ from ptaskmodel.bridges.batsim.wires import (
     free_endpoint,
     recorded,
 )
+from ptaskmodel.interrupts import Interrupted
 from ptaskmodel.platform.platform import Platform
 
 
@@ -35,8 +37,8 @@ from ptaskmodel.platform.platform import Platform
 class Session:
     """Drives a batch (see `batch.run.Driver`) by what a scheduler says.
 
-    fault: how the scheduler ended the run, None if it ended well; what happened until then is in
-    the schedule.
+    fault: how the scheduler or a signal ended the run, None if it ended well; what happened until
+    then is in the schedule.
     """
 
     wire: Wire
@@ -45,7 +47,7 @@ class Session:
     options: SessionOptions
     external: Sequence[ExternalEvent] = ()
     ptasks: bool = field(init=False)
-    fault: SchedulerFault | None = field(default=None, init=False)
+    fault: SchedulerFault | Interrupted | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.ptasks = self.options.dynamic_jobs
@@ -57,26 +59,34 @@ class Session:
     def metadata(self) -> Mapping[str, str]:
         return self.book.metadata()
 
+    def notes(self) -> tuple[str, ...]:
+        return self._talk.notes()
+
     def run(
         self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
     ) -> Mapping[str, Any]:
         policy = self.policy
+        stopped = None
         try:
-            policy.begin(simulation, execution, metered)
-            while simulation.step():
-                pass
-            policy.end()
+            with interrupts.held():
+                policy.begin(simulation, execution, metered)
+                while simulation.step():
+                    interrupts.check()
+                policy.end()
         except SchedulerFault as fault:
-            self.fault = fault
+            self.fault, stopped = fault, str(fault)
+        except Interrupted as fault:
+            self.fault, stopped = fault, f"{fault} at {simulation.now!r} s"
         finally:
             policy.close()
         talk = self._talk
         return {
             "protocol": self.options.protocol,
             "exchanges": talk.exchanges,
+            "early_replies": talk.early,
             "scheduler_wall_time_s": talk.scheduler_s,
             "longest_exchange_wall_time_s": talk.longest_s,
-            "stopped": None if self.fault is None else str(self.fault),
+            "stopped": stopped,
         }
 
 

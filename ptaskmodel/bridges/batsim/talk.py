@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, Protocol
 
 import msgspec
 
 from ptaskmodel.bridges.batsim.faults import SchedulerFault
-from ptaskmodel.bridges.batsim.messages import OldReply, Reply, read_reply
+from ptaskmodel.bridges.batsim.messages import ROUNDED_S, OldReply, Reply, read_reply
 
 # A scheduler that is asked so often at one date does not let the time pass.
 MAX_EXCHANGES_AT_A_DATE = 100_000
@@ -27,7 +28,11 @@ class Wire(Protocol):
 
 
 class Talk:
-    """Asks a scheduler. exchanges: how often so far; scheduler_s: wall time that it took."""
+    """Asks a scheduler.
+
+    exchanges: how often so far; scheduler_s: wall time that it took; early: replies dated before
+    their requests.
+    """
 
     def __init__(self, wire: Wire, protocol: int) -> None:
         self._wire = wire
@@ -35,6 +40,8 @@ class Talk:
         self.exchanges = 0
         self.scheduler_s = 0.0
         self.longest_s = 0.0
+        self.early = 0
+        self._first_early = self._coarse = ""
         self._now = -1.0
         self._at_this_date = 0
         self._encode = msgspec.json.Encoder().encode
@@ -54,7 +61,24 @@ class Talk:
         self.exchanges += 1
         self.scheduler_s += took
         self.longest_s = max(self.longest_s, took)
-        return read_reply(raw, self.protocol, now)
+        reply, earliest = read_reply(raw, self.protocol, now)
+        if earliest < now - ROUNDED_S:
+            self.early += 1
+            self._first_early = self._first_early or f"for {earliest!r} s at {now!r} s"
+        if not self._coarse and math.ulp(now) > ROUNDED_S:
+            self._coarse = (
+                f"at {now:g} s dates are {math.ulp(now):.2g} s apart: shorter delays may move no "
+                "clock"
+            )
+        return reply
+
+    def notes(self) -> tuple[str, ...]:
+        """What was odd about dates, a line each."""
+        early = (
+            f"{self.early} replies of the scheduler were dated before their requests, the first "
+            f"{self._first_early}: they took effect at the request's date"
+        )
+        return (*([early] if self.early else []), *([self._coarse] if self._coarse else []))
 
     def close(self) -> None:
         self._wire.close()

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
@@ -18,18 +16,19 @@ from typing import IO, Any
 
 import msgspec
 
+from ptaskmodel import interrupts
 from ptaskmodel.bridges.batsim.faults import SchedulerFault
 from ptaskmodel.bridges.batsim.messages import LARGEST_MESSAGE
 from ptaskmodel.bridges.batsim.talk import Wire
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.files import read_text, whole_file
+from ptaskmodel.guarding import end_guarded, start_guarded
 
 ENDPOINT = "tcp://localhost:28000"
 PLACE = "{socket}"
+END = b'"SIMULATION_ENDS"'
 # While nothing comes, one looks so often whether the scheduler is still there, s.
 LOOK_S = 0.05
-# How long a scheduler that was started here has to end by itself, s.
-GRACE_S = 5.0
 
 
 def _zmq() -> Any:
@@ -60,6 +59,7 @@ class SocketWire:
         self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._timeout_s = timeout_s
+        self._last = b""
         self._endpoint = endpoint
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.REQ)
@@ -82,6 +82,7 @@ class SocketWire:
         if self._command is not None:
             self._process = start_scheduler(self._command, self._endpoint)
             self._command = None
+        self._last = request
         self._socket.send(request)
         try:
             reply: bytes = self._socket.recv()
@@ -92,9 +93,10 @@ class SocketWire:
         return reply
 
     def _wait(self, now: float) -> bytes:
-        """The reply, once it comes; SchedulerFault if it never will."""
+        """The reply, once it comes. Raises SchedulerFault if it never will, and Interrupted."""
         began = time.monotonic()
         while True:
+            interrupts.check()
             gone = self._gone()
             with contextlib.suppress(self._again):
                 reply: bytes = self._socket.recv()
@@ -126,34 +128,26 @@ class SocketWire:
             self._socket.close(0)
             self._context.destroy(0)
         if self._process is not None:
-            end_process(self._process)
+            # It ends by itself once it is told that all is over, and only then.
+            over = END in self._last and not interrupts.arrived()
+            end_guarded(self._process, patient=over)
             self._process = None
 
 
 def start_scheduler(command: str, endpoint: str) -> subprocess.Popen[bytes]:
     """Start a scheduler, in whose command ``{socket}`` stands for the endpoint.
 
-    What it prints goes to standard error. Raises SimulationError if it cannot be started.
+    It ends with this process, however that ends. What it prints goes to standard error. Raises
+    SimulationError if it cannot be started.
     """
     try:
         words = [word.replace(PLACE, endpoint) for word in shlex.split(command)]
-        return subprocess.Popen(words, stdout=sys.stderr.fileno(), start_new_session=True)
-    except (OSError, ValueError, IndexError) as error:
+        if not words:
+            raise ValueError("there is no command")
+        return start_guarded(words, stdout=sys.stderr.fileno())
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SimulationError(f"scheduler {shown(command)}: cannot be started: {reason}") from None
-
-
-def end_process(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
-    """Wait a little for a process and all that it started, then end them."""
-    for how in (None, signal.SIGTERM, signal.SIGKILL):
-        if how is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, how)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace_s)
-            break
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def free_endpoint() -> str:
@@ -230,10 +224,22 @@ class ReplayingWire:
 
     def exchange(self, request: bytes, now: float) -> bytes:
         number, recorded = self._take(OURS, now)
-        different = difference(msgspec.json.decode(recorded), msgspec.json.decode(request))
+        said = msgspec.json.decode(request)
+        different = difference(msgspec.json.decode(recorded), said)
         if different:
             raise SimulationError(f"{self._path}:{number}: at {now:g} s {different}")
-        return self._take(THEIRS, now)[1]
+        reply = self._take(THEIRS, now)[1]
+        if any(event["type"] == "SIMULATION_ENDS" for event in said["events"]):
+            self._check_end()
+        return reply
+
+    def _check_end(self) -> None:
+        """The record ends with the simulation."""
+        if self._next < len(self._lines):
+            raise SimulationError(
+                f"{self._path}:{self._lines[self._next][0]}: goes on after the simulation has "
+                "ended; give the record of one run"
+            )
 
     def close(self) -> None:
         """Nothing to close."""

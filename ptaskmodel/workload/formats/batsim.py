@@ -80,8 +80,8 @@ def workload_of(
         if not isinstance(document.get(key), kind):
             raise WorkloadError(f"{where}: /{key}: it must be there and be {kind_name}")
     num_hosts = document.get("nb_res")
-    if num_hosts is not None and not _is_whole(num_hosts, least=1):
-        raise WorkloadError(f"{where}: /nb_res: {shown(num_hosts)} is not a whole number above 0")
+    if num_hosts is not None:
+        _check_whole(num_hosts, 1, f"{where}: /nb_res")
     profiles = read_profiles(document["profiles"], where, path.parent, more)
     jobs, seen = [], set[str]()
     for k, fields in enumerate(document["jobs"]):
@@ -105,10 +105,15 @@ def workload_of(
     return workload, profiles
 
 
-def _is_whole(value: Any, least: int) -> bool:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return type(value) is int and least <= value < 2**53
+def _check_whole(value: Any, least: int, spot: str, what: str = "") -> None:
+    """WorkloadError unless it is a whole number, of ``least`` or more, that a double holds."""
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    if type(number) is not int or number < least:
+        raise WorkloadError(
+            f"{spot}: {shown(value)}{what} is not a whole number of {least} or more"
+        )
+    if number >= 2**53:
+        raise WorkloadError(f"{spot}: {shown(value)}{what} is too large: give less than 2^53")
 
 
 def _check_size(job: Job, spot: str) -> None:
@@ -131,8 +136,7 @@ def read_job(fields: Any, profiles: Profiles, spot: str) -> Job:
     for key in ("id", "subtime", "res", "profile"):
         if key not in fields:
             raise WorkloadError(f"{spot}: '{key}' is missing: add it")
-    if not _is_whole(fields["res"], least=0):
-        raise WorkloadError(f"{spot}/res: {shown(fields['res'])} is not a whole number above 0")
+    _check_whole(fields["res"], 0, f"{spot}/res")
     profile = _name(fields, "profile", spot)
     if profile not in profiles.works:
         raise WorkloadError(
@@ -179,12 +183,7 @@ def _with_demands(job: Job, fields: Mapping[str, Any], spot: str) -> Job:
         if not isinstance(counts, dict):
             raise WorkloadError(f'{spot}/{key}: write an object such as {{"gpu": 2}}')
         for name, count in counts.items():
-            least = 1 if key == "cores" else 0
-            if not _is_whole(count, least):
-                raise WorkloadError(
-                    f"{spot}/{key}: {shown(count)} of {shown(name)} is not a whole number of "
-                    f"{least} or more"
-                )
+            _check_whole(count, 1 if key == "cores" else 0, f"{spot}/{key}", f" of {shown(name)}")
     memory = given.get("memory")
     return replace(
         job,

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_text
+from ptaskmodel.files import check_regular, read_text
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.ti_trace import read_trace
@@ -140,11 +140,19 @@ def _read_staging(fields: Fields, spot: str, directory: Path) -> Work:
     return StagingWork(amount(fields, "nb_bytes", spot), source, destination)
 
 
+def _trace_file(fields: Fields, spot: str, directory: Path) -> Path:
+    """The file that a profile names, not opened; a pipe, which might never answer, is an error."""
+    path = directory / _text(fields, ("filename", "trace_file", "trace"), spot)
+    check_regular(path, error=WorkloadError)
+    return path
+
+
 def _read_usage(fields: Fields, spot: str, directory: Path) -> Work:
-    listing = directory / _text(fields, ("filename", "trace_file", "trace"), spot)
+    listing = _trace_file(fields, spot, directory)
     ranks = []
     for name in _lines(listing, spot):
         path = listing.parent / name.strip()
+        check_regular(path, error=WorkloadError)
         ranks.append(tuple(_phase(line, path, k + 1) for k, line in enumerate(_lines(path, spot))))
     if not ranks:
         raise WorkloadError(f"{spot}: {listing} names no trace: name one file a rank")
@@ -192,7 +200,7 @@ def _read_replay(fields: Fields, spot: str, directory: Path) -> Work:
 
 def _read_smpi(fields: Fields, spot: str, directory: Path) -> Work:
     """The trace of an MPI application; what it is expected to last, in some files, is ignored."""
-    listing = directory / _text(fields, ("filename", "trace_file", "trace"), spot)
+    listing = _trace_file(fields, spot, directory)
     ranks = fields.get("mpi_size")
     if ranks is not None and not (type(ranks) is int and ranks > 0):
         raise WorkloadError(f"{spot}/mpi_size: {shown(ranks)} is not a number of ranks above 0")

@@ -1,7 +1,6 @@
 """Schedulers of others, where they are installed: their schedules, and those of our same rules.
 
-`pybatsim` (3.2.1) is found by the PATH, batsim-py (1.0.5) in the same Python. PYBATSIM_RUNS says
-how many random workloads are compared.
+`pybatsim` (3.2.1) is found by the PATH. PYBATSIM_RUNS says how many random workloads are compared.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,8 @@ from batsim_sessions import job, serve, write_inputs
 from ptaskmodel import load_platform
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.bridges.batsim.wires import SocketWire, end_process
+from ptaskmodel.bridges.batsim.wires import SocketWire
+from ptaskmodel.guarding import end_guarded
 from ptaskmodel.workload.reading import read_workload
 
 PYBATSIM = shutil.which("pybatsim")
@@ -55,7 +54,7 @@ class Clients:
         return self
 
     def __exit__(self, *_):
-        end_process(self.process, 1.0)
+        end_guarded(self.process, 1.0)
 
 
 def starts(result):
@@ -147,43 +146,3 @@ def test_the_easy_of_pybatsim_lets_the_first_wait(tmp_path):
     ours = BatchOptions(policy="easy")
     found = different("easyBackfill", ours, tmp_path, False, (1, 4))
     assert len(found) < max(2, RUNS)
-
-
-BATSIM_PY = """
-from batsim_py import SimulatorHandler
-simulator = SimulatorHandler()
-simulator.start(platform="p.xml", workload="w0.json", verbosity="quiet")
-while simulator.is_running:
-    for job in simulator.queue:
-        free = [host.id for host in simulator.platform.hosts if host.is_idle]
-        if len(free) >= job.res:
-            simulator.allocate(job.id, free[: job.res])
-        break
-    simulator.proceed_time()
-print(simulator.current_time)
-"""
-
-
-def test_an_environment_that_starts_batsim_itself(tmp_path):
-    python = python_of_pybatsim()
-    if subprocess.run([python, "-c", "import batsim_py"], capture_output=True).returncode:
-        pytest.skip("batsim-py is not installed")
-    write_inputs(tmp_path, [job(0, 3, "d10"), job(1, 4, "d5", 1), job(2, 1, "d5", 2)], DELAYS)
-    program = tmp_path / "batsim"
-    code = "import sys; from ptaskmodel.cli.batsim import main; sys.exit(main())"
-    source = Path(__file__).resolve().parents[3]
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={source} exec {sys.executable} -c "{code}" "$@"\n')
-    program.chmod(0o755)
-    environment = {**os.environ, "PYTHONPATH": "", "TMPDIR": str(tmp_path)}
-    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
-    done = subprocess.run(
-        [python, "-c", BATSIM_PY],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == 20.0
-    assert (tmp_path / "batsim_jobs.csv").exists()

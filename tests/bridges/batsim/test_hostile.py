@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 
@@ -97,9 +98,10 @@ KINDS = {
     "an event is a list": (bare('{"now":1,"events":[[]]}'), "event 0"),
     "an empty event": (bare('{"now":1,"events":[{}]}'), "event 0.*`type`"),
     # dates
-    "now is past": (lambda r: {"now": r["now"] - 0.5, "events": []}, "answers for 0.5 s"),
-    "now is negative": (lambda r: {"now": -1e300, "events": []}, "answers for"),
-    "an event of the past": (events(("NOTIFY", {"type": "x"}, 0.5)), "0.5 s is before.*1.0 s"),
+    "an event after a 'now' that is past": (
+        lambda r: reply(r, ("NOTIFY", {"type": "x"}, 0.7), now=0.5),
+        "0.7 s is after the 'now' of the message, 0.5 s",
+    ),
     "an event after now": (events(("NOTIFY", {"type": "x"}, 7.0)), "after the 'now'"),
     "dates that descend": (
         lambda r: reply(r, (*RUN, 3.0), ("NOTIFY", {"type": "x"}, 2.0), now=4.0),
@@ -236,7 +238,10 @@ KINDS = {
         "dynamic jobs are off",
     ),
     "a job without dynamic jobs": (event("REGISTER_JOB", {"job_id": "w!1", "job": {}}), "are off"),
-    "an end of no registration": (event("NOTIFY", {"type": "registration_finished"}), "are off"),
+    "a continuation of no registration": (
+        event("NOTIFY", {"type": "continue_registration"}),
+        "are off",
+    ),
     "an unknown notice": (event("NOTIFY", {"type": "queue_state"}), "'queue_state' is unknown"),
     "silence about jobs": (events(), "nothing will happen any more and 2 jobs wait, 'w0!0' first"),
 }
@@ -301,6 +306,7 @@ REGISTRATIONS = {
     "a job of no size": ([new(res="many")], "/data/job/res: 'many'"),
     "a job of minus one host": ([new(res=-1)], "/data/job/res: -1"),
     "a size of a fraction": ([new(res=1.5)], "/data/job/res: 1.5"),
+    "a size beyond all": ([new(res=10**18)], "/data/job/res: 10+ is too large: give less than 2"),
     "a size that does not fit its profile": ([new(profile="two")], "/data/job/res"),
     "a walltime of zero": ([new(walltime=0)], "walltime of 0"),
     "a job after the end": (
@@ -325,6 +331,46 @@ def test_a_registration_that_is_none(name, tmp_path):
 
     session, result = serve(tmp_path, Calls(says), JOBS, PROFILES, dynamic_jobs=True)
     check_fault(session, result, pattern)
+
+
+SECRET = "root:x:0:0"
+TRACE_READERS = ("smpi", "usage_trace", "trace_replay")
+
+
+@pytest.mark.parametrize("kind", TRACE_READERS)
+@pytest.mark.parametrize("name", ["secret", "link", "listing", "pipe", "ABOVE"])
+def test_a_scheduler_reads_regular_files_below_the_workload_alone(kind, name, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    for secret in (tmp_path / "secret", place / "listing"):
+        secret.write_text("../secret\n" if secret.name == "listing" else SECRET)
+    (place / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(place / "pipe")
+    path = {"secret": "../secret", "ABOVE": str(tmp_path / "secret")}.get(name, name)
+    fields = {"type": kind, "filename": path, "trace_file": path, "trace_type": "SMPI"}
+
+    def says(request):
+        submitted = request["events"][0]["type"] == "JOB_SUBMITTED"
+        return reply(request, *([profile(fields=fields)] if submitted else ()))
+
+    session, result = serve(place, Calls(says), JOBS, PROFILES, dynamic_jobs=True)
+    check_fault(session, result, "regular file|no such file")
+    assert SECRET not in str(session.fault)
+
+
+def test_a_trace_below_the_workload_is_read(tmp_path):
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "list").write_text("rank0\n")
+    (tmp_path / "below" / "rank0").write_text("0 m_usage 0.5 1e9\n")
+    known = profile(fields={"type": "usage_trace", "filename": "below/list"}, workload="dyn")
+
+    def says(request):
+        kinds = [each["type"] for each in request["events"]]
+        said = [known, new("dyn!1", profile="p")] if "JOB_SUBMITTED" in kinds else []
+        return reply(request, *said)
+
+    session, result = serve(tmp_path, Calls(says), PLAIN_JOBS, PLAIN_PROFILES, dynamic_jobs=True)
+    check_fault(session, result, "it has not said registration_finished; 3 jobs wait")
 
 
 SLEEP = ("SET_RESOURCE_STATE", {"resources": "0", "state": "3"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from batsim_sessions import Calls, job, reply, serve
 
+from ptaskmodel.bridges.batsim import job_messages
 from ptaskmodel.errors import WorkloadError
 
 PROFILES = {
@@ -168,3 +169,12 @@ def test_profiles_that_cannot_be_are_refused(tmp_path, case):
         serve(tmp_path, Talker(), [job(0)], {**PROFILES, "p": fields})
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_message_that_would_be_matched_for_ever_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_messages, "MATCH_S", 0.05)
+    profiles = PROFILES | {"hear": PROFILES["hear"] | {"regex": "(a+)+b"}}
+    wire = Talker(message(5.0, "a" * 40))
+    session, _ = serve(tmp_path, wire, [job(0, profile="hear")], profiles)
+    told = "job 'w0!0': regular expression '(a+)+b' takes more than 0.05 s to match a message of 40"
+    assert told in str(session.fault)

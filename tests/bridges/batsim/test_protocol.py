@@ -378,3 +378,43 @@ def test_the_same_session_has_the_same_bytes(tmp_path):
         run(tmp_path, jobs, *answers, profiles=TASKS, platform=STORAGE)[0] for _ in range(2)
     )
     assert json.dumps(first.requests) == json.dumps(second.requests)
+
+
+def test_replies_dated_before_their_requests_take_effect_at_these(tmp_path):
+    """A scheduler whose clock has whole seconds alone, as batsim-py's."""
+
+    def floored(request):
+        now = float(int(request["now"]))
+        said = [
+            ("EXECUTE_JOB", {"job_id": event["data"]["job_id"], "alloc": "0"}, now)
+            for event in request["events"]
+            if event["type"] == "JOB_SUBMITTED"
+        ]
+        return reply(request, *said, now=now)
+
+    jobs = [job(0, at=0.5), job(1, at=12.25), job(2, at=30)]
+    session, result = serve(tmp_path, Calls(floored), jobs, DELAYS)
+    assert session.fault is None
+    ran = "COMPLETED_SUCCESSFULLY"
+    assert dates(result) == {
+        "0": (0.5, 10.5, ran),
+        "1": (12.25, 22.25, ran),
+        "2": (30.0, 40.0, ran),
+    }
+    assert result.driven["early_replies"] == 4
+    assert result.notes == (
+        "4 replies of the scheduler were dated before their requests, the first for 0.0 s at "
+        "0.5 s: they took effect at the request's date",
+    )
+
+
+def test_dates_so_late_that_delays_move_no_clock_are_told(tmp_path):
+    late = [execute(0, "0"), ("CALL_ME_LATER", {"timestamp": 1e17})]
+    _, result = run(tmp_path, [job(0, profile="d4")], [], late)
+    assert result.notes == ("at 1e+17 s dates are 16 s apart: shorter delays may move no clock",)
+
+
+def test_the_end_of_a_registration_that_is_off_changes_nothing(tmp_path):
+    finished = ("NOTIFY", {"type": "registration_finished"})
+    _, result = run(tmp_path, [job(0)], [finished, finished], [execute(0, "0"), finished])
+    assert dates(result)["0"][:2] == (0.0, 10.0)
