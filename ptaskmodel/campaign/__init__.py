@@ -7,10 +7,11 @@ from ptaskmodel.faces import face
 NAMES = {
     "ptaskmodel.campaign.campaign": ("Campaign", "Estimate", "Status"),
     "ptaskmodel.campaign.cluster": ("Cluster",),
+    "ptaskmodel.campaign.effects": ("effects",),
     "ptaskmodel.campaign.plan": ("Plan", "Run", "plan_of", "read_plan"),
     "ptaskmodel.campaign.report": ("write_campaign_report",),
     "ptaskmodel.campaign.scripts": ("told_campaigns",),
-    "ptaskmodel.campaign.statistics": ("effects", "means", "paired", "pareto"),
+    "ptaskmodel.campaign.statistics": ("means", "paired", "pareto"),
     "ptaskmodel.campaign.tables": ("write_table",),
 }
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptaskmodel.campaign.statistics import effects, means, paired, pareto
+from ptaskmodel.campaign.effects import MANY_LEVELS, effects
+from ptaskmodel.campaign.intervals import SIGNIFICANT, p_text
+from ptaskmodel.campaign.statistics import means, paired, pareto
 from ptaskmodel.results.drawing import BLUE, GREY, ORANGE, RED, colour_of, new_figure, short_name
 
 if TYPE_CHECKING:
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
 MOST_METRICS = 4
 MOST_FACTORS = 6
-# More values than these are no levels but a scale.
-MANY_LEVELS = 12
+# Of more runs than these, so many are drawn where each is a point.
+MOST_POINTS = 5000
 
 
 def effects_figure(
@@ -41,16 +43,26 @@ def effects_figure(
 
 
 def _effect(panel: Any, frame: pandas.DataFrame, factor: str, metric: str) -> None:
-    found = means(frame, [factor], [metric])
-    levels, middle = found[factor].tolist(), found["mean"].to_numpy(float)
-    reach = np.nan_to_num(found["half_interval"].to_numpy(float))
+    levels = list(dict.fromkeys(frame[factor]))
     if len(levels) > MANY_LEVELS and _are_numbers(levels):
-        panel.plot(frame[factor], frame[metric], ".", color=GREY, markersize=3, alpha=0.6)
+        some = frame.iloc[:: -(-len(frame) // MOST_POINTS)]
+        panel.plot(some[factor], some[metric], ".", color=GREY, markersize=3, alpha=0.6)
     else:
+        middle, reach = _means(frame, factor, metric, levels)
         places = _places(panel, levels)
         style = "o-" if _are_numbers(levels) else "o"
         panel.errorbar(places, middle, reach, fmt=style, color=BLUE, capsize=3, linewidth=1)
     _tidy(panel)
+
+
+def _means(
+    frame: pandas.DataFrame, factor: str, metric: str, levels: Sequence[Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of levels, and how far their intervals reach below and above."""
+    found = means(frame, [factor], [metric]).set_index(factor).reindex(levels)
+    ends = found[["low", "high"]].to_numpy(float).T
+    middle = found["mean"].to_numpy(float)
+    return middle, np.abs(np.nan_to_num(ends - middle))
 
 
 def interaction_figure(
@@ -62,7 +74,7 @@ def interaction_figure(
     """
     names = [name for name in factors if frame[name].nunique() <= MANY_LEVELS]
     found = effects(frame, names, list(metrics)[:MOST_METRICS])
-    pairs = found[found["with_factor"] != ""]
+    pairs = found[(found["with_factor"] != "") & found["part"].notna()]
     if not len(pairs):
         return None
     best = pairs.loc[pairs.groupby("metric", sort=False)["part"].idxmax()]
@@ -78,15 +90,14 @@ def interaction_figure(
         levels = list(dict.fromkeys(frame[along]))
         places = _places(panel, levels)
         for k, level in enumerate(dict.fromkeys(frame[lines])):
-            table = means(frame[frame[lines] == level], [along], [row.metric]).set_index(along)
-            middle = table["mean"].reindex(levels).to_numpy(float)
-            reach = np.nan_to_num(table["half_interval"].reindex(levels).to_numpy(float))
+            middle, reach = _means(frame[frame[lines] == level], along, row.metric, levels)
             panel.errorbar(
                 places, middle, reach, fmt="o-", color=colour_of(k), capsize=3, linewidth=1,
                 label=short_name(str(level)),
             )  # fmt: skip
         panel.set(xlabel=short_name(along, 30), ylabel=short_name(row.metric, 30))
-        panel.set_title(f"interaction: {row.part:.0%} of the variation", fontsize=9)
+        tested = "no test" if np.isnan(row.p_holm) else f"Holm's {p_text(row.p_holm)}"
+        panel.set_title(f"interaction: {row.part:.0%} of the variation, {tested}", fontsize=9)
         panel.legend(title=short_name(lines), frameon=False, fontsize=8, title_fontsize=8)
         _tidy(panel)
     return figure
@@ -114,14 +125,14 @@ def differences_figure(
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for panel, metric in zip(panels, shown, strict=True):
         part = found[found["metric"] == metric]
-        scale = part["relative"] / part["difference"].where(part["difference"] != 0)
-        reach = np.nan_to_num((part["half_interval"] * scale).to_numpy(float) * 100)
         places = [rows.index(labels[k]) for k in np.flatnonzero(found["metric"] == metric)]
         centre = part["relative"].to_numpy(float) * 100
-        sure = np.abs(centre) > reach
+        ends = part[["relative_low", "relative_high"]].to_numpy(float).T * 100
+        reach = np.abs(np.nan_to_num(ends - centre))
+        sure = part["p_holm"].to_numpy(float) < SIGNIFICANT
         for k, place in enumerate(places):
-            colour = GREY if not sure[k] or not reach[k] else (RED if centre[k] > 0 else BLUE)
-            panel.errorbar(centre[k], place, xerr=reach[k], fmt="o", color=colour, capsize=3)
+            colour = GREY if not sure[k] else (RED if centre[k] > 0 else BLUE)
+            panel.errorbar(centre[k], place, xerr=reach[:, [k]], fmt="o", color=colour, capsize=3)
         panel.axvline(0.0, color="black", linewidth=0.8)
         panel.set_xlabel("% of the baseline")
         panel.set_title(short_name(metric, 30), fontsize=9)

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
+from ptaskmodel.campaign.effects import effects
 from ptaskmodel.campaign.inputs import digest_of
+from ptaskmodel.campaign.intervals import p_digits
 from ptaskmodel.campaign.pictures import (
     differences_figure,
     effects_figure,
     interaction_figure,
     pareto_figure,
 )
-from ptaskmodel.campaign.statistics import effects, means, paired
+from ptaskmodel.campaign.statistics import means, paired
 from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
@@ -103,11 +105,13 @@ TITLES = {
     "pareto": "Both at once",
 }
 NOTES = {
-    "differences": "Runs that are alike in all else, seed included, are compared; bars are 95 % "
-    "intervals of the mean difference. Grey: not told apart from none.",
-    "effects": "Means over all else, with 95 % intervals. Below, part: how much of the variation "
-    "of a metric goes with a factor, or with two of them beyond both.",
-    "interactions": "For each metric the two factors whose effects depend on each other most.",
+    "differences": "Runs that are alike in all else, seed included, are compared, and averaged for "
+    "each seed; bars are 95 % intervals over independent seeds. Grey: Holm's p is 0.05 or more.",
+    "effects": "Means over all else, with 95 % intervals over seeds. Below, part: how much of the "
+    "variation of a metric goes with a factor, or with two of them beyond both; p of an F test "
+    "with the seed as a block, and Holm's.",
+    "interactions": "For each metric the two factors with the largest part beyond both; above it, "
+    "whether that is more than chance.",
     "pareto": "Means of each combination; the line joins those that none beats in both.",
 }
 
@@ -195,11 +199,17 @@ def _plain(value: Any) -> Any:
 
 def _table(frame: pandas.DataFrame) -> Table:
     """The first rows of a frame as texts; columns of numbers to the right."""
-    rows = [
-        tuple(map(_text, row)) for row in frame.head(MOST_ROWS).itertuples(index=False, name=None)
-    ]
+    shown = printed(frame.head(MOST_ROWS))
+    rows = [tuple(map(_text, row)) for row in shown.itertuples(index=False, name=None)]
     right = [k for k, kind in enumerate(frame.dtypes) if kind.kind in "iuf"]
     return Table([str(name).replace("_", " ") for name in frame.columns], rows, right)
+
+
+def printed(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """A table with p values of as many digits as they are worth."""
+    return frame.assign(
+        **{name: frame[name].map(p_digits) for name in frame if str(name).startswith("p_")}
+    )
 
 
 def _text(value: Any) -> str:

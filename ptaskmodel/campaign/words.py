@@ -1,18 +1,23 @@
-"""What a campaign found, in sentences: against the baseline, and what depends on what."""
+"""What a campaign found, in sentences: against the baseline, and what depends on what.
+
+A sentence says that something differs only if Holm's p value is below 0.05.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.campaign.statistics import effects, means, paired
+from ptaskmodel.campaign.effects import MANY_LEVELS, effects
+from ptaskmodel.campaign.intervals import SIGNIFICANT, p_text
+from ptaskmodel.campaign.statistics import means, paired
 
 if TYPE_CHECKING:
     import pandas
 
-# Part of the variation below which two factors are said not to depend on each other.
-LITTLE = 0.05
+MOST_EFFECTS = 3
+# Part of the variation below which a factor beside others is not worth a sentence.
+LITTLE = 0.01
 MOST_LEVELS = 12
 
 
@@ -23,72 +28,96 @@ def in_short(
     baseline: Mapping[str, Any],
     better: Mapping[str, int],
 ) -> list[str]:
-    """Sentences on each metric.
+    """A sentence on each metric, and one on the tests behind them.
 
     frame: a row a run that was made. baseline: levels that others are compared with. better: +1 for
     metrics of which more is better, -1 for those of which less is.
     """
+    parts = effects(frame, factors, metrics)
+    against = paired(frame, factors, metrics, baseline) if baseline else None
     found = []
-    varied = [name for name in factors if frame[name].nunique() > 1]
     for metric in metrics:
-        table = effects(frame, varied, [metric])
-        told = _against(frame, factors, metric, baseline, better.get(metric, 0))
-        told += [] if baseline else _strongest(frame, metric, table)
-        told += _apart(table, baseline)
+        table = parts[parts["metric"] == metric]
+        if against is None:
+            told = _strongest(frame, metric, table)
+        else:
+            told = _against(against[against["metric"] == metric], baseline, better.get(metric, 0))
+        told += _depends(table, baseline)
         if told:
             found.append(f"{metric}: {'; '.join(told)}.")
-    return found
+    return [*found, _tests(parts if against is None else against)] if found else []
 
 
-def _against(
-    frame: pandas.DataFrame,
-    factors: Sequence[str],
-    metric: str,
-    baseline: Mapping[str, Any],
-    sign: int,
-) -> list[str]:
+def _tests(tested: pandas.DataFrame) -> str:
+    """How many seeds there are, and what tells apart."""
+    seeds = int(tested["seeds"].max())
+    if seeds < 2:
+        return "One seed, or seeds that change nothing: no test, no interval; give repetitions."
+    return (
+        f"{seeds} independent seeds: runs that share one are averaged first. Told apart: "
+        f"Holm's p below {SIGNIFICANT:g}, over all levels and metrics."
+    )
+
+
+def _against(table: pandas.DataFrame, baseline: Mapping[str, Any], sign: int) -> list[str]:
     """Each level against the baseline's, those told apart from it first."""
-    if not baseline:
-        return []
-    table = paired(frame, factors, [metric], baseline)
-    if not 0 < len(table) <= MOST_LEVELS:
-        return []
-    named = [name for name in factors if name in baseline]
+    named = [name for name in table.columns if name in baseline]
     base = ", ".join(str(baseline[name]) for name in named)
-    told, same = [], []
-    for row in table.to_dict("records"):
-        level = ", ".join(str(row[name]) for name in named)
-        if math.isnan(row["half_interval"]) or abs(row["difference"]) <= row["half_interval"]:
-            same.append(level)
-            continue
-        less = row["difference"] < 0
-        verdict = "" if not sign else " (better)" if less == (sign < 0) else " (worse)"
-        percent = 100 * abs(row["relative"])
-        amount = f"{percent:,.0f} %" if percent >= 100 else f"{percent:.2g} %"
-        amount += " less" if less else " more"
-        share = row["lower_in" if less else "higher_in"]
-        often = f"in {share:.0%} of {row['pairs']} pairs"
-        told.append(f"{level} has {amount} than {base}{verdict}, {often}")
-    if same:
-        told.append(f"{', '.join(same)} not told apart from {base}")
+    untested = table[table["p_holm"].isna()]
+    sure = table[table["p_holm"] < SIGNIFICANT]
+    order = sure["relative"].abs().sort_values(ascending=False, kind="stable").index
+    told = [_difference(row, named, base, sign) for row in sure.loc[order].to_dict("records")]
+    told += [_difference(row, named, base, 0) for row in untested.to_dict("records")]
+    told = _shortened(told)
+    same = table[table["p_holm"] >= SIGNIFICANT]
+    levels = [", ".join(map(str, one)) for one in same[named].itertuples(index=False, name=None)]
+    if len(levels) > MOST_LEVELS:
+        levels = [f"{len(levels)} of {len(table)} levels"]
+    if levels:
+        told.append(f"{', '.join(levels)} not told apart from {base}")
     return told
 
 
+def _shortened(told: list[str]) -> list[str]:
+    """The first of them, and how many more there are."""
+    if len(told) <= MOST_LEVELS:
+        return told
+    return [*told[:MOST_LEVELS], f"{len(told) - MOST_LEVELS} more levels differ less"]
+
+
+def _difference(row: Mapping[Any, Any], named: Iterable[str], base: str, sign: int) -> str:
+    """How a level differs from the baseline's."""
+    less = row["difference"] < 0
+    percent = 100 * abs(row["relative"])
+    amount = f"{percent:,.0f} %" if percent >= 100 else f"{percent:.2g} %"
+    amount += " less" if less else " more"
+    verdict = "" if not sign else "better, " if less == (sign < 0) else "worse, "
+    tested = row["p_holm"] < SIGNIFICANT
+    why = f" ({verdict}{p_text(row['p_holm'])})" if tested else " (no test)"
+    share = row["lower_in" if less else "higher_in"]
+    level = ", ".join(str(row[name]) for name in named)
+    return f"{level} has {amount} than {base}{why}, in {share:.0%} of {row['pairs']} pairs"
+
+
 def _strongest(frame: pandas.DataFrame, metric: str, table: pandas.DataFrame) -> list[str]:
-    """The factor that most of the variation goes with, and its levels at both ends."""
-    alone = table[table["with_factor"] == ""]
-    if len(alone) < 2:
-        return []
-    most = alone.loc[alone["part"].idxmax()]
-    found = means(frame, [most["factor"]], [metric]).sort_values("mean", kind="stable")
-    if most["part"] < LITTLE or len(found) > MOST_LEVELS:
-        return []
-    levels = found[most["factor"]].tolist()
-    ends = [
-        f"{word} with {levels[k]} ({_amount(found['mean'].iloc[k])})"
-        for word, k in (("least", 0), ("most", -1))
-    ]
-    return [f"{most['part']:.0%} of the variation goes with {most['factor']}, {' and '.join(ends)}"]
+    """The factors that the variation goes with, and between which means."""
+    alone = table[(table["with_factor"] == "") & table["p_holm"].notna()]
+    sure = alone[alone["p_holm"] < SIGNIFICANT].sort_values("part", ascending=False, kind="stable")
+    if not len(sure):
+        return ["no factor is told apart from chance"] if len(alone) else []
+    told = []
+    shown = sure[(sure["part"] >= LITTLE) | (sure["part"] == sure["part"].max())]
+    for row in shown.head(MOST_EFFECTS).to_dict("records"):
+        why = p_text(row["p_holm"])
+        found = means(frame, [row["factor"]], [metric]).sort_values("mean", kind="stable")
+        if len(found) <= MANY_LEVELS:
+            ends = [
+                f"{_amount(found['mean'].iloc[k])} with {found[row['factor']].iloc[k]}"
+                for k in (0, -1)
+            ]
+            why += f", means from {' to '.join(ends)}"
+        told.append(f"{row['part']:.0%} of the variation goes with {row['factor']} ({why})")
+    return told
 
 
 def _amount(value: float) -> str:
@@ -96,18 +125,20 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _apart(table: pandas.DataFrame, baseline: Mapping[str, Any]) -> list[str]:
-    """With which other factor the effect of the baseline's changes most."""
-    pairs = table[table["with_factor"] != ""]
+def _depends(table: pandas.DataFrame, baseline: Mapping[str, Any]) -> list[str]:
+    """On which other factors the effect of the baseline's depends."""
+    pairs = table[(table["with_factor"] != "") & table["p_holm"].notna()]
     if baseline:
         named = list(baseline)
         pairs = pairs[pairs["factor"].isin(named) | pairs["with_factor"].isin(named)]
-    if not len(pairs):
-        return []
-    most = pairs.loc[pairs["part"].idxmax()]
-    one, other = most["factor"], most["with_factor"]
-    if other in baseline and one not in baseline:
-        one, other = other, one
-    if most["part"] < LITTLE:
-        return [f"what {one} does depends little on {other} ({most['part']:.1%} of the variation)"]
-    return [f"what {one} does depends on {other} ({most['part']:.1%} of the variation)"]
+    sure = pairs[pairs["p_holm"] < SIGNIFICANT].sort_values("part", ascending=False, kind="stable")
+    if len(pairs) and not len(sure):
+        return ["no interaction of factors is told apart from chance"]
+    told = []
+    for row in sure.head(MOST_EFFECTS).to_dict("records"):
+        one, other = row["factor"], row["with_factor"]
+        if other in baseline and one not in baseline:
+            one, other = other, one
+        share = f"{row['part']:.1%} of the variation, {p_text(row['p_holm'])}"
+        told.append(f"what {one} does depends on {other} ({share})")
+    return told

@@ -250,7 +250,7 @@ def status(directory: Path) -> None:
 def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
     """A table of the campaign in DIRECTORY: its runs, or what they say."""
     from ptaskmodel.campaign import Campaign, effects, means, paired, write_table
-    from ptaskmodel.campaign.report import done, metrics_of
+    from ptaskmodel.campaign.report import done, metrics_of, printed
 
     found = Campaign.in_directory(directory)
     frame = found.frame(every)
@@ -268,7 +268,9 @@ def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
             "effects": lambda: effects(made, factors, metrics),
         }[kind]()
     if output is None:
-        click.echo(frame.drop(columns="run", errors="ignore").to_string(index=False))
+        shown = frame.drop(columns="run", errors="ignore")
+        shown = shown if kind == "runs" else printed(shown)
+        click.echo(shown.to_string(index=False, float_format="{:.5g}".format))
     else:
         write_table(frame, output)
         click.echo(f"{len(frame):,} rows written to {output}")

@@ -166,12 +166,13 @@ def test_what_a_user_sees(tmp_path, capsys):
     capsys.readouterr()
     assert main(["campaign", "table", place, "--kind", "differences"]) == 0
     line = next(one for one in capsys.readouterr().out.splitlines() if " y " in one)
-    assert line.split()[:4] == ["6", "y", "2", "5.0"]
+    assert line.split()[:6] == ["6", "y", "2", "2", "5", "5"]
+    assert line.split()[-3:] == ["0.5", "0.5", "1"]
     assert main(["campaign", "plot", place]) == 0
     assert (tmp_path / "runs/pictures/effects.png").stat().st_size > 5000
     capsys.readouterr()
     assert main(["campaign", "report", place]) == 0
-    said = "y: 6 has 333 % more than 1, in 100% of 2 pairs"
+    said = "y: 6, 7 not told apart from 1."
     assert capsys.readouterr().out.splitlines()[0].startswith(said)
     page = (tmp_path / "runs/report.html").read_text()
     assert "against" not in plan.name
