@@ -81,19 +81,16 @@ def conservative(queue, running, now, num_hosts, memory):
         before = dict(dates)
         for job in queue:
             if job.id in dates:
-                del dates[job.id]
-                dates[job.id] = promised(job, queue, dates, running, now, num_hosts)
+                held = dates.pop(job.id)
+                dates[job.id] = min(held, promised(job, queue, dates, running, now, num_hosts))
     for job in queue:
         if job.id not in dates:
             dates[job.id] = promised(job, queue, dates, running, now, num_hosts)
     started = []
-    for job in [job for job in queue if dates[job.id] <= now]:
+    due = [job for job in queue if dates[job.id] <= now]
+    for job in sorted(due, key=lambda job: job.estimate > 0):
         if job.size > free_at(now, running, num_hosts):
-            if any(other.expected_end <= now for other in running):
-                break  # a job of 0 s is in its place, and ends at this very date
-            del dates[job.id]  # of 0 s: its reservation held no hosts, it gets another
-            dates[job.id] = promised(job, queue, dates, running, now, num_hosts)
-            continue
+            break  # a job of 0 s is in its place, and ends at this very date
         del dates[job.id]
         begin(job, now, running, num_hosts)
         started.append(job)
@@ -104,13 +101,7 @@ def promised(job, queue, dates, running, now, num_hosts):
     """First date from which the job can run for its whole estimate beside all that is promised."""
     spans = [(now, r.expected_end, r.size) for r in running]
     spans += [(dates[j.id], dates[j.id] + j.estimate, j.size) for j in queue if j.id in dates]
-    for date in sorted({now, *(end for _, end, _ in spans)}):
-        moments = [date, *(b for b, _, _ in spans if date < b < date + job.estimate)]
-        if all(
-            job.size + sum(size for b, e, size in spans if b <= m < e) <= num_hosts for m in moments
-        ):
-            return date
-    return inf
+    return first_gap(job, spans, now, num_hosts)
 
 
 def metric_aware(balance, window, backfill, walls):
@@ -187,11 +178,19 @@ def place_all(jobs, spans, now, num_hosts):
 
 
 def first_gap(job, spans, now, num_hosts):
-    """First date at which the job fits for its whole estimate beside these spans."""
+    """First date at which the job fits for its whole estimate beside these spans.
+
+    Spans of no length are alone, one by one, with those that began before and end after.
+    """
     for date in sorted({now, *(end for _, end, _ in spans if end > now)}):
-        moments = [date, *(b for b, _, _ in spans if date < b < date + job.estimate)]
+        until = date + job.estimate
+        moments = [date, *(b for b, _, _ in spans if date < b < until)]
+        crossed = [(b, size) for b, e, size in spans if date < b == e < until]
         if all(
             job.size + sum(size for b, e, size in spans if b <= m < e) <= num_hosts for m in moments
+        ) and all(
+            job.size + alone + sum(size for b, e, size in spans if b < m < e) <= num_hosts
+            for m, alone in crossed
         ):
             return date
     return inf

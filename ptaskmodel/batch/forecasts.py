@@ -75,6 +75,7 @@ class HostForecast(HostCounts):
             elif end < inf:
                 times.append(end)
                 free.append(free[-1] + count)
+        made.at = free.copy()
         return made
 
     def place(self, job: Job, duration: float) -> tuple[float, int]:
@@ -84,16 +85,10 @@ class HostForecast(HostCounts):
         return self.earliest(count, duration)
 
     def now(self, job: Job, duration: float) -> int | None:
-        count, free = job.num_hosts, self.free
-        if free[0] < count or (self._unknown and count > self._beyond):
+        count = job.num_hosts
+        if self._unknown and count > self._beyond:
             return None
-        times, k = self.times, 1
-        end = times[0] + duration
-        while k < len(times) and times[k] < end:
-            if free[k] < count:
-                return None
-            k += 1
-        return count
+        return count if self.fits_now(count, duration) else None
 
     def put(self, job: Job, date: float, duration: float, place: int) -> None:
         if date < inf:
@@ -104,7 +99,7 @@ class HostForecast(HostCounts):
 
     def copy(self) -> HostForecast:
         other = HostForecast.__new__(HostForecast)
-        other.times, other.free = self.times.copy(), self.free.copy()
+        self._copied_to(other)
         other._beyond, other._unknown = self._beyond, self._unknown
         return other
 
@@ -150,7 +145,7 @@ class PlaceForecast(PlaceCalendar):
 
     def copy(self) -> PlaceForecast:
         other = PlaceForecast(self.times[0], self._space, self._usable, self._choose)
-        other.times, other.free = self.times.copy(), self.free.copy()
+        self._copied_to(other)
         other._beyond, other._unknown = self._beyond, self._unknown
         return other
 

@@ -30,8 +30,9 @@ class Verifier:
     promise "none": no host has two jobs and no job waits that is also running. "head": moreover,
     the date at which the first of the queue can start, by the estimates, is never put off
     (EASY). "all": the dates in the policy's ``reserved_s`` never are, and can be kept together
-    (conservative). Dates may be put off when a job outlives its estimate or hosts come or go, and
-    those of jobs of 0 s, whose reservations take nothing. Raises PolicyFault.
+    (conservative). Dates may be put off when a job outlives its estimate or hosts come or go.
+    Jobs of 0 s run one after the other at their date, before those that begin then. Raises
+    PolicyFault.
     """
 
     def __init__(self, promise: str = "none") -> None:
@@ -88,22 +89,29 @@ class Verifier:
         if not (view.estimates_changed or view.machine_changed):
             for job, date in self._dates.items():
                 now = dates.get(job, view.now)
-                if now > date and view.estimate_s(job) > 0:
+                if now > date:
                     raise PolicyFault(
                         f"at {view.now:g} s the reservation of job '{job.id}' was put off from "
                         f"{date:g} s to {now:g} s"
                     )
-        self._check_together(view, dates)
+        if all(job.cores is None for job in (*dates, *(r.job for r in view.running))):
+            self._check_together(view, dates)
         self._dates = dates
 
     def _check_together(self, view: View, dates: dict[Job, float]) -> None:
-        """Running jobs and reservations never need more hosts than there are."""
+        """Running jobs and reservations, of whole hosts, never need more than there are."""
         spans = [(r.start_s or 0.0, r.expected_end_s, r.job.num_hosts) for r in view.running]
         spans += [(d, d + view.estimate_s(j), j.num_hosts) for j, d in dates.items() if d < inf]
+        alone: dict[float, int] = {}
+        for begin, end, count in spans:
+            if begin == end:
+                alone[begin] = max(count, alone.get(begin, 0))
         for moment in {view.now, *(begin for begin, _, _ in spans)}:
             if moment < view.now:
                 continue
             used = sum(count for begin, end, count in spans if begin <= moment < end)
+            across = sum(count for begin, end, count in spans if begin < moment < end)
+            used = max(used, across + alone.get(moment, 0))
             if used > view.num_hosts:
                 raise PolicyFault(
                     f"at {view.now:g} s the reservations use {used} of {view.num_hosts} hosts at "

@@ -72,7 +72,7 @@ def test_schedules_equal_the_naive_reference(name):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_jobs_of_0_s_run_like_any_other(name):
-    """A reservation of no length takes nothing; those that are due go one after the other."""
+    """Nobody runs across their reservation; those that are due go one after the other."""
     policy, decide, promise = PAIRS[name]
     for seed in range(150):
         draw = random.Random(seed)

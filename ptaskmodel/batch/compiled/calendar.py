@@ -1,4 +1,7 @@
-"""How many hosts are free from when on, as in `calendars.HostCounts`: slots in order of date."""
+"""How many hosts are free from when on, as in `calendars.HostCounts`: slots in order of date.
+
+Instants are the dates of reservations of no length, in no order; each is the date of a slot too.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,9 @@ def forget_past(s):
         for k in range(clock.n_slots):
             _move(s, k, k + past)
     slots[0].date = clock.now
+    for i in range(clock.n_instants - 1, -1, -1):
+        if s.instants[i].date <= clock.now:
+            _drop_instant(s, i)
 
 
 @jit
@@ -58,7 +64,11 @@ def _cut(s, date):
 def _join(s, k):
     """Join a slot to the one before if they are equal."""
     clock = s.clock[0]
-    if 0 < k < clock.n_slots and s.slots[k].free == s.slots[k - 1].free:
+    if (
+        0 < k < clock.n_slots
+        and s.slots[k].free == s.slots[k - 1].free
+        and find_instant(s, s.slots[k].date) < 0
+    ):
         clock.n_slots -= 1
         for m in range(k, clock.n_slots):
             _move(s, m, m + 1)
@@ -72,8 +82,65 @@ def add_free(s, begin, end, count):
     first, stop = _cut(s, begin), _cut(s, end)
     for k in range(first, stop):
         s.slots[k].free += count
+    for i in range(s.clock[0].n_instants):
+        if begin < s.instants[i].date < end:
+            s.instants[i].free += count
     _join(s, stop)
     _join(s, first)
+
+
+# --- instants
+
+
+@jit
+def find_instant(s, date):
+    """The instant of a date, or -1."""
+    for i in range(s.clock[0].n_instants):
+        if s.instants[i].date == date:
+            return i
+    return -1
+
+
+@jit
+def _drop_instant(s, i):
+    clock = s.clock[0]
+    clock.n_instants -= 1
+    one, last = s.instants[i], s.instants[clock.n_instants]
+    one.date, one.free, one.need = last.date, last.free, last.need
+
+
+@jit
+def take_instant(s, date, count, begin_then):
+    """A reservation of no length. begin_then: the hosts of those who begin at its date."""
+    clock, i = s.clock[0], find_instant(s, date)
+    if i < 0:
+        i = clock.n_instants
+        clock.n_instants += 1
+        one = s.instants[i]
+        one.date, one.free, one.need = date, s.slots[_cut(s, date)].free + begin_then, count
+    s.instants[i].need = max(s.instants[i].need, count)
+
+
+@jit
+def give_instant(s, date, need):
+    """A reservation of no length is gone. need: the most of those that remain there; -1: none."""
+    i = find_instant(s, date)
+    if i >= 0 and need >= 0:
+        s.instants[i].need = need
+    elif i >= 0:
+        _drop_instant(s, i)
+        _join(s, _cut(s, date))
+
+
+@jit
+def _slot_after_refusal(s, count, begin, end, last):
+    """The slot of the last instant, up to the date ``last``, that stops a job; -1: none does."""
+    found = -INFINITY
+    for i in range(s.clock[0].n_instants):
+        one = s.instants[i]
+        if found < one.date <= last and begin < one.date < end and one.free - one.need < count:
+            found = one.date
+    return -1 if found == -INFINITY else _first_from(s, found)
 
 
 @jit
@@ -90,7 +157,9 @@ def earliest(s, count, duration):
         while k < n and slots[k].date < end and slots[k].free >= count:
             k += 1
         if k == n or slots[k].date >= end:
-            return slots[begin].date
+            k = _slot_after_refusal(s, count, slots[begin].date, end, INFINITY)
+            if k < 0:
+                return slots[begin].date
         begin = k
 
 
@@ -106,12 +175,15 @@ def sooner(s, count, duration, date, reach):
         if slots[begin].free < count:
             begin += 1
             continue
-        end = min(date, slots[begin].date + duration)
+        until = slots[begin].date + duration
+        end = min(date, until)
         k = begin + 1
         while k < n and slots[k].date < end and slots[k].free >= count:
             k += 1
         if k == n or slots[k].date >= end:
-            return slots[begin].date
+            k = _slot_after_refusal(s, count, slots[begin].date, until, date)
+            if k < 0:
+                return slots[begin].date
         begin = k
     return date
 

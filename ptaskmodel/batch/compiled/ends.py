@@ -159,14 +159,6 @@ def expect_no_more(s, j):
 
 
 @jit
-def first_expected(s):
-    """The first date at which somebody is expected to end; inf if nobody runs."""
-    if s.clock[0].n_blocks == 0:
-        return INFINITY
-    return s.expected[s.places[0] * BLOCK_ENTRIES].date
-
-
-@jit
 def first_room(s, count):
     """(date, hosts free then): when so many hosts are expected to be free (`View.first_room`)."""
     clock = s.clock[0]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from ptaskmodel.batch.compiled.calendar import add_free, earliest, most_free, sooner
-from ptaskmodel.batch.compiled.ends import expect, first_expected, first_room, push_end
+from ptaskmodel.batch.compiled.calendar import (
+    add_free,
+    earliest,
+    give_instant,
+    most_free,
+    sooner,
+    take_instant,
+)
+from ptaskmodel.batch.compiled.ends import expect, first_room, push_end
 from ptaskmodel.batch.compiled.free_hosts import take_hosts
 from ptaskmodel.batch.compiled.queue import LARGEST, first_from, leave
 from ptaskmodel.batch.compiled.state import BLOCK_ENTRIES, NO_DATE
@@ -156,10 +163,50 @@ def enter_ranks(s, j):
 @jit
 def _reserve(s, j):
     """Give a job the first date that delays nobody."""
+    job = s.jobs[j]
+    _book(s, j, earliest(s, job.hosts, job.estimate))
+
+
+@jit
+def _book(s, j, date):
+    """Give a job a reservation."""
     clock, job = s.clock[0], s.jobs[j]
-    job.date = earliest(s, job.hosts, job.estimate)
-    clock.first_date = min(clock.first_date, job.date)
-    add_free(s, job.date, job.date + job.estimate, -job.hosts)
+    if _lasts(job, date):
+        add_free(s, date, date + job.estimate, -job.hosts)
+    else:
+        clock.brief = True
+        if clock.now < date < INFINITY:
+            take_instant(s, date, job.hosts, _hosts_at(s, date, True))
+    job.date = date
+    clock.first_date = min(clock.first_date, date)
+
+
+@jit
+def _lasts(job, date):
+    """Whether a job, from a date on, has a length."""
+    return date < date + job.estimate
+
+
+@jit
+def _hosts_at(s, date, lasting):
+    """The hosts reserved from a date on for those that last; or the most for one that does not."""
+    found = 0 if lasting else -1
+    for q in range(s.clock[0].n_queue):
+        job = s.jobs[s.by_rank[s.ranks[q]]]
+        if job.date == date and _lasts(job, date) == lasting:
+            found = found + job.hosts if lasting else max(found, job.hosts)
+    return found
+
+
+@jit
+def _cancel(s, j):
+    """A job has no reservation any more."""
+    job = s.jobs[j]
+    date, job.date = job.date, NO_DATE
+    if _lasts(job, date):
+        add_free(s, date, date + job.estimate, job.hosts)
+    else:
+        give_instant(s, date, _hosts_at(s, date, False))
 
 
 @jit
@@ -167,12 +214,14 @@ def _reserve_anew(s):
     """A calendar with the running jobs alone, then the queue."""
     clock = s.clock[0]
     s.slots[0].date, s.slots[0].free = clock.now, clock.hosts
-    clock.n_slots = 1
+    clock.n_slots, clock.n_instants = 1, 0
     for place in range(clock.n_blocks):
         b = s.places[place]
         for k in range(b * BLOCK_ENTRIES, b * BLOCK_ENTRIES + s.blocks[b].count):
             add_free(s, clock.now, s.expected[k].date, -s.expected[k].hosts)
     clock.first_date = INFINITY
+    for q in range(clock.n_queue):
+        s.jobs[s.by_rank[s.ranks[q]]].date = NO_DATE
     for q in range(clock.n_queue):
         _reserve(s, s.by_rank[s.ranks[q]])
 
@@ -183,7 +232,7 @@ def _move_forward(s, reach):
 
     A job moves only if a date is found by reading. After the last time that nobody could, only what
     was given back, before ``reach``, is freer: a new date begins before, and needs no more than the
-    most hosts free there. A reservation of no length, or of no date, is simply made again.
+    most hosts free there. A reservation of no date is simply made again.
     """
     clock, moved = s.clock[0], True
     room = most_free(s, reach)
@@ -195,16 +244,14 @@ def _move_forward(s, reach):
             date, end = job.date, job.date + job.estimate
             if date == NO_DATE:
                 continue
-            if not date < end or date == INFINITY:
+            if date == INFINITY:
                 _reserve(s, j)
                 moved = moved or job.date < date
             elif job.hosts <= room:
                 new = sooner(s, job.hosts, job.estimate, date, reach)
                 if new < date:
-                    add_free(s, date, end, job.hosts)
-                    add_free(s, new, new + job.estimate, -job.hosts)
-                    job.date = new
-                    clock.first_date = min(clock.first_date, new)
+                    _cancel(s, j)
+                    _book(s, j, new)
                     reach = max(reach, end)
                     room = most_free(s, reach)
                     moved = True
@@ -231,22 +278,29 @@ def keep_promises(s, late, reach):
 
 @jit
 def _start_due(s):
-    """Start those whose date has come, in the order of the queue."""
-    clock = s.clock[0]
-    left, blocked = 0, False
+    """Start those whose date has come, in the order of the queue; those of no length first."""
+    blocked = s.clock[0].brief and _start_lasting(s, False, False)
+    _start_lasting(s, True, blocked)
+
+
+@jit
+def _start_lasting(s, lasting, blocked):
+    """Start those that are due and last, or those that do not; whether one is blocked.
+
+    One that does not fit waits for a job of 0 s that is still there, and so do those behind it.
+    """
+    clock, left = s.clock[0], 0
     clock.first_date = INFINITY
     for q in range(clock.n_queue):
         j = s.by_rank[s.ranks[q]]
         job = s.jobs[j]
-        if job.date <= clock.now and not blocked:
-            if job.hosts <= clock.free:
+        if job.date <= clock.now and _lasts(job, clock.now) == lasting:
+            if not blocked and job.hosts <= clock.free:
                 begin(s, j)
                 continue
-            if first_expected(s) <= clock.now:
-                blocked = True  # a job of 0 s is still there: all who are due wait for it, in order
-            else:
-                _reserve(s, j)
+            blocked = True
         clock.first_date = min(clock.first_date, job.date)
         s.ranks[left] = s.ranks[q]
         left += 1
     clock.n_queue = left
+    return blocked

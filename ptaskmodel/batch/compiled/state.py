@@ -57,6 +57,9 @@ BLOCK = np.dtype([("count", INT), ("hosts", INT)], align=True)
 # Consecutive hosts.
 RUN = np.dtype([("first", SMALL), ("length", SMALL)], align=True)
 SLOT = np.dtype([("date", REAL), ("free", INT)], align=True)
+# A date of reservations of no length: the hosts beside those who begin before it and end after it,
+# and the most that one of the reservations needs.
+INSTANT = np.dtype([("date", REAL), ("free", INT), ("need", INT)], align=True)
 # An attempt that redirection has stopped.
 LOST = np.dtype(
     [("job", INT), ("number", INT), ("began", INT), ("start", REAL), ("expected", REAL)],
@@ -95,6 +98,8 @@ CLOCK = np.dtype(
         # Conservative.
         ("n_slots", INT),
         ("n_queue", INT),
+        ("n_instants", INT),
+        ("brief", INT),  # whether some reservation was of no length
         ("first_date", REAL),  # no reservation is earlier
         # Redirection.
         ("theta", REAL),
@@ -126,8 +131,8 @@ class State(NamedTuple):
     and of backfilling. queue: a tree over ranks; candidates: one over the order of backfilling.
     ends: a heap. expected, blocks, places, spare: expected ends, see `expected_ends`. runs: free
     hosts, the highest first. order: jobs by number of their starts; first_piece: where the hosts
-    of each begin in ``pieces``. fresh: jobs submitted at this date. slots: the calendar of
-    conservative; ranks: who waits there, in the order of the queue. apart: who runs in the group
+    of each begin in ``pieces``. fresh: jobs submitted at this date. slots, instants: the calendar
+    of conservative; ranks: who waits there, in the order of the queue. apart: who runs in the group
     that redirection sets apart, in no order; lost: the attempts that it stopped.
     """
 
@@ -148,6 +153,7 @@ class State(NamedTuple):
     pieces: Any
     fresh: Ints
     slots: Any
+    instants: Any
     ranks: Ints
     apart: Ints
     lost: Any
@@ -220,6 +226,7 @@ def new_state(
         as_records(np.empty(3 * n + most_runs + 2 if picks else 1, RUN)),
         np.empty(n, np.int64),
         as_records(np.empty(2 * n + 8 if reserves else 1, SLOT)),
+        as_records(np.empty(n + 1 if reserves else 1, INSTANT)),
         np.empty(n + 1 if reserves else 1, np.int64),
         np.empty(again + 1, np.int64),
         as_records(np.empty(again + 1, LOST)),

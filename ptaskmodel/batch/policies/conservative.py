@@ -7,6 +7,7 @@ in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from ptaskmodel.batch.calendars import HostCounts, PlaceCalendar
 from ptaskmodel.batch.decisions import Decision, Start
@@ -22,8 +23,8 @@ class Conservative:
     its estimate, the others, in the order of the queue, move to the first date now possible, if
     that is earlier. ``reserved_s`` tells the date of every waiting job. When a job outlives its
     estimate, or hosts come or go, no promise can be kept: all are made anew, in the order of the
-    queue. A reservation of no length takes nothing from anybody and promises nothing: such jobs
-    run one after the other at their date, and get another if somebody has their hosts by then.
+    queue. Jobs of 0 s that have the same date run one after the other then, before those that
+    begin; a job that begins before that date and ends after it leaves them their hosts.
     """
 
     def __init__(self, order: Order | None = None) -> None:
@@ -47,17 +48,14 @@ class Conservative:
         for job in new:
             if job not in self.reserved_s and view.is_waiting(job):
                 self._reserve(job, view)
-        for job in view.queue:
-            if self.reserved_s[job] <= now:
-                if not self._is_free(job, view):
-                    if any(attempt.expected_end_s <= now for attempt in view.running):
-                        # A job of 0 s is still there: all who are due wait for it, in order.
-                        return
-                    self._reserve(job, view)
-                    continue
-                place = self._places.pop(job)
-                del self.reserved_s[job]
-                yield Start(job, place) if view.by_place else Start(job, within=view.within)
+        due = [job for job in view.queue if self.reserved_s[job] <= now]
+        due.sort(key=lambda job: now + view.estimate_s(job) > now)  # those of 0 s are first
+        for job in due:
+            if not self._is_free(job, view):
+                return  # a job of 0 s is still there: all who are due wait for it, in order
+            place = self._places.pop(job)
+            del self.reserved_s[job]
+            yield Start(job, place) if view.by_place else Start(job, within=view.within)
 
     def _is_free(self, job: Job, view: View) -> bool:
         if view.by_place:
@@ -87,13 +85,18 @@ class Conservative:
             self._calendar.give(begin, end, job.num_hosts)
 
     def _reserve(self, job: Job, view: View) -> None:
+        """Give the job the first date that delays nobody, but none later than it has."""
         assert self._calendar is not None
         duration = view.estimate_s(job)
         if isinstance(self._calendar, PlaceCalendar):
             date, place = self._calendar.earliest(job, duration)
-            self._calendar.take(date, date + duration, job, place)
         else:
             date, place = self._calendar.earliest(job.num_hosts, duration)
+        if date > self.reserved_s.get(job, inf):  # of 0 s, before those that begin then
+            date, place = self.reserved_s[job], self._places[job]
+        if isinstance(self._calendar, PlaceCalendar):
+            self._calendar.take(date, date + duration, job, place)
+        else:
             self._calendar.take(date, date + duration, place)
         self.reserved_s[job], self._places[job] = date, place
 

@@ -125,10 +125,12 @@ class MetricAware:
                 jobs, durations, plan, alike=isinstance(plan, HostForecast)
             ):
                 plan.put(job, date, duration, place)
-                if date <= view.now and _can_start(job, place, plan, view):
+                if date > view.now:
+                    all_start = False
+                elif _can_start(job, place, plan, view):
                     yield _start(job, place, plan, view)
                 else:
-                    all_start = False
+                    return  # it is its turn as soon as a job of 0 s, still there, has ended
             if self._easy and not all_start:
                 yield from self._backfill(queue[first + self.window :], plan, view)
                 return
