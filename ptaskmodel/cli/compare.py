@@ -13,7 +13,7 @@ from ptaskmodel.errors import PTaskModelError
 
 @click.command(cls=Command)
 @click.argument("runs", metavar="RESULTS_A RESULTS_B ...", type=PATH, nargs=-1, required=True)
-@output_option("Also write a line for every task or job, of several batches every metric (CSV).")
+@output_option("Also write a line for every task or job, of more than two runs every metric (CSV).")
 @click.option(
     "--picture",
     metavar="FILE",
@@ -43,9 +43,10 @@ def compare(
 ) -> None:
     """Say what changed from RESULTS_A to RESULTS_B, directories of runs of the same tasks.
 
-    Tasks are matched by id. What limited a task is known for runs with --attribution. More than
-    two are batches: their metrics side by side, the best of each marked. Of two runs of `slurm`:
-    which settings differ, who waits less and who longer, by size, length, user and account.
+    First whether the runs did the same work, then what users got and what the machine did, each
+    metric with its change against the first run. Of two runs also task by task, matched by id:
+    faster and slower are those that ended in both. Of two runs of `slurm`: which settings differ,
+    who waits less and who longer, by size, length, user and account.
     """
     from ptaskmodel.cli.show import comparison_text, standings_text
     from ptaskmodel.cli.show_slurm import slurm_comparison_text
@@ -55,7 +56,7 @@ def compare(
     from ptaskmodel.results.standings import standings
 
     if len(runs) < 2:
-        raise PTaskModelError("compare: give two directories of results, or more of batches")
+        raise PTaskModelError("compare: give two directories of results, or more")
     if output is not None and output.suffix.lower() in (".html", ".htm"):
         raise PTaskModelError(f"{output}: --output writes CSV; for a page give --page {output}")
     results = [load_results(run) for run in runs]
@@ -63,7 +64,7 @@ def compare(
         click.echo(slurm_comparison_text(compare_slurm(*results, table=output, picture=picture)))
     elif len(runs) == 2:
         found = compare_results(*results, table=output, picture=picture, tolerance=tolerance)
-        click.echo(comparison_text(found))
+        click.echo(comparison_text(found, standings(results)))
     else:
         click.echo(standings_text(standings(results, table=output, picture=picture)))
     if page is not None:

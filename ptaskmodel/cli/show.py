@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.files import json_text
 from ptaskmodel.results.records import record_as_json
+from ptaskmodel.results.states import (
+    NOT_SUBMITTED,
+    OUTCOMES,
+    count_text,
+    counted,
+    in_words,
+)
 
 if TYPE_CHECKING:
     from ptaskmodel.results.batches import BatchRun
@@ -74,10 +81,12 @@ def run_text(run: SimulationRun) -> str:
             f"The {len(slowest)} slowest tasks\n{_task_table(slowest)}",
             f"The {len(latest)} latest tasks\n{_task_table(latest)}",
         ]
-    counts = ", ".join(f"{number} {state}" for state, number in summary["counts"].items())
+    stopped = summary.get("stopped_early")
     lines = [
-        ("makespan", f"{summary['makespan']:.9g} s"),
-        ("tasks", f"{summary['tasks']}: {counts}"),
+        ("stopped at", f"{stopped['at_s']:.9g} s")
+        if stopped
+        else ("makespan", f"{summary['makespan']:.9g} s"),
+        ("tasks", f"{summary['tasks']}: {count_text(counted(summary['counts']))}"),
         ("model", f"{summary['network_model']}, solver {summary['solver']}"),
         ("events", f"{summary['events']} in {wall_times(summary)}"),
     ]
@@ -133,7 +142,7 @@ def _task_table(records: Sequence[TaskRecord]) -> str:
             _date(record.start_time),
             _date(record.finish_time),
             _date(record.execution_time),
-            record.final_state,
+            in_words(record.final_state),
             _hosts(record.hosts),
         )
         for record in records
@@ -167,14 +176,11 @@ def batch_text(run: BatchRun) -> str:
         for label, name in METRICS
         if name in summary
     ]
-    counts = ", ".join(
-        f"{number} {name.replace('_', ' ')}" for name, number in summary["jobs"].items()
-    )
     lines = [
-        ("jobs", counts),
+        ("jobs", _jobs_text(run)),
         ("policy", _policy(summary)),
         ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
-        ("utilisation", number_text(summary["utilisation"], "-")),
+        ("utilisation", number_text(summary["utilisation"], "-") + _useful_text(summary)),
         ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
         ("simulated in", wall_times(summary)),
         *energy_lines(summary),
@@ -186,13 +192,40 @@ def batch_text(run: BatchRun) -> str:
     return table + "\n\n" + "\n".join(f"{name:<13}{value}" for name, value in lines)
 
 
-def comparison_text(found: Comparison) -> str:
-    """The comparison for a reader: what differs, totals, the tasks that changed most."""
+def _jobs_text(run: BatchRun) -> str:
+    """How many jobs there are, and what became of them."""
+    from ptaskmodel.batch.figures import figures_of
+
+    schedule = run.result.schedule
+    counts = counted(figures_of(schedule).states)
+    stopped = run.summary.get("stopped_early")
+    missing = stopped["not_submitted"] if stopped else 0
+    text = f"{len(schedule.final) + missing:,}: "
+    text += count_text(counts | ({NOT_SUBMITTED: missing} if missing else {}))
+    lost = run.summary["jobs"]["lost_runs"]
+    return text + (f"; {lost:,} lost runs" if lost else "")
+
+
+def _useful_text(summary: dict[str, Any]) -> str:
+    """What part of the machine was of use, if that is known."""
+    useful = summary.get("useful_utilisation")
+    return "" if useful is None else f", of it useful {number_text(useful)}"
+
+
+def comparison_text(found: Comparison, both: Standings) -> str:
+    """Two runs for a reader: what ended in which, all metrics, the tasks that changed most."""
     what = found.a.what
-    parts = []
-    if choices := found.choices():
-        parts.append(text_table(("differs", "a", "b"), choices))
-    parts += in_both(found, f"{len(found.pairs):,} {what}s in both: {found.said()}")
+    outcomes = [
+        (f"{each} in a", *(f"{count:,}" for count in counts)) for each, counts in found.outcomes()
+    ]
+    header = (f"{what}s", *(f"{each} in b" for each in OUTCOMES))
+    parts = [
+        f"a: {found.a.directory}\nb: {found.b.directory}",
+        text_table(header, outcomes, right=(1, 2, 3)),
+        standings_text(both),
+        f"{len(found.pairs):,} {what}s in both: {found.said()}",
+        *_only_in(found),
+    ]
     if changed := found.most_changed(SHOWN_CHANGES):
         rows = [
             (
@@ -208,23 +241,34 @@ def comparison_text(found: Comparison) -> str:
         ]
         header = (what, "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
         table = text_table(header, rows, right=(1, 2, 3, 4))
-        parts.append(f"The {len(rows)} {what}s whose time changed most\n{table}")
+        parts.append(
+            f"{_changed_title(len(rows), what, 'time')}, of those that ended in both\n{table}"
+        )
     if moved := found.most_moved(SHOWN_CHANGES):
         waits = [
             (
                 pair.a.task_id,
+                pair.states,
                 number_text(pair.a.waiting_s),
                 number_text(pair.b.waiting_s),
                 number_text(pair.waits_longer_s),
             )
             for pair in moved
         ]
-        table = text_table((what, "a (s)", "b (s)", "change (s)"), waits, right=(1, 2, 3))
-        parts.append(f"The {len(waits)} {what}s whose waiting changed most\n{table}")
+        header = (what, "state a → b", "a (s)", "b (s)", "change (s)")
+        table = text_table(header, waits, right=(2, 3, 4))
+        parts.append(f"{_changed_title(len(waits), what, 'waiting')}\n{table}")
     return "\n\n".join(parts)
 
 
-def in_both(found: Comparison | SlurmComparison, became: str) -> list[str]:
+def _changed_title(number: int, what: str, of: str) -> str:
+    """What stands above those whose time, or waiting, changed most."""
+    if number == 1:
+        return f"The {what} whose {of} changed"
+    return f"The {number} {what}s whose {of} changed most"
+
+
+def in_both(found: SlurmComparison, became: str) -> list[str]:
     """The totals of two runs, what became of what is in both, and what only one has."""
     totals = [
         (
@@ -235,7 +279,13 @@ def in_both(found: Comparison | SlurmComparison, became: str) -> list[str]:
         )
         for name, x, y in found.totals()
     ]
-    parts = [text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3)), became]
+    table = text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3))
+    return [table, became, *_only_in(found)]
+
+
+def _only_in(found: Comparison | SlurmComparison) -> list[str]:
+    """What only one of two runs has."""
+    parts = []
     for name, ids in (("a", found.only_a), ("b", found.only_b)):
         if ids:
             shown = ", ".join(ids[:5]) + (" ..." if len(ids) > 5 else "")
@@ -244,14 +294,26 @@ def in_both(found: Comparison | SlurmComparison, became: str) -> list[str]:
 
 
 def standings_text(found: Standings) -> str:
-    """Several batches for a reader: a metric a line, * beside the best."""
-    rows = []
-    for metric, values in found.rows:
-        texts = (found.text(metric, values, k) for k in range(len(values)))
-        rows.append((metric.name, *(text if text.endswith("*") else f"{text} " for text in texts)))
-    policies = [str(results.summary.get("policy", "-")) for results in found.runs.values()]
-    rows.insert(0, ("policy", *(f"{policy} " for policy in policies)))
-    return text_table(("", *found.runs), rows, right=tuple(range(1, len(found.runs) + 1)))
+    """Runs side by side for a reader: who did the same work, then all metrics in their groups."""
+    header = ("", *found.runs, "better")
+    rows: list[tuple[str, ...]] = []
+    if found.apart:
+        why = (found.apart.get(name, "yes") for name in found.runs)
+        rows.append(("comparable", *why, ""))
+    for group in found.groups:
+        rows.append((group.title, *("" for _ in header[1:])))
+        rows += [
+            (
+                f"  {metric.name}",
+                *(found.text(metric, values, k) for k in range(len(values))),
+                metric.better,
+            )
+            for metric, values in group.rows
+        ]
+    parts = [found.head(), text_table(header, rows)]
+    if choices := found.choices():
+        parts.append(text_table(("differs", *found.runs), choices))
+    return "\n\n".join((*parts, found.inputs_text()))
 
 
 def number_text(value: float | None, missing: str = "") -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.cli.show import in_both, number_text, remark_lines, written
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.results.slurm.comparison import BY
+from ptaskmodel.results.states import count_text, counted
 
 if TYPE_CHECKING:
     from ptaskmodel.results.slurm.comparison import SlurmComparison
@@ -31,7 +32,8 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
         for label, name in named
         if name in summary
     ]
-    counts = ", ".join(f"{count} {name.lower()}" for name, count in summary["jobs"].items())
+    states = {name: count for name, count in summary["jobs"].items() if name != "submitted"}
+    counts = f"{summary['jobs']['submitted']:,}: {count_text(counted(states))}"
     starts = ", ".join(f"{count} by {name}" for name, count in summary["started_by"].items())
     lines = [
         ("jobs", counts),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__, jit
+from ptaskmodel.batch.attempt import NOT_OVER
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
 from ptaskmodel.batch.figures import figures_of
@@ -210,6 +211,7 @@ def _summary(
         "remarks": for_summary(
             remarks_on(result.machine.platform), result.remarks, _outcomes(result)
         ),
+        **_stopped(result, options),
         "loop": result.loop,
         "simulation_wall_time_s": result.simulation_s,
         "kernels_wall_time_s": kernels_s,
@@ -228,6 +230,16 @@ def _outcomes(result: BatchResult) -> list[Remark]:
     found = outcome_remarks(counts, "job")
     stopped = (result.driven or {}).get("stopped")
     return found if stopped is None else [Remark(stopped, WARNING, STOPPED), *found]
+
+
+def _stopped(result: BatchResult, options: BatchOptions) -> dict[str, Any]:
+    """Where the batch was stopped, if some job was not over then."""
+    missing = len(result.workload.jobs) - len(result.schedule.final)
+    left = (state in NOT_OVER for state in figures_of(result.schedule).states)
+    asked = options.until_s is not None or (result.driven or {}).get("stopped") is not None
+    if not asked or not (missing or any(left)):
+        return {}
+    return {"stopped_early": {"at_s": result.schedule.now_s, "not_submitted": missing}}
 
 
 def _fairness(result: BatchResult, options: BatchOptions) -> dict[str, Any]:

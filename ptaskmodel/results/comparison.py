@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import itertools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from ptaskmodel.results.drawing import (
     time_unit,
 )
 from ptaskmodel.results.loading import Results, ShownTask, results_of
+from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,25 +49,14 @@ COLUMNS = (
     "limit_b",
     "hosts_changed",
 )
-CHOICES = ("solver", "network_model", "count", "policy", "allocation")
 # Relative difference of times up to which they are called equal, if nothing is said.
 SAME = 1e-6
 # What may become of the waiting of a job.
 WAITS = ("wait less", "wait the same", "wait longer")
+# Of a task that was killed, or did not run, in one of the runs or both: its time says nothing.
+NOT_BOTH = "did not end in both"
 # Of what takes less, the same and more: colours and markers.
 STYLES = ((BLUE, "v"), (GREY, "o"), (RED, "^"))
-# Metrics in summaries: name, key, and the statistic of a distribution or a part.
-METRICS = (
-    ("mean waiting (s)", "waiting_s", "mean"),
-    ("mean turnaround (s)", "turnaround_s", "mean"),
-    ("mean slowdown", "slowdown", "mean"),
-    ("mean bounded slowdown", "bounded_slowdown", "mean"),
-    ("largest waiting (s)", "waiting_s", "max"),
-    ("utilisation", "utilisation", None),
-    ("jobs per hour", "throughput_jobs_per_hour", None),
-    ("energy (J)", "energy", "total_J"),
-    ("peak power (W)", "energy", "peak_W"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +69,22 @@ class Pair:
     limit_b: str | None
 
     @property
+    def states(self) -> str:
+        """What became of it in a, and in b where that is something else, in words."""
+        before, after = in_words(self.a.state), in_words(self.b.state)
+        return before if before == after else f"{before} → {after}"
+
+    @property
+    def ended_in_both(self) -> bool:
+        return outcome_of(self.a.state) == outcome_of(self.b.state) == ENDED
+
+    @property
     def change_s(self) -> float | None:
+        """How much longer it took in b, s; None unless it ended in both."""
         before, after = self.a.duration_s, self.b.duration_s
-        return None if before is None or after is None else after - before
+        if before is None or after is None or not self.ended_in_both:
+            return None
+        return after - before
 
     @property
     def waits_longer_s(self) -> float | None:
@@ -91,7 +94,7 @@ class Pair:
     @property
     def ratio(self) -> float | None:
         before, after = self.a.duration_s, self.b.duration_s
-        return after / before if before and after is not None else None
+        return after / before if before and after is not None and self.ended_in_both else None
 
     def row(self) -> tuple[Any, ...]:
         """The values of COLUMNS."""
@@ -118,50 +121,33 @@ class Comparison:
     only_b: list[str]
     tolerance: float = SAME
 
-    def choices(self) -> list[tuple[str, str, str]]:
-        """(name, in a, in b) of the inputs and choices that differ."""
-        found = []
-        for name in CHOICES:
-            values = [str(results.summary.get(name)) for results in (self.a, self.b)]
-            if values[0] != values[1]:
-                found.append((name, values[0], values[1]))
-        inputs = [results.summary.get("inputs") or [] for results in (self.a, self.b)]
-        digests = [{entry.get("sha256") for entry in entries} for entries in inputs]
-        common = digests[0] & digests[1]
-        others = ([e for e in entries if e.get("sha256") not in common] for entries in inputs)
-        for before, after in itertools.zip_longest(*others, fillvalue={}):
-            found.append(("input", str(before.get("path")), str(after.get("path"))))
-        return found
+    def outcomes(self) -> list[tuple[str, tuple[int, int, int]]]:
+        """(what became of tasks in a, how many of them ended, were killed, did not run in b).
 
-    def totals(self) -> list[tuple[str, float | None, float | None]]:
-        """(what, in a, in b) over the tasks of each run; what neither says is left out."""
-        measures: list[tuple[str, Callable[[Results], float | None]]] = [
-            ("makespan (s)", lambda r: r.end_s),
-            (f"{self.a.what}s", lambda r: float(len(r.tasks))),
-            ("completed", lambda r: float(sum(_completed(t) for t in r.tasks))),
-            ("mean time (s)", lambda r: _mean([t.duration_s for t in r.tasks])),
-            ("longest time (s)", lambda r: _largest([t.duration_s for t in r.tasks])),
-            ("mean contention slowdown", lambda r: _mean([t.slowdown for t in r.tasks])),
-            ("largest contention slowdown", lambda r: _largest([t.slowdown for t in r.tasks])),
-        ]
-        found = [(name, of(self.a), of(self.b)) for name, of in measures]
-        for name, key, statistic in METRICS:
-            x, y = (_metric(results.summary, key, statistic) for results in (self.a, self.b))
-            found.append((name, x, y))
-        return [row for row in found if row[1:] != (None, None)]
+        One that only one run has did not run in the other. What runs when a run is stopped has
+        neither ended nor been killed: it counts as not run.
+        """
+        b = {task.task_id: outcome_of(task.state) for task in self.b.tasks}
+        counts = Counter(
+            (outcome_of(task.state), b.pop(task.task_id, NOT_RUN)) for task in self.a.tasks
+        )
+        counts.update((NOT_RUN, outcome) for outcome in b.values())
+        ended, killed, not_run = OUTCOMES
+        return [(each, (counts[each, ended], counts[each, killed], counts[each, not_run]))
+                for each in OUTCOMES]  # fmt: skip
 
     def verdict(self, pair: Pair) -> str:
-        """ "faster", "slower", "equal", or "without a time" in one of the runs."""
+        """ "faster", "slower" or "equal"; NOT_BOTH if it did not end by itself in both runs."""
         change, before = pair.change_s, pair.a.duration_s
         if change is None or before is None:
-            return "without a time"
+            return NOT_BOTH
         if abs(change) <= self.tolerance * max(before, abs(before + change)):
             return "equal"
         return "slower" if change > 0.0 else "faster"
 
     def counts(self) -> dict[str, int]:
-        """How many tasks got faster, slower, kept their time, or have none in one of the runs."""
-        counts = {"faster": 0, "slower": 0, "equal": 0, "without a time": 0}
+        """How many tasks that ended in both got faster, slower, kept their time; and the rest."""
+        counts = {"faster": 0, "slower": 0, "equal": 0, NOT_BOTH: 0}
         for pair in self.pairs:
             counts[self.verdict(pair)] += 1
         return counts
@@ -260,37 +246,17 @@ def _main_limits(results: Results) -> dict[str, str]:
     return {task_id: max(mine, key=lambda n: mine[n]) for task_id, mine in times.items()}
 
 
-def _metric(summary: dict[str, Any], key: str, statistic: str | None) -> float | None:
-    value = summary.get(key)
-    if statistic is not None:
-        value = value.get(statistic) if isinstance(value, dict) else None
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _completed(task: ShownTask) -> bool:
-    return task.state in ("completed", "COMPLETED_SUCCESSFULLY")
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _largest(values: Sequence[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
-
-
 def comparison_figure(comparison: Comparison) -> Figure:
-    """Times of each task in both runs against each other, and how the ratios are distributed.
+    """Times of tasks that ended in both runs against each other, and how ratios are distributed.
 
     Of jobs that all keep their time, when only the schedule changed: how long they wait.
     """
     counts = comparison.counts()
     if any(comparison.waits().values()) and not counts["faster"] + counts["slower"]:
         return _waiting_figure(comparison)
-    timed = [pair for pair in comparison.pairs if comparison.verdict(pair) != "without a time"]
+    timed = [pair for pair in comparison.pairs if comparison.verdict(pair) != NOT_BOTH]
     if not timed:
-        raise PTaskModelError("no task has a time in both runs; nothing to draw")
+        raise PTaskModelError(f"no {comparison.a.what} ended in both runs; nothing to draw")
     times = np.array([(pair.a.duration_s, pair.b.duration_s) for pair in timed])
     verdicts = np.array([comparison.verdict(pair) for pair in timed])
     figure, right = _against(comparison, times, verdicts, ("faster", "equal", "slower"), "time")
@@ -341,9 +307,10 @@ def _against(
             chosen[:, 0], chosen[:, 1], s=size, c=colour, marker=marker, linewidths=0, alpha=0.8,
             rasterized=len(times) > 2000, label=f"{len(chosen):,} {name}",
         )  # fmt: skip
-    left.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0)
-    left.set_xlabel(f"{what} in a ({unit_name})")
-    left.set_ylabel(f"{what} in b ({unit_name})")
+    left.axline((1.0, 1.0), (2.0, 2.0), color=GREY, linewidth=1.0)
+    scale = _log_scale(left, times / unit)
+    left.set_xlabel(f"{what} in a ({unit_name}{scale})")
+    left.set_ylabel(f"{what} in b ({unit_name}{scale})")
     left.legend(markerscale=1.0 if len(times) <= 200 else 3.0)
     right.set_ylim(0.0, 102.0)
     for axes in (left, right):
@@ -351,6 +318,23 @@ def _against(
     title = f"a: {comparison.a.directory}\nb: {comparison.b.directory}"
     figure.suptitle(title, fontsize=10, ha="left", x=0.01)
     return figure, right
+
+
+def _log_scale(axes: Any, times: FloatArray) -> str:
+    """Scale both axes by logarithm where times span more than a decade; zeros stand below."""
+    above = times[times > 0.0]
+    if not len(above) or above.max() <= 10.0 * above.min():
+        return ""
+    least, most = 10.0 ** np.floor(np.log10(above.min())), 1.2 * above.max()
+    zeros = bool((times <= 0.0).any())
+    for name in ("x", "y"):
+        if zeros:
+            getattr(axes, f"set_{name}scale")("symlog", linthresh=least)
+            getattr(axes, f"set_{name}lim")(-0.1 * least, most)
+        else:
+            getattr(axes, f"set_{name}scale")("log")
+            getattr(axes, f"set_{name}lim")(0.8 * above.min(), most)
+    return ", log" + (" above 0" if zeros else "")
 
 
 def _step(axes: Any, values: FloatArray) -> None:

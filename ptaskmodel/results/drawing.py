@@ -113,6 +113,20 @@ def lasting(seconds: float) -> str:
     return f"{value:,.0f} {name}" if abs(value) >= 1e4 else f"{value:.4g} {name}"
 
 
+def clock_text(seconds: float) -> str:
+    """A length of time as one says it: 33.5 s, 43 min, 15 h 54 min, 7 d 20 h."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    large, small, unit, part = (minutes, 60, "h", "min")
+    if minutes >= 48 * 60:
+        large, small, unit, part = (round(minutes / 60), 24, "d", "h")
+    whole, rest = divmod(large, small)
+    return f"{whole:,} {unit}" + (f" {rest} {part}" if rest else "")
+
+
 def prefix_of(value: float) -> tuple[float, str]:
     """The prefix of a unit in which a value reads well: its scale, and its letter."""
     for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -33,6 +33,11 @@ class _Remark(TypedDict):
     effect: str | None
 
 
+class _Stopped(TypedDict):
+    at_s: float
+    not_submitted: int
+
+
 class _Summary(TypedDict, total=False):
     """What is read of summary.json; the rest may be anything."""
 
@@ -41,6 +46,7 @@ class _Summary(TypedDict, total=False):
     makespan: float
     makespan_s: float | None
     end_date: float
+    stopped_early: _Stopped
     simulation_wall_time_s: float
 
 
@@ -117,6 +123,14 @@ class ShownUser:
     bytes: float
 
 
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A run was stopped before its end: at which date, s, and how many jobs were to come then."""
+
+    at_s: float
+    not_submitted: int
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Results:
     """What a directory of results holds.
@@ -150,11 +164,25 @@ class Results:
         return pandas.DataFrame(table, columns=names).astype(dates)
 
     @property
+    def stopped(self) -> Stopped | None:
+        """Where the run was stopped; None: it came to its end."""
+        found = self.summary.get("stopped_early")
+        if not isinstance(found, dict):
+            return None
+        return Stopped(float(found["at_s"]), int(found["not_submitted"]))
+
+    @property
+    def submitted(self) -> int:
+        """How many tasks there are, those that were still to come where it was stopped included."""
+        return len(self.tasks) + (0 if self.stopped is None else self.stopped.not_submitted)
+
+    @property
     def end_s(self) -> float:
         """The last date that is known, s."""
         dates = [t.finish_s for t in self.tasks if t.finish_s is not None]
         dates += [t.start_s for t in self.tasks if t.start_s is not None]
         dates += [float(self.summary[key]) for key in ("end_date",) if key in self.summary]
+        dates += [] if self.stopped is None else [self.stopped.at_s]
         return max(dates, default=0.0)
 
 

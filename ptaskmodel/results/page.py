@@ -22,11 +22,14 @@ def write_page(
     subject: str,
     before: Sequence[Section] = (),
     after: Sequence[Section] = (),
+    answer: str = "",
 ) -> None:
     """Write a page.
 
     data: what its script shows, `empty_data` and more; before, after: sections above and below the
-    chart of who ran where. Raises PTaskModelError if it cannot be written.
+    chart of who ran where; answer: the sentence at its head.
+
+    Raises PTaskModelError if it cannot be written.
     """
     folder = files("ptaskmodel.results").joinpath("templates")
     texts = {
@@ -39,6 +42,7 @@ def write_page(
         "@TITLE@": html.escape(title),
         "@CSS@": texts["report.css"],
         "@SUBJECT@": html.escape(subject),
+        "@ANSWER@": f'<p class="answer">{html.escape(answer)}</p>' if answer else "",
         "@BEFORE@": as_html(before),
         "@AFTER@": as_html(after),
         "@DATA@": packed,
@@ -76,4 +80,6 @@ def empty_data(what: str) -> dict[str, Any]:
         "load": None,
         "timeline": None,
         "table": None,
+        "outcomes": None,
+        "stopped": None,
     }

@@ -16,6 +16,7 @@ from ptaskmodel.results.replay.report import ranks_table, replay_sections, timel
 from ptaskmodel.results.report_cards import cards_of, facts_of, warnings_of
 from ptaskmodel.results.report_sections import Section, pictured
 from ptaskmodel.results.slurm.reading import is_slurm
+from ptaskmodel.results.states import in_words
 from ptaskmodel.results.topology_page import topology_data
 from ptaskmodel.results.waiting import waiting_sections
 from ptaskmodel.results.waiting_plot import waiting_figure
@@ -134,7 +135,7 @@ def _task_rows(results: Results, place: dict[str, int], words: dict[str, int]) -
                 word(task.profile),
                 rounded(task.start_s),
                 rounded(task.finish_s),
-                word(task.state),
+                word(in_words(task.state)),
                 [k - before for k, before in zip(where, [0, *where], strict=False)],
                 None if task.slowdown is None else float(f"{task.slowdown:.7g}"),
                 word(limit),

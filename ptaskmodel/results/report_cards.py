@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from ptaskmodel.recording.limits import HOST, LINK
-from ptaskmodel.results.drawing import lasting, prefix_of, short_name
+from ptaskmodel.results.drawing import clock_text, lasting, prefix_of, short_name
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.replay.report import replay_cards
 from ptaskmodel.results.replay.tables import SPANS
+from ptaskmodel.results.standings_metrics import outcomes
+from ptaskmodel.results.states import ENDED
 
 # Of the time of all tasks: less than this held up by a resource is no bottleneck to name.
 WORTH_TELLING = 0.001
-# States that a reader wants to know of at once.
-GOOD_STATES = frozenset({"completed", "COMPLETED_SUCCESSFULLY", "COMPLETED"})
 
 
 def cards_of(results: Results, limits: list[list[Any]]) -> list[list[str]]:
@@ -22,12 +21,13 @@ def cards_of(results: Results, limits: list[list[Any]]) -> list[list[str]]:
     summary = results.summary
     makespan = summary.get("makespan", summary.get("makespan_s", results.end_s))
     cards = [["makespan", lasting(makespan)]]
-    states = Counter(task.state for task in results.tasks)
-    all_good = len(states) == 1 and next(iter(states)) in GOOD_STATES
-    cards.append([f"{results.what}s", f"{len(results.tasks):,}", "all completed" * all_good])
-    if not all_good:
-        for state, n in sorted(states.items()):
-            cards.append([state.replace("_", " ").lower(), f"{n:,}"])
+    if results.stopped is not None:
+        cards = [["simulated until", clock_text(results.stopped.at_s)]]
+    counts = outcomes(results)
+    all_ended = list(counts) == [ENDED]
+    cards.append([f"{results.what}s", f"{results.submitted:,}", "all ended" * all_ended])
+    if not all_ended:
+        cards += [[word, f"{number:,}"] for word, number in counts.items()]
     if results.what == "rank":
         cards += replay_cards(summary)
     cards += _batch_cards(summary)
@@ -111,11 +111,10 @@ def _fact(key: str, value: Any) -> str:
 
 def warnings_of(results: Results) -> list[str]:
     """What somebody who did not make the run should know before believing it."""
-    states = Counter(task.state for task in results.tasks)
     found = [
-        f"{n:,} of {len(results.tasks):,} {results.what}s ended as: {state}"
-        for state, n in sorted(states.items())
-        if state not in GOOD_STATES
+        f"{number:,} of {results.submitted:,} {results.what}s: {word}"
+        for word, number in outcomes(results).items()
+        if word != ENDED
     ]
     if results.what == "rank" and not (results.directory / SPANS).exists():
         found.append(

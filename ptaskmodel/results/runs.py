@@ -145,6 +145,8 @@ def simulate_into(
                 stopped_remark(states, made.now),
                 outcome_remarks(states, "task"),
             )
+            if options.until is not None and any(r.finish_time is None for r in records):
+                summary["stopped_early"] = {"at_s": options.until, "not_submitted": 0}
             if energy is not None:
                 summary["energy"] = energy.write(records)
         return summary, records

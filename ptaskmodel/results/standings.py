@@ -1,91 +1,117 @@
-"""Several batches side by side: one table of metrics, one picture."""
+"""Runs side by side: did they do the same work, what did users get, what did the machine do.
+
+A run that was stopped, or ran other jobs, is shown but compared with none: its means are of other
+work. No value is called best: less waiting may be more work that was thrown away.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
-from ptaskmodel.results.drawing import check_picture, colour_of, new_figure, save, time_unit
+from ptaskmodel.results.drawing import (
+    GREY,
+    check_picture,
+    clock_text,
+    colour_of,
+    new_figure,
+    save,
+    short_name,
+    time_unit,
+)
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.queue_over_time import OVER_TIME, columns_of
 from ptaskmodel.results.slurm.curves import last_date_s, queue_depth
 from ptaskmodel.results.slurm.reading import is_slurm, read_jobs
+from ptaskmodel.results.standings_metrics import (
+    Group,
+    Metric,
+    change_text,
+    ended,
+    metrics_of,
+    number_of,
+    value_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-# Values from here on are shown to the unit.
-LARGE = 1e4
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A number of each run: where it is in the summary, its factor, and what is better.
-
-    better: min or max; None: neither is.
-    """
-
-    name: str
-    path: tuple[str, ...]
-    factor: float = 1.0
-    better: Callable[[list[float]], float] | None = min
-
-
-METRICS = (
-    Metric("mean waiting (min)", ("waiting_s", "mean"), 1 / 60),
-    Metric("95 % wait at most (min)", ("waiting_s", "p95"), 1 / 60),
-    Metric("largest waiting (min)", ("waiting_s", "max"), 1 / 60),
-    Metric("mean bounded slowdown", ("bounded_slowdown", "mean")),
-    Metric("mean contention slowdown", ("contention_slowdown", "mean")),
-    Metric("unfair jobs, by runtimes", ("unfair_jobs", "runtimes")),
-    Metric("unfair jobs, by estimates", ("unfair_jobs", "estimates")),
-    Metric("loss of capacity (%)", ("loss_of_capacity",), 100.0),
-    Metric("utilisation (%)", ("utilisation",), 100.0, max),
-    Metric("useful utilisation (%)", ("useful_utilisation",), 100.0, max),
-    Metric("mean queue depth (h)", ("queue_depth_s", "mean"), 1 / 3600),
-    Metric("largest queue depth (h)", ("queue_depth_s", "max"), 1 / 3600),
-    Metric("energy (kWh)", ("energy", "total_J"), 1 / 3.6e6),
-    Metric("peak power (kW)", ("energy", "peak_W"), 1e-3),
-    Metric("killed at walltime", ("jobs", "killed_at_walltime"), 1.0, None),
-    Metric("makespan (h)", ("makespan_s",), 1 / 3600),
-)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+LINE = 0.27  # inches of a metric
+CHOICES = ("policy", "allocation", "solver", "network_model", "count")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standings:
-    """Runs by name, and of each metric that some run has a value for each, with the best."""
+    """Runs by name, and their metrics in groups.
+
+    apart: why a run is not compared with the others, for those that are not. ended_in_all: how many
+    tasks ended in all runs that are compared. first: the name of the run that others are compared
+    with.
+    """
 
     runs: dict[str, Results]
-    rows: list[tuple[Metric, list[float | None]]]
+    groups: list[Group]
+    apart: dict[str, str]
+    ended_in_all: int
+    first: str
 
-    def best(self, metric: Metric, values: Sequence[float | None]) -> float | None:
-        """The best of the values; None where none is, or all are equal."""
-        known = [value for value in values if value is not None]
-        if metric.better is None or len(set(known)) < 2:
-            return None
-        return metric.better(known)
+    @property
+    def what(self) -> str:
+        return self.runs[self.first].what
 
     def text(self, metric: Metric, values: Sequence[float | None], k: int) -> str:
-        """The value of a run for a reader, with * if it is the best."""
+        """The value of run k for a reader, with its change against the first run in words."""
         value = values[k]
         if value is None:
             return "-"
-        text = f"{value:.4g}" if abs(value) < LARGE else f"{value:,.0f}"
-        return text + "*" * (value == self.best(metric, values))
+        shown = value_text(value)
+        names = list(self.runs)
+        base = values[names.index(self.first)]
+        if names[k] == self.first or names[k] in self.apart or base is None:
+            return shown
+        return f"{shown} ({change_text(metric.kind, base, value)})"
+
+    def head(self) -> str:
+        """One sentence: who did how much of the work, and what a full machine was full of."""
+        return " ".join(_head(self))
+
+    def choices(self) -> list[tuple[str, ...]]:
+        """(name, its value in each run) of the inputs and choices that differ."""
+        summaries = [results.summary for results in self.runs.values()]
+        rows = [(name, *(str(summary.get(name, "-")) for summary in summaries)) for name in CHOICES]
+        inputs = [_inputs(summary) for summary in summaries]
+        common = set.intersection(*({digest for _, digest in listed} for listed in inputs))
+        others = ([one for one in listed if one[1] not in common] for listed in inputs)
+        for each in itertools.zip_longest(*others, fillvalue=("-", "")):
+            rows.append(("input", *(f"{path} {digest[:8]}".strip() for path, digest in each)))
+        return [row for row in rows if len(set(row[1:])) > 1]
+
+    def inputs_text(self) -> str:
+        """Whether all runs read the same."""
+        inputs = [_inputs(results.summary) for results in self.runs.values()]
+        digests = [[digest for _, digest in listed] for listed in inputs]
+        if not digests[0] or any(each != digests[0] for each in digests):
+            return "Inputs differ." if any(digests) else "Inputs are not known."
+        names = ", ".join(Path(path).name for path, _ in inputs[0])
+        same = "" if self.choices() else ", and all choices that are told are equal"
+        return f"All runs have equal inputs ({names}){same}."
 
     def write(self, path: str | Path) -> None:
-        """Write a CSV file: a line for each metric, a column for each run."""
+        """Write a CSV file: a line for each metric with its group, a column for each run."""
         with whole_file(path) as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(("metric", *self.runs))
-            for metric, values in self.rows:
-                writer.writerow((metric.name, *("" if v is None else v for v in values)))
+            writer.writerow(("group", "metric", *self.runs))
+            for group in self.groups:
+                for metric, values in group.rows:
+                    texts = ("" if v is None else v for v in values)
+                    writer.writerow((group.title, metric.name, *texts))
 
 
 def standings(
@@ -94,26 +120,30 @@ def standings(
     table: str | Path | None = None,
     picture: str | Path | None = None,
 ) -> Standings:
-    """Batches side by side, or those in directories, each by the name of its directory.
+    """Runs side by side, or those in directories, each by the name of its directory.
 
     table: also write a CSV file; picture: also draw metrics and queues (.png, .svg or .pdf). Raises
-    PTaskModelError if results cannot be read or are not of batches, or a file cannot be written.
+    PTaskModelError if results cannot be read or are of different kinds, or a file cannot be
+    written.
     """
     if picture is not None:
         check_picture(picture)
     found: dict[str, Results] = {}
     for each in runs:
         results = results_of(each)
-        if results.what != "job":
-            raise PTaskModelError(f"{results.directory}: not the results of a batch")
         name = results.directory.name
         found[name if name not in found else str(results.directory)] = results
-    rows = []
-    for metric in METRICS:
-        values = [_value(results.summary, metric) for results in found.values()]
-        if any(value is not None for value in values):
-            rows.append((metric, values))
-    made = Standings(found, rows)
+    kinds = {results.what for results in found.values()}
+    if len(kinds) > 1:
+        listed = ", ".join(f"{r.directory}: {r.what}s" for r in found.values())
+        raise PTaskModelError(f"results of different kinds ({listed}); compare runs of one kind")
+    apart = _apart(found)
+    first = next((name for name in found if name not in apart), next(iter(found)))
+    alike = [name for name in found if name not in apart] or [first]
+    common = set.intersection(*(ended(found[name]) for name in alike))
+    groups = [Group(title, _rows(each, found)) for title, each in metrics_of(found, common, alike)]
+    groups = [group for group in groups if group.rows]
+    made = Standings(found, groups, apart, len(common), first)
     if table is not None:
         made.write(table)
     if picture is not None:
@@ -121,13 +151,146 @@ def standings(
     return made
 
 
-def _value(summary: dict[str, Any], metric: Metric) -> float | None:
-    value: Any = summary
-    for key in metric.path:
-        value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value * metric.factor
+def _rows(
+    metrics: Iterable[Metric], runs: Mapping[str, Results]
+) -> list[tuple[Metric, list[float | None]]]:
+    """Each metric with its values; one that no run has is left out."""
+    found = [(metric, [metric.of(results) for results in runs.values()]) for metric in metrics]
+    return [row for row in found if any(value is not None for value in row[1])]
+
+
+def _apart(runs: Mapping[str, Results]) -> dict[str, str]:
+    """Why runs are not comparable: they were stopped, or ran other tasks than the first one."""
+    found = {}
+    ids: set[str] | None = None
+    for name, results in runs.items():
+        mine = {task.task_id for task in results.tasks}
+        if results.stopped is not None:
+            found[name] = f"stopped at {clock_text(results.stopped.at_s)}"
+        elif ids is None:
+            ids = mine
+        elif mine != ids:
+            found[name] = f"other {results.what}s"
+    return found
+
+
+def _head(found: Standings) -> Iterable[str]:
+    what = found.what
+    counts = {
+        name: (len(ended(results)), results.submitted)
+        for name, results in found.runs.items()
+        if name not in found.apart
+    }
+    order = sorted(counts, key=lambda name: -counts[name][0])
+    if len(order) > 1 and len(set(counts.values())) == 1:
+        done, whole = counts[order[0]]
+        who = "Both runs end" if len(order) == len(found.runs) == 2 else "The runs each end"
+        yield f"{who} {done:,} of {whole:,} {what}s{_which_differ(found)}."
+    elif order:
+        done, whole = counts[order[0]]
+        texts = [f"{order[0]} ends {done:,} of {whole:,} {what}s"]
+        texts += [f"{name} {counts[name][0]:,}" for name in order[1:]]
+        yield ", ".join(texts) + _wasted(found, order) + "."
+    for name, why in found.apart.items():
+        results = found.runs[name]
+        yield (
+            f"{name} is not comparable ({why}): it ends {len(ended(results)):,} of "
+            f"{results.submitted:,} {what}s."
+        )
+
+
+def _which_differ(found: Standings) -> str:
+    """Where runs end as many tasks: whether they are the same ones."""
+    alike = [results for name, results in found.runs.items() if name not in found.apart]
+    return "" if len({frozenset(ended(results)) for results in alike}) == 1 else ", not the same"
+
+
+def _wasted(found: Standings, order: Sequence[str]) -> str:
+    """That the machine which is fullest is full of work that was thrown away, if it is."""
+    used = {name: number_of(found.runs[name].summary, "utilisation") for name in order}
+    useful = {name: number_of(found.runs[name].summary, "useful_utilisation") for name in order}
+    known = {name: value for name, value in used.items() if value is not None}
+    if len(known) < len(order) or not known:
+        return ""
+    fullest = max(known, key=lambda name: known[name])
+    mine = useful[fullest]
+    if fullest == order[0] or mine is None:
+        return ""
+    full = f"; {fullest}'s machine is fullest ({100 * known[fullest]:.0f} %)"
+    return f"{full}, with work that was thrown away ({100 * mine:.2g} % useful)"
+
+
+def _inputs(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(path, digest) of each."""
+    listed = summary.get("inputs") or []
+    return [(str(one.get("path", "")), str(one.get("sha256", ""))) for one in listed]
+
+
+def standings_figure(found: Standings) -> Figure:
+    """Each metric of each run as a part of the largest, and the queue of each batch over time."""
+    rows = [
+        (metric.name, values)
+        for group in found.groups
+        for metric, values in group.rows
+        if max(value or 0.0 for value in values) > 0.0
+    ]
+    queues = {}
+    if found.what == "job":
+        queues = {name: _queue(results) for name, results in found.runs.items()}
+    above, below = LINE * len(rows) + 1.2, 3.0 if queues else 0.0
+    figure = new_figure(11.0, above + below)
+    if queues:
+        panels = figure.subplots(2, 1, height_ratios=(above, below))
+        _queues(panels[1], queues)
+        _dots(panels[0], found, rows)
+    else:
+        _dots(figure.subplots(), found, rows)
+    return figure
+
+
+def _dots(axes: Any, found: Standings, rows: list[tuple[str, list[float | None]]]) -> None:
+    for place, (_, values) in enumerate(rows):
+        largest = max(value or 0.0 for value in values)
+        axes.axhline(place, color=GREY, linewidth=0.5, alpha=0.6)
+        axes.annotate(
+            value_text(largest), (1.0, place), (6, 0), xycoords=("axes fraction", "data"),
+            textcoords="offset points", va="center", fontsize=8,
+        )  # fmt: skip
+    for k, name in enumerate(found.runs):
+        points = [
+            (100.0 * value / max(each or 0.0 for each in values), place)
+            for place, (_, values) in enumerate(rows)
+            if (value := values[k]) is not None
+        ]
+        apart = name in found.apart
+        axes.plot(
+            *zip(*points, strict=True), MARKERS[k % len(MARKERS)], linestyle="none", clip_on=False,
+            color=colour_of(k), markerfacecolor="white" if apart else colour_of(k), zorder=3,
+            label=short_name(name, 40) + (", not comparable" if apart else ""),
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0.0, 100.0)
+    axes.set_xlabel("% of the largest, which is at the right")
+    figure = axes.figure
+    figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=9)
+
+
+def _queues(axes: Any, queues: dict[str, dict[str, list[float]]]) -> None:
+    last = max((date for queue in queues.values() for date in queue["time"][-1:]), default=1.0)
+    unit, unit_name = time_unit(last)
+    for k, queue in enumerate(queues.values()):
+        dates = [date / unit for date in queue["time"]]
+        depths = [depth / 3600 for depth in queue["queue_depth"]]
+        axes.plot(dates, depths, color=colour_of(k), linewidth=1.2)
+        axes.plot(dates[-1:], depths[-1:], MARKERS[k % len(MARKERS)], color=colour_of(k))
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, last / unit)
+    axes.set_ylabel("queue depth (h)")
+    axes.set_xlabel(f"time ({unit_name})")
+    axes.set_title("Time that the jobs in the queue have waited so far, summed", fontsize=10,
+                   loc="left")  # fmt: skip
+    axes.grid(alpha=0.3, axis="y")
 
 
 def _queue(results: Results) -> dict[str, list[float]]:
@@ -137,42 +300,3 @@ def _queue(results: Results) -> dict[str, list[float]]:
     jobs = read_jobs(results.directory)
     dates, depths = queue_depth(jobs, last_date_s(jobs))
     return {"time": dates.tolist(), "queue_depth": depths.tolist()}
-
-
-def standings_figure(found: Standings) -> Figure:
-    """Each metric relative to its largest value, and the queue of each run over time."""
-    figure = new_figure(11.0, 8.0)
-    above, below = figure.subplots(2, 1)
-    names = list(found.runs)
-    shown = [(metric, values) for metric, values in found.rows if max(v or 0 for v in values) > 0]
-    width = 0.8 / len(names)
-    for k, name in enumerate(names):
-        heights = [100 * (values[k] or 0) / max(v or 0 for v in values) for _, values in shown]
-        places = [place + (k - (len(names) - 1) / 2) * width for place in range(len(shown))]
-        bars = above.bar(places, heights, width, color=colour_of(k), label=name)
-        texts = [found.text(metric, values, k) for metric, values in shown]
-        above.bar_label(bars, texts, fontsize=7, rotation=90, padding=2)
-    above.set_ylim(0, 130)
-    above.set_yticks(range(0, 101, 20))
-    above.set_xticks(range(len(shown)))
-    above.set_xticklabels([metric.name for metric, _ in shown], rotation=30, ha="right", fontsize=8)
-    above.set_ylabel("% of the largest")
-    above.set_title("Metrics, each in per cent of its largest value; * the best of each",
-                    fontsize=10, loc="left")  # fmt: skip
-    above.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    queues = {name: _queue(results) for name, results in found.runs.items()}
-    last = max((date for queue in queues.values() for date in queue["time"][-1:]), default=1.0)
-    unit, unit_name = time_unit(last)
-    for k, queue in enumerate(queues.values()):
-        dates = [date / unit for date in queue["time"]]
-        depths = [depth / 3600 for depth in queue["queue_depth"]]
-        below.plot(dates, depths, color=colour_of(k), linewidth=1.2)
-    below.set_ylim(bottom=0)
-    below.set_xlim(0, last / unit)
-    below.set_ylabel("queue depth (h)")
-    below.set_xlabel(f"time ({unit_name})")
-    below.set_title("Time that the jobs in the queue have waited so far, summed", fontsize=10,
-                    loc="left")  # fmt: skip
-    for axes in (above, below):
-        axes.grid(alpha=0.3, axis="y")
-    return figure

@@ -49,8 +49,8 @@ def test_the_worked_example(solver, capsys):
 def test_the_table_and_the_summary(capsys):
     assert main(["simulate", PLATFORM, TASKS]) == 0
     captured = capsys.readouterr()
-    assert re.search(r"^T2 +1 +16.4 +15.4  completed  a b$", captured.out, re.MULTILINE)
-    assert "makespan  20.8333333 s\ntasks     3: 3 completed\n" in captured.out
+    assert re.search(r"^T2 +1 +16.4 +15.4  ended  a b$", captured.out, re.MULTILINE)
+    assert "makespan  20.8333333 s\ntasks     3: 3 ended\n" in captured.out
     assert captured.err == ""
 
 

@@ -10,6 +10,7 @@ import ptaskmodel as pm
 from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions, simulate_into
+from ptaskmodel.results.standings import standings
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 
 PLATFORM = """<?xml version='1.0'?><platform version="4.1"><zone id="w" routing="Full">
@@ -92,6 +93,9 @@ def test_runs_with_other_traces_had_other_inputs(begun):
         if name == "other":
             (begun / "speed.txt").write_text("0 0.5\n")
         simulate_into(begun / name, platform, tasks, inputs=given)
-    assert pm.compare(begun / "one", begun / "same").choices() == []
-    changed = pm.compare(begun / "one", begun / "other").choices()
-    assert changed == [("input", str(begun / "speed.txt"), str(begun / "speed.txt"))]
+    assert standings([begun / "one", begun / "same"]).choices() == []
+    ((name, *changed),) = standings([begun / "one", begun / "other"]).choices()
+    assert (name, [text.rpartition(" ")[0] for text in changed]) == (
+        "input",
+        [str(begun / "speed.txt")] * 2,
+    )

@@ -168,7 +168,7 @@ def test_batch_results_are_taken(tmp_path):
     assert (first.hosts, first.slowdown, second.hosts) == (("a", "b"), 2.0, ())
     page = tmp_path / "report.html"
     assert main(["report", str(tmp_path), "-o", str(page)]) == 0
-    assert "1 of 2 jobs ended as: REJECTED" in page.read_text()
+    assert "1 of 2 jobs: rejected" in page.read_text()
 
 
 def test_of_two_schedules_the_waiting_is_compared(tmp_path, capsys):
@@ -188,7 +188,7 @@ def test_of_two_schedules_the_waiting_is_compared(tmp_path, capsys):
     assert main([*base, "-o", str(table), "--picture", str(picture)]) == 0
     said = capsys.readouterr().out
     assert "3 jobs in both: 3 equal; 1 wait less, 1 wait the same, 1 wait longer" in said
-    assert re.search(r"2 +3 +200000 +199997\n1 +5 +1 +-4\n", said)
+    assert re.search(r"2 +ended +3 +200000 +199997\n1 +ended +5 +1 +-4\n", said)
     assert [row["waiting_b_s"] for row in rows(table)] == ["0.0", "1.0", "200000.0"]
     assert picture.read_bytes().startswith(b"\x89PNG")
 

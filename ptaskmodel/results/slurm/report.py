@@ -29,7 +29,7 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
 
     Raises PTaskModelError if the other run is none of Slurm, or has no job in common.
     """
-    found = [] if against is None else _changes(compare_slurm(against, results))
+    found = [] if against is None else changes(against, results)
     for title, note, draw in PICTURES:
         found.append(pictured(title, functools.partial(draw, results), note))
     backfill = results.summary.get("backfill")
@@ -44,7 +44,12 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
     return found
 
 
-def _changes(compared: SlurmComparison) -> list[Section]:
+def changes(a: Results, b: Results) -> list[Section]:
+    """What changed from run a to run b, who gains and who loses.
+
+    Raises PTaskModelError if one is none of Slurm, or they have no job in common.
+    """
+    compared = compare_slurm(a, b)
     names = f"a: {compared.a.directory}, b: {compared.b.directory}"
     counts = ", ".join(f"{count:,} {name}" for name, count in compared.counts().items() if count)
     totals = [

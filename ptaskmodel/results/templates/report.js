@@ -19,7 +19,7 @@ for (const t of tasks) {
 }
 const end = data.end || 1;
 const [UNIT, UNIT_NAME] = end > 4 * 86400 ? [86400, "d"] : end > 4 * 3600 ? [3600, "h"] : end >= 1 ? [1, "s"] : end >= 1e-3 ? [1e-3, "ms"] : [1e-6, "µs"];
-$("tasks-title").textContent = `${data.what[0].toUpperCase()}${data.what.slice(1)}s`;
+$("tasks-title").textContent = data.table && data.table.title ? data.table.title : `${data.what[0].toUpperCase()}${data.what.slice(1)}s`;
 $("tasks-part").hidden = !tasks.length && !data.table;
 $("facts-part").hidden = !data.facts.length;
 const until = (t) => t[FINISH] === null ? end : t[FINISH];
@@ -331,8 +331,12 @@ function table(id, allHeads, allValues, allTexts, order, button, dates = new Set
   const heads = kept.map((c) => allHeads[c]), values = allValues.map((row) => kept.map((c) => row[c]));
   const renumbered = (columns) => new Set([...columns].filter((c) => kept.includes(c)).map((c) => kept.indexOf(c)));
   const texts = renumbered(allTexts), asDates = renumbered(dates);
-  let column = Math.max(kept.indexOf(order[0]), 0), down = order[1];
+  // Without an order rows stand as they come.
+  let column = order ? Math.max(kept.indexOf(order[0]), 0) : -1, down = order ? order[1] : true;
   const node = $(id), head = add(add(node, "thead"), "tr"), body = add(node, "tbody");
+  let wanted = null;  // [row number => whether it is shown, of what]; null: all
+  const clear = add($(`${id}-count`).parentElement, "button", "Show all", {type: "button", hidden: true});
+  clear.onclick = () => only(null);
   const haystack = values.map((row) => row.filter((_, c) => texts.has(c)).join(" ").toLowerCase());
   heads.forEach((name, c) => {
     const cell = add(head, "th", undefined, {className: texts.has(c) ? "" : "number", scope: "col"});
@@ -341,9 +345,9 @@ function table(id, allHeads, allValues, allTexts, order, button, dates = new Set
   function fill() {
     const words = $(`${id}-search`).value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = [];
-    for (let k = 0; k < values.length; k++) if (words.every((w) => haystack[k].includes(w))) found.push(k);
+    for (let k = 0; k < values.length; k++) if ((!wanted || wanted[0](k)) && words.every((w) => haystack[k].includes(w))) found.push(k);
     const sign = down ? -1 : 1;
-    found.sort((a, b) => {
+    if (column >= 0) found.sort((a, b) => {
       const x = values[a][column], y = values[b][column];
       if (x === null || y === null) return (x === null) - (y === null) || a - b;
       return sign * (typeof x === "string" ? x.localeCompare(y, "en", {numeric: true}) : x - y) || a - b;
@@ -360,20 +364,42 @@ function table(id, allHeads, allValues, allTexts, order, button, dates = new Set
     }
     body.appendChild(rows);
     [...head.children].forEach((cell, c) => cell.setAttribute("aria-sort", c !== column ? "none" : down ? "descending" : "ascending"));
-    $(`${id}-count`).textContent = `${found.length.toLocaleString("en")} of ${values.length.toLocaleString("en")}` + (found.length > MOST ? `; the first ${MOST} are shown` : "");
+    $(`${id}-count`).textContent = `${found.length.toLocaleString("en")} of ${values.length.toLocaleString("en")}` + (wanted ? `, ${wanted[1]}` : "") + (found.length > MOST ? `; the first ${MOST} are shown` : "");
+    clear.hidden = !wanted;
   }
+  /* Shows only the rows for which a function of their number holds, and says of what they are. */
+  function only(chosen) { wanted = chosen; fill(); if (chosen) $(`${id}-part`).scrollIntoView(); }
   $(`${id}-search`).addEventListener("input", later(fill, 120));
   fill();
+  return only;
 }
 $("limits-part").hidden = !data.limits.length;
 const limited = ofRanks ? "computations and messages" : `${data.what}s`;
 $("limits-note").textContent = `For each limit: how long it held ${limited} back, summed over them, and how many.`;
 table("limits", ["limit", "resource", "time (s)", limited, "mean use (%)"], data.limits, new Set([0, 1]), [2, true]);
-if (data.table) table("tasks", data.table.heads, data.table.rows, new Set(data.table.texts), data.table.order, data.what === "run" ? null : show);
-else table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
+const onlyTasks = data.table ? table("tasks", data.table.heads, data.table.rows, new Set(data.table.texts), data.table.order, data.what === "run" ? null : show)
+  : table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
   tasks.map((t) => [t[ID], t[PROFILE] || "", t[STATE], t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
   new Set([0, 1, 2, 6, 8]), data.has_slowdowns ? [5, true] : [4, true], show, new Set([3]));
-$("tasks-search").placeholder = data.what === "run" ? "search runs: levels, status" : data.table ? "search ranks: rank, host" : `search ${data.what}s: id, profile, state, limit`;
+$("tasks-search").placeholder = data.table && data.table.placeholder ? data.table.placeholder : data.what === "run" ? "search runs: levels, status" : data.table ? "search ranks: rank, host" : `search ${data.what}s: id, profile, state, limit`;
+
+/* Of two runs: what became of tasks in a, and in b; a click lists those of a cell */
+if (data.outcomes) {
+  const {what, names: became, rows: counts, note} = data.outcomes, node = $("outcomes");
+  $("outcomes-part").hidden = false;
+  $("outcomes-note").textContent = note;
+  const head = add(add(node, "thead"), "tr"), body = add(node, "tbody");
+  for (const text of [what, ...became.map((each) => `${each} in b`)]) add(head, "th", text, {scope: "col", className: text === what ? "" : "number"});
+  counts.forEach((row, a) => {
+    const line = add(body, "tr");
+    add(line, "th", `${became[a]} in a`, {scope: "row"});
+    row.forEach((count, c) => {
+      const cell = add(line, "td", undefined, {className: "number"}), k = became.length * a + c;
+      if (data.table.of.includes(k)) add(cell, "button", count.toLocaleString("en"), {type: "button"}).onclick = () => onlyTasks([(row) => data.table.of[row] === k, `${became[a]} in a, ${became[c]} in b`]);
+      else cell.textContent = count.toLocaleString("en");
+    });
+  });
+}
 
 /* The load of a machine: [hosts in use: mean, most; hosts waited for, mean; jobs that wait, most] */
 $("load-part").hidden = !data.load;

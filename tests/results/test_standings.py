@@ -1,0 +1,165 @@
+"""Runs side by side: the same work first, no best, and who is compared with nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ptaskmodel.batch import attempt
+from ptaskmodel.batch.slurm import record
+from ptaskmodel.cli import main
+from ptaskmodel.results.comparison import compare
+from ptaskmodel.results.drawing import clock_text
+from ptaskmodel.results.standings import standings
+from ptaskmodel.results.standings_metrics import AMOUNT, COUNT, SHARE, change_text
+from ptaskmodel.results.states import WORDS, in_words, outcome_of
+from ptaskmodel.simulation.view import STATE_NAMES
+
+OK, CUT, RUNS, WAITS = attempt.SUCCESS, attempt.WALLTIME, attempt.RUNNING, attempt.WAITING
+HEAD = "job_id,profile,starting_time,finish_time,execution_time,waiting_time,final_state,"
+HEAD += "allocated_resources\n"
+INPUTS = [{"path": "/x/p.xml", "sha256": "0" * 64}, {"path": "w.swf", "sha256": "1" * 64}]
+
+
+def made(place, name, states, seconds=60.0, **summary):
+    """A batch of jobs on two hosts: job k starts at k s and has the k-th state."""
+    (place / name).mkdir()
+    summary = {"makespan_s": 99.0, "policy": "easy", "inputs": INPUTS} | summary
+    (place / name / "summary.json").write_text(json.dumps(summary))
+    lines = []
+    for k, state in enumerate(states):
+        if state == WAITS:
+            lines.append(f"{k},p,,,,,{state},\n")
+        elif state == RUNS:
+            lines.append(f"{k},p,{k},,,0.0,{state},0-1\n")
+        else:
+            lines.append(f"{k},p,{k},{k + seconds},{seconds},{10.0 * k},{state},0-1\n")
+    (place / name / "jobs.csv").write_text(HEAD + "".join(lines))
+    (place / name / "over_time.csv").write_text("time,queue_depth\n0,0\n99,3600\n")
+    return str(place / name)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Two whole runs, of which the second kills more and is fuller, and one that was stopped."""
+    return [
+        made(tmp_path, "calm", [OK, OK, OK, CUT], utilisation=0.5, useful_utilisation=0.4,
+             waiting_s={"mean": 600.0}),
+        made(tmp_path, "wild", [OK, CUT, CUT, CUT], seconds=90.0, utilisation=0.9,
+             useful_utilisation=0.004, waiting_s={"mean": 60.0}),
+        made(tmp_path, "cut", [OK, RUNS, WAITS], utilisation=0.99, waiting_s={"mean": 1.0},
+             stopped_early={"at_s": 30000.0, "not_submitted": 1}),
+    ]  # fmt: skip
+
+
+def row(found, name):
+    for group in found.groups:
+        for metric, values in group.rows:
+            if metric.name == name:
+                return metric, values
+    raise AssertionError(name)
+
+
+def test_the_head_counts_what_ended_and_says_what_a_full_machine_is_full_of(runs):
+    assert standings(runs).head() == (
+        "calm ends 3 of 4 jobs, wild 1; wild's machine is fullest (90 %), with work that was "
+        "thrown away (0.4 % useful). cut is not comparable (stopped at 8 h 20 min): it ends 1 of 4 "
+        "jobs."
+    )
+
+
+def test_the_first_question_is_whether_the_work_was_the_same(runs):
+    found = standings(runs)
+    titles = [group.title for group in found.groups]
+    assert titles[0] == "Did they do the same work?"
+    assert titles[-1] == "Of the 1 jobs that ended in all runs"
+    assert row(found, "ended")[1] == [3.0, 1.0, 1.0]
+    metric, values = row(found, "killed at walltime")
+    assert (metric.better, values) == ("less", [1.0, 3.0, 0.0])
+    assert row(found, "not yet submitted")[1] == [0.0, 0.0, 1.0]
+    names = [metric.name for metric, _ in found.groups[2].rows]
+    assert names.index("useful utilisation (%)") == names.index("utilisation (%)") + 1
+
+
+def test_a_stopped_run_is_compared_with_none(runs):
+    found = standings(runs)
+    metric, values = row(found, "mean waiting (min)")
+    texts = [found.text(metric, values, k) for k in range(3)]
+    assert texts == ["10", "1 (90 % less)", "0.01667"]
+    assert standings(runs[::-1]).first == "wild"
+
+
+def test_host_hours_of_killed_jobs_are_thrown_away(runs):
+    # One job of 60 s on two hosts; three jobs of 90 s on two hosts.
+    values = row(standings(runs), "host hours of killed jobs")[1]
+    assert values[:2] == pytest.approx([120 / 3600, 540 / 3600])
+
+
+def test_jobs_that_ended_in_all_runs_have_metrics_of_their_own(runs):
+    found = standings(runs)
+    assert found.ended_in_all == 1
+    assert row(found, "mean time of these (min)")[1][:2] == [1.0, 1.5]
+
+
+def test_no_run_is_crowned(runs, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    table, page = tmp_path / "t.csv", tmp_path / "page.html"
+    assert main(["compare", *runs, "-o", str(table), "--page", str(page)]) == 0
+    for text in (capsys.readouterr().out, table.read_text(), page.read_text()):
+        before = text.partition('<img class="picture"')[0].partition("<script>")[0]
+        assert "best" not in re.sub("<style>.*?</style>", "", before, flags=re.DOTALL)
+        assert not re.search(r"\d\*", before)
+
+
+def test_equal_inputs_are_said_and_other_ones_listed(runs, tmp_path):
+    assert standings(runs).inputs_text().startswith("All runs have equal inputs (p.xml, w.swf)")
+    other = made(tmp_path, "other", [OK] * 4, inputs=[INPUTS[0], INPUTS[0]])
+    found = standings([runs[0], other])
+    assert found.inputs_text() == "Inputs differ."
+    assert [line[0] for line in found.choices()] == ["input"]
+
+
+def test_other_jobs_are_not_comparable(runs, tmp_path):
+    found = standings([runs[0], made(tmp_path, "more", [OK] * 5)])
+    assert found.apart == {"more": "other jobs"}
+
+
+def test_two_runs_are_counted_three_by_three(runs, capsys):
+    assert compare(runs[0], runs[2]).outcomes() == [
+        ("ended", (1, 0, 2)), ("killed", (0, 0, 1)), ("not run", (0, 0, 0)),
+    ]  # fmt: skip
+    found = compare(*runs[:2])
+    assert found.counts() == {"faster": 0, "slower": 1, "equal": 0, "did not end in both": 3}
+    assert [pair.states for pair in found.pairs][:2] == ["ended", "ended → killed at walltime"]
+    assert main(["compare", *runs[:2]]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^ended in a +1 +2 +0$", printed, re.MULTILINE)
+    assert printed.count("mean waiting (min)") == 1
+
+
+def test_changes_are_told_in_words():
+    said = [change_text(AMOUNT, 4.0, after) for after in (4.0, 5.0, 3.0, 10.0)]
+    assert said == ["the same", "25 % more", "25 % less", "2.5 times"]
+    assert change_text(COUNT, 99.0, 14.0) == "85 fewer"
+    assert change_text(SHARE, 92.0, 95.5) == "3.5 points more"
+    assert change_text(AMOUNT, 0.0, 2.0) == "2 more"
+
+
+def test_every_state_has_plain_words():
+    states = set(STATE_NAMES.values()) | {"suspended", "starved"}
+    states |= {attempt.SUCCESS, attempt.FAILED, attempt.WALLTIME, attempt.KILLED, attempt.REJECTED}
+    states |= attempt.NOT_OVER
+    states |= {record.PENDING, record.RUNNING, record.SUSPENDED, record.COMPLETING}
+    states |= {record.COMPLETED, record.FAILED, record.TIMEOUT, record.CANCELLED}
+    states |= {record.PREEMPTED, record.NODE_FAIL, record.DEADLINE, record.REFUSED}
+    assert {in_words(state) for state in states} <= set(WORDS)
+    ended = {state for state in states if outcome_of(state) == "ended"}
+    assert ended == {"completed", attempt.SUCCESS, record.COMPLETED}
+
+
+def test_lengths_of_time_as_one_says_them():
+    lengths = (33.5, 2580.0, 57240.0, 676800.0, 7200.0, 86400 * 7)
+    said = ["33.5 s", "43 min", "15 h 54 min", "7 d 20 h", "2 h", "7 d"]
+    assert [clock_text(length) for length in lengths] == said
