@@ -119,7 +119,9 @@ class Core:
         self.router = Router(platform, model, count, repeats, self.state.resources)
         n_hosts = len(platform.hosts)
         self.state.resources["group"][n_hosts:] = self.router.clusters.owner
-        self.patterns = Patterns(n_hosts)
+        may_fail = np.zeros(n_hosts, dtype=np.bool_)
+        may_fail[[h.index for h in platform.hosts_with_traces if h.state_trace is not None]] = True
+        self.patterns = Patterns(may_fail)
         self.listeners: list[Listener] = []
         self.listeners_to_ranks: list[Listener] = []
         self.options = Options(
@@ -326,6 +328,9 @@ class Core:
 
         They go on until their front end stops them.
         """
+        first: list[int] = []
+        if not (on or self.model.parallel) and resource < len(self.platform.hosts):
+            first = self.patterns.first_lost_with(self.state, resource)
         self.change(TURN_ON if on else TURN_OFF, resource)
         self._tell(TURNED, resource, on)
         clock, activities = self.state.clock[0], self.state.activities
@@ -334,7 +339,7 @@ class Core:
         if not on:
             activities["doomed"][slots] = 0
             clock["n_doomed"] = 0
-        return lost if not on else []
+        return first + lost if not on else []
 
     # --- reading ----------------------------------------------------------------------------
 

@@ -94,6 +94,24 @@ def test_flow_level_models(model: str) -> None:
     assert lines == []
 
 
+@pytest.mark.parametrize("model", ["LV08", "CM02"])
+def test_flows_on_hosts_that_go_down(model: str) -> None:
+    found = [scenarios.random_flow_scenario(FIRST_SEED + k) for k in range(2 * COUNT)]
+    found = [s for s in found if "observer" in s]  # it turns them off, once all have begun
+    for scenario in found:
+        rng = random.Random(scenario["seed"])
+        date = max(task["start"] for task in scenario["tasks"]) + rng.uniform(0.1, 1.5)
+        host = rng.choice(rng.choice(scenario["tasks"])["hosts"])
+        scenario["events"].append([date, "host_off", host])
+    lines = disagreements(
+        found,
+        lambda s: simgrid_driver.run(s, solver=model, timeout_s=5.0),
+        solver=None,
+        network_model=model,
+    )
+    assert lines == []
+
+
 def scenarios_on(path: Path, count: int) -> list[dict]:
     """Scenarios on some hosts of a platform that exists."""
     names = simgrid_driver.host_names(path)

@@ -67,13 +67,14 @@ def add_use(elements, first, last, link, usage, fatpipe):
 
 @entry
 def lay_flows(
-    numbers, there, back, fatpipe, latency_s, bandwidth_Bps, flow, patterns, elements, first
-):
+    numbers, sources, targets, there, back, fatpipe, may_fail, latency_s, bandwidth_Bps, flow,
+    patterns, elements, first,
+):  # fmt: skip
     """Write the patterns of flows that take routes ``there`` and are acknowledged on ``back``.
 
-    flow: latency factor, weight_s, what acknowledgements use. Patterns without a way to go stay
-    unrouted. Elements are written from ``first`` on, for which there is room; returns the place
-    after the last.
+    flow: latency factor, weight_s, what acknowledgements use. Hosts that may fail are entered last,
+    asked nothing. Patterns without a way to go stay unrouted. Elements are written from ``first``
+    on, for which there is room; returns the place after the last.
     """
     for k in range(numbers.size):
         if not there.known[k] or (flow[2] > 0.0 and not back.known[k]):
@@ -93,6 +94,9 @@ def lay_flows(
             for h in range(back.start[k], back.start[k + 1]):
                 link = back.links[h]
                 last = add_use(elements, first, last, link, flow[2], fatpipe[link])
+        for host in (sources[k], targets[k]):
+            if may_fail[host]:
+                last = add_use(elements, first, last, host, 0.0, False)
         penalty = 1.0
         if latency * flow[0] > 0.0:
             penalty = latency

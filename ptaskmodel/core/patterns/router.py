@@ -44,6 +44,7 @@ from ptaskmodel.workload.works import Demand, Work, may_last
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # resource, usage, share, largest: see `Row`
 Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
@@ -370,6 +371,7 @@ class Router:
         self,
         sources: IntArray,
         targets: IntArray,
+        may_fail: BoolArray,
         numbers: IntArray,
         patterns: np.ndarray,
         room: Callable[[int], np.ndarray],
@@ -377,9 +379,10 @@ class Router:
     ) -> int:
         """Lay out flows between pairs of hosts, writing elements from ``first`` on.
 
-        room: gives the elements, with room for so many. Returns the place after the last
-        element. Patterns without a way to go keep ``first`` < 0, and in a parallel model those
-        that take no link.
+        may_fail: of each host, whether flows are to be its users (in a parallel model they are).
+        room: gives the elements, with room for so many. Returns the place after the last element.
+        Patterns without a way to go keep ``first`` < 0, and in a parallel model those that take no
+        link.
         """
         model = self.model
         if model.parallel:
@@ -389,11 +392,11 @@ class Router:
         for group in self.paths.groups(sources, targets):
             there = self.paths.many(sources[group], targets[group])
             back = self.paths.many(targets[group], sources[group]) if cross else there
-            elements = room(first + len(there.links) + len(back.links))
+            elements = room(first + len(there.links) + len(back.links) + 2 * len(group))
             first = int(
                 lay_flows(
-                    numbers[group], there, back, self.fatpipe, self.latency_s, self.bandwidth_Bps,
-                    flow, patterns, elements, first,
+                    numbers[group], sources[group], targets[group], there, back, self.fatpipe,
+                    may_fail, self.latency_s, self.bandwidth_Bps, flow, patterns, elements, first,
                 )
             )  # fmt: skip
         return first
@@ -429,7 +432,8 @@ class Router:
             return elements
 
         ends = np.array([src], dtype=np.int64), np.array([dst], dtype=np.int64)
-        self.lay_flows(*ends, np.zeros(1, dtype=np.int64), patterns, room, 0)
+        may_fail = np.zeros(self.n_hosts, dtype=np.bool_)
+        self.lay_flows(*ends, may_fail, np.zeros(1, dtype=np.int64), patterns, room, 0)
         laid = patterns[0]
         if laid["first"] < 0:
             raise self.no_way(src, dst)

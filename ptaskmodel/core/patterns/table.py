@@ -17,6 +17,7 @@ from ptaskmodel.errors import PlatformError, PTaskModelError, SimulationError
 from ptaskmodel.workload.works import ParallelWork
 
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 
@@ -31,7 +32,7 @@ NEW = np.array((-1, 0, 0, 0.0, 0.0, 0.0, 1.0, np.inf), dtype=PATTERN)
 class Patterns:
     """The Python side of ``State.patterns``: shapes, and the places of their elements."""
 
-    n_hosts: int
+    may_fail: BoolArray  # hosts of which flows of a flow model are users, as they may be off
     # Of a flow that `add_flows` entered, a number that stands for its hosts.
     shapes: list[Shape | int | None] = field(default_factory=list)
     known: dict[tuple, int] = field(default_factory=dict)
@@ -40,9 +41,14 @@ class Patterns:
     n_elements: int = 0
     full_at: int = 1024  # number of elements at which to look for patterns that nobody holds
 
+    @property
+    def n_hosts(self) -> int:
+        """How many hosts there are."""
+        return len(self.may_fail)
+
     def copy(self) -> Patterns:
         return Patterns(
-            self.n_hosts,
+            self.may_fail.copy(),
             self.shapes.copy(),
             self.known.copy(),
             self.free.copy(),
@@ -196,10 +202,32 @@ class Patterns:
             return state.elements
 
         self.n_elements = router.lay_flows(
-            source[flows], target[flows], given, state.patterns, room, self.n_elements
-        )
+            source[flows], target[flows], self.may_fail, given, state.patterns, room,
+            self.n_elements,
+        )  # fmt: skip
         self.routed += given[state.patterns["first"][given] >= 0].tolist()
         return state
+
+    def first_lost_with(self, state: State, host: int) -> list[int]:
+        """Who started the flows, of a flow model, on a host that nobody thought may fail, till now.
+
+        Flows that are routed from now on are users of the host.
+        """
+        if self.may_fail[host]:
+            return []
+        self.may_fail[host] = True
+        slots = np.flatnonzero(state.activities["state"] != FREE)
+        numbers, which = np.unique(state.activities["pattern"][slots], return_inverse=True)
+        flows = np.array([self._is_flow_of(number, host) for number in numbers.tolist()], np.bool_)
+        self.forget_routes(state)
+        return state.activities["owner"][slots[flows[which]]].tolist()
+
+    def _is_flow_of(self, number: int, host: int) -> bool:
+        """Whether a pattern of a flow model is a flow from or to a host."""
+        shape = self.shapes[number]
+        if isinstance(shape, Shape):
+            return len(shape.key) == 2 and shape.key[0] is not None and host in shape.key
+        return shape is not None and host in divmod(shape, self.n_hosts)
 
     def _ends(self, numbers: list[int]) -> tuple[IntArray, IntArray]:
         """Where flows go from and to, as hosts; to -1 if a pattern is an execution."""
