@@ -32,9 +32,11 @@ from ptaskmodel.workload.ti_actions import (
     BARRIER,
     COMPUTE,
     EXSCAN,
+    NON_BLOCKING,
     REDUCE,
     REDUCESCATTER,
     SCAN,
+    SCATTERV,
 )
 from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.works import DelayWork, Work
@@ -59,7 +61,7 @@ def collective_cuts(trace: Trace) -> IntArray:
 
     Raises WorkloadError as `phases_at_collectives`.
     """
-    where = np.flatnonzero(trace.actions >= BARRIER)
+    where = np.flatnonzero((trace.actions >= BARRIER) & (trace.actions <= SCATTERV))
     first = np.searchsorted(where, trace.first)
     counts = np.diff(first)
     if (counts != counts[0]).any():
@@ -165,6 +167,7 @@ def _flops_of_actions(trace: Trace) -> FloatArray:
     place[COMPUTE] = 0
     place[[REDUCE, ALLREDUCE, SCAN, EXSCAN]] = 1
     place[REDUCESCATTER] = trace.ranks
+    place[BARRIER + NON_BLOCKING :] = place[BARRIER : SCATTERV + 1]
     field = place[trace.actions]
     flops = np.zeros(len(trace))
     computes = field >= 0

@@ -13,6 +13,7 @@ from ptaskmodel.replay.steps import (
     COMPUTE,
     DO_SEND,
     FINISHED,
+    JOIN_SEND,
     NO_MORE,
     POST_SEND,
     REQUEST_SEND,
@@ -21,7 +22,7 @@ from ptaskmodel.replay.steps import (
 from ptaskmodel.workload import ti_actions as ti
 
 A_BARRIER, A_COMPUTE, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.ISEND
-A_SEND, A_SENDRECV, A_SLEEP = ti.SEND, ti.SENDRECV, ti.SLEEP
+A_SEND, A_SENDRECV, A_SLEEP, A_WAITANY = ti.SEND, ti.SENDRECV, ti.SLEEP, ti.WAITANY
 
 
 class Program(NamedTuple):
@@ -84,7 +85,7 @@ def add_collective(p, sums, reached, kind, r, n, first, last):
             phase += 1
             k = 0
             continue
-        if what in (POST_SEND, DO_SEND, REQUEST_SEND):
+        if what in (POST_SEND, DO_SEND, REQUEST_SEND, JOIN_SEND):
             reached = send(sums, reached, peer, size)
         elif what == COMPUTE:
             sums.flops[r] += size
@@ -98,7 +99,7 @@ def add_action(p, sums, reached, action, r, n):
     first = p.start[action]
     last = p.start[action + 1]
     values = p.values
-    if kind >= A_BARRIER:
+    if kind >= A_BARRIER and kind != A_WAITANY:
         return add_collective(p, sums, reached, kind, r, n, first, last)
     if kind == A_COMPUTE:
         sums.flops[r] += values[first]

@@ -11,7 +11,7 @@ import numpy as np
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.state import IDLE
 from ptaskmodel.core.store import enlarged, records
-from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
+from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.jit import want
 from ptaskmodel.replay.ahead import look_ahead, move_routes
 from ptaskmodel.replay.algorithms import algorithms_of, default_algorithms
@@ -23,7 +23,6 @@ from ptaskmodel.replay.state import (
     GROW_MESSAGES,
     GROW_REQUESTS,
     LOST_RANK,
-    LOST_WAIT,
     NEEDS_PATTERN,
     NEEDS_ROUTE,
     RANK,
@@ -189,7 +188,7 @@ class Applications:
         """Do what the loop came back for; False if that is not for applications to do.
 
         Raises SimulationError where ranks wait for each other for ever or a host is off,
-        WorkloadError for a wait that makes no sense, RouteError where a message has no way to go.
+        RouteError where a message has no way to go.
         """
         counts = self.state.counts[0]
         if status == NEEDS_PATTERN:
@@ -203,9 +202,6 @@ class Applications:
             self.state = self.state._replace(requests=requests)
         elif status == IDLE:
             raise SimulationError(self.deadlock())
-        elif status == LOST_WAIT:
-            rank = int(counts["lost"])
-            raise WorkloadError(f"{self._rank(rank)}: there is no request to wait for")
         elif status == LOST_RANK:
             rank = int(counts["lost"])
             raise SimulationError(f"{self._rank(rank)}: a host or link is off")

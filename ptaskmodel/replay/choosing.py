@@ -120,6 +120,12 @@ def sized(values, first, at, last, types, own):
 
 
 @jit
+def rooted(values, first, at, last):
+    """The root in field ``at``; 0 if it is not there."""
+    return int(values[first + at]) if first + at < last else 0
+
+
+@jit
 def sized_each(values, at, last, n, types, own):
     """The bytes of an element of an allgatherv."""
     typed = not has_displacements_alone(n, last - at)

@@ -11,7 +11,13 @@ import numpy as np
 from ptaskmodel.core.state import numbers
 from ptaskmodel.jit import jit
 from ptaskmodel.replay.barriers import barrier
-from ptaskmodel.replay.choosing import has_displacements_alone, of_all_to_all, picked, sized
+from ptaskmodel.replay.choosing import (
+    has_displacements_alone,
+    of_all_to_all,
+    picked,
+    rooted,
+    sized,
+)
 from ptaskmodel.replay.exchanges import (
     all_gather_at_once,
     all_gather_bruck,
@@ -49,6 +55,7 @@ from ptaskmodel.replay.halving import (
     reduce_halving_to,
 )
 from ptaskmodel.replay.meshes import in_mesh
+from ptaskmodel.replay.nonblocking import non_blocking
 from ptaskmodel.replay.paced import all_to_all_paced, each_paced, is_paced
 from ptaskmodel.replay.pipelines import (
     broadcast_flat_in_segments,
@@ -105,9 +112,9 @@ from ptaskmodel.replay.selectors import (
     TREE,
 )
 from ptaskmodel.replay.steps import (
-    COMPUTE,
     FINISHED,
     NO_MORE,
+    computed,
     counted,
     power_below,
 )
@@ -135,6 +142,7 @@ from ptaskmodel.workload.ti_actions import (
     EXSCAN,
     GATHER,
     GATHERV,
+    IBARRIER,
     REDUCE,
     REDUCESCATTER,
     SCAN,
@@ -364,18 +372,14 @@ def alltoall(r, n, size, k, algorithm, c):
 
 
 @jit
-def rooted(values, first, at, last):
-    """The root in field ``at``; 0 if it is not there."""
-    return int(values[first + at]) if first + at < last else 0
-
-
-@jit
 def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c):
     """Step k of a phase of a collective action, as rank r of n; FINISHED after its last phase.
 
     values, at, last: its fields are ``values[at:last]``. own: bytes of an element without datatype.
     algorithm: that of this action; c: `Chosen`, for actions made of others.
     """
+    if kind >= IBARRIER:
+        return non_blocking(kind, phase, k, r, n, values, at, last, types, own)
     if kind == BARRIER:
         return barrier(r, n, k, algorithm) if phase == 0 else (FINISHED, 0, 0.0)
     size = np.floor(values[at])
@@ -474,11 +478,3 @@ def reduce_scatter(phase, r, n, values, at, count, unit, k, algorithm):
     if algorithm == PAIRWISE:
         return pairwise_scatter(values, at, r, n, unit, k)
     return halving_scatter(values, at, r, n, unit, k)
-
-
-@jit
-def computed(phase, k, flops):
-    """What each rank computes after its messages."""
-    if phase > 0:
-        return FINISHED, 0, 0.0
-    return (COMPUTE, 0, flops) if k == 0 and flops > 0.0 else (NO_MORE, 0, 0.0)

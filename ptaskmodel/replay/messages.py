@@ -28,6 +28,7 @@ from ptaskmodel.replay.state import (
     SENT,
     UNDER_WAY,
     WHICHEVER,
+    WHICHEVER_OF_ALL,
 )
 from ptaskmodel.workload import ti_actions as ti
 
@@ -311,8 +312,18 @@ def received(x, i):
     """What receiving a message costs its receiver, kept until it has waited for it."""
     m = x.messages[i]
     if m.receiver >= 0:
-        x.requests[m.receiver].owed = overhead(x, 2, m.bytes) if m.detached == 1 else 0.0
-        x.requests[m.receiver].over = IS_OVER
+        if m.detached == 1:
+            x.requests[m.receiver].owed += overhead(x, 2, m.bytes)
+        ends_for(x, m.receiver)
+
+
+@jit
+def ends_for(x, i):
+    """A message of a request is over; with its last one the request is."""
+    q = x.requests[i]
+    q.left -= 1
+    if q.left == 0:
+        q.over = IS_OVER
 
 
 @jit
@@ -334,7 +345,7 @@ def arrived(x, i, now):
         flight.end = now
         counts.n_flights += 1
     if m.sender >= 0:
-        x.requests[m.sender].over = IS_OVER
+        ends_for(x, m.sender)
     if m.receiver == NOBODY:  # sent early and not received yet
         wake(x, m.source, m.sender)
         m.state = OVER
@@ -367,10 +378,12 @@ def wake(x, r, waiter):
             rank.awaited = waiter
             make_ready(x, r)
         return
+    if x.requests[waiter].over == UNDER_WAY:
+        return
     rank.open -= 1
-    is_awaited = rank.awaited == waiter
+    is_awaited = rank.awaited in (waiter, WHICHEVER_OF_ALL)
     if rank.awaited == WHICHEVER:
-        is_awaited = x.requests[waiter].tag <= COLLECTIVES
+        is_awaited = x.requests[waiter].tag == COLLECTIVES - x.actions[rank.action]
     if (rank.state == IN_WAIT and is_awaited) or (
         rank.state == IN_WAITALL and (by_turns == 1 or rank.open == 0 or costs)
     ):
@@ -392,6 +405,7 @@ def new_request(x, r, source, target, tag):
     q.over = UNDER_WAY
     q.detached = 0
     q.of_action = 0
+    q.left = 1
     q.source = source
     q.target = target
     q.tag = tag
@@ -455,14 +469,44 @@ def sender(app, named):
 @jit
 def named_request(x, r, first):
     """The oldest request of a rank with the names in the fields of its action, -1: none."""
+    tag = int(x.values[first + 2])
+    if is_of_collective(tag):
+        return collective_request(x, r, tag)
     app = x.apps[x.ranks[r].app]
     source, target = sender(app, x.values[first]), app.first + int(x.values[first + 1])
-    return request_of(x, r, source, target, int(x.values[first + 2]))
+    return request_of(x, r, source, target, tag)
+
+
+@jit
+def is_of_collective(tag):
+    """Whether a wait or a test with this tag is for a non-blocking collective."""
+    return tag < 0 and tag != ANY_TAG
+
+
+@jit
+def collective_request(x, r, tag):
+    """The oldest non-blocking collective of the kind that has this tag in traces; -1: none.
+
+    The oldest of any kind where none is of that kind: tags differ from one SimGrid to another.
+    """
+    oldest = np.int64(-1)
+    i = x.ranks[r].first_request
+    while i >= 0:
+        q = x.requests[i]
+        if q.tag <= COLLECTIVES:
+            if x.collective_tags[COLLECTIVES - q.tag] == tag:
+                return i
+            if oldest < 0:
+                oldest = i
+        i = q.next
+    return oldest
 
 
 @jit
 def is_of_nobody(kind, values, first):
     """Whether a message, or a wait or a test for one, is one from or to no rank."""
     if kind in (A_WAIT, A_TEST):
+        if is_of_collective(values[first + 2]):
+            return False
         return values[first] == NO_RANK or values[first + 1] == NO_RANK
     return kind != A_SENDRECV and values[first] == NO_RANK

@@ -7,6 +7,7 @@ from ptaskmodel.core.state import GROW_WAKES, OK
 from ptaskmodel.jit import jit
 from ptaskmodel.replay.messages import (
     begins,
+    ends_for,
     found,
     make_ready,
     new_request,
@@ -33,6 +34,8 @@ from ptaskmodel.replay.state import (
 from ptaskmodel.replay.steps import (
     DO_RECEIVE,
     DO_SEND,
+    JOIN_RECEIVE,
+    JOIN_SEND,
     POST_SEND,
     REQUEST_RECEIVE,
     REQUEST_SEND,
@@ -139,7 +142,7 @@ def posts(s, x, o, r, what, peer, size, tag):
     A call to SimGrid's kernel ends a turn: to post a message, to ask for one, to look for one.
     """
     rank = x.ranks[r]
-    sends = what in (POST_SEND, DO_SEND, REQUEST_SEND)
+    sends = what in (POST_SEND, DO_SEND, REQUEST_SEND, JOIN_SEND)
     if sends and rank.posted == NOT_YET:
         cost = 0.0
         if what != DO_SEND:
@@ -175,23 +178,52 @@ def posts(s, x, o, r, what, peer, size, tag):
             return -1 - route
     waiter = ACTION
     by_request = what in (REQUEST_SEND, REQUEST_RECEIVE)
+    joins = what in (JOIN_SEND, JOIN_RECEIVE)
     if by_request:
         waiter = new_request(x, r, named, target, tag)
+    elif joins:
+        waiter = rank.last_request
+        x.requests[waiter].left += 1
     elif not sends and x.protocol[0].costs == 1:
         waiter = new_request(x, r, ACTION, target, tag)
         x.requests[waiter].of_action = 1
     waiting = post(s, x, o, i, source, target, tag, size, sends, waiter, route)
+    if (by_request or joins) and sends and not waiting:
+        ends_for(x, waiter)
     if by_request:
         if waiting:
             rank.open += 1
-        else:
-            x.requests[waiter].over = IS_OVER
-            x.requests[waiter].detached = 1 if sends else 0
-    elif waiting:
-        rank.undone += 1
-    elif not sends and x.counts[0].by_turns == 1:
-        rank.answers += 1
+        elif sends:
+            x.requests[waiter].detached = 1
+    elif not joins:
+        if waiting:
+            rank.undone += 1
+        elif not sends and x.counts[0].by_turns == 1:
+            rank.answers += 1
     if locked:
         rank.posted = UNLOCKING
         return TURNS
     return posted(rank, waited_for)
+
+
+@jit
+def opens_request(x, r, tag):
+    """Make the request of a non-blocking collective; its messages join it."""
+    status = room_to_post(x)
+    if status != OK:
+        return status
+    new_request(x, r, r, r, tag)
+    x.ranks[r].open += 1
+    x.ranks[r].step += 1
+    return GOES_ON
+
+
+@jit
+def closes_request(x, r):
+    """All messages of the newest request are posted."""
+    rank = x.ranks[r]
+    ends_for(x, rank.last_request)
+    if x.requests[rank.last_request].over == IS_OVER:
+        rank.open -= 1
+    rank.step += 1
+    return GOES_ON

@@ -32,14 +32,13 @@ from ptaskmodel.replay.messages import (
     route_between,
     sender,
 )
-from ptaskmodel.replay.posting import looks, posts
+from ptaskmodel.replay.posting import closes_request, looks, opens_request, posts
 from ptaskmodel.replay.state import (
     COLLECTIVES,
     COMPUTING,
     ENDED,
     IN_ALL,
     LOST_RANK,
-    LOST_WAIT,
     NO_STEPS,
     NOT_YET,
     PAID,
@@ -56,11 +55,13 @@ from ptaskmodel.replay.steps import (
     AWAIT_ANY,
     AWAIT_RECEIVE,
     AWAIT_SEND,
+    CLOSE_REQUEST,
     COMPUTE,
     DO_RECEIVE,
     DO_SEND,
     FINISHED,
     NO_MORE,
+    OPEN_REQUEST,
     POST_RECEIVE,
     POST_SEND,
     REQUEST_RECEIVE,
@@ -72,6 +73,7 @@ from ptaskmodel.replay.waits import (
     TURNS,
     WAITS,
     asks_for_any,
+    asks_for_first,
     asks_for_request,
     sleep_now,
     waits_for_action,
@@ -82,13 +84,15 @@ from ptaskmodel.workload import ti_actions as ti
 A_BARRIER, A_COMPUTE, A_IRECV, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.IRECV, ti.ISEND
 A_RECV, A_SEND, A_SENDRECV, A_SLEEP = ti.RECV, ti.SEND, ti.SENDRECV, ti.SLEEP
 A_TEST, A_WAIT, A_WAITALL, A_LOCATION = ti.TEST, ti.WAIT, ti.WAITALL, ti.LOCATION
+A_WAITANY, A_IBARRIER = ti.WAITANY, ti.IBARRIER
 A_INIT, NO_RANK = ti.INIT, ti.NO_RANK
 
 INFINITY = float("inf")
 
 # Operations besides those of collectives (see `steps`): sleep; compute for so many s to look if
-# a message is there; let others go first; look; wait for a request, test one, wait for all.
-SLEEP, POLL, TURN, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS = numbers(13, 20)
+# a message is there; let others go first; look; wait for a request, test one, wait for all,
+# for whichever is over first.
+SLEEP, POLL, TURN, LOOK, WAIT_ONE, TEST_ONE, WAIT_REQUESTS, WAIT_FIRST = numbers(17, 25)
 
 
 @jit
@@ -131,9 +135,11 @@ def next_operation(s, x, r):
             return FINISHED, 0, 0.0, 0
         phase -= 1
     values = x.values
+    if kind == A_WAITANY:
+        return (WAIT_FIRST if k == 0 else FINISHED), 0, 0.0, 0
     if kind >= A_BARRIER:
         c = Chosen(x.algorithms, x.choices)
-        if phase == 0 and k == 0:
+        if phase == 0 and k == 0 and kind < A_IBARRIER:
             rank.algorithm = chosen(
                 values, first, last, app.ranks, kind, x.type_bytes, app.type_bytes, c
             )
@@ -212,13 +218,16 @@ def operate(s, x, o, r, what, peer, size, tag):
     if what == WAIT_REQUESTS:
         return waits_for_requests(s, x, r)
     if what in (WAIT_ONE, TEST_ONE):
-        if what == WAIT_ONE and rank.first_request < 0:
-            x.counts[0].lost = r
-            return LOST_WAIT
         i = named_request(x, r, x.start[rank.action])
         return asks_for_request(s, x, r, what == TEST_ONE, i)
+    if what == WAIT_FIRST:
+        return asks_for_first(s, x, r)
     if what == AWAIT_ANY:
         return asks_for_any(s, x, r, tag)
+    if what == OPEN_REQUEST:
+        return opens_request(x, r, tag)
+    if what == CLOSE_REQUEST:
+        return closes_request(x, r)
     if what == AWAIT_SEND:
         return asks_for_request(s, x, r, False, request_of(x, r, r, peer, tag))
     if what == AWAIT_RECEIVE:

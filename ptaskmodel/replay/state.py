@@ -9,7 +9,7 @@ import numpy as np
 from ptaskmodel.core.state import INT, REAL, SMALL_INT, in_lines, numbers
 from ptaskmodel.core.store import records
 from ptaskmodel.replay.selectors import CHOICES
-from ptaskmodel.workload.ti_actions import ACTIONS, DATATYPE_BYTES
+from ptaskmodel.workload.ti_actions import ACTIONS, COLLECTIVE_TAGS, DATATYPE_BYTES
 
 # What a rank does: it is in the list of those to go on; computes; sleeps; waits for a message of
 # its trace, for all of its present action, for all of its trace; has ended; waits for mailboxes.
@@ -24,8 +24,9 @@ UNDER_WAY, IS_OVER, TESTED = numbers(3)
 # Who waits for an end of a message, if not a request: nobody, or the present action of its rank.
 NOBODY, ACTION = numbers(-2, 0)
 
-# What a rank waits for that waits for whichever of the requests of its collective is over first.
-WHICHEVER = numbers(-3, -2)[0]
+# What a rank waits for that waits for whichever of its requests is over first: of those of its
+# present collective, or of all.
+WHICHEVER, WHICHEVER_OF_ALL = numbers(-4, -2)
 
 # The sender of a message that its receiver takes from whoever sends it.
 ANYBODY = numbers(-2, -1)[0]
@@ -42,13 +43,12 @@ NOT_YET, PAID, LOCKED, PROBED, LOOKED, UNLOCKING, POSTED, MISSED = numbers(8)
     NEEDS_PATTERN,
     GROW_MESSAGES,
     GROW_REQUESTS,
-    LOST_WAIT,
     LOST_RANK,
     TOLD_FULL,
     NEEDS_RANKS,
     NEEDS_ROUTE,
     NO_STEPS,
-) = numbers(100, 109)
+) = numbers(100, 108)
 
 APP = np.dtype(
     [
@@ -78,7 +78,7 @@ RANK = np.dtype(
         ("line", INT),  # the first of those who wait for that, -1: nobody
         ("behind", INT),  # the next in such a line
         ("next", INT),  # in the list of those to go on
-        ("awaited", INT),  # request that it waits for, or WHICHEVER
+        ("awaited", INT),  # request that it waits for, or one of WHICHEVER...
         ("waits", INT),  # number of its present wait, in the order in which waits begin
         ("undone", INT),  # messages of its action that are under way
         ("first_request", INT),  # its requests, oldest first
@@ -131,6 +131,7 @@ REQUEST = np.dtype(
         ("over", INT),
         ("detached", INT),  # 1: it is over since it was posted
         ("of_action", INT),  # 1: a message that the present action receives, kept for its cost
+        ("left", INT),  # its messages that are not over; a non-blocking collective has several
         ("source", INT),  # ranks
         ("target", INT),
         ("tag", INT),
@@ -215,7 +216,7 @@ COUNTS = np.dtype(
         ("waits", INT),  # that have begun
         ("test_misses", INT),
         ("poll_misses", INT),
-        ("lost", INT),  # rank of LOST_WAIT and LOST_RANK, -1: none
+        ("lost", INT),  # rank of LOST_RANK, -1: none
     ],
     align=True,
 )
@@ -240,6 +241,9 @@ PROTOCOL = np.dtype(
 )
 
 
+TAGS = np.array([COLLECTIVE_TAGS.get(kind, 0) for kind in range(len(ACTIONS))])
+
+
 class Replays(NamedTuple):
     """Every array of a replay that the loop reads and writes (see the record types above)."""
 
@@ -261,6 +265,7 @@ class Replays(NamedTuple):
     algorithms: np.ndarray  # of each kind of action, and the rows of the tables among them:
     choices: np.ndarray  # see `selectors`
     type_bytes: np.ndarray  # of each datatype
+    collective_tags: np.ndarray  # of each kind of action, if it is a non-blocking collective
     size: np.ndarray  # bytes of a step of a collective; scratch
     spent: np.ndarray  # s, shape (ranks, kinds of actions)
     spans: np.ndarray
@@ -288,6 +293,7 @@ def bare_replays() -> Replays:
         algorithms=np.zeros(len(ACTIONS), dtype=np.int64),
         choices=CHOICES,
         type_bytes=DATATYPE_BYTES,
+        collective_tags=TAGS,
         size=np.zeros(1),
         spent=np.zeros((0, len(ACTIONS))),
         spans=records(0, SPAN),

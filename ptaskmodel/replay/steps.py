@@ -12,12 +12,13 @@ from ptaskmodel.core.state import numbers
 from ptaskmodel.jit import jit
 
 # What a step does. What is posted by POST_... is waited for by ALL, what REQUEST_... posts by
-# AWAIT_..., the oldest with a rank, or by AWAIT_ANY, the first that is over; COMPUTE: bytes are
-# flops.
+# AWAIT_..., the oldest with a rank, or by AWAIT_ANY, the first that is over; what JOIN_... posts
+# is part of the newest request, which OPEN_REQUEST makes; COMPUTE: bytes are flops.
 (
     POST_SEND, POST_RECEIVE, DO_SEND, DO_RECEIVE, ALL, COMPUTE, NO_MORE, FINISHED, REQUEST_SEND,
-    REQUEST_RECEIVE, AWAIT_SEND, AWAIT_RECEIVE, AWAIT_ANY,
-) = numbers(13)  # fmt: skip
+    REQUEST_RECEIVE, AWAIT_SEND, AWAIT_RECEIVE, AWAIT_ANY, JOIN_SEND, JOIN_RECEIVE,
+    OPEN_REQUEST, CLOSE_REQUEST,
+) = numbers(17)  # fmt: skip
 # Nobody wanted the kernel that knows the steps: no step.
 UNWANTED = numbers(-1, 0)[0]
 
@@ -75,3 +76,11 @@ def counted(values, at, first, last):
 def pieces(total, piece, first, last):
     """Bytes of pieces first, ..., last - 1 of a whole; the last piece is what is left."""
     return min(total, last * piece) - min(total, first * piece)
+
+
+@jit
+def computed(phase, k, flops):
+    """What each rank computes after its messages."""
+    if phase > 0:
+        return FINISHED, 0, 0.0
+    return (COMPUTE, 0, flops) if k == 0 and flops > 0.0 else (NO_MORE, 0, 0.0)

@@ -16,6 +16,7 @@ from ptaskmodel.replay.state import (
     TESTED,
     UNDER_WAY,
     WHICHEVER,
+    WHICHEVER_OF_ALL,
 )
 
 # What becomes of an operation, besides what is missing for it: the next may follow, the rank has to
@@ -140,6 +141,20 @@ def asks_for_any(s, x, r, tag):
     x.ranks[r].state = IN_WAIT
     x.ranks[r].awaited = WHICHEVER
     return WAITS
+
+
+@jit
+def asks_for_first(s, x, r):
+    """Wait for whichever request of the rank is over first; go on if it has none."""
+    i = x.ranks[r].first_request
+    oldest = i
+    while i >= 0 and x.requests[i].over == UNDER_WAY:
+        i = x.requests[i].next
+    if i < 0 and oldest >= 0:
+        x.ranks[r].state = IN_WAIT
+        x.ranks[r].awaited = WHICHEVER_OF_ALL
+        return WAITS
+    return asks_for_request(s, x, r, False, i)
 
 
 @jit

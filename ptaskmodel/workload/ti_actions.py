@@ -41,6 +41,22 @@ ACTIONS = (
     "allgatherv",
     "scatter",
     "scatterv",
+    "waitAny",
+    "ibarrier",
+    "ibcast",
+    "ireduce",
+    "iallreduce",
+    "iscan",
+    "iexscan",
+    "ireducescatter",
+    "ialltoall",
+    "ialltoallv",
+    "igather",
+    "iallgather",
+    "igatherv",
+    "iallgatherv",
+    "iscatter",
+    "iscatterv",
 )
 NUMBER = {name: number for number, name in enumerate(ACTIONS)}
 
@@ -49,6 +65,8 @@ NUMBER = {name: number for number, name in enumerate(ACTIONS)}
     INIT, FINALIZE, COMM_SIZE, COMM_SPLIT, COMM_DUP, LOCATION, COMPUTE, SLEEP, SEND, ISEND, RECV,
     IRECV, SENDRECV, WAIT, TEST, WAITALL, BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, EXSCAN,
     REDUCESCATTER, ALLTOALL, ALLTOALLV, GATHER, ALLGATHER, GATHERV, ALLGATHERV, SCATTER, SCATTERV,
+    WAITANY, IBARRIER, IBCAST, IREDUCE, IALLREDUCE, ISCAN, IEXSCAN, IREDUCESCATTER, IALLTOALL,
+    IALLTOALLV, IGATHER, IALLGATHER, IGATHERV, IALLGATHERV, ISCATTER, ISCATTERV,
 ) = np.arange(len(ACTIONS)).tolist()  # fmt: skip
 
 # Whose fields say nothing that is simulated; of init, only whether there is one.
@@ -57,6 +75,17 @@ UNREAD = (INIT, FINALIZE, COMM_SIZE, COMM_SPLIT, COMM_DUP, LOCATION)
 # What stands for a rank: any source, no rank (MPI_PROC_NULL), or one of both (SimGrid writes its
 # MPI_UNDEFINED for either); and for a tag, any tag.
 ANY_SOURCE, NO_RANK, UNDEFINED, ANY_TAG = -555, -666, -333, -444
+
+# A non-blocking collective has the number of the blocking one, and this more.
+NON_BLOCKING = IBARRIER - BARRIER
+
+# The tag that ``smpirun -trace-ti`` writes where a rank waits for a non-blocking collective, or
+# tests it, by the collective. All are below those of messages.
+COLLECTIVE_TAGS = {
+    IBARRIER: -779, IBCAST: -3335, IREDUCE: -113, IALLREDUCE: -4446, ISCAN: -889, IEXSCAN: -889,
+    IREDUCESCATTER: -890, IALLTOALL: -1113, IALLTOALLV: -1001, IGATHER: -446, IALLGATHER: -557,
+    IGATHERV: -2224, IALLGATHERV: -668, ISCATTER: -224, ISCATTERV: -335,
+}  # fmt: skip
 
 # Bytes of the datatypes by their number in a trace.
 DATATYPE_BYTES = np.array(
@@ -92,7 +121,8 @@ FIELDS: dict[int, Fields] = {
     SENDRECV: Fields(("count", "receiver", "count", "sender", "type", "type")),
     WAIT: Fields(("sender", "receiver", "any tag")),
     TEST: Fields(("sender", "receiver", "any tag")),
-    WAITALL: Fields(()),
+    WAITALL: Fields(("any count",), 1),
+    WAITANY: Fields(("any count",), 1),
     BARRIER: Fields(()),
     BCAST: Fields(("count", "rank", "type"), 2),
     REDUCE: Fields(("count", "flop", "rank", "type"), 2),
@@ -109,6 +139,7 @@ FIELDS: dict[int, Fields] = {
     SCATTER: Fields(("count", "count", "rank", "type", "type"), 3),
     SCATTERV: Fields(("*count", "count", "rank", "type", "type"), 3),
 }
+FIELDS |= {action + NON_BLOCKING: FIELDS[action] for action in range(BARRIER, SCATTERV + 1)}
 
 
 def fields_of(action: int, ranks: int) -> list[str]:

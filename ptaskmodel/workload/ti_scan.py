@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.jit import entry, jit
-from ptaskmodel.workload.ti_actions import ACTIONS, UNREAD
+from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER, UNREAD
 
+# All names of actions in traces, with the action of each: `smpirun` writes "waitAny", people as it
+# writes "waitall".
+SPELLED = {**NUMBER, "waitany": NUMBER["waitAny"]}
 LONGEST_NAME = 16
-NAMES = np.zeros((len(ACTIONS), LONGEST_NAME), dtype=np.uint8)
-for _number, _name in enumerate(ACTIONS):
-    NAMES[_number, : len(_name)] = np.frombuffer(_name.encode(), dtype=np.uint8)
-LENGTHS = np.array([len(name) for name in ACTIONS])
+NAMES = np.zeros((len(SPELLED), LONGEST_NAME), dtype=np.uint8)
+for _row, _name in enumerate(SPELLED):
+    NAMES[_row, : len(_name)] = np.frombuffer(_name.encode(), dtype=np.uint8)
+LENGTHS = np.array([len(name) for name in SPELLED])
+MEANT = np.array(list(SPELLED.values()))
 IS_UNREAD = np.isin(np.arange(len(ACTIONS)), UNREAD)
 # Powers of ten that are exact in double precision.
 TENS = np.array([10.0**k for k in range(23)])
@@ -82,7 +86,7 @@ def number_at(text, first, last, tens):
 
 
 @entry
-def scan(text, names, lengths, is_unread, tens, ranks, actions, lines, starts, values, odd):
+def scan(text, names, lengths, meant, is_unread, tens, ranks, actions, lines, starts, values, odd):
     """Read the actions of a trace into arrays; returns what there is and what stopped it.
 
     ranks, actions, lines, starts: one entry an action (starts: one more); values: all fields that
@@ -128,7 +132,7 @@ def scan(text, names, lengths, is_unread, tens, ranks, actions, lines, starts, v
                         while k < at - first and names[known, k] == text[first + k]:
                             k += 1
                         if k == at - first:
-                            action = known
+                            action = meant[known]
                             break
                 if action < 0:
                     return n, UNKNOWN_ACTION, line, oddities

@@ -97,6 +97,8 @@ def _settle_waits(
     """Waits and tests name what they are for as the receives with their tag do."""
     ranks, tags, meant, open_ = found
     rows = _rows(actions, WAIT, TEST)
+    tags_of_waits = values[start[rows] + 2]
+    rows = rows[(tags_of_waits >= 0) | (tags_of_waits == ANY_TAG)]  # not of collectives
     to = start[rows] + 1
     values[to[values[to] == UNDEFINED]] = NO_RANK
     rows = rows[values[start[rows]] == UNDEFINED]

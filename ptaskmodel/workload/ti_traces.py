@@ -16,6 +16,7 @@ from ptaskmodel.workload.ti_actions import (
     ANY_TAG,
     DATATYPE_BYTES,
     FIELDS,
+    IALLGATHERV,
     INIT,
     NO_RANK,
     UNDEFINED,
@@ -90,8 +91,9 @@ def trace_of(files: Sequence[Lines], ranks: int, origin: str, notes: Sequence[st
         told.append(
             f"some ranks say init with a field and some without: elements have {first_type:g} bytes"
         )
-    for lines in files:
-        _check(lines, ranks)
+    beyond = sum(_check(lines, ranks) for lines in files)
+    if beyond:
+        told.append(f"left out {beyond:,} fields beyond those that their actions have")
     whose = np.concatenate([lines.ranks for lines in files])
     actions = np.concatenate([lines.actions for lines in files])
     counts = np.concatenate([np.diff(lines.start) for lines in files])
@@ -140,9 +142,13 @@ def _place(files: Sequence[Lines], rank: int, number: int) -> str:
     return lines.where
 
 
-def _check(lines: Lines, ranks: int) -> None:
-    """WorkloadError for the first line, of a kind of action, whose fields make no sense."""
+def _check(lines: Lines, ranks: int) -> int:
+    """How many fields there are beyond those that their actions have.
+
+    WorkloadError for the first line, of a kind of action, whose fields make no sense.
+    """
     counts = np.diff(lines.start)
+    beyond = 0
     for action, fields in FIELDS.items():
         rows = np.flatnonzero(lines.actions == action)
         if not len(rows):
@@ -158,12 +164,23 @@ def _check(lines: Lines, ranks: int) -> None:
                 f"{least} it needs on {ranks} rank{'s' * (ranks != 1)} ({needs})"
                 + _of_fewer(action, given, least)
             )
-        if action == ALLGATHERV:
+        long = rows[counts[rows] > len(names)]
+        if len(long):
+            given = int(counts[long[0]])
+            if any(name.startswith("*") for name in fields.names):
+                raise WorkloadError(
+                    f"{lines.place(long[0])}: {ACTIONS[action]} has {given} fields, "
+                    f"{len(names)} at most on {ranks} rank{'s' * (ranks != 1)}: give a count for "
+                    "each rank"
+                )
+            beyond += int((counts[long] - len(names)).sum())
+        if action in (ALLGATHERV, IALLGATHERV):
             # With displacements alone: as many further fields as ranks. No replay needs them.
             typed = (counts[rows] <= least + 2) | (counts[rows] > least + ranks)
             _check_fields(lines, rows[~typed], counts, names[:least], ranks)
             rows = rows[typed]
         _check_fields(lines, rows, counts, names, ranks)
+    return beyond
 
 
 def _of_fewer(action: int, given: int, least: int) -> str:

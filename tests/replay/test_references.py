@@ -154,6 +154,15 @@ def test_so_they_do_by_any_algorithm(platforms, tmp_path):
 
 
 @pytest.mark.jit
+def test_so_do_applications_with_what_its_replay_does_not_know(platforms, tmp_path):
+    """Non-blocking collectives, and waits for any message: the ends are the applications' own."""
+    for k, case in enumerate(recorded("applications")):
+        hosts = [f"n{rank}" for rank in range(len(case["ends"]))]
+        result = replayed(platforms, tmp_path / str(k), "flat", hosts, case["traces"])
+        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), k
+
+
+@pytest.mark.jit
 @pytest.mark.parametrize("part", range(3))
 def test_so_do_many_ranks_by_any_algorithm(platforms, tmp_path, part):
     hosts = [host.name for host in platforms["switch"][1].hosts]

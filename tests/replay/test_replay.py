@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError, WorkloadError
+from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.replay import (
     choosing,
@@ -14,10 +14,12 @@ from ptaskmodel.replay import (
     hosts_of_ranks,
     read_trace,
     replay,
+    trace_of_actions,
 )
 from ptaskmodel.replay.algorithms import default_algorithms
 from ptaskmodel.replay.selectors import AUTOMATIC, CHOICES
 from ptaskmodel.replay.state import COMPUTING, IN_ALL
+from ptaskmodel.replay.tally import Tally
 from ptaskmodel.workload.ti_actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV
 
 LATENCY = 110e-6
@@ -273,9 +275,64 @@ def test_ranks_that_wait_for_each_other_are_named(ends):
         ends([], ["barrier"])
 
 
-def test_a_wait_for_nothing_is_refused(ends):
-    with pytest.raises(WorkloadError, match=r"rank 0: wait 0 1 0: there is no request"):
-        ends(["wait 0 1 0"], [])
+def test_a_wait_for_what_a_waitall_has_waited_for_is_over_at_once(ends):
+    mine = ["irecv 1 7 100", "isend 1 8 100", "waitall 1", "wait 1 0 7"]
+    other = ["irecv 0 8 100", "isend 0 7 100", "waitall 1", "wait 0 1 8"]
+    took = LATENCY * 2.01467 + (116 + 0.05 * 116) / (BANDWIDTH * 0.812084)  # both ways at once
+    assert ends(mine, other) == pytest.approx([took, took], rel=1e-12)
+    assert ends(mine, other) == ends(mine[:3], other[:3])
+
+
+def test_a_wait_for_any_goes_on_with_the_first_message_that_is_there(ends):
+    """The second receive is served first; the computation between two waits hides the other."""
+    large = LATENCY * 11.6436 + 1000016 / (BANDWIDTH * 0.940694)
+    receives = ["irecv 1 1 1e6", "irecv 1 2 1e6"]
+    sends = ["send 0 2 1e6", "compute 1e8", "send 0 1 1e6"]
+    hidden, _ = ends([*receives, "waitAny 2", "compute 1e9", "waitany 2"], sends)
+    assert hidden == pytest.approx(large + 1.0, rel=1e-12)
+    shown, _ = ends([*receives, "waitany 2", "waitany 2", "compute 1e9"], sends)
+    assert shown == pytest.approx(2 * large + 0.1 + 1.0, rel=1e-12)
+
+
+def test_a_wait_for_any_of_nothing_is_over_at_once(ends):
+    assert ends(["waitAny 3", "compute 1e9"], []) == [1.0, 0.0]
+
+
+def test_a_non_blocking_collective_goes_on_while_ranks_compute(ends):
+    """Two ranks exchange 4 MB each way; one computes meanwhile, the other waits at once."""
+    size = 4e6 + 16
+    took = LATENCY * 11.6436 + (size + 0.05 * size) / (BANDWIDTH * 0.940694)
+    begin = "ialltoall 1e6 1e6 1 1"
+    mine = [begin, "compute 1e9", "wait -333 -333 -1113"]
+    assert ends(mine, [begin, "wait 0 0 -1113"]) == pytest.approx([1.0, took], rel=1e-12)
+    assert ends(mine, [begin, "waitany 1"]) == pytest.approx([1.0, took], rel=1e-12)
+    assert ends([begin], [begin, "waitall 1"]) == pytest.approx([took, took], rel=1e-12)
+
+
+def test_waits_find_the_non_blocking_collective_of_their_kind(ends):
+    """The barrier is posted last and waited for first; 0 waits for nobody but at its end."""
+    slow = ["compute 1e9", "ibcast 1e6 0 1", "ibarrier", "waitall"]
+    both = ["ibcast 1e6 0 1", "ibarrier", "wait 0 0 -779", "compute 5e8", "wait 0 0 -3335"]
+    large = LATENCY * 11.6436 + 4000016 / (BANDWIDTH * 0.940694)
+    slow_end, end = ends(slow, both)
+    assert slow_end == pytest.approx(1.0 + large, rel=1e-3)
+    assert end == pytest.approx(1.5 + TINY + SMALL, rel=1e-3)
+
+
+def test_a_test_of_a_non_blocking_collective_takes_its_time(ends):
+    tests = ["ibarrier", *["test 0 0 -779"] * 3, "wait 0 0 -779"]
+    assert ends(["ibarrier"], tests)[1] == pytest.approx(1e-4 + 2e-4 + 3e-4, rel=0.5)
+
+
+def test_non_blocking_reductions_add_up_as_the_messages_that_they_are():
+    """All pairs, as SMPI's applications send them; flop that a trace names are computed."""
+    trace = trace_of_actions([[("init",), ("iallreduce", 1000, 5e6, 1), ("waitall",)]] * 3)
+    amounts = Tally(trace).amounts(trace.first[:-1], trace.first[1:])
+    assert amounts.flops.tolist() == [5e6] * 3
+    pairs = zip(
+        amounts.source.tolist(), amounts.target.tolist(), amounts.bytes.tolist(), strict=True
+    )
+    assert sorted(pairs) == [(a, b, 4000.0) for a in range(3) for b in range(3) if a != b]
 
 
 def test_what_nobody_receives_is_counted(tmp_path):

@@ -13,6 +13,7 @@ from ptaskmodel.workload.ti_actions import (
     TEST,
     WAIT,
     WAITALL,
+    WAITANY,
 )
 
 RANKS, ACTION_TIMES, SPANS, MESSAGES, MATRIX, CRITICAL_PATH, CRITICAL_LINKS = (
@@ -37,6 +38,7 @@ DOING = {
     WAIT: "waiting",
     TEST: "waiting",
     WAITALL: "waiting",
+    WAITANY: "waiting",
 }
 STATES = (*dict.fromkeys(DOING.values()), "in collectives")
 

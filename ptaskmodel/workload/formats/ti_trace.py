@@ -22,11 +22,12 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_bytes, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
-from ptaskmodel.workload.ti_actions import ACTIONS, BARRIER
+from ptaskmodel.workload.ti_actions import ACTIONS
 from ptaskmodel.workload.ti_scan import (
     FINE,
     IS_UNREAD,
     LENGTHS,
+    MEANT,
     NAMES,
     NO_ACTION,
     NO_RANK,
@@ -53,8 +54,7 @@ ARRAYS = {"actions": np.int8, "first": np.int64, "start": np.int64, "values": np
 
 # Of calls whose lines cannot be replayed, what does the same; by names in traces, in lower case.
 INSTEAD = {
-    "waitany": "MPI_Wait or MPI_Waitall",
-    "waitsome": "MPI_Wait or MPI_Waitall",
+    "waitsome": "MPI_Waitany or MPI_Waitall",
     "testall": "MPI_Test or MPI_Waitall",
     "testany": "MPI_Test or MPI_Wait",
     "testsome": "MPI_Test or MPI_Wait",
@@ -62,8 +62,6 @@ INSTEAD = {
     "startall": "MPI_Isend and MPI_Irecv",
     "ssend": "MPI_Send",
     "issend": "MPI_Isend",
-    **{f"i{name}": f"MPI_{name.capitalize()}" for name in ACTIONS[BARRIER:]},
-    "ireducescatter": "MPI_Reduce_scatter",
 }
 
 
@@ -117,6 +115,8 @@ def _one_file(content: bytes, where: str, ranks: int | None, room: int) -> Trace
 def _named(own: Path, room: int) -> bytes:
     """The content of a file that a list names."""
     content = read_bytes(own, most=room, error=WorkloadError)
+    if not content.strip():
+        raise WorkloadError(f"{shown_path(own)}: is empty; give the trace of a rank")
     if _is_list(content):
         raise WorkloadError(f"{shown_path(own)}: is no trace, but named in a list as one")
     return content
@@ -180,7 +180,7 @@ def _lines(content: bytes, where: str) -> Lines:
     values = np.empty(words)
     odd = np.empty((words, 3), dtype=np.int64)
     n, why, line, oddities = scan(
-        text, NAMES, LENGTHS, IS_UNREAD, TENS, ranks, actions, numbers, start, values, odd
+        text, NAMES, LENGTHS, MEANT, IS_UNREAD, TENS, ranks, actions, numbers, start, values, odd
     )
     if why != FINE:
         raise WorkloadError(f"{where}:{line}: {_why(content, why, line)}")
