@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.parameters import PATH, Choice, output_option
+from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, POSITIVE, Choice, output_option
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.names import COLOURS, PICTURES
 
 
@@ -22,8 +23,21 @@ from ptaskmodel.results.names import COLOURS, PICTURES
     help="What the colours of the topology say: mean use over the run, highest use in an "
     "interval, or time in which each limited somebody.",
 )
+@click.option(
+    "--from", "since_s", metavar="S", type=NOT_NEGATIVE, help="Of ranks: draw from then on, in s."
+)
+@click.option("--until", "until_s", metavar="S", type=POSITIVE, help="Of ranks: until then, in s.")
+@click.option("--messages/--no-messages", default=True, help="Of ranks: draw messages.")
 @output_option("The picture to write: .png, .svg or .pdf.", required=True)
-def plot(results: Path, picture: str, colour: str, output: Path) -> None:
+def plot(
+    results: Path,
+    picture: str,
+    colour: str,
+    since_s: float | None,
+    until_s: float | None,
+    messages: bool,
+    output: Path,
+) -> None:
     """Draw the results in directory RESULTS.
 
     gantt: tasks on hosts over time; progress: what part of each is done; links, hosts: what part
@@ -37,5 +51,11 @@ def plot(results: Path, picture: str, colour: str, output: Path) -> None:
     """
     from ptaskmodel.results.plots import draw_results
 
-    draw_results(results, picture, output, colour)
+    if picture != "ranks" and (since_s is not None or until_s is not None or not messages):
+        raise PTaskModelError("--from, --until and --no-messages are of the picture 'ranks' alone")
+    if since_s is not None and until_s is not None and since_s >= until_s:
+        raise PTaskModelError(f"--from {since_s:g} is not before --until {until_s:g}")
+    draw_results(
+        results, picture, output, colour, since_s=since_s, until_s=until_s, messages=messages
+    )
     click.echo(f"written   {output}")

@@ -175,6 +175,9 @@ def _text(run: ReplayRun) -> str:
     total = sum(spent.values())
     for state, seconds in sorted(spent.items(), key=lambda one: -one[1]):
         lines.append(f"{state:<16}{seconds / total:6.1%} of the time of the ranks")
+    if summary["imbalance"] is not None:
+        worst = f"rank {summary['worst_rank']} computes that many times as long as the mean"
+        lines.append(f"imbalance {summary['imbalance']:.3f}: {worst}")
     if "critical_path" in summary:
         lines += path_text(summary["critical_path"])
     lines += [f"{level:<10}{text}" for level, text in remark_lines(summary)]

@@ -71,7 +71,7 @@ def info(traces: Path, ranks: int | None, as_json: bool) -> None:
 @output_option("The packed trace, named .npz.", required=True)
 @click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]")
 def pack(traces: Path, output: Path, ranks: int | None) -> None:
-    """Write TRACES in one compact file, which reads ten times as fast."""
+    """Write TRACES in one compact file, which replays as they do."""
     from ptaskmodel.cli.progress import told_reading, told_steps
     from ptaskmodel.replay import read_trace, write_trace
 

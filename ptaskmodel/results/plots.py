@@ -196,28 +196,37 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "power": power_over_time,
 }
 REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
-    "ranks": replay_plots.ranks,
     "times": replay_plots.times,
     "matrix": replay_plots.matrix,
 }
 
 
 def draw_results(
-    results: Results | str | Path, kind: str, output: str | Path, colour: str = "mean"
+    results: Results | str | Path,
+    kind: str,
+    output: str | Path,
+    colour: str = "mean",
+    *,
+    since_s: float | None = None,
+    until_s: float | None = None,
+    messages: bool = True,
 ) -> None:
     """Write a picture (one of `names.PICTURES`) of results, or of those in a directory.
 
     output: a .png, .svg or .pdf file. colour: of `names.COLOURS`, what those of the topology say.
-    Raises PTaskModelError if the results cannot be read, have
+    since_s, until_s, messages: of ``ranks``, which part of the run to draw, and whether with its
+    messages. Raises PTaskModelError if the results cannot be read, have
     nothing to draw, or the file cannot be written.
     """
     check_picture(output)
     if kind not in PICTURES:
         raise PTaskModelError(f"picture {kind!r} is not known; choose one of {', '.join(PICTURES)}")
-    if kind in REPLAY_FUNCTIONS:
-        if isinstance(results, Results):
-            results = results.directory
-        save(REPLAY_FUNCTIONS[kind](Path(results)), output)
+    if kind == "ranks" or kind in REPLAY_FUNCTIONS:
+        directory = results.directory if isinstance(results, Results) else Path(results)
+        if kind == "ranks":
+            save(replay_plots.ranks(directory, since_s, until_s, messages), output)
+        else:
+            save(REPLAY_FUNCTIONS[kind](directory), output)
         return
     results = results_of(results)
     save(

@@ -133,6 +133,8 @@ def test_traces_of_programs_are_made(case, capsys):
         ("replay p.xml p.xml", "p.xml"),
         ("trace info p.xml", "p.xml"),
         ("plot p.xml ranks -o x.png", "needs a replay with --timeline"),
+        ("plot p.xml links --no-messages -o x.png", "are of the picture 'ranks' alone"),
+        ("plot p.xml ranks --from 3 --until 2 -o x.png", "--from 3 is not before --until 2"),
     ],
 )
 def test_a_mistake_is_one_line(case, capsys, arguments, message):

@@ -10,8 +10,9 @@ from collections import Counter
 import pandas
 import pytest
 
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import read_trace
+from ptaskmodel.replay import read_trace, trace_of_actions
 from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
 
 TEXT = (
@@ -67,7 +68,7 @@ def test_paje_is_accepted_by_pj_dump(written):
         assert spent == pytest.approx(result.spent_s[rank].sum(), rel=1e-4)  # it rounds
 
 
-def test_of_many_messages_each_nth_is_drawn_and_told(tmp_path, monkeypatch):
+def test_of_many_messages_none_is_drawn_but_in_a_shorter_time(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     from ptaskmodel.results.replay import plots
 
@@ -79,6 +80,27 @@ def test_of_many_messages_each_nth_is_drawn_and_told(tmp_path, monkeypatch):
     wanted = ReplayFiles(timeline=True, critical_path=True)
     trace = read_trace(tmp_path / "t.txt")
     replay_into(tmp_path / "out", build.finish(), trace, ["n0", "n1"], wanted=wanted)
-    legend = plots.ranks(tmp_path / "out").axes[0].get_legend()
-    told = [text.get_text() for text in legend.get_texts()]
-    assert told[-2:] == ["message (3 of 9)", "critical path (9 messages)"]
+
+    def told(*window, **options):
+        axes = plots.ranks(tmp_path / "out", *window, **options).axes[0]
+        return axes.get_xlim(), [text.get_text() for text in axes.get_legend().get_texts()]
+
+    (begin, _), said = told()
+    many = "9 messages, not drawn: choose a shorter time"
+    assert (begin, said[-2:]) == (0.0, [many, "critical path (9 messages)"])
+    window, said = told(0.010, 0.030)
+    assert window == (10.0, 30.0)  # in ms
+    assert said[-2:] == ["message (3)", "critical path (9 messages)"]
+    assert not any("message (" in text for text in told(0.010, 0.030, messages=False)[1])
+    with pytest.raises(
+        PTaskModelError, match=r"no action took time there: the run is from 0 to 0\.0"
+    ):
+        told(7.0, 8.0)
+
+
+def test_a_replay_says_how_unevenly_its_ranks_compute(tmp_path):
+    trace = trace_of_actions([[("compute", 1e9)], [("compute", 3e9)], [("compute", 2e9)], []])
+    build = Platform.build("p")
+    build.cluster("c", 4, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
+    summary = replay_into(None, build.finish(), trace, ["n0", "n1", "n2", "n3"]).summary
+    assert (summary["imbalance"], summary["worst_rank"]) == (2.0, 1)

@@ -42,41 +42,67 @@ if TYPE_CHECKING:
 COLOURS = dict(zip(STATES, (BLUE, GREY, ORANGE, SKY, PINK, RED, YELLOW), strict=True))
 PATH_COLOUR = GREEN
 MOST_BARS = 64  # ranks drawn with the exact dates of their actions
-MOST_LINES = 4000  # messages; of more, each n-th
+MOST_LINES = 1000  # messages: more would cover what ranks do
 PLAIN_LINES = 300  # more lines are drawn thinner and paler, so that what is below stays visible
 MOST_CELLS = 256  # in a row of a matrix
 CELLS = 1600  # of time, where there are more ranks
 NEEDS_TIMELINE = "this picture needs a replay with --timeline"
 
 
-def ranks(directory: Path) -> Figure:
-    """What each rank did when, and messages (each n-th, if many), lines from sender to receiver."""
+def ranks(
+    directory: Path,
+    since_s: float | None = None,
+    until_s: float | None = None,
+    messages: bool = True,
+) -> Figure:
+    """What each rank did when, and messages, if not too many: lines from sender to receiver.
+
+    since_s, until_s: draw only this part of the run. messages: whether to draw them at all.
+    """
     count = len(_rows(directory, RANKS))
-    spans = _rows(directory, SPANS)
+    whole = _rows(directory, SPANS)
+    since_s = 0.0 if since_s is None else since_s
+    spans = _within(whole, since_s, until_s)
     if not spans:
-        raise PTaskModelError(f"{directory / SPANS}: no action took time; nothing to draw")
+        problem = "no action took time"
+        if whole:
+            problem += f" there: the run is from 0 to {max(float(r['end_s']) for r in whole):.9g} s"
+        raise PTaskModelError(f"{directory / SPANS}: {problem}; nothing to draw")
     rank = np.array([int(row["rank"]) for row in spans])
     state = np.array([STATES.index(doing(NUMBER[row["action"]])) for row in spans])
     begin = np.array([float(row["start_s"]) for row in spans])
     end = np.array([float(row["end_s"]) for row in spans])
-    span_s = float(end.max())
+    span_s = float(end.max()) if until_s is None else until_s
     unit, unit_name = time_unit(span_s)
     figure = new_figure(12.0, min(max(3.0, 1.5 + 0.22 * count), 10.0))
     axes = figure.add_subplot()
     if count <= MOST_BARS:
         _bars(axes, rank, state, begin / unit, end / unit)
     else:
-        _raster(axes, count, rank, state, begin, end, span_s / unit)
-    lines = _draw_messages(axes, directory, unit)
+        begin, end = np.maximum(begin, since_s), np.minimum(end, span_s)
+        _raster(axes, count, rank, state, begin, end, (since_s, span_s), unit)
+    sent = _within(_rows(directory, MESSAGES), since_s, until_s) if messages else []
+    lines = _draw_messages(axes, sent, unit)
     path = _draw_path(axes, directory, unit)
     _legend(axes, state, lines, path)
-    axes.set_xlim(0.0, span_s / unit)
+    axes.set_xlim(since_s / unit, span_s / unit)
     axes.set_ylim(count - 0.5, -0.5)
     axes.set_xlabel(f"time ({unit_name})")
     axes.set_ylabel("rank")
     if count <= 16:
         axes.set_yticks(range(count))
     return figure
+
+
+def _within(
+    rows: list[dict[str, str]], since_s: float, until_s: float | None
+) -> list[dict[str, str]]:
+    """The rows of what lasts, at least in part, from one date to another."""
+    return [
+        row
+        for row in rows
+        if float(row["end_s"]) > since_s and (until_s is None or float(row["start_s"]) < until_s)
+    ]
 
 
 def _bars(
@@ -103,12 +129,14 @@ def _raster(
     state: np.ndarray,
     begin: np.ndarray,
     end: np.ndarray,
-    width: float,
+    window: tuple[float, float],
+    unit: float,
 ) -> None:
     """Draw the state in which each rank spends most of each cell of time; white: in none."""
     from matplotlib.colors import to_rgb
 
-    cell = float(end.max()) / CELLS
+    cell = (window[1] - window[0]) / CELLS
+    begin, end = begin - window[0], end - window[0]
     first = np.minimum((begin / cell).astype(np.int64), CELLS - 1)
     last = np.minimum((end / cell).astype(np.int64), CELLS - 1)
     best = np.zeros((count, CELLS))
@@ -128,26 +156,24 @@ def _raster(
         best = np.maximum(best, spent)
         image[more] = to_rgb(COLOURS[name])
     axes.imshow(
-        image, aspect="auto", interpolation="nearest", extent=(0.0, width, count - 0.5, -0.5)
-    )
+        image, aspect="auto", interpolation="nearest",
+        extent=(window[0] / unit, window[1] / unit, count - 0.5, -0.5),
+    )  # fmt: skip
 
 
-def _draw_messages(axes: Any, directory: Path, unit: float) -> str:
+def _draw_messages(axes: Any, rows: list[dict[str, str]], unit: float) -> str:
     """Draw messages; what the legend says of them, empty if there are none."""
-    rows = _rows(directory, MESSAGES)
-    shown = rows[:: max(1, -(-len(rows) // MOST_LINES))]
+    if len(rows) > MOST_LINES:
+        return f"{len(rows):,} messages, not drawn: choose a shorter time"
     lines = [
         (
             (float(row["start_s"]) / unit, int(row["source"])),
             (float(row["end_s"]) / unit, int(row["target"])),
         )
-        for row in shown
+        for row in rows
     ]
     _draw_lines(axes, lines, "black", 0.6, 0.5)
-    if not lines:
-        return ""
-    every = f"{len(lines):,} of " if len(lines) < len(rows) else ""
-    return f"message ({every}{len(rows):,})"
+    return f"message ({len(rows):,})" if lines else ""
 
 
 def _draw_lines(axes: Any, lines: list[Any], colour: str, width: float, opacity: float) -> None:

@@ -34,7 +34,7 @@ from ptaskmodel.results.replay.tables import (
     doing,
 )
 from ptaskmodel.results.replay.timelines import FORMATS, Timelines
-from ptaskmodel.workload.ti_actions import ACTIONS
+from ptaskmodel.workload.ti_actions import ACTIONS, COMPUTE
 
 if TYPE_CHECKING:
     import pandas
@@ -171,6 +171,7 @@ def summary_of(
     watch: has run as long as the replay.
     """
     spent = dict.fromkeys(STATES, 0.0)
+    computing = result.spent_s[:, COMPUTE]
     for kind, seconds in enumerate(result.spent_s.sum(axis=0).tolist()):
         spent[doing(kind)] += seconds / trace.ranks
     return {
@@ -182,6 +183,8 @@ def summary_of(
         "unmatched_messages": result.unmatched,
         "events": result.events,
         "mean_rank_s": {state: seconds for state, seconds in spent.items() if seconds > 0},
+        "imbalance": float(computing.max() / computing.mean()) if computing.any() else None,
+        "worst_rank": int(computing.argmax()) if computing.any() else None,
         "network_model": result.model,
         "solver": result.solver,
         "remarks": for_summary(remarks_on(platform), _unreceived(result), trace.notes),

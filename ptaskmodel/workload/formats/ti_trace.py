@@ -1,8 +1,7 @@
 """Time-independent traces from files: text as SimGrid writes it, or a compact binary form.
 
 Text: a line an action, ``rank action field...``; in one file for all ranks, or one for each, named
-in a list in the order of ranks. Binary: a ``.npz`` file of `write_trace`, which reads ten times as
-fast.
+in a list in the order of ranks. Binary: a ``.npz`` file of `write_trace`.
 """
 
 from __future__ import annotations
