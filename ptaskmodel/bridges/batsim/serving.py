@@ -65,20 +65,15 @@ class Session:
     def run(
         self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
     ) -> Mapping[str, Any]:
-        policy = self.policy
         stopped = None
         try:
             with interrupts.held():
-                policy.begin(simulation, execution, metered)
-                while simulation.step():
-                    interrupts.check()
-                policy.end()
+                self._converse(simulation, execution, metered)
+                interrupts.check()
         except SchedulerFault as fault:
             self.fault, stopped = fault, str(fault)
         except Interrupted as fault:
             self.fault, stopped = fault, f"{fault} at {simulation.now!r} s"
-        finally:
-            policy.close()
         talk = self._talk
         return {
             "protocol": self.options.protocol,
@@ -88,6 +83,18 @@ class Session:
             "longest_exchange_wall_time_s": talk.longest_s,
             "stopped": stopped,
         }
+
+    def _converse(
+        self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
+    ) -> None:
+        """Step to the end. Raises SchedulerFault, Interrupted."""
+        try:
+            self.policy.begin(simulation, execution, metered)
+            while simulation.step():
+                interrupts.check()
+            self.policy.end()
+        finally:
+            self.policy.close()
 
 
 @contextlib.contextmanager

@@ -123,10 +123,10 @@ class SocketWire:
         return None
 
     def close(self) -> None:
-        if not self._context.closed:
+        if not self._socket.closed:
             self._socket.disable_monitor()
             self._socket.close(0)
-            self._context.destroy(0)
+        self._context.destroy(0)
         if self._process is not None:
             # It ends by itself once it is told that all is over, and only then.
             over = END in self._last and not interrupts.arrived()
