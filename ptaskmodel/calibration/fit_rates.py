@@ -8,7 +8,7 @@ import numpy as np
 
 from ptaskmodel.calibration.leastsquares import fit, standard_errors
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
-from ptaskmodel.calibration.rates import predicted_runtime
+from ptaskmodel.calibration.rates import predicted_runtime, predicted_runtimes
 from ptaskmodel.calibration.results import Fitter, GroupCalibration, Prediction, not_fitted
 from ptaskmodel.workload.amounts import FloatArray
 
@@ -42,9 +42,9 @@ def _fit_group(group: MeasuredGroup, used: Sequence[bool], model_error: float) -
     measured = np.array([row.runtime_s for row in chosen], np.float64)
 
     def predict(rates: FloatArray) -> FloatArray:
-        return np.array([predicted_runtime(rates[0], rates[1], row.pattern) for row in chosen])
+        return np.array([predicted_runtimes(rates[0], rates[1], row.pattern) for row in chosen])
 
-    best = fit(predict, start, measured, standard_errors(chosen, model_error))
+    best = fit(predict, start, measured, standard_errors(chosen, model_error), searched=True)
     c1, c2 = (float(value) for value in best.values)
     predictions = tuple(
         Prediction(row, predicted_runtime(c1, c2, row.pattern), taken and row.runtime_s is not None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptaskmodel.apps.interference import OnOff
-from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.errors import PTaskModelError, WorkloadError
 from ptaskmodel.files import read_text
 
 RUNTIME_COLUMNS = ("mean_runtime_s", "runtime_s", "mpi_runtime_s")
@@ -146,7 +146,10 @@ def _measurement(
         on_s, off_s = _number(where, row, ON_COLUMN), _number(where, row, OFF_COLUMN)
         if math.isinf(off_s):
             raise MeasurementError(f"{where}: {OFF_COLUMN} is inf; for no interference give 0, 0")
-        pattern = OnOff(on_s, off_s if on_s > 0.0 else 0.0)
+        try:
+            pattern = OnOff(on_s, off_s if on_s > 0.0 else 0.0)
+        except WorkloadError as error:
+            raise MeasurementError(f"{where}: {error}") from None
     else:
         pattern = OnOff(math.inf if count > 0.0 else 0.0, 0.0)
     if count <= 0.0 and not pattern.none:

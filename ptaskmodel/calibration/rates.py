@@ -21,16 +21,23 @@ def predicted_runtime(c1: float, c2: float, pattern: OnOff) -> float:
     c1, c2: disturbed and undisturbed progress rates, 1/s; > 0 wherever the pattern needs them.
     """
     _check(c1, c2)
+    return float(predicted_runtimes(np.float64(c1), np.float64(c2), pattern))
+
+
+def predicted_runtimes(
+    c1: FloatArray | np.float64, c2: FloatArray | np.float64, pattern: OnOff
+) -> FloatArray | np.float64:
+    """The same for arrays of rates > 0 of one shape, the shape of what is returned."""
     if pattern.none or pattern.constant:
         return 1.0 / (c2 if pattern.none else c1)
     in_period = c1 * pattern.on_s + c2 * pattern.off_s
-    whole = math.floor(1.0 / in_period)
+    whole = np.floor(1.0 / in_period)
     rest = 1.0 - whole * in_period
-    if rest <= 0.0:
-        whole, rest = whole - 1, rest + in_period
+    whole, rest = np.where(rest <= 0.0, (whole - 1.0, rest + in_period), (whole, rest))
     slow = c1 * pattern.on_s
-    tail_s = rest / c1 if rest <= slow else pattern.on_s + (rest - slow) / c2
-    return whole * pattern.period_s + tail_s
+    tail_s = np.where(rest <= slow, rest / c1, pattern.on_s + (rest - slow) / c2)
+    found: FloatArray = whole * pattern.period_s + tail_s
+    return found
 
 
 def progress(c1: float, c2: float, pattern: OnOff, dates_s: FloatArray) -> FloatArray:
