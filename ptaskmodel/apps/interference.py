@@ -12,6 +12,9 @@ from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import ParallelWork
 
 ENDLESS_BYTES = 1e18
+# Shorter times have no meaning: dates nearer than this are one (`precision/timing`).
+LEAST_PERIOD_S = 1e-9
+MOST_PERIODS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +23,8 @@ class OnOff:
 
     (inf, 0) is constant interference and (0, 0) none.
 
-    Raises WorkloadError for a negative or undefined duration, and for a pattern that is never on
-    or never off but says otherwise.
+    Raises WorkloadError for a negative or undefined duration, and for a period below
+    LEAST_PERIOD_S.
     """
 
     on_s: float
@@ -31,6 +34,11 @@ class OnOff:
         if not (self.on_s >= 0.0 and 0.0 <= self.off_s < math.inf):
             raise WorkloadError(
                 f"pattern on {self.on_s} s, off {self.off_s} s: durations must be >= 0, off finite"
+            )
+        if self.period_s < LEAST_PERIOD_S:
+            raise WorkloadError(
+                f"pattern on {self.on_s} s, off {self.off_s} s: it changes within less than "
+                f"{LEAST_PERIOD_S:g} s, which dates cannot tell; give longer times"
             )
 
     @property
@@ -62,12 +70,22 @@ class OnOff:
         return date_s - math.floor(date_s / self.period_s) * self.period_s < self.on_s
 
     def on_periods(self, until_s: float) -> list[tuple[float, float]]:
-        """(start, length) in s of every time that it is on, for the starts before ``until_s``."""
+        """(start, length) in s of every time that it is on, for the starts before ``until_s``.
+
+        Raises WorkloadError if they are more than MOST_PERIODS.
+        """
         if self.none:
             return []
         if self.constant:
             return [(0.0, math.inf)]
-        count = math.ceil(until_s / self.period_s)
+        periods = until_s / self.period_s
+        if periods > MOST_PERIODS:
+            raise WorkloadError(
+                f"pattern on {self.on_s:g} s, off {self.off_s:g} s: each of about {periods:.3g} "
+                f"periods would be simulated, more than {MOST_PERIODS}; give longer times, or "
+                "calibrate by --model rates, which simulates nothing"
+            )
+        count = math.ceil(periods)
         return [(k * self.period_s, self.on_s) for k in range(count)]
 
     def __str__(self) -> str:

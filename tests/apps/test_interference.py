@@ -57,3 +57,15 @@ def test_a_joint_connection_sends_both_ways():
 def test_impossible_durations(durations):
     with pytest.raises(WorkloadError, match="durations must be >= 0"):
         OnOff(*durations)
+
+
+@pytest.mark.parametrize("length_s", [1e-300, 5e-324, 1e-10])
+def test_a_pattern_that_dates_cannot_tell_is_refused(length_s):
+    with pytest.raises(WorkloadError, match="changes within less than 1e-09 s"):
+        OnOff(length_s, length_s)
+
+
+def test_patterns_of_too_many_periods_are_refused_before_any_is_made():
+    with pytest.raises(WorkloadError, match=r"about 5e\+10 periods would be simulated"):
+        OnOff(1e-9, 1e-9).on_periods(100.0)
+    assert len(OnOff(1.0, 1.0).on_periods(100.0)) == 50

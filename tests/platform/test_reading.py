@@ -166,3 +166,28 @@ def test_the_events_of_a_trace_from_a_date_on(period, since):
 
 def test_a_trace_without_events_has_none():
     assert list(AvailabilityTrace("t", (), ()).events(3.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("0 1\nPERIODICITY 1e-300", 2, "shorter than 1e-09 s"),
+        ("PERIODICITY 1e-16\n0 1", 1, "shorter than 1e-09 s"),
+        ("0 1\n5e-10 0.5\nLOOPAFTER 1", 2, "less than 1e-09 s after 0.0"),
+        ("1 1\n1 0.5\n1.0000000001 1", 3, "less than 1e-09 s after 1.0"),
+        ("0 1\n1 0.5\n\nLOOPAFTER 1e-12", 4, "s after its last event"),
+        ("STOCHASTIC\nDET 1e-12 DET 1\nDET 1e-12 DET 2", 3, "less than 1e-09 s after"),
+    ],
+)
+def test_dates_that_cannot_be_told_apart_are_refused_with_their_line(text, line, said):
+    with pytest.raises(TraceError, match=said) as found:
+        parse_trace("p", text)
+    assert found.value.line == line
+
+
+def test_a_trace_of_very_many_events_is_told_of():
+    told = []
+    assert parse_trace("p", "0 1\nPERIODICITY 1e-4", None, told.append).period_s == 1e-4
+    assert told == ["it changes 1e+04 times a second, each of which is an event"]
+    parse_trace("p", "0 1\n5 0.5\nPERIODICITY 10", None, told.append)
+    assert len(told) == 1

@@ -9,6 +9,11 @@ from ptaskmodel import units
 from ptaskmodel.platform.model import AvailabilityTrace
 
 MAX_EVENTS = 5_000_000
+# Dates that are nearer, but not one, have no meaning: simulations tell no difference between them
+# (`precision/timing`), and a repetition so short would never end.
+LEAST_S = 1e-9
+# Changes per simulated second of which one is told: each is an event.
+MANY_PER_S = 1000.0
 
 
 class TraceError(ValueError):
@@ -38,6 +43,7 @@ def parse_trace(
     stochastic = endless = False
     period: float | None = periodicity_s
     delay: float | None = None
+    repeated_at = 1
     for number, raw in enumerate(text.splitlines(), 1):
         words = raw.split()
         if not words or words[0][0] in "#%":
@@ -45,9 +51,9 @@ def parse_trace(
         if words[0] == "STOCHASTIC":
             stochastic, endless = True, words[1:2] == ["LOOP"]
         elif words[0] == "PERIODICITY":
-            period = _date(number, words[1:])
+            period, repeated_at = _date(number, words[1:]), number
         elif words[0] == "LOOPAFTER":
-            delay = _date(number, words[1:])
+            delay, repeated_at = _date(number, words[1:]), number
         elif len(events) >= MAX_EVENTS:
             raise TraceError(number, f"more than {MAX_EVENTS} events")
         else:
@@ -62,7 +68,12 @@ def parse_trace(
         tell(f"its first value, {events[0][2]:g}, is negative and skipped, as by SimGrid")
         events = events[1:]
     dates, values = _ordered(events, stochastic)
-    return AvailabilityTrace(name, dates, values, _period(dates, period, delay))
+    length = _period(dates, period, delay)
+    if length is not None:
+        _check_period(dates, length, repeated_at)
+        if len(dates) / length > MANY_PER_S:
+            tell(f"it changes {len(dates) / length:.3g} times a second, each of which is an event")
+    return AvailabilityTrace(name, dates, values, length)
 
 
 def _event(line: int, words: list[str], stochastic: bool) -> tuple[int, float, float]:
@@ -109,10 +120,26 @@ def _ordered(
         date = last + date if delays else date
         if date < last:
             raise TraceError(line, f"the date {date:g} is before the previous one, {last:g}")
+        if dates and 0 < date - last < LEAST_S:
+            raise TraceError(
+                line, f"the date {date!r} is less than {LEAST_S:g} s after {last!r}; give one date"
+            )
         if value < 0:
             raise TraceError(line, f"the value {value:g} is negative")
         dates.append(date)
     return tuple(dates), tuple(value for _, _, value in events)
+
+
+def _check_period(dates: tuple[float, ...], period: float, line: int) -> None:
+    """A repetition is long enough to be told from none."""
+    if period < LEAST_S:
+        raise TraceError(line, f"the period {period!r} s is shorter than {LEAST_S:g} s; give more")
+    rest = period - dates[-1] + dates[0]
+    if 0 < rest < LEAST_S:
+        raise TraceError(
+            line,
+            f"it is repeated {rest:.3g} s after its last event, less than {LEAST_S:g}; give more",
+        )
 
 
 def _period(dates: tuple[float, ...], period: float | None, delay: float | None) -> float | None:
