@@ -68,6 +68,7 @@ class Carrier:
         self._rounds_up = getattr(state.allocation, "rounds_up", False)
         self._gone: list[Job] = []
         self._requeued: list[Job] = []
+        self._killed: list[Attempt] = []
         self._ways: dict[type, Callable[[Any], None]] = {
             Job: self._start_plainly,
             Start: self._start,
@@ -92,8 +93,13 @@ class Carrier:
         way(decision)
 
     def settle_queue(self) -> bool:
-        """After a decision: the queue as it is now; whether jobs came back to it."""
+        """After a decision: the queue as it is now; whether to ask again, at this date.
+
+        It is so if jobs came back to the queue or were killed, which the policy sees in ``ended``.
+        """
         state = self._state
+        state.ended, self._killed = self._killed, []
+        state.other_events = []
         if self._gone:
             state.line.leave(self._gone)
             self._gone = []
@@ -103,7 +109,7 @@ class Carrier:
             self._requeued = []
             for job in again:
                 state.submit_again(job)
-        return bool(again)
+        return bool(again or state.ended)
 
     def stop(self, attempt: Attempt, final_state: str, over: bool = True) -> None:
         """Note that an attempt has ended now."""
@@ -224,6 +230,7 @@ class Carrier:
         attempt.reason = decision.reason
         self._execution.stop(attempt, self._state.now)
         self.stop(attempt, decision.state)
+        self._killed.append(attempt)
 
     def _requeue(self, decision: Requeue) -> None:
         attempt = self._under_way(decision.job, "requeues")

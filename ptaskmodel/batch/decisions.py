@@ -36,7 +36,7 @@ class Reject(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """End a running or suspended job now, for good, in ``state``."""
+    """End a running or suspended job now, for good, in ``state``; the policy is asked again."""
 
     job: Job
     reason: str = ""

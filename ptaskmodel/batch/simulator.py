@@ -360,9 +360,7 @@ class BatchSimulation:
         decided = self._carrier.decisions
         self._decide()
         while self._carrier.settle_queue():
-            # Jobs came back to the queue: ask again, at this date.
             self._at_this_date += 1
-            state.ended, state.other_events = [], []
             self._decide()
         if position == len(jobs) and not state.running:
             self._count_idle_dates(decided)

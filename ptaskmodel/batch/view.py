@@ -178,7 +178,10 @@ class View:
 
     @property
     def ended(self) -> Sequence[Attempt]:
-        """The attempts that ended at this date or were stopped in this decision."""
+        """The attempts that ended at this date or were stopped in this decision.
+
+        A policy that is asked again because it killed attempts sees those.
+        """
         ended = self._state.ended
         return ended if self.within is None else self._seen(ended)
 

@@ -197,6 +197,26 @@ def test_a_suspended_job_can_be_killed_and_requeued():
     assert [x.suspended_s(9) for x in schedule.attempts] == [1, 1, 0]
 
 
+def test_a_policy_that_kills_is_asked_again_at_that_date():
+    class Killer:
+        """Starts the first of the queue and kills it at once; notes what it sees."""
+
+        def decide(self, view):
+            ended = [a.job.id for a in view.ended]
+            seen.append((view.now, [j.id for j in view.queue], ended))
+            for first in view.queue[:1]:
+                yield first
+                yield Kill(first)
+
+    seen = []
+    jobs = [job(name, date, 1, 10) for name, date in (("a", 0), ("b", 0), ("c", 3))]
+    schedule = BatchSimulation(jobs, 4, Killer()).run()
+    assert dates(schedule) == {"a": (0, 0, KILLED), "b": (0, 0, KILLED), "c": (3, 3, KILLED)}
+    assert seen == [
+        (0, ["a", "b"], []), (0, ["b"], ["a"]), (0, [], ["b"]), (3, ["c"], []), (3, [], ["c"])
+    ]  # fmt: skip
+
+
 class Preempting:
     """Everything that a policy may do, at random; always the same for a seed."""
 

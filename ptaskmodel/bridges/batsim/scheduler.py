@@ -194,7 +194,9 @@ class ExternalScheduler:
     def _hear(self, view: View) -> Iterator[Decision]:
         """Take note of what has happened at this date."""
         for attempt in view.ended:
-            self.tell_end(self._book.of_job[attempt.job], attempt)
+            entry = self._book.of_job[attempt.job]
+            if entry.state != ENDED:  # else the scheduler, or its conversation, ended it
+                self.tell_end(entry, attempt)
         for job in view.submitted:
             self._enter(self._book.of_job[job])
         for event in view.events:
