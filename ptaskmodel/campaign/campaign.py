@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ptaskmodel.campaign.cluster import Cluster
 from ptaskmodel.campaign.cluster_pool import ClusterPool
 from ptaskmodel.campaign.plan import Plan, Run, read_plan
 from ptaskmodel.campaign.pool import Pool, processors
-from ptaskmodel.campaign.store import DONE, FAILED, MISSING, Store
+from ptaskmodel.campaign.records import DONE, FAILED, LEVEL, Index
+from ptaskmodel.campaign.store import MISSING, PACKED, Store
 from ptaskmodel.errors import CampaignError
 
 if TYPE_CHECKING:
@@ -23,6 +28,8 @@ if TYPE_CHECKING:
 # Told of each run that was made: how many are done, how many failed, of how many, the run, its
 # seconds, what went wrong.
 Progress = Callable[[int, int, int, Run, float, "str | None"], None]
+# A run of less than this, s, is made twice to estimate what all take.
+SHORT_S = 10.0
 
 
 class Status(NamedTuple):
@@ -40,13 +47,14 @@ class Status(NamedTuple):
 class Estimate(NamedTuple):
     """What all runs take, from some that were made: seconds of one process, bytes on disk.
 
-    failed: why others of those that were tried failed. unseen: what to say of a metric of the plan
-    that none of them has.
+    start_s: what each process needs once, to load what runs find. failed: why others of those that
+    were tried failed. unseen: what to say of a metric of the plan that none of them has.
     """
 
     runs: int
     tried: int
     seconds: float
+    start_s: float
     bytes: float
     failed: tuple[str, ...] = ()
     unseen: str = ""
@@ -83,19 +91,31 @@ class Campaign:
 
     def status(self) -> Status:
         """What there is by now."""
-        counts = Counter(self.store.state(run) for run in self.runs)
+        counts = Counter(self._states(self.store.index()))
         return Status(counts[DONE], counts[FAILED], counts[MISSING])
+
+    def _states(self, index: Index) -> list[str]:
+        """What became of each run."""
+        names = np.array([FAILED, DONE, MISSING])
+        places = self._places(index)
+        known = index.done[places].astype(int) if len(index.ids) else places
+        states: list[str] = names[np.where(places < 0, 2, known)].tolist()
+        return states
+
+    def _places(self, index: Index) -> np.ndarray:
+        return index.places([run.id for run in self.runs])
 
     def left_s(self, now: float) -> float | None:
         """How long who makes runs now will take for those that are missing, at the rate so far.
 
         now: Unix seconds. None if nobody does, or no run was made yet.
         """
-        began = self.store.begun_at()
-        if began is None:
+        begun = self.store.begun()
+        if begun is None:
             return None
-        made = self.store.made_since(began, self.runs)
-        return self.status().missing * (now - began) / made if made else None
+        status = self.status()
+        made = status.done + status.failed - begun[1]
+        return status.missing * (now - begun[0]) / made if made > 0 else None
 
     def make(
         self,
@@ -112,13 +132,17 @@ class Campaign:
         """
         self.store.begin(self.plan)
         with self.store.locked():
-            states = {run.id: self.store.state(run) for run in self.runs}
+            self.store.pack(finished=False)
+            states = self._states(self.store.index())
             redone = {MISSING, FAILED} if again else {MISSING}
-            todo = [run for run in self.runs if states[run.id] in redone]
-            counts = Counter(state for state in states.values() if state not in redone)
+            todo = [run for run, state in zip(self.runs, states, strict=True) if state in redone]
+            counts = Counter(state for state in states if state not in redone)
+            self.store.say_begun(counts.total())
 
             def tell(run: Run, status: str, seconds: float, error: str | None) -> None:
                 counts[status] += 1
+                if counts.total() % PACKED == 0:
+                    self.store.pack(finished=False)
                 if progress is not None:
                     made = counts[DONE], counts[FAILED], len(self.runs)
                     progress(*made, run, seconds, error)
@@ -128,30 +152,47 @@ class Campaign:
             elif todo:
                 count = min(processes or processors(), len(todo))
                 Pool(self.plan, self.store, count).make(todo, tell)
+            self.store.pack(finished=counts.total() == len(self.runs))
         made = counts[DONE], counts[FAILED]
         return Status(*made, len(self.runs) - sum(made))
 
     def estimate(self, tried: int) -> Estimate:
         """Make some runs, spread over the campaign, one after the other; say what all will take.
 
-        They are kept as any others. The first of a process, which loads what others find, does not
-        count if there are more. Raises CampaignError if all of them fail.
+        They are kept as any others. Short ones are made twice, as the first loads what later ones
+        find: kernels, platform, workload. Raises CampaignError if all of them fail.
         """
         step = max(1, len(self.runs) // tried)
         some = Campaign(self.plan, self.store, self.runs[step // 2 :: step][:tried])
-        some.make(1)
-        records = [record for run in some.runs if (record := self.store.read(run.id))]
+        took: dict[str, list[float]] = {}
+        self.store.begin(self.plan)
+        with self.store.locked():
+
+            def tell(run: Run, status: str, seconds: float, error: str | None) -> None:
+                if status == DONE:
+                    took.setdefault(run.id, []).append(seconds)
+
+            def twice() -> Iterator[Run]:
+                for run in some.runs:
+                    yield run
+                    if took.get(run.id, [SHORT_S])[0] < SHORT_S:
+                        yield run
+
+            Pool(self.plan, self.store, 1).make(twice(), tell)
+        index = self.store.index()
+        records = [index.record(place) for place in some._places(index)]
         good = [record for record in records if record["status"] == DONE]
         if not good:
             raise CampaignError(f"{self.plan.name}: a run fails: {records[0]['error']}")
-        warm = [record for record in good if record.get("warm", True)] or good
-        seconds = math.fsum(record["wall_s"] for record in warm) / len(warm)
-        size = sum(self.store.path(record["id"]).stat().st_size for record in good) / len(good)
         count = len(self.runs)
+        seconds = math.fsum(times[-1] for times in took.values()) / len(took) * count
+        start = math.fsum(max(0.0, times[0] - times[-1]) for times in took.values())
+        texts = [json.dumps(record).encode() for record in good]
+        size = len(zlib.compress(b"".join(texts), LEVEL)) / len(good) * count
         failed = tuple(record["error"] for record in records if record["status"] == FAILED)
         known = dict.fromkeys(name for record in good for name in record["metrics"])
         unseen = _unseen(self.plan.metrics, known)
-        return Estimate(count, len(good), seconds * count, size * count, failed, unseen)
+        return Estimate(count, len(good), seconds, start, size, failed, unseen)
 
     def kernels(self) -> tuple[str, ...]:
         """The sets of kernels that the runs need: to be compiled once, before workers do."""
@@ -162,19 +203,20 @@ class Campaign:
 
     def failures(self) -> list[tuple[Run, str]]:
         """The runs that failed, and why."""
-        found = []
-        for run in self.runs:
-            record = self.store.read(run.id)
-            if record is not None and record["status"] == FAILED:
-                found.append((run, str(record["error"])))
-        return found
+        index = self.store.index()
+        failed = zip(self.runs, self._places(index), strict=True)
+        return [
+            (run, str(index.record(place)["error"]))
+            for run, place in failed
+            if place >= 0 and not index.done[place]
+        ]
 
     def records(self) -> Iterator[tuple[Run, Mapping[str, Any]]]:
         """The runs that are made, each with what is kept of it: `metrics`, `series`, `wall_s`."""
-        for run in self.runs:
-            record = self.store.read(run.id)
-            if record is not None and record["status"] == DONE:
-                yield run, record
+        index = self.store.index()
+        for run, place in zip(self.runs, self._places(index), strict=True):
+            if place >= 0 and index.done[place]:
+                yield run, index.record(place)
 
     def metrics(self) -> tuple[str, ...]:
         """What tables and pictures show: as the plan says, else what the kind is known for."""
@@ -188,25 +230,28 @@ class Campaign:
         """
         import pandas
 
+        index = self.store.index()
+        asked = () if every else self.metrics()
+        known: dict[str, str] = {}  # by itself, so that each name is held once
         rows = []
-        for run in self.runs:
-            record = self.store.read(run.id) or {"status": MISSING}
-            numbers = record.get("metrics", {})
-            rows.append((run, record, numbers))
-        known = dict.fromkeys(name for _, _, numbers in rows for name in numbers)
-        chosen = tuple(known) if every or not self.metrics() else self.metrics()
+        for run, place in zip(self.runs, self._places(index), strict=True):
+            record: Mapping[str, Any] = index.record(place) if place >= 0 else {"status": MISSING}
+            found = {known.setdefault(one, one): x for one, x in record.get("metrics", {}).items()}
+            numbers = {name: found[name] for name in asked if name in found} if asked else found
+            rows.append((run, record["status"], record.get("wall_s", math.nan), numbers))
+        chosen = asked or tuple(known)
         unseen = _unseen(chosen, known)
         if known and unseen:
             raise CampaignError(f"metrics: {unseen}")
         columns: dict[str, list[object]] = {
-            name: [run.point[name] for run, _, _ in rows] for name in self.plan.factors
+            name: [run.point[name] for run, *_ in rows] for name in self.plan.factors
         }
-        columns["repetition"] = [run.repetition for run, _, _ in rows]
+        columns["repetition"] = [run.repetition for run, *_ in rows]
         for name in chosen:
-            columns[name] = [numbers.get(name, math.nan) for _, _, numbers in rows]
-        columns["status"] = [record["status"] for _, record, _ in rows]
-        columns["wall_s"] = [record.get("wall_s", math.nan) for _, record, _ in rows]
-        columns["run"] = [run.id for run, _, _ in rows]
+            columns[name] = [numbers.get(name, math.nan) for *_, numbers in rows]
+        columns["status"] = [status for _, status, _, _ in rows]
+        columns["wall_s"] = [seconds for _, _, seconds, _ in rows]
+        columns["run"] = [run.id for run, *_ in rows]
         return pandas.DataFrame(columns)
 
 

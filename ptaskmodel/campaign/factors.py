@@ -137,12 +137,14 @@ def _interval(name: str, given: Mapping[str, object]) -> Interval:
 
 
 def points(
-    factors: Mapping[str, tuple[Value, ...] | Interval], sampling: Sampling | None
+    factors: Mapping[str, tuple[Value, ...] | Interval],
+    sampling: Sampling | None,
+    repetitions: int = 1,
 ) -> Iterator[dict[str, Value]]:
     """Every combination of levels with every point drawn, the last factor varying fastest.
 
     Raises CampaignError if something is to be drawn and `sampling` is None, or the reverse, or if
-    there are too many.
+    there are too many, repetitions counted.
     """
     levels = {name: one for name, one in factors.items() if not isinstance(one, Interval)}
     drawn = {name: one for name, one in factors.items() if isinstance(one, Interval)}
@@ -156,6 +158,11 @@ def points(
     if total > MOST_POINTS:
         raise CampaignError(
             f"factors: {total:,} combinations are too many; at most {MOST_POINTS:,}"
+        )
+    if total * repetitions > MOST_POINTS:
+        raise CampaignError(
+            f"repetitions: {repetitions:,} of {total:,} combinations are too many runs; "
+            f"at most {MOST_POINTS:,} in all"
         )
     parts = _parts(len(drawn), sampling) if sampling else np.zeros((1, 0))
     for combination in itertools.product(*levels.values()):

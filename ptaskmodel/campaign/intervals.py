@@ -7,6 +7,7 @@ tests at once.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import NamedTuple
@@ -143,12 +144,17 @@ def _student(values: np.ndarray) -> tuple[float, float, float]:
     """Mean, standard deviation, half of the 95 % interval of the mean."""
     if len(values) < 2:
         return float(values.mean()), math.nan, math.nan
-    from scipy import stats
-
     apart = values - values[0]  # so that equal ones deviate by nothing at all
     deviation = float(apart.std(ddof=1))
     if deviation <= ROUNDING * float(np.abs(values).max()):
         deviation = 0.0
-    reach = stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)
     mean = float(values[0] + apart.mean())
-    return mean, deviation, float(reach * deviation / math.sqrt(len(values)))
+    return mean, deviation, _reach(len(values)) * deviation
+
+
+@functools.lru_cache(maxsize=64)
+def _reach(count: int) -> float:
+    """Half of the interval of a mean of so many values, in their standard deviations."""
+    from scipy import stats
+
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1)) / math.sqrt(count)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import ptaskmodel
-from ptaskmodel.campaign.store import FAILED
+from ptaskmodel.campaign.records import FAILED
 from ptaskmodel.campaign.worker import LAST_WORDS, Call, Order
 from ptaskmodel.errors import PTaskModelError
 

@@ -15,6 +15,7 @@ from ptaskmodel import __version__
 from ptaskmodel.campaign.constraints import Condition
 from ptaskmodel.campaign.factors import (
     METHODS,
+    MOST_POINTS,
     Interval,
     Sampling,
     Value,
@@ -44,7 +45,6 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "factors": dict,
     "sample": dict,
 }
-MOST_RUNS = 10_000_000
 MOST_BYTES = 2**22
 MOST_DEPTH = 100
 _TOO_DEEP = f"tables or lists are nested more than {MOST_DEPTH} deep; write them flat"
@@ -96,7 +96,7 @@ class Plan:
         digests: dict[str, str] = {}
         found: list[Run] = []
         ids: set[str] = set()
-        for point in points(self.factors, self.sampling):
+        for point in points(self.factors, self.sampling, self.repetitions):
             given = {**self.fixed, **point}
             if not all(condition.holds(given) for condition in self.constraints):
                 continue
@@ -107,8 +107,6 @@ class Plan:
                 if run.id not in ids:
                     ids.add(run.id)
                     found.append(run)
-                if len(found) > MOST_RUNS:
-                    raise CampaignError(f"{self.name}: more than {MOST_RUNS:,} runs are too many")
         if not found:
             raise CampaignError(f"{self.name}: no run fulfils the constraints")
         return found
@@ -299,8 +297,8 @@ def _sampling(given: Mapping[str, Any] | None) -> Sampling | None:
         value = given.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise CampaignError(f"sample.{key}: {shown(value)} is no whole number from 0 on")
-    if not 1 <= given.get("count", 0) <= MOST_RUNS:
-        raise CampaignError(f"sample.count: say how many points are drawn, 1 to {MOST_RUNS:,}")
+    if not 1 <= given.get("count", 0) <= MOST_POINTS:
+        raise CampaignError(f"sample.count: say how many points are drawn, 1 to {MOST_POINTS:,}")
     return Sampling(given["count"], method, given.get("seed", 0))
 
 

@@ -10,7 +10,7 @@ import collections
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import Any
@@ -25,7 +25,8 @@ from ptaskmodel.campaign.maker import (
     too_long,
 )
 from ptaskmodel.campaign.plan import Plan, Run
-from ptaskmodel.campaign.store import FAILED, Store
+from ptaskmodel.campaign.records import FAILED
+from ptaskmodel.campaign.store import Store
 from ptaskmodel.campaign.worker import Call
 
 # Told of each run that was made: it, DONE or FAILED, its seconds, what went wrong.
@@ -57,25 +58,34 @@ class Pool:
         self._started = 0
 
     def make(self, runs: Iterable[Run], tell: Tell) -> None:
-        """Make runs; each is kept by who made it, then told."""
-        waiting = collections.deque(runs)
+        """Make runs, asked for as workers are free; each is kept by who made it, then told."""
+        coming = iter(runs)
+        waiting: collections.deque[Run] = collections.deque()  # those tried before
         tries: collections.Counter[str] = collections.Counter()
         try:
-            while waiting or any(worker.run is not None for worker in self._workers):
-                self._hand_out(waiting, tries)
+            while self._hand_out(waiting, coming, tries):
                 for worker in self._those_that_said_something():
                     self._hear(worker, waiting, tries, tell)
         finally:
             self._stop()
 
-    def _hand_out(self, waiting: collections.deque[Run], tries: collections.Counter[str]) -> None:
+    def _hand_out(
+        self,
+        waiting: collections.deque[Run],
+        coming: Iterator[Run],
+        tries: collections.Counter[str],
+    ) -> bool:
+        """Give every worker a run, while there are some; whether any has one."""
         idle = [worker for worker in self._workers if worker.run is None]
-        while waiting and (idle or len(self._workers) < self._count):
+        while idle or len(self._workers) < self._count:
+            run = waiting.popleft() if waiting else next(coming, None)
+            if run is None:
+                break
             worker = idle.pop() if idle else self._new()
-            run = waiting.popleft()
             tries[run.id] += 1
             worker.run, worker.sent_at = run, time.monotonic()
             worker.maker.send(call_of(run))
+        return any(worker.run is not None for worker in self._workers)
 
     def _new(self) -> _Worker:
         self._started += 1

@@ -20,7 +20,7 @@ from typing import Any
 from ptaskmodel import __version__
 from ptaskmodel.campaign.inputs import Input, digest_of, leads_to
 from ptaskmodel.campaign.maker import Maker, MakerDiedError, failed, order_of, too_long
-from ptaskmodel.campaign.store import DONE, TOKEN, Store
+from ptaskmodel.campaign.store import TOKEN, Store
 from ptaskmodel.campaign.worker import Call
 from ptaskmodel.errors import CampaignError
 
@@ -84,7 +84,7 @@ class _Making:
                 "install the same"
             )
         self._local = Path(self._worker.local_directory)
-        self._store = Store(part.directory) if _sees(part) else None
+        self._store = _store(part.directory) if _sees(part) else None
         self._until = time.monotonic() + part.most_s
         self._kind = part.kind
         self._places: dict[str, str | None] = {}
@@ -113,11 +113,7 @@ class _Making:
             sent = max(sent, k + len(upcoming)) if alive else k + 1
 
     def _ready(self, call: Call, inputs: dict[str, Input]) -> Call | None:
-        """A run with the files that are here; None if it is made, or lacks some, which is said."""
-        kept = None if self._store is None else self._store.read(call.id)
-        if kept is not None and kept["status"] == DONE:  # by who was cut off from the scheduler
-            self._tell(kept)
-            return None
+        """A run with the files that are here; None if it lacks some, which is said."""
         found = {name: self._place(one) for name, one in inputs.items()}
         lacking = [name for name, place in found.items() if place is None]
         if lacking:
@@ -223,6 +219,14 @@ def keep_there(one: Input, content: dict[str, bytes]) -> None:
     except OSError:  # another thread of this worker was faster
         if not place.exists():
             raise
+
+
+def _store(directory: str) -> Store:
+    """This thread's, of a directory: all that it keeps there is in one part."""
+    store: Store | None = getattr(_own, "store", None)
+    if store is None or store.directory != Path(directory):
+        _own.store = store = Store(directory)
+    return store
 
 
 def _sees(part: Part) -> bool:

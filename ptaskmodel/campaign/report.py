@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import numbers
 from collections import Counter
@@ -21,8 +20,8 @@ from ptaskmodel.campaign.pictures import (
     interaction_figure,
     pareto_figure,
 )
-from ptaskmodel.campaign.statistics import means, paired
-from ptaskmodel.campaign.store import DONE, FAILED
+from ptaskmodel.campaign.records import DONE, FAILED
+from ptaskmodel.campaign.statistics import SEED, means, paired
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.drawing import NoMatplotlib, lasting
@@ -33,7 +32,10 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+# Rows of a table that is not searched; rows and cells of the one of runs, which is.
 MOST_ROWS = 400
+MOST_RUNS = 5000
+MOST_CELLS = 250_000
 
 
 def figures(campaign: Campaign, frame: pandas.DataFrame) -> dict[str, Figure]:
@@ -88,10 +90,18 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
         *_failures(campaign, factors),
         Section("How to make it again", text=f"{again}\n\n# campaign.toml\n{plan.text}"),
     ]
+    names = [name for name in (*factors, SEED, "status", *metrics) if name in whole]
+    shown = whole[names].head(min(MOST_RUNS, MOST_CELLS // len(names)))
+    directory = campaign.store.directory.name
+    left_out = (
+        f"The table of runs has the first {len(shown):,} of {len(whole):,}; all else is of all of "
+        f"them. ptaskmodel campaign table {directory} -o FILE.csv has each."
+    )
     data = empty_data("run") | {
         "cards": _cards(campaign, whole, factors),
         "facts": _facts(campaign),
-        "table": _runs(whole, factors, metrics),
+        "warnings": [left_out] if len(shown) < len(whole) else [],
+        "table": _runs(shown),
     }
     subject = f"A campaign of {len(whole):,} runs"
     write_page(path, data, title=plan.name, subject=subject, before=before, after=after)
@@ -126,21 +136,26 @@ def _found(
         pictures, lack = {}, f"{lacking}."
     varied = [one for one in factors if frame[one].nunique() > 1]
     tables = {
-        "differences": lambda: _table(paired(frame, factors, metrics, campaign.plan.baseline)),
-        "effects": lambda: _table(effects(frame, varied, metrics)),
+        "differences": lambda: paired(frame, factors, metrics, campaign.plan.baseline),
+        "effects": lambda: effects(frame, varied, metrics),
     }
     found = [
-        Section(
-            title,
-            NOTES[name],
-            (tables[name](),) if name in tables else (),
-            pictures[name],
-            title,
-        )
+        _tabled(title, NOTES[name], tables[name]() if name in tables else None, pictures[name])
         for name, title in TITLES.items()
         if name in pictures
     ]
-    return [*found, Section("Means", lack, (_table(means(frame, factors, metrics)),))]
+    return [*found, _tabled("Means", lack, means(frame, factors, metrics))]
+
+
+def _tabled(
+    title: str, note: str, frame: pandas.DataFrame | None, picture: Figure | None = None
+) -> Section:
+    """A section with the first rows of a table, which says if there are more."""
+    if frame is None:
+        return Section(title, note, (), picture, title)
+    if len(frame) > MOST_ROWS:
+        note = f"{note} The first {MOST_ROWS} of {len(frame):,} rows.".lstrip()
+    return Section(title, note, (_table(frame),), picture, title)
 
 
 def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:
@@ -171,16 +186,18 @@ def _facts(campaign: Campaign) -> list[list[str]]:
 
 
 def _failures(campaign: Campaign, factors: list[str]) -> list[Section]:
-    failed = list(itertools.islice(campaign.failures(), MOST_ROWS))
-    rows = [tuple(map(str, (*run.point.values(), run.repetition, error))) for run, error in failed]
-    table = Table((*factors, "repetition", "error"), rows)
-    return [Section("Runs that failed", "", (table,))] if rows else []
+    import pandas
+
+    failed = [(*run.point.values(), run.repetition, error) for run, error in campaign.failures()]
+    if not failed:
+        return []
+    return [
+        _tabled("Runs that failed", "", pandas.DataFrame(failed, columns=[*factors, SEED, "error"]))
+    ]
 
 
-def _runs(whole: pandas.DataFrame, factors: list[str], metrics: list[str]) -> dict[str, Any]:
+def _runs(frame: pandas.DataFrame) -> dict[str, Any]:
     """The table of runs, searched and sorted on the page."""
-    names = [*factors, "repetition", "status", *metrics]
-    frame = whole[[name for name in names if name in whole]]
     rows = [[_plain(value) for value in row] for row in frame.itertuples(index=False, name=None)]
     # A column is sorted as numbers only if it holds nothing else.
     texts = [k for k in range(len(frame.columns)) if any(isinstance(row[k], str) for row in rows)]

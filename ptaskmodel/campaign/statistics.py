@@ -45,15 +45,15 @@ def means(
     import pandas
 
     rows = []
-    groups = frame.groupby(list(factors), sort=False) if factors else [((), frame)]
-    bounds = {metric: bounds_of(metric, frame[metric].dropna().to_numpy()) for metric in metrics}
-    for levels, runs in groups:
-        for metric in metrics:
-            known = runs[[SEED, metric]].dropna()
-            values = known.groupby(SEED)[metric].mean().to_numpy(float)
-            if len(values):
-                found = mean_interval(values, bounds[metric])
-                rows.append((*levels, metric, len(known), len(values), *found))
+    names = list(factors)
+    for metric in metrics:
+        known = frame[[*names, SEED, metric]].dropna(subset=[metric])
+        bounds = bounds_of(metric, known[metric].to_numpy(float))
+        seeds = known.groupby([*names, SEED], sort=False)[metric].agg(["mean", "size"])
+        groups = seeds.groupby(level=names, sort=False) if names else [((), seeds)]
+        for levels, one in groups:
+            found = mean_interval(one["mean"].to_numpy(float), bounds)
+            rows.append((*levels, metric, int(one["size"].sum()), len(one), *found))
     return pandas.DataFrame(rows, columns=[*factors, "metric", *MEANS])
 
 

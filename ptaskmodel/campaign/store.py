@@ -1,12 +1,18 @@
-"""Where a campaign keeps its runs: a file each, called after what it is, whole or not there.
+"""Where a campaign keeps its runs: lines of files that only grow, packed when nobody adds to them.
 
-    DIR/campaign.toml     the plan
-    DIR/runs/ab/abcd.json a run that was made, or failed
-    DIR/logs/             what workers said that died
+    DIR/campaign.toml       the plan
+    DIR/runs/HEX.jsonl      a part: runs that were made, or failed, as one process adds them
+    DIR/runs/HEX.jsonl.closed   a part to which nothing is added any more
+    DIR/runs/00000001.zip   a pack of them
+    DIR/logs/               what workers said that died
 
-A run is written by who made it, so that a kill -9 of anything at any time loses no run that is
-finished; its name is a digest of its inputs, options and versions, so that directories of several
-machines are merged by copying.
+Whoever made a run adds its line, so that a kill -9 of anything at any time loses no run that is
+finished: a torn line is of a run whose process was killed before it said so. To pack parts, they
+are renamed (closed) first; who then adds a line sees that its part has lost its name, and adds it
+to a new one as well. Packs appear whole before the parts in them are deleted; what is there twice
+counts once. Runs are known by a digest of inputs, options and versions, so that directories of
+several machines are merged by copying. Runs of older versions, a file each, are read and packed
+too.
 """
 
 from __future__ import annotations
@@ -14,19 +20,29 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.campaign.plan import Plan, Run, plan_of
+from ptaskmodel.campaign.plan import Plan, plan_of
+from ptaskmodel.campaign.records import Index, Line, Pack, Part, write_pack
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import read_text, write_bytes
 
 PLAN, RUNS, LOGS, LOCK, FOLDER = "campaign.toml", "runs", "logs", ".lock", "folder.txt"
 # By what it holds, a worker knows that it sees the same directory.
 TOKEN = ".shared"
-DONE, FAILED, MISSING = "done", "failed", "missing"
+MISSING = "missing"
+PART, CLOSED, PACK = ".jsonl", ".jsonl.closed", ".zip"
+# How many records make a pack; a smaller one is packed again with what comes after it.
+PACKED = 20_000
+# After so long, s, every machine that shares the directory knows that a part is closed.
+GRACE_S = 60.0
+# How often a directory is listed anew where others pack it meanwhile.
+LISTED = 20
 
 
 class Store:
@@ -34,10 +50,8 @@ class Store:
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory)
-
-    def path(self, run_id: str) -> Path:
-        """The file of a run."""
-        return self.directory / RUNS / run_id[:2] / f"{run_id}.json"
+        self._runs = self.directory / RUNS
+        self._part: Path | None = None
 
     def begin(self, plan: Plan) -> None:
         """Keep the plan here; a changed one takes the place of the old. Raises CampaignError."""
@@ -70,66 +84,132 @@ class Store:
                     f"{self.directory}: another process makes runs here; wait for it, "
                     "or make another part of them in a directory of its own (--part)"
                 ) from None
-            os.utime(file.fileno())  # see `begun_at`
             yield
 
-    def begun_at(self) -> float | None:
-        """When who makes runs here began, Unix seconds; None if nobody does."""
-        try:
-            with (self.directory / LOCK).open("r") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return os.fstat(file.fileno()).st_mtime
-        except OSError:
-            pass
+    def say_begun(self, made: int) -> None:
+        """Keep that runs are being made from now on, and how many there are (see `begun`)."""
+        (self.directory / LOCK).write_text(f"{made}\n", encoding="utf-8")
+
+    def begun(self) -> tuple[float, int] | None:
+        """When who makes runs here began (Unix seconds), with how many; None if nobody does."""
+        with suppress(OSError, ValueError), (self.directory / LOCK).open("r") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return os.fstat(file.fileno()).st_mtime, int(file.read())
         return None
 
-    def made_since(self, date: float, runs: Iterable[Run]) -> int:
-        """How many of these runs were made, or failed, since then (Unix seconds)."""
-        count = 0
-        for run in runs:
-            try:
-                count += self.path(run.id).stat().st_mtime >= date
-            except OSError:
-                continue
-        return count
-
     def write(self, run_id: str, record: Mapping[str, Any]) -> None:
-        """Keep what became of a run."""
-        path = self.path(run_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(record, allow_nan=False)
-        write_bytes(path, f"{text}\n".encode(), error=CampaignError)
+        """Keep what became of a run. Raises CampaignError if it cannot be kept."""
+        line = json.dumps({**record, "id": run_id}, allow_nan=False).encode() + b"\n"
+        try:
+            while not self._add(line):
+                pass
+        except OSError as fault:
+            raise CampaignError(f"{self._runs}: cannot be written: {fault.strerror}") from None
+
+    def _add(self, line: bytes) -> bool:
+        """Add a line to this process's part; whether nobody closed it meanwhile. Raises OSError."""
+        part, self._part = self._part, None
+        flags = os.O_WRONLY | os.O_APPEND
+        if part is None:
+            self._runs.mkdir(parents=True, exist_ok=True)
+            part = self._runs / f"{secrets.token_hex(8)}{PART}"
+            flags |= os.O_CREAT | os.O_EXCL
+        try:
+            with open(os.open(part, flags, 0o666), "wb", buffering=0) as file:
+                while line:
+                    line = line[file.write(line) :]
+                added_to = os.fstat(file.fileno())
+            if not os.path.samestat(os.stat(part), added_to):
+                return False
+        except FileNotFoundError:
+            return False
+        self._part = part  # after an error, which may have torn the line, another is begun
+        return True
+
+    def index(self) -> Index:
+        """What is kept by now. Raises CampaignError if a pack is damaged."""
+        for _ in range(LISTED):
+            with suppress(
+                FileNotFoundError
+            ):  # packed meanwhile; parts first, as packs take them in
+                parts = [Part(path) for path in self._open_and_closed()]
+                packs = self._packs()
+                found = Index([*map(Pack, packs), *parts])
+                if packs == self._packs():
+                    return found
+        raise CampaignError(f"{self._runs}: changes faster than it can be read; try again")
 
     def read(self, run_id: str) -> dict[str, Any] | None:
-        """What became of a run; None if that is not known, or not to be read."""
-        try:
-            record = json.loads(self.path(run_id).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-        known = isinstance(record, dict) and record.get("status") in (DONE, FAILED)
-        return record if known and record.get("id") == run_id else None
+        """What became of a run; None if that is not known."""
+        index = self.index()
+        place = int(index.places([run_id])[0])
+        return None if place < 0 else index.record(place)
 
-    def state(self, run: Run) -> str:
-        """DONE, FAILED or MISSING."""
-        record = self.read(run.id)
-        return MISSING if record is None else str(record["status"])
+    def _packs(self) -> list[Path]:
+        return sorted(self._runs.glob(f"*{PACK}"))
+
+    def _open_and_closed(self) -> list[Path]:
+        """Parts, and runs of older versions; the oldest first. Raises FileNotFoundError."""
+        patterns = (f"*{PART}", f"*{CLOSED}", "??/*.json")
+        found = [path for pattern in patterns for path in self._runs.glob(pattern)]
+        return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+
+    def pack(self, *, finished: bool) -> None:
+        """Pack what was kept; who makes runs does this, alone. Raises CampaignError.
+
+        finished: nobody adds what is not here yet, so that nobody is waited for.
+        """
+        for path in self._runs.glob(f"*{PART}"):
+            path.rename(path.with_suffix(CLOSED))
+        since = time.time() - GRACE_S
+        parts = [
+            path
+            for path in self._open_and_closed()
+            if path.suffix != PART and (finished or path.stat().st_ctime <= since)
+        ]
+        if not parts:
+            return
+        packs = self._packs()
+        last = [path for path in packs[-1:] if len(Pack(path).ids) < PACKED]
+        index = Index([*map(Pack, last), *map(Part, parts)])
+        number = int(packs[-1].stem) + 1 if packs else 1
+        self._write_packs(number, map(index.line, index.in_order()))
+        for path in (*last, *parts):
+            path.unlink()
+        for folder in {path.parent for path in parts} - {self._runs}:
+            with suppress(OSError):  # something else is in it
+                folder.rmdir()
+
+    def _write_packs(self, number: int, lines: Iterable[Line]) -> None:
+        """Write lines as packs, from a number on."""
+        held: list[Line] = []
+        for line in lines:
+            held.append(line)
+            if len(held) == PACKED:
+                write_pack(self._runs / f"{number:08}{PACK}", held)
+                number, held = number + 1, []
+        if held:
+            write_pack(self._runs / f"{number:08}{PACK}", held)
 
     def take_in(self, others: Iterable[Path]) -> int:
         """Copy the finished runs of other directories; how many were new. Raises CampaignError."""
-        count = 0
-        for directory in others:
-            if not (directory / RUNS).is_dir():
-                raise CampaignError(f"{directory}: holds no runs of a campaign")
-            theirs = Store(directory)
-            for path in sorted((directory / RUNS).glob("*/*.json")):
-                record = theirs.read(path.stem)
-                mine = self.read(path.stem)
-                if record is not None and (mine is None or mine["status"] == FAILED):
-                    self.write(path.stem, record)
-                    count += 1
-        return count
+        with self.locked():
+            self._runs.mkdir(exist_ok=True)
+            return sum(map(self._take_in, others))
+
+    def _take_in(self, directory: Path) -> int:
+        if not (directory / RUNS).is_dir():
+            raise CampaignError(f"{directory}: holds no runs of a campaign")
+        theirs, mine = Store(directory).index(), self.index()
+        there = mine.places(theirs.ids)
+        lacking = there < 0
+        lacking[~lacking] = ~mine.done[there[~lacking]]
+        taken = [k for k in theirs.in_order() if lacking[k]]
+        packs = self._packs()
+        self._write_packs(int(packs[-1].stem) + 1 if packs else 1, map(theirs.line, taken))
+        return len(taken)
 
     def log(self, worker: int) -> Path:
         """The file that a worker's words go to."""

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from ptaskmodel import __version__
 from ptaskmodel.campaign.kind import SERIES, Kind, numbers_of
 from ptaskmodel.campaign.kinds import kind_of
-from ptaskmodel.campaign.store import DONE, FAILED, Store
+from ptaskmodel.campaign.records import DONE, FAILED
+from ptaskmodel.campaign.store import Store
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.remarks import listening
 
@@ -99,11 +100,9 @@ def serve(calls: Connection) -> None:
     waiting: queue.SimpleQueue[Call] = queue.SimpleQueue()
     calls.send(READY)
     threading.Thread(target=_listen, args=(calls, waiting), daemon=True).start()
-    warm = False
     while True:
         call = waiting.get()
-        record = make(kind, call.id, call.parameters, call.repetition) | {"warm": warm}
-        warm = True
+        record = make(kind, call.id, call.parameters, call.repetition)
         if store is not None:
             store.write(call.id, record)
         try:

@@ -111,9 +111,10 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
     estimate = found.estimate(tried)
 
     count = processes or processors()
+    takes_s = estimate.start_s + estimate.seconds / count
     click.echo(
-        f"estimate of {estimate.tried} runs: {_span(estimate.seconds / count)} on {count} "
-        f"processes, {estimate.bytes / 1e6:.1f} MB"
+        f"estimate of {estimate.tried} runs: {_span(takes_s)} on {count} processes, "
+        f"{estimate.bytes / 1e6:.1f} MB"
     )
     if estimate.unseen:
         LOGGER.warning("metrics: %s", estimate.unseen)

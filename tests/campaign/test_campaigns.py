@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ptaskmodel.campaign import Campaign, write_campaign_report, write_table
+from ptaskmodel.campaign import Campaign, report, write_campaign_report, write_table
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.campaign.store import Store
 from ptaskmodel.cli import main
@@ -68,6 +68,12 @@ def made(place):
     return {path.name: path.stat().st_size for path in (place / "marks").glob("made-*")}
 
 
+def kept(directory):
+    """What is kept of each run."""
+    index = Store(directory).index()
+    return {index.line(k).run_id: index.line(k).text for k in range(len(index.ids))}
+
+
 def test_whatever_dies_the_others_go_on(tmp_path):
     plan = study(tmp_path, "1, 2, 3, 4")
     campaign = Campaign.of(plan, tmp_path / "runs")
@@ -103,19 +109,20 @@ def test_a_kill_9_loses_nothing_and_nothing_is_made_twice(tmp_path, capsys):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = [*command, "run", str(tmp_path / "plan.toml"), "--processes", "1"]
     process = subprocess.Popen(run, env=environment, start_new_session=True)
-    runs = tmp_path / "plan-runs" / "runs"
+    runs = tmp_path / "plan-runs"
     deadline = time.monotonic() + 300
-    while len(list(runs.glob("*/*.json"))) < 5 and time.monotonic() < deadline:
+    while len(kept(runs)) < 5 and time.monotonic() < deadline:
         time.sleep(0.02)
     assert main(["campaign", "status", str(tmp_path / "plan-runs")]) == 0
     assert re.search(r"under way: about [\d.]+m?s left", capsys.readouterr().out)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    before = {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
+    before = kept(runs)
     assert 5 <= len(before) < 60
     assert main(["campaign", "resume", str(tmp_path / "plan-runs"), "--processes", "1"]) == 0
-    after = {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
+    after = kept(runs)
     assert len(after) == 60
+    assert [path.suffix for path in (runs / "runs").iterdir()] == [".zip"]
     assert after.items() >= before.items()
     counts = made(tmp_path)
     assert len(counts) == 60
@@ -133,6 +140,29 @@ def test_parts_are_merged_to_the_same_table(tmp_path):
     merged = Campaign.in_directory(tmp_path / "merged")
     columns = ["x", "repetition", "y", "status", "run"]
     assert merged.frame(True)[columns].equals(whole.frame(True)[columns])
+
+
+SLOW_TO_START = """
+import time
+
+ready = []
+
+def measure(parameters):
+    if parameters["x"] not in ready:
+        time.sleep(0.5)
+        ready.append(parameters["x"])
+    return {"y": 1.0}
+"""
+
+
+def test_a_check_counts_what_is_loaded_once_once(tmp_path):
+    """Each x loads something in half a second; a run takes no time."""
+    (tmp_path / "study.py").write_text(SLOW_TO_START)
+    text = 'run = "study.py:measure"\n[factors]\nx = [1, 2]\nk = {from = 1, to = 500}'
+    found = Campaign.of(plan_of(text, tmp_path, "plan"), tmp_path / "runs").estimate(2)
+    assert (found.runs, found.tried) == (1000, 2)
+    assert found.seconds < 100
+    assert 0.9 < found.start_s < 5
 
 
 def test_a_check_says_that_a_run_fails(tmp_path, capsys):
@@ -216,3 +246,12 @@ def test_a_report_needs_a_run(tmp_path):
     campaign.store.begin(campaign.plan)
     with pytest.raises(CampaignError, match="no run is made yet"):
         write_campaign_report(campaign, tmp_path / "report.html")
+
+
+def test_a_page_of_many_runs_shows_some_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "MOST_RUNS", 3)
+    campaign = Campaign.of(study(tmp_path, "1, 6"), tmp_path / "runs")
+    campaign.make(1)
+    write_campaign_report(campaign, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "The table of runs has the first 3 of 4; all else is of all of them." in page

@@ -15,6 +15,7 @@ import pytest
 from ptaskmodel.campaign import Campaign, Cluster, plan_of, write_table
 from ptaskmodel.campaign import cluster as clusters
 from ptaskmodel.campaign import cluster_pool as pools
+from ptaskmodel.campaign.store import Store
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError
 
@@ -287,13 +288,19 @@ def machines(tmp_path):
     found.end()
 
 
+def kept(directory):
+    """What is kept of each run."""
+    index = Store(directory).index()
+    return {index.line(k).run_id: index.line(k).text for k in range(len(index.ids))}
+
+
 def wait_for(count, runs):
-    wait_until(lambda: len(list(runs.glob("*/*.json"))) >= count)
+    wait_until(lambda: len(kept(runs)) >= count)
 
 
 def test_whatever_is_killed_nothing_is_lost_or_made_twice(tmp_path, machines):
     plan = study(tmp_path, [*range(100, 160)], sleep_s=0.05)
-    runs = tmp_path / "plan-runs" / "runs"
+    runs = tmp_path / "plan-runs"
     machines.start()
     first = machines.campaign("run", str(tmp_path / "plan.toml"))
     wait_for(8, runs)
@@ -301,18 +308,17 @@ def test_whatever_is_killed_nothing_is_lost_or_made_twice(tmp_path, machines):
     wait_for(16, runs)
     first.kill()
     first.wait()
-    dates = {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
+    before = kept(runs)
     second = machines.campaign("resume", str(tmp_path / "plan-runs"))
-    wait_for(len(dates) + 10, runs)
+    wait_for(len(before) + 10, runs)
     machines.scheduler.send_signal(signal.SIGKILL)
     assert second.wait(60) == 2
     assert "the scheduler is gone" in (tmp_path / "log.txt").read_text()
     for process in machines.workers:
         process.kill()
-    dates |= {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
+    before = kept(runs)
     assert main(["campaign", "resume", str(tmp_path / "plan-runs"), "--processes", "2"]) == 0
-    after = {path.name: path.stat().st_mtime_ns for path in runs.glob("*/*.json")}
-    assert after.items() >= dates.items()
+    assert kept(runs).items() >= before.items()
     undisturbed = Campaign.of(plan, tmp_path / "undisturbed")
     counts = made(tmp_path)
     assert len(counts) == 60

@@ -168,6 +168,7 @@ MISTAKES = [
     (PLAN.replace("size = 4", "seed = 4"), "repetitions set 'seed' themselves"),
     (PLAN.replace("repetitions = 2", "repetitions = 0"), "repetitions: 0 is below 1"),
     (PLAN.replace("repetitions = 2", "timeout_s = -1"), "timeout_s: -1 is not positive"),
+    (PLAN.replace("repetitions = 2", "repetitions = 20000000"), "are too many runs; at most"),
     (PLAN.replace('mode = "a"}', 'mode = "c"}'), "'c' is no level: use one of a, b"),
     (PLAN.replace('{mode = "a"}', "{size = 4}"), "'size' is no factor"),
     (PLAN.replace("x < 3 or", "y < 3 or"), "names 'y', which is no parameter"),
