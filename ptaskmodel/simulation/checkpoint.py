@@ -16,7 +16,8 @@ from typing import Any
 
 import ptaskmodel
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.files import read_bytes, write_bytes
+from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.simulation.parts import check_parts
 from ptaskmodel.simulation.simulation import Simulation
 
 FORMAT = "ptaskmodel checkpoint"
@@ -67,14 +68,11 @@ def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
 
     Raises SimulationError if it is no checkpoint, is damaged, or is of another version.
     """
+    path = shown_path(path)
     whole = read_bytes(path, most=MOST_BYTES, error=SimulationError)
     line, _, data = whole.partition(b"\n")
-    try:
-        header = json.loads(line)
-        known = header["format"] == FORMAT
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
+    header = _header(line)
+    if header is None:
         raise SimulationError(f"{path}: is not a checkpoint; give a file that simulate wrote")
     if header.get("version") != ptaskmodel.__version__:
         raise SimulationError(
@@ -85,11 +83,25 @@ def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
         raise SimulationError(f"{path}: is damaged; run from the beginning")
     try:
         simulation = _Unpickler(io.BytesIO(data)).load()
-    except pickle.UnpicklingError as error:
-        raise SimulationError(f"{path}: {error}") from None
-    if not isinstance(simulation, Simulation):
-        raise SimulationError(f"{path}: holds no simulation")
+        if not isinstance(simulation, Simulation):
+            raise pickle.UnpicklingError("holds no simulation")
+        check_parts(simulation)
+    except Exception as error:  # a pickle can have anything raised
+        reason = " ".join(f"{type(error).__name__} {error}".split())
+        if isinstance(error, pickle.UnpicklingError | SimulationError):
+            reason = str(error)
+        raise SimulationError(f"{path}: cannot be used: {reason}; run from the beginning") from None
     return simulation, header["about"]
+
+
+def _header(line: bytes) -> dict[str, Any] | None:
+    """What the first line of a checkpoint says; None if it is of no checkpoint."""
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    known = isinstance(header, dict) and header.get("format") == FORMAT
+    return header if known and isinstance(header.get("about"), dict) else None
 
 
 class _Unpickler(pickle.Unpickler):

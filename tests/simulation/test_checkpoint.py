@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
+import pickletools
 import signal
 import subprocess
 import sys
@@ -11,10 +13,12 @@ import sys
 import numpy as np
 import pytest
 from engine_runner import prepare
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scenarios import random_flow_scenario, random_scenario
 
 import ptaskmodel as pm
-from ptaskmodel.simulation.checkpoint import load_checkpoint, save_checkpoint
+from ptaskmodel.simulation.checkpoint import FORMAT, load_checkpoint, save_checkpoint
 
 
 def facts(simulation: pm.Simulation) -> list[tuple]:
@@ -140,6 +144,80 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(pm.SimulationError, match="damaged"):
         load_checkpoint(path)
+
+
+def with_pickle(path, data):
+    """A checkpoint that holds a pickle, with the right version and digest."""
+    header = {
+        "format": FORMAT,
+        "version": pm.__version__,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "about": {},
+    }
+    path.write_bytes(json.dumps(header).encode() + b"\n" + data)
+    return path
+
+
+EMPTY_SIMULATION = b"\x80\x04cptaskmodel.simulation.simulation\nSimulation\n)\x81."
+MALFORMED = [
+    b"",
+    b"\x80\x04]",
+    b"\x80\x04\x8c\x02\xff\xff.",
+    b"\x80\x04(]\x91.",
+    b"\x80\x04N.",
+    b"\x80\x04cnumpy\nndarray\n((J\xff\xff\xff\x7fJ\xff\xff\xff\x7ftt\x81.",
+    b"\x80\x04cpathlib\nPosixPath\n)\x81}X\x01\x00\x00\x00aK\x01sb.",
+    b"\x80\x04" + b"(" * 100_000 + b"t" * 100_000 + b".",
+    EMPTY_SIMULATION,
+    EMPTY_SIMULATION[:-1] + b"}X\x04\x00\x00\x00coreNsb.",
+]
+
+
+@pytest.mark.parametrize("data", MALFORMED, ids=lambda data: repr(data[:24]))
+def test_a_pickle_that_is_malformed_is_one_line(tmp_path, data):
+    with pytest.raises(pm.SimulationError, match="c: cannot be used: ") as found:
+        load_checkpoint(with_pickle(tmp_path / "c", data))
+    assert "\n" not in str(found.value)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(sorted(pickletools.code2op)) | st.characters(max_codepoint=255)))
+def test_any_pickle_is_refused(tmp_path, opcodes):
+    data = b"\x80\x04" + "".join(opcodes).encode("latin-1") + b"."
+    with pytest.raises(pm.SimulationError, match="c: "):
+        load_checkpoint(with_pickle(tmp_path / "c", data))
+
+
+@pytest.mark.parametrize(
+    "header", ["[" * 100_000, "1" * 5000, json.dumps({"format": FORMAT}), "null"]
+)
+def test_any_header_is_refused(tmp_path, header):
+    (tmp_path / "c").write_text(header + "\n")
+    with pytest.raises(pm.SimulationError, match="c: is not a checkpoint"):
+        load_checkpoint(tmp_path / "c")
+
+
+WRONG = {
+    "no intake": lambda s: vars(s).pop("_intake"),
+    "no model": lambda s: setattr(s, "network_model", None),
+    "another solver": lambda s: setattr(s, "solver", "maxmin"),
+    "other options": lambda s: setattr(s.core, "options", s.core.options._replace(solver=99)),
+    "numbers of another type": lambda s: setattr(
+        s.core, "state", s.core.state._replace(lists=s.core.state.lists.astype(np.int32))
+    ),
+    "records of another type": lambda s: setattr(
+        s._intake, "arrays", s._intake.arrays._replace(tasks=s._intake.arrays.stages)
+    ),
+    "no arrays": lambda s: setattr(s._intake, "arrays", None),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_parts_of_another_kind_are_refused(tmp_path, name):
+    simulation = prepare(random_scenario(1))
+    WRONG[name](simulation)
+    with pytest.raises(pm.SimulationError, match="cannot be used: "):
+        load_checkpoint(with_pickle(tmp_path / "c", pickle.dumps(simulation)))
 
 
 class Evil:
