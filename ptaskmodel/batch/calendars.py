@@ -188,6 +188,10 @@ class PlaceCalendar(_Slots):
             return None
         return self._choose(job.num_hosts, hosts)
 
+    def fits_now(self, job: Job, duration: float) -> Mask | None:
+        """Hosts that are free for ``duration`` from the beginning on; None: there are too few."""
+        return self.room(job, 0, duration, self._usable)
+
     def keep(self, job: Job, place: Mask, cores: Cores) -> None:
         """A suspended job keeps all but its cores, for nobody knows how long."""
         self.free = [self._space.kept(free, job, place, cores) for free in self.free]

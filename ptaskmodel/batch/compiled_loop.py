@@ -72,8 +72,11 @@ POLICIES = {
     Redirection: REDIRECTION,
 }
 ALLOCATIONS = (FirstFit, Contiguous, Random, Spread, FewestSwitches)
-# Decisions between two calls of `progress`.
+# Decisions between two calls of `progress`: at most so many, at first so many, and fewer where
+# they take longer than that, s.
 PAUSE = 20_000
+FIRST_PAUSE = 16
+LONG_S = 0.5
 MOST_HOSTS = 2**31
 
 
@@ -100,8 +103,13 @@ class CompiledBatch:
         state = self.state
         clock = state.clock
         clock["until"] = until_s
+        pause = PAUSE if progress is None else FIRST_PAUSE
         while True:
+            clock["pause"], began = pause, time.perf_counter()
             status = go_on(state)
+            if progress is not None:
+                long = time.perf_counter() - began > LONG_S
+                pause = max(1, pause // 2) if long else min(PAUSE, 2 * pause)
             if status == FULL:
                 self.state = state = with_more_pieces(state)
                 continue
@@ -236,6 +244,7 @@ def compiled_batch(
         pause=PAUSE,
         most=most_decisions,
         redirecting=told,
+        depth=getattr(policy, "depth", None) or 0,
     )
     groups = policy.groups(hosts) if isinstance(policy, Redirection) else None
     return CompiledBatch(jobs, arrays, hosts, allocation, codes, state, groups)

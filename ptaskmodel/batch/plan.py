@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.bundled import bundled_profiles
@@ -25,6 +26,7 @@ from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
+from ptaskmodel.units import format_duration
 from ptaskmodel.workload.job_arrays import job_arrays, sizes_of
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.trace_work import TraceWork
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
 EXTENDED = 1.000001
 # Of fewer jobs than these, which may all be submitted at once, a load says nothing.
 FEW_JOBS = 1000
+FloatArray = NDArray[np.float64]
+# What conservative takes for each waiting job at each decision, in both loops, s; what is worth a
+# warning, s.
+LOOK_S, OPEN_LOOK_S = 3e-7, 1e-5
+LONG_S = 60.0
 
 
 def check_sizes(workload: Workload, num_hosts: int) -> None:
@@ -103,6 +110,18 @@ class BatchOptions:
             order=self.host_order,
             most=self.most_hosts,
         )
+
+
+def _conservative_s(submit_s: FloatArray, work_host_s: FloatArray, hosts: int, loop: str) -> float:
+    """How long conservative backfilling may take, roughly, s.
+
+    It looks at each waiting job at each of two decisions a job; who waits is guessed from the work
+    that was submitted and that the hosts, always busy, have not done yet.
+    """
+    left = np.cumsum(work_host_s) - hosts * (submit_s - submit_s[0])
+    left -= np.minimum.accumulate(np.minimum(left - work_host_s, 0.0))
+    looks = 2.0 * float(left.sum() / work_host_s.mean())
+    return looks * (OPEN_LOOK_S if loop == "open" else LOOK_S)
 
 
 def only_delays(workload: Workload) -> bool:
@@ -279,9 +298,20 @@ class Plan:
         load = work / (span * self.machine.num_hosts) if span > 0 else 0.0
         if load <= 1:
             return ()
-        what = f"the offered load is {load:.3g}: the queue grows as long as jobs come"
-        warn(what, OVERLOAD)
-        return (Remark(what, WARNING, OVERLOAD),)
+        found = [f"the offered load is {load:.3g}: the queue grows as long as jobs come"]
+        options = self.options
+        if options.policy == "conservative" and "depth" not in options.policy_options:
+            takes_s = _conservative_s(
+                arrays.submit_s, arrays.num_hosts * lasts, self.machine.num_hosts, options.loop
+            )
+            if takes_s > LONG_S:
+                found.append(
+                    f"conservative may take about {format_duration(takes_s)} with such a queue: "
+                    "--policy-option depth=100 lets the first 100 jobs of it hold reservations"
+                )
+        for what in found:
+            warn(what, OVERLOAD)
+        return tuple(Remark(what, WARNING, OVERLOAD) for what in found)
 
     def _extended(self, job: Job) -> Job:
         """The job with a walltime longer than what it needs; alone, if it is a parallel task."""

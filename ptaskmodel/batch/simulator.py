@@ -45,7 +45,7 @@ from ptaskmodel.workload.jobs import Job, sorted_jobs
 Observer = Callable[[View, Policy], None]
 Progress = Callable[[float, int, int], None]
 Respond = Callable[[Attempt, float], Iterable[Job]]
-PROGRESS_EVERY = 256
+PROGRESS_EVERY = 16
 # A policy goes round in circles that is asked so often at one date, or at so many dates without
 # deciding anything while nothing runs and nobody is to come.
 MAX_DECISIONS_AT_A_DATE = 100_000

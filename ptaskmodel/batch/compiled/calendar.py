@@ -189,6 +189,30 @@ def sooner(s, count, duration, date, reach):
 
 
 @jit
+def fits_now(s, count, duration):
+    """Whether so many hosts are free for ``duration`` from the first slot on."""
+    slots, k = s.slots, 1
+    end = slots[0].date + duration
+    if slots[0].free < count:
+        return False
+    while k < s.clock[0].n_slots and slots[k].date < end:
+        if slots[k].free < count:
+            return False
+        k += 1
+    return _slot_after_refusal(s, count, slots[0].date, end, INFINITY) < 0
+
+
+@jit
+def fewest_free(s):
+    """The slot with the fewest free hosts; the first of several."""
+    found = 0
+    for k in range(1, s.clock[0].n_slots):
+        if s.slots[k].free < s.slots[found].free:
+            found = k
+    return found
+
+
+@jit
 def most_free(s, reach):
     """The most hosts free at once before a date."""
     most, k = s.slots[0].free, 1

@@ -140,6 +140,7 @@ def _submit(s, j, reserves):
     clock = s.clock[0]
     if reserves:
         s.jobs[j].date = NO_DATE
+    if reserves and clock.depth == 0:
         enter_ranks(s, j)
     else:
         enter(s, j)

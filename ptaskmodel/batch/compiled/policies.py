@@ -5,6 +5,8 @@ from __future__ import annotations
 from ptaskmodel.batch.compiled.calendar import (
     add_free,
     earliest,
+    fewest_free,
+    fits_now,
     give_instant,
     most_free,
     sooner,
@@ -211,7 +213,7 @@ def _cancel(s, j):
 
 @jit
 def _reserve_anew(s):
-    """A calendar with the running jobs alone, then the queue."""
+    """A calendar with the running jobs alone, then those that hold reservations."""
     clock = s.clock[0]
     s.slots[0].date, s.slots[0].free = clock.now, clock.hosts
     clock.n_slots, clock.n_instants = 1, 0
@@ -266,21 +268,72 @@ def keep_promises(s, late, reach):
     else:
         if reach > clock.now:
             _move_forward(s, reach)
-        if clock.n_fresh == 1:
-            _reserve(s, s.fresh[0])
-        elif clock.n_fresh > 1:
-            for q in range(clock.n_queue):
-                if s.jobs[s.by_rank[s.ranks[q]]].date == NO_DATE:
-                    _reserve(s, s.by_rank[s.ranks[q]])
-    if clock.first_date <= clock.now:
-        _start_due(s)
+        if clock.depth == 0:
+            _reserve_fresh(s)
+    blocked = False
+    if clock.depth > 0:
+        _reserve_more(s)
+    while clock.first_date <= clock.now and not blocked:
+        blocked = _start_due(s)
+        if clock.depth > 0 and not blocked:
+            _reserve_more(s)
+    if clock.depth > 0 and not blocked:
+        _start_beside(s)
+
+
+@jit
+def _reserve_fresh(s):
+    """Those who were submitted now get reservations, in the order of the queue."""
+    clock = s.clock[0]
+    if clock.n_fresh == 1:
+        _reserve(s, s.fresh[0])
+    elif clock.n_fresh > 1:
+        for q in range(clock.n_queue):
+            if s.jobs[s.by_rank[s.ranks[q]]].date == NO_DATE:
+                _reserve(s, s.by_rank[s.ranks[q]])
+
+
+@jit
+def _reserve_more(s):
+    """The first jobs of the queue without a reservation get one, as far as there are any."""
+    clock = s.clock[0]
+    while clock.n_queue < clock.depth and clock.n_queue < clock.waiting:
+        rank = first_from(s.queue, clock.leaves, 0, LARGEST - 1, LARGEST - 1, 0.0, INFINITY)
+        j = s.by_rank[rank]
+        leave(s, j)
+        enter_ranks(s, j)
+        _reserve(s, j)
+
+
+@jit
+def _start_beside(s):
+    """Start the jobs without reservations that delay none, in the order of the queue."""
+    clock, rank, least = s.clock[0], 0, fewest_free(s)
+    while clock.n_queue < clock.waiting:
+        free, fewest, until = s.slots[0].free, s.slots[least].free, s.slots[least].date
+        rank = first_from(s.queue, clock.leaves, rank, free, fewest, clock.now, until)
+        if rank < 0:
+            return
+        j = s.by_rank[rank]
+        job = s.jobs[j]
+        if fits_now(s, job.hosts, job.estimate):
+            if job.hosts > clock.free:
+                return  # a job of 0 s is still there
+            leave(s, j)
+            add_free(s, clock.now, clock.now + job.estimate, -job.hosts)
+            begin(s, j)
+            least = fewest_free(s)
+        rank += 1
 
 
 @jit
 def _start_due(s):
-    """Start those whose date has come, in the order of the queue; those of no length first."""
+    """Start those whose date has come, in the order of the queue, those of no length first.
+
+    Whether one is blocked.
+    """
     blocked = s.clock[0].brief and _start_lasting(s, False, False)
-    _start_lasting(s, True, blocked)
+    return _start_lasting(s, True, blocked)
 
 
 @jit

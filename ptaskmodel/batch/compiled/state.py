@@ -98,6 +98,7 @@ CLOCK = np.dtype(
         # Conservative.
         ("n_slots", INT),
         ("n_queue", INT),
+        ("depth", INT),  # how many jobs hold reservations at a time; 0: all
         ("n_instants", INT),
         ("brief", INT),  # whether some reservation was of no length
         ("first_date", REAL),  # no reservation is earlier
@@ -132,8 +133,8 @@ class State(NamedTuple):
     ends: a heap. expected, blocks, places, spare: expected ends, see `expected_ends`. runs: free
     hosts, the highest first. order: jobs by number of their starts; first_piece: where the hosts
     of each begin in ``pieces``. fresh: jobs submitted at this date. slots, instants: the calendar
-    of conservative; ranks: who waits there, in the order of the queue. apart: who runs in the group
-    that redirection sets apart, in no order; lost: the attempts that it stopped.
+    of conservative; ranks: who holds a reservation, in the order of the queue. apart: who runs in
+    the group that redirection sets apart, in no order; lost: the attempts that it stopped.
     """
 
     clock: Any
@@ -171,10 +172,11 @@ def new_state(
     most: int,
     until: float = inf,
     redirecting: Redirecting | None = None,
+    depth: int = 0,
 ) -> State:
     """The state at date 0. jobs: of dtype JOB, with what is known of them beforehand.
 
-    hosts: of the principal group, under redirection.
+    hosts: of the principal group, under redirection. depth: of conservative.
     """
     n = len(jobs)
     leaves = 1 << max(n - 1, 0).bit_length()
@@ -199,6 +201,7 @@ def new_state(
         "n_runs": int(hosts > 0),
         "head": NOBODY,
         "first_date": inf,
+        "depth": depth,
     }
     if redirecting is not None:
         apart, given["theta"], given["rule"], given["sign"] = redirecting
@@ -213,7 +216,7 @@ def new_state(
         as_records(jobs),
         by_rank,
         by_rank if by_candidate is None else by_candidate,
-        _nobody(1 if reserves else 2 * leaves),
+        _nobody(1 if reserves and depth == 0 else 2 * leaves),
         _nobody(2 * leaves if sorts else 1),
         as_records(np.empty(n + 1, END)),
         as_records(np.empty(running * int(BLOCK_ENTRIES), EXPECTED)),

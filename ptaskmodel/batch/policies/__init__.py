@@ -45,6 +45,7 @@ POLICIES = {
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "float": ((int, float), "NUMBER"),
     "int": ((int,), "NUMBER"),
+    "int | None": ((int,), "NUMBER"),
     "str": ((str,), "NAME"),
 }
 

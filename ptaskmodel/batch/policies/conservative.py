@@ -7,12 +7,14 @@ in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from math import inf
 
 from ptaskmodel.batch.calendars import HostCounts, PlaceCalendar
 from ptaskmodel.batch.decisions import Decision, Start
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.batch.view import View
+from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 
 
@@ -25,10 +27,20 @@ class Conservative:
     estimate, or hosts come or go, no promise can be kept: all are made anew, in the order of the
     queue. Jobs of 0 s that have the same date run one after the other then, before those that
     begin; a job that begins before that date and ends after it leaves them their hosts.
+
+    depth: how many jobs hold reservations at a time (None: all): the first of the queue when one
+    is free, each until it starts. The others start, in the order of the queue, as soon as they
+    delay no reservation. With 1 this is EASY. Such limits are Maui's RESERVATIONDEPTH, whose other
+    jobs are backfilled as here, and Slurm's bf_max_job_test, whose other jobs wait.
+
+    Raises SimulationError for a depth below 1.
     """
 
-    def __init__(self, order: Order | None = None) -> None:
+    def __init__(self, order: Order | None = None, depth: int | None = None) -> None:
+        if depth is not None and depth < 1:
+            raise SimulationError(f"conservative: depth={depth} is not a number of jobs >= 1")
         self.order = order
+        self.depth = depth
         self.reserved_s: dict[Job, float] = {}
         self._places: dict[Job, int] = {}
         self._calendar: HostCounts | PlaceCalendar | None = None
@@ -44,18 +56,70 @@ class Conservative:
             moved = self._give_back(view)
         if moved:
             self._move_forward(view)
-        new = view.submitted if self.order is None else view.queue
-        for job in new:
+        while True:
+            self._reserve_more(view)
+            due = [job for job in self._holders(view) if self.reserved_s[job] <= now]
+            due.sort(key=lambda job: now + view.estimate_s(job) > now)  # those of 0 s are first
+            for job in due:
+                if not self._is_free(job, view):
+                    return  # a job of 0 s is still there: all who are due wait for it, in order
+                place = self._places.pop(job)
+                del self.reserved_s[job]
+                yield Start(job, place) if view.by_place else Start(job, within=view.within)
+            if self.depth is None:
+                return
+            if not due:
+                break
+        if isinstance(self._calendar, HostCounts):
+            yield from self._start_beside(view, self._calendar)
+        elif self._calendar is not None:
+            yield from self._start_places_beside(view, self._calendar)
+
+    def _reserve_more(self, view: View) -> None:
+        """The first jobs of the queue without a reservation get one, as far as there are any."""
+        all_may = self.depth is None
+        for job in view.submitted if all_may and self.order is None else view.queue:
+            if self.depth is not None and len(self.reserved_s) >= self.depth:
+                return
             if job not in self.reserved_s and view.is_waiting(job):
                 self._reserve(job, view)
-        due = [job for job in view.queue if self.reserved_s[job] <= now]
-        due.sort(key=lambda job: now + view.estimate_s(job) > now)  # those of 0 s are first
-        for job in due:
-            if not self._is_free(job, view):
-                return  # a job of 0 s is still there: all who are due wait for it, in order
-            place = self._places.pop(job)
-            del self.reserved_s[job]
-            yield Start(job, place) if view.by_place else Start(job, within=view.within)
+
+    def _holders(self, view: View) -> list[Job]:
+        """The jobs that hold reservations, in the order of the queue."""
+        if self.depth is None:
+            return [job for job in view.queue if job in self.reserved_s]
+        holders = (job for job in view.queue if job in self.reserved_s)
+        return list(islice(holders, len(self.reserved_s)))
+
+    def _start_beside(self, view: View, counts: HostCounts) -> Iterator[Decision]:
+        """Start the jobs without reservations that delay none."""
+        job: Job | None = None
+        while True:
+            hosts, least = counts.free[0], min(counts.free)
+            until = counts.times[counts.free.index(least)]
+            job = view.next_fitting(job, hosts=hosts, beyond=least, end_by=until)
+            if job is None:
+                return
+            duration = view.estimate_s(job)
+            if job in self.reserved_s or not counts.fits_now(job.num_hosts, duration):
+                continue
+            if job.num_hosts > view.free:
+                return  # a job of 0 s is still there
+            counts.take(view.now, view.now + duration, job.num_hosts)
+            yield Start(job, within=view.within)
+
+    def _start_places_beside(self, view: View, places: PlaceCalendar) -> Iterator[Decision]:
+        for job in view.queue:
+            if job in self.reserved_s or not view.is_waiting(job):
+                continue
+            duration = view.estimate_s(job)
+            place = places.fits_now(job, duration)
+            if place is None:
+                continue
+            if place & ~view.candidates(job):
+                return  # a job of 0 s is still there
+            places.take(view.now, view.now + duration, job, place)
+            yield Start(job, place)
 
     def _is_free(self, job: Job, view: View) -> bool:
         if view.by_place:
@@ -105,19 +169,18 @@ class Conservative:
 
         Again until nobody moves: every date is then that of somebody's end, or now.
         """
-        assert self._calendar is not None
-        moved = True
+        moved, holders = True, self._holders(view)
         while moved:
             moved = False
-            for job in view.queue:
-                date = self.reserved_s.get(job)
-                if date is not None:
-                    self._give(job, date, date + view.estimate_s(job), self._places[job])
-                    self._reserve(job, view)
-                    moved = moved or self.reserved_s[job] < date
+            for job in holders:
+                date = self.reserved_s[job]
+                self._give(job, date, date + view.estimate_s(job), self._places[job])
+                self._reserve(job, view)
+                moved = moved or self.reserved_s[job] < date
 
     def _rebuild(self, view: View) -> None:
-        """A calendar with the running jobs alone, then the queue."""
+        """A calendar with the running jobs alone, then those that hold reservations."""
+        holders = self._holders(view)
         if view.by_place:
             self._calendar = places = PlaceCalendar(
                 view.now, view.space, view.working_mask, view.allocation.choose
@@ -136,5 +199,5 @@ class Conservative:
                 counts.take(view.now, attempt.expected_end_s, attempt.job.num_hosts)
         self.reserved_s.clear()
         self._places.clear()
-        for job in view.queue:
+        for job in view.queue if self.depth is None else holders:
             self._reserve(job, view)
