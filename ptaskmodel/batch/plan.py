@@ -47,7 +47,7 @@ FEW_JOBS = 1000
 FloatArray = NDArray[np.float64]
 # What conservative takes for each waiting job at each decision, in both loops, s; what is worth a
 # warning, s.
-LOOK_S, OPEN_LOOK_S = 3e-7, 1e-5
+LOOK_S, OPEN_LOOK_S = 5e-7, 1e-5
 LONG_S = 60.0
 
 
