@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,11 @@ from ptaskmodel.errors import CampaignError
 LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
 SCHEMES = ("tcp://", "tls://")
 CONNECT_S = 20.0
+# Those that write what becomes of a client's connections.
+LOGGERS = (
+    "distributed.client", "distributed.comm.core", "distributed.comm.tcp", "distributed.core",
+    "distributed.utils", "distributed.batched", "tornado.application", "asyncio",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,10 @@ class Cluster:
 
     @contextlib.contextmanager
     def client(self) -> Iterator[Any]:
-        """A connection to it. Raises CampaignError if there is none."""
+        """A connection to it. Raises CampaignError if there is none.
+
+        What Dask logs of a scheduler that is gone is left out: our error says it.
+        """
         try:
             from distributed import Client
             from distributed.security import Security
@@ -64,15 +73,35 @@ class Cluster:
                 tls_client_key=str(self.key),
                 require_encryption=True,
             )
-        try:
-            client = Client(
-                self.address, security=security, timeout=CONNECT_S, set_as_default=False
-            )
-        except (OSError, ValueError) as fault:
-            reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-            raise CampaignError(f"{self.address}: no Dask scheduler answers: {reason}") from None
-        try:
-            yield client
-        finally:
-            with contextlib.suppress(TimeoutError):  # a busy loop: what was asked for is done
-                client.close(timeout=1.0)
+        with _quiet():
+            try:
+                client = Client(
+                    self.address, security=security, timeout=CONNECT_S, set_as_default=False
+                )
+            except (OSError, ValueError) as fault:
+                reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
+                raise CampaignError(
+                    f"{self.address}: no Dask scheduler answers: {reason}"
+                ) from None
+            try:
+                yield client
+            finally:
+                with contextlib.suppress(TimeoutError):  # a busy loop: what was asked for is done
+                    client.close(timeout=1.0)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the log of Dask's connections, which are also lost on purpose."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.addFilter(_is_critical)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_is_critical)
+
+
+def _is_critical(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.CRITICAL
