@@ -298,7 +298,9 @@ class ClusterPool:
         if status == "error":
             self._fault(share)
         elif status != "finished":
-            raise CampaignError(self._gone())
+            if self._is_gone():
+                raise CampaignError(self._gone())
+            self._take_back(share)  # its worker died just after it
         else:
             self._drop(share)
             lacking = [flight for flight in share.lacking if flight.run.id in share.flights]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -214,6 +215,18 @@ def test_a_goodbye_that_takes_too_long_spoils_nothing(tmp_path, dask, monkeypatc
     assert Campaign.of(study(tmp_path, [10]), tmp_path / "runs").make(on=dask) == (1, 0, 0)
 
 
+def test_a_part_that_is_lost_with_its_worker_once_it_ended_is_taken_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(pools, "NOTICE_S", 0.0)
+    plan = study(tmp_path, [10])
+    pool = pools.ClusterPool(plan, Store(tmp_path / "runs"), Cluster("tcp://127.0.0.1:1"))
+    pool._client = SimpleNamespace(status="running")
+    (run,) = plan.runs()
+    future = SimpleNamespace(status="lost", key="part", cancel=lambda: None)
+    pool._shares["part"] = pools._Share("worker", {run.id: pools._Flight(run)}, 0.0, future)
+    pool._end("part")
+    assert list(pool._waiting) == [run]
+
+
 def test_another_version_is_refused(tmp_path, dask, monkeypatch):
     monkeypatch.setattr(pools, "__version__", "0.0.1")
     campaign = Campaign.of(study(tmp_path, [10]), tmp_path / "runs")
@@ -261,8 +274,8 @@ class Machines:
             for _ in range(2)
         ]  # fmt: skip
 
-    def _run(self, module, *arguments):
-        with (self.place / "log.txt").open("ab") as log:
+    def _run(self, module, *arguments, log="log.txt"):
+        with (self.place / log).open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments], stdout=log, stderr=log, cwd=self.place,
                 env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -273,7 +286,7 @@ class Machines:
     def campaign(self, *arguments):
         tls = ["--tls-ca", self.certificate, "--tls-cert", self.certificate, "--tls-key", self.key]
         command = ["campaign", *arguments, "--on", self.address, *map(str, tls)]
-        return self._run("ptaskmodel", *command)
+        return self._run("ptaskmodel", *command, log="front.txt")
 
     def end(self):
         for process in self.processes:
@@ -313,7 +326,9 @@ def test_whatever_is_killed_nothing_is_lost_or_made_twice(tmp_path, machines):
     wait_for(len(before) + 10, runs)
     machines.scheduler.send_signal(signal.SIGKILL)
     assert second.wait(60) == 2
-    assert "the scheduler is gone" in (tmp_path / "log.txt").read_text()
+    said = (tmp_path / "front.txt").read_text().splitlines()
+    assert [line.partition("//")[0] for line in said] == ["ptaskmodel: error: tls:"]
+    assert "the scheduler is gone" in said[0]
     for process in machines.workers:
         process.kill()
     before = kept(runs)
