@@ -16,7 +16,7 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
@@ -64,11 +64,43 @@ def read_bytes(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModel
 
     Raises ``error``, one line with the path and the reason.
     """
-    try:
+    with _reading(path, most, error):
         content = _raw(path, most)
         if content[:2] == _GZIP or os.fspath(path).endswith(".gz"):
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as unpacking:
                 content = _bounded(unpacking, most)
+    return content
+
+
+def read_pieces(
+    path: AnyPath, size: int, *, most: int = MAX_BYTES, error: Kind = PTaskModelError
+) -> Generator[bytes]:
+    """The content of a file as `read_bytes` gives it, ``size`` bytes at a time.
+
+    Only what can be read once alone (standard input, a pipe) is in memory as a whole.
+    """
+    if not os.path.isfile(path):
+        content = read_bytes(path, most=most, error=error)
+        for first in range(0, len(content), size):
+            yield content[first : first + size]
+        return
+    with _reading(path, most, error), _allowed(path) as raw:
+        is_packed = raw.read(2) == _GZIP or os.fspath(path).endswith(".gz")
+        raw.seek(0)
+        read = 0
+        with gzip.GzipFile(fileobj=raw) if is_packed else raw as stream:
+            while piece := stream.read(size):
+                read += len(piece)
+                if read > most:
+                    raise _TooLarge
+                yield piece
+
+
+@contextlib.contextmanager
+def _reading(path: AnyPath, most: int, error: Kind) -> Iterator[None]:
+    """Whatever goes wrong while a file is read, as ``error``."""
+    try:
+        yield
     except _TooLarge:
         raise error(_too_large(path, most)) from None
     except MemoryError:
@@ -84,7 +116,6 @@ def read_bytes(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModel
         raise error(f"{shown_path(path)}: is a directory; give a file") from None
     except (OSError, ValueError) as fault:
         raise error(f"{shown_path(path)}: cannot be read: {_reason(fault)}") from None
-    return content
 
 
 def read_text(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModelError) -> str:
@@ -171,11 +202,21 @@ def _size_text(path: AnyPath) -> str:
     return ""
 
 
-def _raw(path: AnyPath, most: int) -> bytes:
-    """What is in a file. Raises OSError, ValueError, _TooLarge."""
+def _allowed(path: AnyPath) -> IO[bytes]:
+    """A regular file, open to be read, if it may be. Raises OSError."""
+    _check_allowed(path)
+    return open(path, "rb")
+
+
+def _check_allowed(path: AnyPath) -> None:
     below = _below.get()
     if below is not None and not _is_allowed(path, below):
         raise OSError(f"from here, regular files below {below} alone are")
+
+
+def _raw(path: AnyPath, most: int) -> bytes:
+    """What is in a file. Raises OSError, ValueError, _TooLarge."""
+    _check_allowed(path)
     if os.fspath(path) == STDIN:
         content = _drained(getattr(sys.stdin, "buffer", None))
     else:

@@ -280,18 +280,18 @@ def algorithms_of(
                 f"{shown(collective)} is no collective; choose one of {', '.join(ALGORITHMS)}"
             )
     algorithms = default_algorithms()
-    there = np.bincount(trace.actions, minlength=len(ACTIONS)) > 0
+    there = trace.counts()
     for collective, (action, known) in ALGORITHMS.items():
         name = asked.get(collective, config.get(f"smpi/{collective}", selector))
         if name in known:
             algorithms[NUMBER[action]] = known[name]
-        elif there[NUMBER[action]] or name != selector:
+        elif action in there or name != selector:
             raise SimulationError(
                 f"{collective}: the algorithm {shown(name)} is not simulated{_crashes(name)}; "
                 f"choose one of {', '.join(known)}, by --collective {collective}=NAME"
             )
         need = _need(collective, name)
-        if there[NUMBER[action]] and need is not None and not need[0](trace.ranks):
+        if action in there and need is not None and not need[0](trace.ranks):
             raise SimulationError(
                 f"{collective}: {name} needs a number of ranks that {need[1]}, and there are "
                 f"{trace.ranks}: choose another algorithm"

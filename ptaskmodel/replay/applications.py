@@ -319,18 +319,26 @@ def _asks_before(trace: Trace) -> bool:
 
     What that costs depends on who does it first, so all that is done at a date has its order.
     """
-    if (trace.actions == TEST).any():
-        return True
-    receives = np.flatnonzero((trace.actions == RECV) | (trace.actions == IRECV))
-    return bool((trace.values[trace.start[receives] + 2] < 0).any())
+    for part in trace.parts():
+        actions, start = trace.actions[part], trace.start[part]
+        if (actions == TEST).any():
+            return True
+        receives = start[(actions == RECV) | (actions == IRECV)]
+        if (trace.values[receives + 2] < 0).any():
+            return True
+    return False
 
 
 def _take_any(trace: Trace) -> np.ndarray:
     """The ranks that receive from anybody, or with any tag: in which order matters to them."""
-    p2p = np.flatnonzero((trace.actions == RECV) | (trace.actions == IRECV))
-    both = np.flatnonzero(trace.actions == SENDRECV)
-    first = trace.start[p2p]
-    takes = (trace.values[first] == ANY_SOURCE) | (trace.values[first + 1] == ANY_TAG)
-    swaps = trace.values[trace.start[both] + 3] == ANY_SOURCE
-    actions = np.concatenate((p2p[takes], both[swaps]))
-    return np.searchsorted(trace.first, actions, side="right") - 1
+    found = []
+    for part in trace.parts():
+        actions, start = trace.actions[part], trace.start[part]
+        p2p = np.flatnonzero((actions == RECV) | (actions == IRECV))
+        both = np.flatnonzero(actions == SENDRECV)
+        first = start[p2p]
+        takes = (trace.values[first] == ANY_SOURCE) | (trace.values[first + 1] == ANY_TAG)
+        swaps = trace.values[start[both] + 3] == ANY_SOURCE
+        found += [part.start + p2p[takes], part.start + both[swaps]]
+    actions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+    return np.unique(np.searchsorted(trace.first, actions, side="right") - 1)

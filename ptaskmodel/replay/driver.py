@@ -20,7 +20,10 @@ from ptaskmodel.replay.smpi import protocol_of
 from ptaskmodel.replay.state import SENT, TOLD_FULL, Replays
 from ptaskmodel.workload.ti_traces import Trace
 
-PAUSE_EVENTS = 1 << 18  # between two calls of `Progress`
+# Between two calls of `Progress`: events at most, and about how many actions, so that little of a
+# large trace is in memory at a time.
+PAUSE_EVENTS = 1 << 18
+PAUSE_ACTIONS = 1 << 17
 
 # Takes what a replay tells, a part at a time: spans and flights (see `state`).
 Listener = Callable[[np.ndarray, np.ndarray], None]
@@ -118,12 +121,17 @@ class Replay:
         core.expect()
         total = len(self.trace)
         compile_with(run, (core.state, self.state, core.options), lambda: REPLAY)
-        status = -2
+        status, events = -2, 1 << 8
         while status != OK:
-            options = core.options._replace(pause_at=core.events + PAUSE_EVENTS)
+            actions = int(self.state.counts["actions"][0])
+            options = core.options._replace(pause_at=core.events + events)
             with as_compiled():
                 status = int(run(core.state, self.state, options))
             core.hand_over()
+            self.trace.let_go()
+            if status == PAUSED:
+                acted = max(int(self.state.counts["actions"][0]) - actions, 1)
+                events = min(events * PAUSE_ACTIONS // acted + 1, PAUSE_EVENTS)
             if listener is not None and status in (OK, TOLD_FULL):
                 self._hand_over(listener)
             if progress is not None:

@@ -38,14 +38,14 @@ def trace_of_actions(ranks: Sequence[Iterable[Action]], origin: str = "trace") -
             values += map(float, fields)
             start.append(len(values))
     lines = Lines(
-        origin,
+        ((origin, 0),),
         np.array(whose, dtype=np.int32),
         np.array(kinds, dtype=np.int8),
         np.arange(1, len(kinds) + 1, dtype=np.int32),
         np.array(start, dtype=np.int64),
         np.array(values),
     )
-    return trace_of([lines], len(ranks), origin, ())
+    return trace_of(lines, len(ranks), origin, ())
 
 
 def write_text_trace(trace: Trace, path: str | os.PathLike[str]) -> None:

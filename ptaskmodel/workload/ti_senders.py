@@ -25,18 +25,17 @@ from ptaskmodel.workload.ti_actions import (
 )
 
 IntArray = NDArray[np.int64]
+Ranks = NDArray[np.int32]
 SENDRECV_TAG = 0
 
 
 def settle(
-    actions: NDArray[np.int8], whose: IntArray, start: IntArray, values: NDArray[np.float64]
+    actions: NDArray[np.int8], whose: Ranks, start: IntArray, values: NDArray[np.float64]
 ) -> int:
     """Replace each -333 in ``values`` by what it stands for.
 
     Returns -1, or the number of an action that asks for a message of which that is not clear.
     """
-    if not (values == UNDEFINED).any():
-        return -1
     rows, ranks, tags, fields = _receives(actions, whose, start, values)
     sources = values[fields]
     open_ = sources == UNDEFINED
@@ -68,8 +67,8 @@ def _rows(actions: NDArray[np.int8], *kinds: int) -> IntArray:
 
 
 def _receives(
-    actions: NDArray[np.int8], whose: IntArray, start: IntArray, values: NDArray[np.float64]
-) -> tuple[IntArray, IntArray, NDArray[np.float64], IntArray]:
+    actions: NDArray[np.int8], whose: Ranks, start: IntArray, values: NDArray[np.float64]
+) -> tuple[IntArray, Ranks, NDArray[np.float64], IntArray]:
     """Of each receive its action, its rank, its tag, and where its source stands."""
     alone, both = _rows(actions, RECV, IRECV), _rows(actions, SENDRECV)
     rows = np.concatenate((alone, both))
@@ -89,10 +88,10 @@ def _sends(
 
 def _settle_waits(
     actions: NDArray[np.int8],
-    whose: IntArray,
+    whose: Ranks,
     start: IntArray,
     values: NDArray[np.float64],
-    found: tuple[IntArray, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]],
+    found: tuple[Ranks, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]],
 ) -> None:
     """Waits and tests name what they are for as the receives with their tag do."""
     ranks, tags, meant, open_ = found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.spooled import SLICE, let_go
 from ptaskmodel.workload.ti_actions import (
     ACTIONS,
     ALLGATHERV,
@@ -57,15 +58,31 @@ class Trace:
 
     def counts(self) -> dict[str, int]:
         """How many actions there are of each kind that occurs."""
-        counts = np.bincount(self.actions, minlength=len(ACTIONS)).tolist()
-        return {name: count for name, count in zip(ACTIONS, counts, strict=True) if count}
+        counts = np.zeros(len(ACTIONS), dtype=np.int64)
+        for part in self.parts():
+            counts += np.bincount(self.actions[part], minlength=len(ACTIONS))
+        return {name: n for name, n in zip(ACTIONS, counts.tolist(), strict=True) if n}
+
+    def parts(self) -> Iterator[slice]:
+        """All actions, so many at a time that looking at them takes little memory."""
+        for first in range(0, len(self), SLICE):
+            yield slice(first, min(first + SLICE, len(self)))
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Give the memory of a large trace back; what is needed of it is read again."""
+        for array in (self.actions, self.start, self.values):
+            let_go(array)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lines:
-    """Actions as they stand in a file: the rank and the line of each, for messages."""
+    """Actions as they stand in files, one after the other: the rank and the line of each.
 
-    where: str
+    files: the name of each file, and how many actions stand before its own.
+    """
+
+    files: tuple[tuple[str, int], ...]
     ranks: NDArray[np.int32]
     actions: NDArray[np.int8]
     numbers: NDArray[np.int32]
@@ -73,51 +90,65 @@ class Lines:
     values: FloatArray
 
     def place(self, action: int) -> str:
-        return f"{self.where}:{self.numbers[action]}"
+        where = next(name for name, before in reversed(self.files) if before <= action)
+        return f"{where}:{self.numbers[action]}"
+
+    def parts(self) -> Iterator[tuple[int, Lines]]:
+        """So many actions at a time that looking at them takes little memory; how many before."""
+        for first in range(0, len(self.actions), SLICE):
+            last = first + SLICE
+            arrays = (self.ranks[first:last], self.actions[first:last], self.numbers[first:last])
+            files = tuple((name, before - first) for name, before in self.files)
+            yield first, Lines(files, *arrays, self.start[first : last + 1], self.values)
+            for array in (self.ranks, self.actions, self.numbers, self.start, self.values):
+                let_go(array)
 
 
-def trace_of(files: Sequence[Lines], ranks: int, origin: str, notes: Sequence[str]) -> Trace:
+def trace_of(lines: Lines, ranks: int, origin: str, notes: Sequence[str]) -> Trace:
     """The trace of what stands in files, checked. Raises WorkloadError with file and line."""
     first_type = 1.0
     known: set[bool] = set()
-    for lines in files:
-        inits = np.flatnonzero(lines.actions == INIT)
-        has_field = np.diff(lines.start)[inits] > 0
+    beyond = 0
+    in_order, is_open, last_rank = True, False, 0
+    for _, part in lines.parts():
+        inits = np.flatnonzero(part.actions == INIT)
+        has_field = np.diff(part.start)[inits] > 0
         known |= set(has_field.tolist())
         if len(inits):
             first_type = 8.0 if has_field[-1] else 1.0
+        beyond += _check(part, ranks)
+        in_order &= bool(part.ranks[0] >= last_rank and (np.diff(part.ranks) >= 0).all())
+        last_rank = int(part.ranks[-1])
+        is_open |= bool((part.values[part.start[0] : part.start[-1]] == UNDEFINED).any())
     told = list(notes)
     if len(known) > 1:
         told.append(
             f"some ranks say init with a field and some without: elements have {first_type:g} bytes"
         )
-    beyond = sum(_check(lines, ranks) for lines in files)
     if beyond:
         told.append(f"left out {beyond:,} fields beyond those that their actions have")
-    whose = np.concatenate([lines.ranks for lines in files])
-    actions = np.concatenate([lines.actions for lines in files])
-    counts = np.concatenate([np.diff(lines.start) for lines in files])
-    values = np.concatenate([lines.values for lines in files])
-    if (np.diff(whose) < 0).any():
+    whose, actions, start, values = lines.ranks, lines.actions, lines.start, lines.values
+    if not in_order:
         order = np.argsort(whose, kind="stable")
-        start = np.cumsum(counts) - counts
-        ordered = counts[order]
+        counts = np.diff(start)[order]
         places = np.arange(len(values)) + np.repeat(
-            start[order] - (np.cumsum(ordered) - ordered), ordered
+            start[order] - (np.cumsum(counts) - counts), counts
         )
-        whose, actions, counts, values = whose[order], actions[order], ordered, values[places]
-    first = np.searchsorted(whose, np.arange(ranks + 1)).astype(np.int64)
+        whose, actions, values = whose[order], actions[order], values[places]
+        start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    keys = np.arange(ranks + 1, dtype=whose.dtype)  # of another type, all ranks would be copied
+    first = np.searchsorted(whose, keys).astype(np.int64)
     told += _idle(first)
-    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    unclear = settle(actions, whose, starts, values)
+    unclear = settle(actions, whose, start, values) if is_open else -1
     if unclear >= 0:
         rank = int(whose[unclear])
+        own = np.flatnonzero(lines.ranks == rank)[unclear - int(first[rank])]
         raise WorkloadError(
-            f"{_place(files, rank, unclear - int(first[rank]))}: {ACTIONS[actions[unclear]]}: -333 "
+            f"{lines.place(int(own))}: {ACTIONS[actions[unclear]]}: -333 "
             "stands for any source or for none (MPI_PROC_NULL), and fewer messages come than are "
             "asked for so: write -555 for any, -666 for none"
         )
-    return Trace(actions, first, starts, values, first_type, origin, tuple(told))
+    return Trace(actions, first, start, values, first_type, origin, tuple(told))
 
 
 def _idle(first: IntArray) -> list[str]:
@@ -130,16 +161,6 @@ def _idle(first: IntArray) -> list[str]:
     if idle[-1] - idle[0] + 1 == len(idle):
         return [f"ranks {idle[0]} to {idle[-1]} have no actions"]
     return [f"{len(idle):,} ranks have no actions, the first of them rank {idle[0]}"]
-
-
-def _place(files: Sequence[Lines], rank: int, number: int) -> str:
-    """Where an action of a rank stands."""
-    for lines in files:
-        own = np.flatnonzero(lines.ranks == rank)
-        if number < len(own):
-            return lines.place(int(own[number]))
-        number -= len(own)
-    return lines.where
 
 
 def _check(lines: Lines, ranks: int) -> int:

@@ -6,9 +6,12 @@ in a list in the order of ranks. Binary: a ``.npz`` file of `write_trace`.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
+import shutil
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -19,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_bytes, shown_path, taken_for, write_bytes
+from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
+from ptaskmodel.workload.spooled import Spooled
 from ptaskmodel.workload.ti_actions import ACTIONS
 from ptaskmodel.workload.ti_scan import (
     FINE,
@@ -39,8 +43,12 @@ AnyPath = str | os.PathLike[str]
 
 MAX_RANKS = 1_000_000
 MAX_TRACE_BYTES = 2**33
-# Of the memory that is free, what the text of a trace may take: its numbers take about as much.
+# Of the memory and the disk that are free, what the text of a trace may take; of the memory alone,
+# what the arrays of a packed one may.
+PART_OF_ROOM = 0.25
 PART_OF_MEMORY = 0.25
+HEAD = 1 << 16  # bytes that say what a file is
+PIECE = 1 << 18  # bytes of text read at a time
 PACK_BYTES = 1 << 22  # between two calls of a writer's progress
 PACKED = b"PK"  # how a .npz file begins
 FORMAT = "ptaskmodel-ti-trace-1"
@@ -68,15 +76,16 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
     """Read the trace of an application: a list of files, one file for all ranks, or ``.npz``.
 
     ranks: how many there are (None: as many files as the list names, or as the trace has). Files
-    may be gzipped. Unlike SimGrid, the last line counts even if it has no end.
+    may be gzipped. Unlike SimGrid, the last line counts even if it has no end. A large trace is
+    kept in a file in the folder for temporary files, not in memory.
 
     Raises WorkloadError, one line with file and line.
     """
     path = Path(path)
-    room = _room()
-    content = read_bytes(path, most=room, error=WorkloadError)
-    if not _is_list(content):
-        return _one_file(content, shown_path(path), ranks, room)
+    head = _head(path)
+    if not _is_list(head):
+        return _one_file(path, head, ranks)
+    content = read_bytes(path, most=_room(), error=WorkloadError)
     what = taken_for(content)
     if what is not None:
         raise WorkloadError(f"{shown_path(path)}: {what}; give a trace, or a list of traces")
@@ -85,54 +94,68 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         raise WorkloadError(f"{shown_path(path)}: is empty; give a trace or a list of traces")
     if len(names) == 1:
         own = _beside(path, names[0], content)
-        return _one_file(_named(own, room), shown_path(own), ranks, room)
+        return _one_file(own, _named(own), ranks)
     if ranks is not None and ranks != len(names):
         raise WorkloadError(
             f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks: give one for each"
         )
-    files, notes, listed = [], [], content
+    reading = _Reading()
+    notes = []
     for rank, name in enumerate(names):
-        own = _beside(path, name, listed)
-        content = _named(own, room)
-        room -= len(content)
-        lines = _lines(content, str(own))
-        mine = lines.ranks == rank
-        if not mine.all():
-            notes.append(f"{own}: left out {int((~mine).sum())} lines of other ranks than {rank}")
-            lines = _only(lines, mine)
-        files.append(lines)
-    return trace_of(files, len(names), shown_path(path), notes)
+        own = _beside(path, name, content)
+        _named(own)
+        foreign = reading.file(own, rank)
+        if foreign:
+            notes.append(f"{own}: left out {foreign} lines of other ranks than {rank}")
+    return trace_of(reading.lines(), len(names), shown_path(path), notes)
 
 
-def _one_file(content: bytes, where: str, ranks: int | None, room: int) -> Trace:
-    """The trace of all ranks in one file, of either form."""
-    if content[:2] == PACKED:
-        return _unpacked(content, where, ranks, room)
-    return trace_in(content, where, ranks)
+def _head(path: Path) -> bytes:
+    """How a file begins."""
+    with contextlib.closing(read_pieces(path, HEAD, most=_room(), error=WorkloadError)) as pieces:
+        return next(pieces, b"")
 
 
-def _named(own: Path, room: int) -> bytes:
-    """The content of a file that a list names."""
-    content = read_bytes(own, most=room, error=WorkloadError)
-    if not content.strip():
+def _one_file(path: Path, head: bytes, ranks: int | None) -> Trace:
+    """The trace of all ranks in one file, of either form, that begins with ``head``."""
+    where = shown_path(path)
+    if head[:2] == PACKED:
+        return _unpacked(read_bytes(path, most=_room(), error=WorkloadError), where, ranks)
+    reading = _Reading()
+    reading.file(path)
+    return _of_one(reading, where, ranks)
+
+
+def _of_one(reading: _Reading, where: str, ranks: int | None) -> Trace:
+    count = reading.ranks if ranks is None else ranks
+    _check_ranks(count, reading.ranks, where)
+    return trace_of(reading.lines(), count, where, ())
+
+
+def _named(own: Path) -> bytes:
+    """How a file begins that a list names."""
+    head = _head(own)
+    if not head.strip():
         raise WorkloadError(f"{shown_path(own)}: is empty; give the trace of a rank")
-    if _is_list(content):
+    if _is_list(head):
         raise WorkloadError(f"{shown_path(own)}: is no trace, but named in a list as one")
-    return content
+    return head
 
 
 def _room() -> int:
-    """The bytes that a trace may have, unpacked."""
-    return min(MAX_TRACE_BYTES, int(PART_OF_MEMORY * available_bytes()))
+    """The bytes that the text of a trace may have, unpacked; its numbers take about twice that."""
+    free = available_bytes()
+    with contextlib.suppress(OSError):
+        free += shutil.disk_usage(tempfile.gettempdir()).free
+    return min(MAX_TRACE_BYTES, int(PART_OF_ROOM * free))
 
 
 def trace_in(content: bytes, where: str, ranks: int | None = None) -> Trace:
     """The trace of all ranks in the content of one file. Raises WorkloadError, as `read_trace`."""
-    lines = _lines(content, where)
-    found = int(lines.ranks.max()) + 1 if len(lines.ranks) else 0
-    count = found if ranks is None else ranks
-    _check_ranks(count, found, where)
-    return trace_of([lines], count, where, ())
+    reading = _Reading()
+    reading.begin(where)
+    reading.piece(content)
+    return _of_one(reading, where, ranks)
 
 
 def _beside(path: Path, name: str, content: bytes) -> Path:
@@ -161,42 +184,121 @@ def _is_list(content: bytes) -> bool:
     """Whether a file names traces, instead of being one: no line of it begins with a rank."""
     if content[:2] == PACKED:
         return False
-    for line in content[:65536].splitlines():
+    for line in content[:HEAD].splitlines():
         words = line.split()
         if words and not words[0].startswith(b"#"):
             return not (words[0].isdigit() and len(words) > 1)
     return True
 
 
-def _lines(content: bytes, where: str) -> Lines:
-    text = np.frombuffer(content, dtype=np.uint8)
-    most = int(np.count_nonzero(text == 10)) + 1
-    words = int(np.count_nonzero((text == 32) | (text == 9))) + most
-    ranks = np.empty(most, dtype=np.int32)
-    actions = np.empty(most, dtype=np.int8)
-    numbers = np.empty(most, dtype=np.int32)
-    start = np.empty(most + 1, dtype=np.int64)
-    values = np.empty(words)
-    odd = np.empty((words, 3), dtype=np.int64)
-    n, why, line, oddities = scan(
-        text, NAMES, LENGTHS, MEANT, IS_UNREAD, TENS, ranks, actions, numbers, start, values, odd
-    )
-    if why != FINE:
-        raise WorkloadError(f"{where}:{line}: {_why(content, why, line)}")
-    used = int(start[n])
-    lines = Lines(where, ranks[:n], actions[:n], numbers[:n], start[: n + 1], values[:used])
-    for entry, first, last in odd[:oddities].tolist():
-        word = content[first:last]
+class _Reading:
+    """Traces as they are read, piece by piece.
+
+    ranks: the largest rank that has been met, and 1.
+    """
+
+    def __init__(self) -> None:
+        self.ranks = 0
+        self._whose = Spooled(np.int32)
+        self._actions = Spooled(np.int8)
+        self._numbers = Spooled(np.int32)
+        self._start = Spooled(np.int64)
+        self._start.append(np.zeros(1, dtype=np.int64))
+        self._values = Spooled(np.float64)
+        self._files: list[tuple[str, int]] = []
+        self._line = 0  # of the file, before the next piece
+        self._room = _room()  # bytes that may still be read
+
+    def lines(self) -> Lines:
+        """All that has been read."""
         try:
-            values[entry] = float(word)
-        except ValueError:
-            action = int(np.searchsorted(start[: n + 1], entry, side="right")) - 1
-            spot = lines.place(action)
-            text_of = word.decode("utf-8", errors="replace")
-            raise WorkloadError(
-                f"{spot}: {ACTIONS[actions[action]]}: {shown(text_of)} is not a number"
-            ) from None
-    return lines
+            columns = (self._whose, self._actions, self._numbers, self._start, self._values)
+            return Lines(tuple(self._files), *(column.whole() for column in columns))
+        except OSError as fault:
+            raise WorkloadError(self._no_room(fault)) from None
+
+    def begin(self, where: str) -> None:
+        """What follows is of the file of that name."""
+        self._files.append((where, len(self._actions)))
+        self._line = 0
+
+    def file(self, path: Path, rank: int | None = None) -> int:
+        """Read a file; of only one rank, if one is given; how many lines of others were left out.
+
+        Raises WorkloadError.
+        """
+        self.begin(shown_path(path))
+        foreign = read = 0
+        rest = b""
+        for content in read_pieces(path, PIECE, most=self._room, error=WorkloadError):
+            read += len(content)
+            end = content.rfind(b"\n") + 1
+            if end == 0:
+                rest += content
+                continue
+            foreign += self.piece(rest + content[:end], rank)
+            rest = content[end:]
+        self._room -= read
+        return foreign + self.piece(rest, rank)
+
+    def piece(self, content: bytes, rank: int | None = None) -> int:
+        """Read lines, as `file`."""
+        where = self._files[-1][0]
+        text = np.frombuffer(content, dtype=np.uint8)
+        ends = int(np.count_nonzero(text == 10))
+        most = ends + 1
+        words = int(np.count_nonzero((text == 32) | (text == 9))) + most
+        ranks = np.empty(most, dtype=np.int32)
+        actions = np.empty(most, dtype=np.int8)
+        numbers = np.empty(most, dtype=np.int32)
+        start = np.empty(most + 1, dtype=np.int64)
+        values = np.empty(words)
+        odd = np.empty((words, 3), dtype=np.int64)
+        n, why, line, oddities = scan(
+            text, NAMES, LENGTHS, MEANT, IS_UNREAD, TENS, ranks, actions, numbers, start, values,
+            odd,
+        )  # fmt: skip
+        if why != FINE:
+            raise WorkloadError(f"{where}:{self._line + line}: {_why(content, why, line)}")
+        ranks, actions, start = ranks[:n], actions[:n], start[: n + 1]
+        numbers = numbers[:n] + np.int32(self._line)
+        values = values[: start[n]]
+        for entry, first, last in odd[:oddities].tolist():
+            word = content[first:last]
+            try:
+                values[entry] = float(word)
+            except ValueError:
+                action = int(np.searchsorted(start, entry, side="right")) - 1
+                text_of = word.decode("utf-8", errors="replace")
+                raise WorkloadError(
+                    f"{where}:{numbers[action]}: {ACTIONS[actions[action]]}: {shown(text_of)} is "
+                    "not a number"
+                ) from None
+        self._line += ends
+        left_out = 0
+        if rank is not None and not (mine := ranks == rank).all():
+            left_out = int((~mine).sum())
+            counts = np.diff(start)
+            values = values[np.repeat(mine, counts)]
+            start = np.concatenate(([0], np.cumsum(counts[mine])))
+            ranks, actions, numbers = ranks[mine], actions[mine], numbers[mine]
+        if len(ranks):
+            self.ranks = max(self.ranks, int(ranks.max()) + 1)
+        try:
+            self._start.append(start[1:] + len(self._values))
+            self._whose.append(ranks)
+            self._actions.append(actions)
+            self._numbers.append(numbers)
+            self._values.append(values)
+        except OSError as fault:
+            raise WorkloadError(self._no_room(fault)) from None
+        return left_out
+
+    def _no_room(self, fault: OSError) -> str:
+        return (
+            f"{self._files[0][0]}: the trace does not fit in {tempfile.gettempdir()} "
+            f"({fault.strerror or fault}); name another folder in TMPDIR"
+        )
 
 
 def _why(content: bytes, why: int, line: int) -> str:
@@ -218,20 +320,6 @@ def _why(content: bytes, why: int, line: int) -> str:
             f"{instead}, and trace it again"
         )
     return f"{shown(words[1])} is not an action; known are {', '.join(ACTIONS)}"
-
-
-def _only(lines: Lines, mine: np.ndarray) -> Lines:
-    counts = np.diff(lines.start)
-    kept = np.repeat(mine, counts)
-    start = np.concatenate(([0], np.cumsum(counts[mine]))).astype(np.int64)
-    return Lines(
-        lines.where,
-        lines.ranks[mine],
-        lines.actions[mine],
-        lines.numbers[mine],
-        start,
-        lines.values[kept],
-    )
 
 
 def write_trace(
@@ -264,7 +352,8 @@ def write_trace(
     write_bytes(path, packed.getvalue(), error=WorkloadError)
 
 
-def _unpacked(content: bytes, where: str, ranks: int | None, room: int) -> Trace:
+def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
+    room = int(PART_OF_MEMORY * available_bytes())
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as members:
             size = sum(member.file_size for member in members.infolist())
@@ -301,6 +390,6 @@ def _unpacked(content: bytes, where: str, ranks: int | None, room: int) -> Trace
     _check_ranks(count if ranks is None else ranks, count, where)
     whose = np.repeat(np.arange(count), np.diff(first)).astype(np.int32)
     numbers = np.arange(1, len(actions) + 1).astype(np.int32)
-    lines = Lines(where, whose, actions, numbers, start, values)
-    whole = trace_of([lines], count if ranks is None else ranks, where, ())
+    lines = Lines(((where, 0),), whose, actions, numbers, start, values)
+    whole = trace_of(lines, count if ranks is None else ranks, where, ())
     return replace(whole, type_bytes=type_bytes)

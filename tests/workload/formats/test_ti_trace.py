@@ -57,6 +57,27 @@ def test_a_file_for_all_ranks_is_split(shared):
     assert read_trace(shared, ranks=5).ranks == 5
 
 
+@pytest.mark.parametrize("piece", [1, 7, 30, 64])
+def test_pieces_of_any_size_make_the_same_trace(shared, tmp_path, monkeypatch, piece):
+    """A large trace is read, kept in a file and looked at in pieces; so is this small one."""
+    whole = read_trace(shared)
+    (tmp_path / "rank0").write_text(SHARED + "\n0 sleep 2")
+    (tmp_path / "rank1.gz").write_bytes(gzip.compress(SHARED.encode()))
+    (tmp_path / "list").write_text("rank0\nrank1.gz\n")
+    both = read_trace(tmp_path / "list")
+    monkeypatch.setattr("ptaskmodel.workload.formats.ti_trace.PIECE", piece)
+    monkeypatch.setattr("ptaskmodel.workload.spooled.IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr("ptaskmodel.workload.ti_traces.SLICE", 3)
+    for name, expected in ((shared, whole), (tmp_path / "list", both)):
+        trace = read_trace(name)
+        trace.let_go()
+        assert plain(trace) == plain(expected)
+        assert (trace.notes, trace.counts()) == (expected.notes, expected.counts())
+    shared.write_text(SHARED.replace("1 recv 0 3 1e6", "1 recv 0 3 1e6\n1 recv 9 3 1"))
+    with pytest.raises(WorkloadError, match=r"shared.txt:6: recv: field 1 is 9: give a rank"):
+        read_trace(shared)
+
+
 def test_a_list_names_the_files_of_the_ranks(tmp_path):
     (tmp_path / "a").write_text("0 init 1\n0 barrier\n")
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"1 init 1\n0 sleep 3\n1 barrier\n"))
@@ -190,7 +211,9 @@ def test_a_list_that_names_lists_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["bomb.gz", "bomb.npz", "list"])
 def test_what_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch, name):
-    monkeypatch.setattr("ptaskmodel.workload.formats.ti_trace.available_bytes", lambda: 4 * 100_000)
+    module = "ptaskmodel.workload.formats.ti_trace"
+    monkeypatch.setattr(f"{module}.available_bytes", lambda: 4 * 100_000)
+    monkeypatch.setattr(f"{module}._room", lambda: 100_000)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"0 barrier\n" * 20_000))
     np.savez_compressed(tmp_path / "bomb.npz", values=np.zeros(20_000))
     for rank in range(2):
