@@ -27,6 +27,7 @@ from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.drawing import NoMatplotlib, lasting
 from ptaskmodel.results.page import empty_data, write_page
 from ptaskmodel.results.report_sections import Section, Table
+from ptaskmodel.results.states import ENDED, WORDS, in_words
 
 if TYPE_CHECKING:
     import pandas
@@ -99,6 +100,7 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
     )
     data = empty_data("run") | {
         "cards": _cards(campaign, whole, factors),
+        "warnings": _warnings(done(campaign, campaign.frame(every=True))),
         "facts": _facts(campaign),
         "warnings": [left_out] if len(shown) < len(whole) else [],
         "table": _runs(shown),
@@ -169,6 +171,22 @@ def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> l
     if seconds > 0.0:
         cards.append(["computed in all", lasting(seconds)])
     return cards
+
+
+def _warnings(frame: pandas.DataFrame) -> list[str]:
+    """In how many runs there was what changes how means are read: ends that are none, stops."""
+    found = []
+    for name in frame.columns:
+        group, _, state = name.partition(".")
+        word = in_words(state)
+        if group in ("jobs", "counts") and word in WORDS and word != ENDED:
+            runs, total = int((frame[name] > 0).sum()), float(frame[name].sum())
+            if runs:
+                what = "tasks" if group == "counts" else "jobs"
+                found.append(f"{runs:,} of {len(frame):,} runs: {total:,.0f} {what} {word}")
+    if (name := "stopped_early.at_s") in frame and (runs := int(frame[name].notna().sum())):
+        found.append(f"{runs:,} of {len(frame):,} runs were stopped before their end")
+    return found
 
 
 def _facts(campaign: Campaign) -> list[list[str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.files import json_text
+from ptaskmodel.results.readings import warnings_of_runs
 from ptaskmodel.results.records import record_as_json
 from ptaskmodel.results.states import (
     NOT_SUBMITTED,
@@ -81,11 +82,8 @@ def run_text(run: SimulationRun) -> str:
             f"The {len(slowest)} slowest tasks\n{_task_table(slowest)}",
             f"The {len(latest)} latest tasks\n{_task_table(latest)}",
         ]
-    stopped = summary.get("stopped_early")
     lines = [
-        ("stopped at", f"{stopped['at_s']:.9g} s")
-        if stopped
-        else ("makespan", f"{summary['makespan']:.9g} s"),
+        _end_line(summary),
         ("tasks", f"{summary['tasks']}: {count_text(counted(summary['counts']))}"),
         ("model", f"{summary['network_model']}, solver {summary['solver']}"),
         ("events", f"{summary['events']} in {wall_times(summary)}"),
@@ -95,6 +93,15 @@ def run_text(run: SimulationRun) -> str:
         lines.append(("written", written(run.directory, run.files)))
     parts.append("\n".join(f"{name:<10}{value}" for name, value in lines))
     return "\n\n".join(parts)
+
+
+def _end_line(summary: dict[str, Any]) -> tuple[str, str]:
+    """The makespan, or of a run that was stopped the date."""
+    if (stopped := summary.get("stopped_early")) is not None:
+        return "stopped", f"at {stopped['at_s']:.9g} s"
+    if "makespan" in summary:
+        return "makespan", f"{summary['makespan']:.9g} s"
+    return "makespan", f"{number_text(summary['makespan_s'], '-')} s"
 
 
 def wall_times(summary: dict[str, Any]) -> str:
@@ -179,7 +186,7 @@ def batch_text(run: BatchRun) -> str:
     lines = [
         ("jobs", _jobs_text(run)),
         ("policy", _policy(summary)),
-        ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
+        _end_line(summary),
         ("utilisation", number_text(summary["utilisation"], "-") + _useful_text(summary)),
         ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
         ("simulated in", wall_times(summary)),
@@ -313,7 +320,10 @@ def standings_text(found: Standings) -> str:
     parts = [found.head(), text_table(header, rows)]
     if choices := found.choices():
         parts.append(text_table(("differs", *found.runs), choices))
-    return "\n\n".join((*parts, found.inputs_text()))
+    parts.append(found.inputs_text())
+    if warnings := warnings_of_runs(found.runs):
+        parts.append("\n".join(f"warning  {text}" for text in warnings))
+    return "\n\n".join(parts)
 
 
 def number_text(value: float | None, missing: str = "") -> str:

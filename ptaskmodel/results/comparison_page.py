@@ -15,6 +15,7 @@ from ptaskmodel.results.comparison import (
 )
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.page import empty_data, write_page
+from ptaskmodel.results.readings import warnings_of_runs
 from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.results.slurm.comparison import both_slurm
 from ptaskmodel.results.standings import Standings, standings, standings_figure
@@ -54,6 +55,7 @@ def write_comparison_page(
     alt = "Metrics of each run relative to the largest, and the queues of batches over time"
     sections.append(pictured("All metrics", lambda: standings_figure(found), "", alt))
     names = list(found.runs)
+    data["warnings"] = warnings_of_runs(found.runs)
     data["facts"] = [[name, ", ".join(_choices(run))] for name, run in found.runs.items()]
     title = " and ".join((", ".join(names[:-1]), names[-1]))
     write_page(path, data, title=title, subject=f"{len(names)} runs compared", before=sections,

@@ -135,6 +135,15 @@ def prefix_of(value: float) -> tuple[float, str]:
     return 1.0, ""
 
 
+def stopped_strip(axes: Any, results: Results, unit: float) -> None:
+    """Hatch what lies behind the date at which a run was stopped, at the right end of the time."""
+    if results.stopped is None:
+        return
+    begin = results.stopped.at_s / unit
+    axes.axvspan(begin, 1.03 * begin, facecolor=UNUSED, edgecolor=GREY, hatch="////", linewidth=0)
+    axes.set_xlim(right=1.03 * begin)
+
+
 def ran(results: Results) -> list[tuple[ShownTask, float, float]]:
     """(task, start, end) of those that began; the end of those still running is the run's."""
     end_s = results.end_s

@@ -17,6 +17,7 @@ from ptaskmodel.results.drawing import (
     natural,
     new_figure,
     ran,
+    stopped_strip,
     time_unit,
 )
 from ptaskmodel.results.loading import Results, ShownTask, running_stretches
@@ -62,6 +63,7 @@ def gantt(results: Results) -> Figure:
     else:
         title += f"; mean number of {results.what}s on each host (too many for bars)"
         _crowd(figure, axes, rows, hosts, unit, results)
+    stopped_strip(axes, results, unit)
     host_ticks(axes, hosts)
     axes.set_xlabel(f"time ({unit_name})")
     axes.set_title(title, fontsize=10, loc="left")

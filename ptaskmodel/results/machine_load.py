@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.drawing import BLUE, ORANGE, RED, SKY, lasting, new_figure, time_unit
+from ptaskmodel.results.drawing import (
+    BLUE,
+    ORANGE,
+    RED,
+    SKY,
+    lasting,
+    new_figure,
+    stopped_strip,
+    time_unit,
+)
 from ptaskmodel.results.loading import LOAD, Results, load_over_time
 
 if TYPE_CHECKING:
@@ -54,13 +63,19 @@ def load_data(results: Results) -> dict[str, Any] | None:
     rows = load_over_time(results)
     if not rows or rows[-1][0] <= 0.0:
         return None
-    load = load_in_cells(rows, rows[-1][0], PAGE_CELLS)
+    end_s = _end_s(results, rows)
+    load = load_in_cells(rows, end_s, PAGE_CELLS)
     columns = (load.mean[:, 2], load.most[:, 2], load.mean[:, 1], load.most[:, 0])
     return {
-        "end": rows[-1][0],
+        "end": end_s,
         "hosts": results.summary.get("hosts"),
         "columns": [[round(value, 2) for value in column.tolist()] for column in columns],
     }
+
+
+def _end_s(results: Results, rows: Sequence[tuple[float, float, float, float]]) -> float:
+    """Up to where the load is known, s: the last change, or the date at which it was stopped."""
+    return rows[-1][0] if results.stopped is None else results.stopped.at_s
 
 
 def machine_load(results: Results) -> Figure:
@@ -68,7 +83,7 @@ def machine_load(results: Results) -> Figure:
     rows = load_over_time(results)
     if not rows:
         raise PTaskModelError(f"{results.directory / LOAD}: no job was there; nothing to draw")
-    end_s = rows[-1][0] or 1.0
+    end_s = _end_s(results, rows) or 1.0
     unit, unit_name = time_unit(end_s)
     load = load_in_cells(rows, end_s, CELLS)
     dates = np.linspace(0.0, end_s / unit, CELLS + 1)
@@ -99,5 +114,7 @@ def machine_load(results: Results) -> Figure:
         axes.legend(loc="upper right" if axes is jobs else "upper left", frameon=False, fontsize=8,
                     ncols=3)  # fmt: skip
     below.set_xlim(0.0, dates[-1])
+    for axes in (above, below):
+        stopped_strip(axes, results, unit)
     below.set_xlabel(f"time ({unit_name})")
     return figure

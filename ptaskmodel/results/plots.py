@@ -27,6 +27,7 @@ from ptaskmodel.results.drawing import (
     new_figure,
     save,
     short_name,
+    stopped_strip,
     time_unit,
     use_bar,
     use_scale,
@@ -98,6 +99,8 @@ def progress(results: Results) -> Figure:
     axes.set_ylim(0.0, 103.0)
     axes.autoscale_view(scaley=False)
     axes.set_xlim(left=0.0)
+    if not from_start:
+        stopped_strip(axes, results, unit)
     axes.set_xlabel(
         f"time since the start of each {results.what} ({unit_name})"
         if from_start
@@ -135,6 +138,7 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     )  # fmt: skip
     use_bar(figure, image, axes, f"mean use of the {kind} (% of its capacity); grey: none", 0.15)
     axes.set_xlim(0.0, max(results.end_s, width) / unit)
+    stopped_strip(axes, results, unit)
     host_ticks(axes, names, 60)
     axes.set_xlabel(f"time ({unit_name})")
     title = f"Use of {len(names):,} {kind}s, one cell is {lasting(width)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.drawing import BLUE, ORANGE, new_figure, prefix_of, time_unit
+from ptaskmodel.results.drawing import BLUE, ORANGE, new_figure, prefix_of, stopped_strip, time_unit
 from ptaskmodel.results.loading import Results, power_curve
 from ptaskmodel.units import format_time
 
@@ -48,6 +48,7 @@ def power_over_time(results: Results) -> Figure:
         axes.fill_between(x, hosts, both, step="post", color=ORANGE, linewidth=0, label="links")
     axes.set_ylim(min(0.0, float(both.min())), 1.25 * max(float(both.max()), 1e-9))
     axes.set_xlim(float(x[0]), float(x[-1]))
+    stopped_strip(axes, results, unit)
     axes.set_ylabel(f"power ({prefix}W)")
     axes.set_xlabel(f"time ({unit_name})")
     total = joules.sum(axis=1)

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.drawing import BLUE, GREEN, GREY, ORANGE, RED, new_figure, time_unit
+from ptaskmodel.results.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    new_figure,
+    stopped_strip,
+    time_unit,
+)
 from ptaskmodel.results.loading import Results
 
 if TYPE_CHECKING:
@@ -85,5 +94,7 @@ def queue_over_time(results: Results) -> Figure:
     for axes in panels:
         axes.grid(alpha=0.3)
     panels[-1].set_xlim(0.0, dates[-1])
+    for axes in panels:
+        stopped_strip(axes, results, unit)
     panels[-1].set_xlabel(f"time ({unit_name})")
     return figure

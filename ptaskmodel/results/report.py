@@ -12,8 +12,9 @@ from ptaskmodel.results.drawing import host_order, lasting, natural
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
 from ptaskmodel.results.page import empty_data, write_page
+from ptaskmodel.results.readings import stopped_text, warnings_of
 from ptaskmodel.results.replay.report import ranks_table, replay_sections, timeline_data
-from ptaskmodel.results.report_cards import cards_of, facts_of, warnings_of
+from ptaskmodel.results.report_cards import cards_of, facts_of
 from ptaskmodel.results.report_sections import Section, pictured
 from ptaskmodel.results.slurm.reading import is_slurm
 from ptaskmodel.results.states import in_words
@@ -95,6 +96,7 @@ def page_data(results: Results) -> dict[str, Any]:
         "cards": cards_of(results, limits),
         "facts": facts_of(results),
         "warnings": warnings_of(results) + [CROWDED] * crowded,
+        "stopped": stopped_text(results),
         "hosts": hosts,
         "tasks": tasks,
         "words": list(words),

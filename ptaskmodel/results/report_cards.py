@@ -7,8 +7,8 @@ from typing import Any
 from ptaskmodel.recording.limits import HOST, LINK
 from ptaskmodel.results.drawing import clock_text, lasting, prefix_of, short_name
 from ptaskmodel.results.loading import Results
+from ptaskmodel.results.readings import other_remarks
 from ptaskmodel.results.replay.report import replay_cards
-from ptaskmodel.results.replay.tables import SPANS
 from ptaskmodel.results.standings_metrics import outcomes
 from ptaskmodel.results.states import ENDED
 
@@ -77,7 +77,7 @@ def _energy_cards(summary: dict[str, Any]) -> list[list[str]]:
 
 
 def facts_of(results: Results) -> list[list[str]]:
-    """[name, value] of inputs, choices, notes and versions."""
+    """[name, value] of inputs, choices, versions, and remarks that change no reading."""
     summary = results.summary
     facts = [["input", f"{e['path']} (SHA-256 {e['sha256'][:12]}…)"]
              for e in summary.get("inputs") or [] if "path" in e and "sha256" in e]  # fmt: skip
@@ -95,7 +95,7 @@ def facts_of(results: Results) -> list[list[str]]:
         if key in summary:
             value = summary[key]
             facts.append([name, _fact(key, value)])
-    facts += [[remark["level"], remark["text"]] for remark in summary.get("remarks") or []]
+    facts += [[remark["level"], remark["text"]] for remark in other_remarks(results)]
     versions = summary.get("versions")
     if isinstance(versions, dict):
         facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
@@ -107,19 +107,3 @@ def _fact(key: str, value: Any) -> str:
     if key.endswith("_time_s"):
         return f"{value:.4g}"
     return f"{round(value, 3):,}" if key == "end_date" else str(value)
-
-
-def warnings_of(results: Results) -> list[str]:
-    """What somebody who did not make the run should know before believing it."""
-    found = [
-        f"{number:,} of {results.submitted:,} {results.what}s: {word}"
-        for word, number in outcomes(results).items()
-        if word != ENDED
-    ]
-    if results.what == "rank" and not (results.directory / SPANS).exists():
-        found.append(
-            "Made without --timeline: what ranks did when, and who sent to whom, is not here."
-        )
-    if results.what == "task" and not results.limits:
-        found.append("Made without --attribution: no bottlenecks, slowdowns or utilisation.")
-    return found

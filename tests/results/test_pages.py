@@ -91,7 +91,7 @@ def test_a_bare_replay_says_what_it_lacks(replayed, tmp_path):
     assert main(["replay", *files, "-o", str(tmp_path / "out")]) == 0
     assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert "Made without --timeline" in page
+    assert "made without --timeline" in page
     assert "Where the time goes" in page
     assert data_of(page)["timeline"] is None
 
@@ -182,3 +182,19 @@ def test_who_searches_the_documents_for_an_option_finds_it(browser):
         "return window.sent;"
     )
     assert sent == "profiles o bounded-slowdown"
+
+
+def test_the_page_of_a_campaign_warns_of_runs_that_did_not_do_their_work(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    task = {"id": "a", "hosts": ["n0"], "cpu": [1e9]}
+    (tmp_path / "t.json").write_text(json.dumps({"tasks": [task]}))
+    plan = 'name = "cut"\nrun = "simulate"\n[parameters]\nplatform = "p.xml"\ntasks = "t.json"\n'
+    (tmp_path / "plan.toml").write_text(plan + "[factors]\nuntil = [0.5, 5]\n")
+    assert main(["campaign", "run", "plan.toml", "-o", "out", "--processes", "1"]) == 0
+    assert main(["report", "out", "-o", "page.html"]) == 0
+    assert data_of((tmp_path / "page.html").read_text())["warnings"] == [
+        "1 of 2 runs: 1 tasks running at the end",
+        "1 of 2 runs were stopped before their end",
+    ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 from batsim_sessions import Calls, job, reply, serve
@@ -87,6 +89,38 @@ def test_every_warning_and_note_of_the_terminal_is_in_the_summary(case, capsys, 
     assert {text for text, each in found.items() if each["level"] == "warning"} >= set(warned)
     assert said == [[each["level"], each["text"]] for each in found.values()]
     assert {each["effect"] for each in found.values()} - {None} == effects
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_every_warning_of_the_terminal_is_in_the_box_of_the_page(case, capsys, kind):
+    pytest.importorskip("matplotlib")
+    assert main([*RUNS[kind][0], "-o", "out"]) == 0
+    warned, _ = told(capsys)
+    assert main(["report", "out", "-o", "page.html"]) == 0
+    data = json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', _text("page.html"), re.DOTALL)[1])
+    for text in warned:
+        assert any(text in shown for shown in data["warnings"])
+    reading = {text for text, each in kept(case).items() if each["effect"] is not None}
+    assert all(any(text in shown for shown in data["warnings"]) for text in reading)
+    # What is in the box is not said again among the inputs.
+    assert not {text for _, text in data["facts"]} & {*warned, *reading}
+    assert (data["stopped"] or "").startswith("Stopped at 50 s: " if kind == "simulate" else "")
+
+
+def test_a_comparison_says_which_run_has_which_warning(case, capsys):
+    assert main(["simulate", "p.xml", "t.json", "-o", "whole"]) == 0
+    assert main(["simulate", "p.xml", "t.json", "--until", "50", "-o", "cut"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "whole", "cut"]) == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning  ")]
+    assert any(line.startswith("warning  all runs: p.xml:") for line in said)
+    (stopped,) = (line for line in said if "stopped at 50 s" in line)
+    assert stopped.startswith("warning  cut: ")
+    assert "not in whole" in stopped
+
+
+def _text(name):
+    return (Path.cwd() / name).read_text()
 
 
 def test_a_scheduler_that_stops_a_run_is_a_remark(tmp_path, monkeypatch, capsys):

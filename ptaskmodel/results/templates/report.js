@@ -55,6 +55,19 @@ function ticks(from, to, most) {
   return found;
 }
 
+/* What lies behind the date at which a run was stopped: a hatched strip at the right end of the time. */
+const STRIP = data.stopped ? 14 : 0;
+function hatch(pen, x, top, high) {
+  if (!STRIP) return;
+  pen.save(); pen.beginPath(); pen.rect(x, top, STRIP, high); pen.clip();
+  pen.fillStyle = "#f6f8fa"; pen.fillRect(x, top, STRIP, high);
+  pen.strokeStyle = "#8c959f"; pen.lineWidth = 1; pen.beginPath();
+  for (let y = top - STRIP; y < top + high + STRIP; y += 6) { pen.moveTo(x, y + STRIP); pen.lineTo(x + STRIP, y); }
+  pen.stroke(); pen.restore();
+}
+$("stopped").hidden = !data.stopped;
+if (data.stopped) add($("stopped"), "span", data.stopped);
+
 /* Summary */
 for (const [name, value, about] of data.cards) {
   const card = add($("cards"), "div", name, {className: value.length > 16 ? "card wide" : "card"});
@@ -111,7 +124,7 @@ $("gantt-note").textContent = !rows.length ? `No ${data.what} ran on a host.`
   + (shownRows < rows.length ? ` Only the first ${shownRows} rows are drawn.` : "");
 const said = $("gantt-note").textContent;
 const left = (width) => Math.min(LEFT, width * 0.2);
-const toX = (time, width) => left(width) + (time - view[0]) / (view[1] - view[0]) * (width - left(width) - 6);
+const toX = (time, width) => left(width) + (time - view[0]) / (view[1] - view[0]) * (width - left(width) - 6 - STRIP);
 function drawGantt() {
   const [pen, width] = sized($("gantt"), TOP + shownRows * rowHeight + 4);
   const margin = left(width);
@@ -150,6 +163,7 @@ function drawGantt() {
       drawn++;
     }
   }
+  if (view[1] >= end) hatch(pen, toX(end, width), TOP, shownRows * rowHeight);
   if (timeline) timeline.lines(pen, view, (time) => toX(time, width), (rank) => TOP + (rank + 0.5) * rowHeight);
   pen.restore();
   $("range").textContent = `${date(view[0])} s to ${date(view[1])} s`;
@@ -178,7 +192,7 @@ $("gantt").addEventListener("keydown", (event) => {
 });
 const timeAt = (event) => {
   const box = $("gantt").getBoundingClientRect(), margin = left(box.width);
-  return view[0] + (event.clientX - box.left - margin) / (box.width - margin - 6) * (view[1] - view[0]);
+  return view[0] + (event.clientX - box.left - margin) / (box.width - margin - 6 - STRIP) * (view[1] - view[0]);
 };
 $("gantt").addEventListener("wheel", (event) => { event.preventDefault(); zoom(event.deltaY > 0 ? 1.25 : 0.8, timeAt(event)); }, {passive: false});
 function taskAt(event) {
@@ -221,7 +235,7 @@ $("gantt").addEventListener("pointermove", (event) => {
     if (was > 5 && is > 5) zoom(was / is, timeAt(other));
   } else if (before) {
     const box = $("gantt").getBoundingClientRect();
-    pan((before.clientX - event.clientX) / (box.width - left(box.width) - 6));
+    pan((before.clientX - event.clientX) / (box.width - left(box.width) - 6 - STRIP));
   }
   if (before) pointers.set(event.pointerId, event);
   const k = taskAt(event);
@@ -294,7 +308,7 @@ function drawUse() {
   const [pen, width] = sized($("use"), 180 + 16 * users.length);
   $("users-note").textContent = "";
   if (!use) { pen.fillText("no resource has such a name", 10, 30); return; }
-  const bottom = 156, high = 140, margin = users.length ? Math.min(110, width * 0.25) : 44, wide = width - margin - (users.length && use[1] === "link" ? 78 : 8), parts = use[3];
+  const bottom = 156, high = 140, margin = users.length ? Math.min(110, width * 0.25) : 44, wide = width - margin - (users.length && use[1] === "link" ? 78 : 8) - STRIP, parts = use[3];
   pen.textAlign = "right"; pen.textBaseline = "middle"; pen.strokeStyle = "#eaeef2"; pen.fillStyle = "#57606a";
   const most = parts.reduce((a, b) => Math.max(a, b), 0) / 10, top = most > 20 ? 100 : [1, 2, 5, 10, 20].find((level) => most <= level);
   for (const level of [0, top / 2, top]) {
@@ -308,6 +322,7 @@ function drawUse() {
   pen.save(); pen.beginPath(); pen.rect(margin, 0, wide, 180); pen.clip();
   parts.forEach((part, k) => { if (part) { const h = high * Math.min(part / 10 / top, 1); const x = Math.floor(margin + k * scale); pen.fillRect(x, bottom - h, Math.ceil(margin + (k + 1) * scale) - x, h); } });
   pen.restore();
+  hatch(pen, margin + wide, bottom - high, high);
   users.forEach(([id, from, to, bytes], k) => {
     const y = 188 + 16 * k, a = margin + from / end * wide;
     pen.fillStyle = COLOURS[(taskNumber.get(id) ?? k) % COLOURS.length];
@@ -406,7 +421,7 @@ $("load-part").hidden = !data.load;
 if (data.load) $("load-note").textContent = `Above: hosts in use (blue: mean, pale: most in each cell of ${span(data.load.end / data.load.columns[0].length)})${data.load.hosts ? `, dashed: all ${data.load.hosts.toLocaleString("en")}` : ""}. Below: hosts that waiting jobs ask for (orange, mean) and how many jobs wait (red line, most).`;
 function drawLoad() {
   if (!data.load) return;
-  const [pen, width] = sized($("load"), 330), margin = 56, wide = width - margin - 56, [mean, most, asked, jobs] = data.load.columns;
+  const [pen, width] = sized($("load"), 330), margin = 56, wide = width - margin - 56 - STRIP, [mean, most, asked, jobs] = data.load.columns;
   const step = wide / mean.length;
   const panel = (top, high, fills, line, dashed) => {
     const tallest = Math.max(1, dashed || 0, ...fills.flatMap(([values]) => values));
@@ -415,13 +430,14 @@ function drawLoad() {
     for (const value of ticks(0, tallest, 3)) { pen.beginPath(); pen.moveTo(margin, y(value, tallest)); pen.lineTo(margin + wide, y(value, tallest)); pen.stroke(); pen.fillText(value.toLocaleString("en"), margin - 6, y(value, tallest)); }
     for (const [values, colour] of fills) { pen.fillStyle = colour; values.forEach((value, k) => { if (value) { const x = Math.floor(margin + k * step); pen.fillRect(x, y(value, tallest), Math.ceil(margin + (k + 1) * step) - x, top + high - y(value, tallest)); } }); }
     if (dashed) { pen.strokeStyle = "#1b1f24"; pen.setLineDash([5, 4]); pen.beginPath(); pen.moveTo(margin, y(dashed, tallest)); pen.lineTo(margin + wide, y(dashed, tallest)); pen.stroke(); pen.setLineDash([]); }
+    hatch(pen, margin + wide, top, high);
     if (!line) return;
     const whole = Math.max(1, ...line);
     pen.strokeStyle = "#D55E00"; pen.beginPath();
     line.forEach((value, k) => { pen.lineTo(margin + k * step, y(value, whole)); pen.lineTo(margin + (k + 1) * step, y(value, whole)); });
     pen.stroke();
     pen.fillStyle = "#D55E00"; pen.textAlign = "left";
-    for (const value of ticks(0, whole, 3)) pen.fillText(value.toLocaleString("en"), margin + wide + 6, y(value, whole));
+    for (const value of ticks(0, whole, 3)) pen.fillText(value.toLocaleString("en"), margin + wide + STRIP + 6, y(value, whole));
   };
   panel(10, 130, [[most, "#56B4E9"], [mean, "#0072B2"]], null, data.load.hosts);
   panel(165, 130, [[asked, "#E69F00"]], jobs);
