@@ -73,6 +73,7 @@ def empty_data(what: str) -> dict[str, Any]:
         "words": [],
         "has_slowdowns": False,
         "limits": [],
+        "spells": None,
         "uses": [],
         "use_width": 1.0,
         "use_note": "",

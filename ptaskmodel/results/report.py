@@ -23,6 +23,8 @@ from ptaskmodel.results.waiting import waiting_sections
 from ptaskmodel.results.waiting_plot import waiting_figure
 
 MAX_USES = {HOST: 200, LINK: 300}
+# More spells of tasks than these are not sent.
+MAX_SPELLS = 60_000
 # More bars than these are neither drawn nor sent.
 MAX_BARS = 500_000
 # Uses from here on are told to the per mille, smaller ones to a tenth of it.
@@ -91,6 +93,7 @@ def page_data(results: Results) -> dict[str, Any]:
     tasks = _task_rows(results, {host: k for k, host in enumerate(hosts)}, words)
     uses, width_s, note = _uses(results)
     limits = limits_of(results)
+    spells = spells_of(results, limits, words) if limits and results.what != "rank" else None
     return empty_data(results.what) | {
         "end": results.end_s,
         "cards": cards_of(results, limits),
@@ -102,6 +105,7 @@ def page_data(results: Results) -> dict[str, Any]:
         "words": list(words),
         "has_slowdowns": any(task.slowdown is not None for task in results.tasks),
         "limits": limits,
+        "spells": spells,
         "uses": uses,
         "use_width": width_s,
         "use_note": note,
@@ -176,24 +180,78 @@ def _main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
 
 
 def limits_of(results: Results) -> list[list[Any]]:
-    """[kind, resource, seconds summed over tasks, tasks, mean use in % or None], worst first."""
+    """What limited tasks, what was shared longest first.
+
+    [kind, resource, seconds summed over tasks, of them in spells during which others used it too,
+    tasks, mean use in % or None].
+    """
     seconds: dict[tuple[str, str], float] = {}
+    shared: dict[tuple[str, str], float] = {}
     tasks: dict[tuple[str, str], set[str]] = {}
     for interval in results.limits:
         key = interval.limited_by, interval.resource
-        seconds[key] = seconds.get(key, 0.0) + interval.end_s - interval.start_s
+        lasted = interval.end_s - interval.start_s
+        seconds[key] = seconds.get(key, 0.0) + lasted
+        shared[key] = shared.get(key, 0.0) + (lasted if interval.sharers else 0.0)
         tasks.setdefault(key, set()).add(interval.task_id)
     span = results.end_s or 1.0
     rows = []
-    for (kind, resource), total in sorted(seconds.items(), key=lambda item: (-item[1], item[0])):
+    for key in sorted(seconds, key=lambda key: (-shared[key], -seconds[key], key)):
+        kind, resource = key
         spans = results.utilisation.get((resource, kind))
         mean = None
         if spans is not None:
             mean = 100.0 * sum((b - a) * share for a, b, share in spans) / span
         elif kind in (HOST, LINK):
             mean = 0.0
-        rows.append([kind, resource, total, len(tasks[kind, resource]), mean])
+        rows.append([kind, resource, seconds[key], shared[key], len(tasks[key]), mean])
     return rows
+
+
+def spells_of(results: Results, limits: list[list[Any]], words: dict[str, int]) -> dict[str, Any]:
+    """For a click on a task, or on a limit: each task's spells, and who was limited by each.
+
+    tasks: of each task [limit, start, end, sharers, shared with], limits and texts as numbers in
+    ``words``, which grows; where there are too many, the longest. of: for each of ``limits`` the
+    numbers of its tasks. kept: how many spells of a task are here at most, None: all.
+    """
+    place = {task.task_id: k for k, task in enumerate(results.tasks)}
+    number = {(row[0], row[1]): k for k, row in enumerate(limits)}
+    mine: list[list[ShownLimit]] = [[] for _ in results.tasks]
+    of: list[set[int]] = [set() for _ in limits]
+    for interval in results.limits:
+        if (k := place.get(interval.task_id)) is not None:
+            mine[k].append(interval)
+            of[number[interval.limited_by, interval.resource]].add(k)
+    kept = None
+    if len(results.limits) > MAX_SPELLS:
+        kept = max(MAX_SPELLS // max(len(mine), 1), 3)
+        for spells in mine:
+            spells.sort(key=lambda one: one.start_s - one.end_s)
+            del spells[kept:]
+            spells.sort(key=lambda one: one.start_s)
+    digits = decimals(results.end_s)
+
+    def word(text: str) -> int:
+        return words.setdefault(text, len(words))
+
+    return {
+        "tasks": [
+            [
+                [
+                    word(f"{one.limited_by} {one.resource}".strip()),
+                    round(one.start_s, digits),
+                    round(one.end_s, digits),
+                    one.sharers,
+                    word(one.shared_with.replace(";", ", ")),
+                ]
+                for one in spells
+            ]
+            for spells in mine
+        ],
+        "of": [sorted(members) for members in of],
+        "kept": kept,
+    }
 
 
 def _uses(results: Results) -> tuple[list[list[Any]], float, str]:

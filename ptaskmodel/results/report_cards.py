@@ -35,15 +35,25 @@ def cards_of(results: Results, limits: list[list[Any]]) -> list[list[str]]:
     slow = [task.slowdown for task in results.tasks if task.slowdown is not None]
     if slow:
         cards.append(["mean contention slowdown", f"{sum(slow) / len(slow):.4g}"])
-    total = sum(row[2] for row in limits)
-    shared = [row for row in limits if row[0] in (HOST, LINK)]
-    whose = "messages' and computations'" if results.what == "rank" else f"{results.what}s'"
-    slowed = max(slow, default=2.0) > 1.0 + 1e-6
-    if shared and slowed and shared[0][2] >= WORTH_TELLING * total:
-        kind, name, seconds = shared[0][:3]
-        text = f"{kind} {short_name(name, 44)}"
-        cards.append(["worst bottleneck", text, f"{seconds / total:.1%} of the {whose} time"])
+    if limits:
+        cards.append(_bottleneck(results, limits, slow))
     return cards
+
+
+def _bottleneck(results: Results, limits: list[list[Any]], slow: list[float]) -> list[str]:
+    """The host or link that limited tasks longest while others used it, too, if any did."""
+    total = sum(row[2] for row in limits)
+    found = [row for row in limits if row[0] in (HOST, LINK) and row[3] >= WORTH_TELLING * total]
+    if not found or not found[0][3] or max(slow, default=2.0) <= 1.0 + 1e-6:
+        return ["worst bottleneck", "none", "nothing that several shared cost time"]
+    kind, name, _, shared = found[0][:4]
+    whose = "messages' and computations'" if results.what == "rank" else f"{results.what}s'"
+    text = f"{kind} {short_name(name, 44)}"
+    return [
+        "worst bottleneck",
+        text,
+        f"{shared / total:.1%} of the {whose} time, in spells that others shared",
+    ]
 
 
 def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
@@ -56,9 +66,15 @@ def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
         mean = summary[key].get("mean") if isinstance(summary.get(key), dict) else None
         if isinstance(mean, int | float):
             cards.append([name, text(mean)])
-    used = summary.get("utilisation")
+    used, useful = summary.get("utilisation"), summary.get("useful_utilisation")
     if isinstance(used, int | float):
         cards.append(["utilisation", f"{used:.1%}"])
+    if isinstance(useful, int | float):
+        about = "of the machine; what the jobs that ended need alone"
+        cards.append(["useful utilisation", f"{useful:.1%}", about])
+    killed = summary.get("killed_only_by_neighbours")
+    if killed:
+        cards.append(["killed by neighbours", f"{killed:,}", "alone they would have ended"])
     return cards
 
 

@@ -60,7 +60,7 @@ def metrics_of(
         Metric(f"{what}s submitted", lambda r: float(len(r.tasks)), "", COUNT),
         Metric("ended", lambda r: float(len(ended(r))), MORE, COUNT),
         *(_counting(word) for word in words),
-        _at("killed, only because of neighbours", "jobs", "killed_by_neighbours", kind=COUNT),
+        _at("killed, only because of neighbours", "killed_only_by_neighbours", kind=COUNT),
     ]
     users = [
         _at("mean waiting (min)", "waiting_s", "mean", factor=1 / 60),

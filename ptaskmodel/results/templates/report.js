@@ -241,9 +241,29 @@ $("gantt").addEventListener("pointermove", (event) => {
   const k = taskAt(event);
   tip(event, k >= 0 ? describe(k, timeAt(event)) : "");
 });
-$("gantt").addEventListener("click", (event) => { chosen = taskAt(event); redraw(); });
-function show(k) {
+$("gantt").addEventListener("click", (event) => choose(taskAt(event)));
+/* Marks a task, and lists the spells in which one thing limited it. */
+function choose(k) {
   chosen = k;
+  redraw();
+  $("spells-part").hidden = k < 0 || !data.spells;
+  if ($("spells-part").hidden) return;
+  const spells = data.spells.tasks[k], node = $("spells"), whole = data.spells.kept;
+  $("spells-title").textContent = `${data.what} ${tasks[k][ID]}: what limited it, spell by spell`;
+  $("spells-note").textContent = spells.length ? whole && spells.length >= whole ? `The ${whole} longest spells; all are in bottlenecks.csv.` : "" : "It never ran.";
+  node.textContent = "";
+  const head = add(add(node, "thead"), "tr"), body = add(node, "tbody");
+  ["from (s)", "to (s)", "for (s)", "limited by", "others there", "shared with"].forEach((text, c) => add(head, "th", text, {scope: "col", className: c === 3 || c === 5 ? "" : "number"}));
+  for (const [limit, from, to, sharers, who] of spells) {
+    const row = add(body, "tr");
+    for (const text of [date(from), date(to), number(to - from)]) add(row, "td", text, {className: "number"});
+    add(row, "td", data.words[limit]);
+    add(row, "td", sharers ? sharers.toLocaleString("en") : "", {className: "number"});
+    add(row, "td", data.words[who], {className: "wide"});
+  }
+}
+function show(k) {
+  choose(k);
   const t = tasks[k];
   if (t[START] !== null) { const span = Math.min(Math.max(until(t) - t[START], end * 1e-9) * 2, end); move((t[START] + until(t)) / 2 - span / 2, span); }
   if (t[HOSTS].length) $("gantt-scroll").scrollTop = Math.max((ofRanks ? k : Math.min(...t[HOSTS])) * rowHeight - 40, 0);
@@ -373,7 +393,7 @@ function table(id, allHeads, allValues, allTexts, order, button, dates = new Set
       const row = add(rows, "tr");
       values[k].forEach((value, c) => {
         const cell = add(row, "td", undefined, {className: texts.has(c) ? (c === heads.length - 1 ? "wide" : "") : "number"});
-        if (button && c === 0) add(cell, "button", value, {type: "button", title: "show in the chart"}).onclick = () => button(k);
+        if (button && c === 0) add(cell, "button", value, {type: "button", title: id === "tasks" ? "show in the chart" : "list below"}).onclick = () => button(k);
         else cell.textContent = typeof value !== "number" ? value : asDates.has(c) ? date(value) : number(value);
       });
     }
@@ -390,8 +410,10 @@ function table(id, allHeads, allValues, allTexts, order, button, dates = new Set
 }
 $("limits-part").hidden = !data.limits.length;
 const limited = ofRanks ? "computations and messages" : `${data.what}s`;
-$("limits-note").textContent = `For each limit: how long it held ${limited} back, summed over them, and how many.`;
-table("limits", ["limit", "resource", "time (s)", limited, "mean use (%)"], data.limits, new Set([0, 1]), [2, true]);
+$("limits-note").textContent = `For each limit: how long it held ${limited} back, summed over them, how much of that in spells during which others used it too, and how many it held back. What nobody shared is no bottleneck.` + (data.spells ? ` A click lists its ${data.what}s.` : "");
+const limitName = ([kind, resource]) => `${kind} ${resource}`.trim();
+table("limits", ["limit", "time (s)", "of it in shared spells (s)", limited, "mean use (%)"], data.limits.map((row) => [limitName(row), ...row.slice(2)]), new Set([0]), null,
+  data.spells ? (k) => { const members = new Set(data.spells.of[k]); onlyTasks([(task) => members.has(task), `limited by ${limitName(data.limits[k])}`]); } : null);
 const onlyTasks = data.table ? table("tasks", data.table.heads, data.table.rows, new Set(data.table.texts), data.table.order, data.what === "run" ? null : show)
   : table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
   tasks.map((t) => [t[ID], t[PROFILE] || "", t[STATE], t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
