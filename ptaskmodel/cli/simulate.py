@@ -30,6 +30,11 @@ from ptaskmodel.cli.parameters import (
 @directory_option("Write tasks.csv and summary.json there (earlier results are replaced).")
 @recording_options("task")
 @click.option(
+    "--neighbours",
+    is_flag=True,
+    help="Also write who slowed whom, and on which host or link: interference.csv.",
+)
+@click.option(
     "--checkpoint-every",
     type=NOT_NEGATIVE,
     metavar="SECONDS",

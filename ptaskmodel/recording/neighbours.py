@@ -39,11 +39,15 @@ class _Phase:
 class Neighbours:
     """Watches a simulation: charges[i, k] are seconds during which task k stood in the way of i.
 
+    on: the same by limit, the number of a host or link; empty unless ``by_limit``.
+
     A second counts by the part of the limiting resource's use that is k's. Links of policy FATPIPE
     limit nobody but the task itself.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, by_limit: bool = False) -> None:
+        self.on: dict[tuple[int, int, int], float] = {}
+        self._by_limit = by_limit
         self.charges: dict[tuple[int, int], float] = {}
         self._found = Rows(simulation)
         self._rows: dict[int, dict[int, float]] = {}
@@ -65,6 +69,13 @@ class Neighbours:
             fields = (group[name].tolist() for name in ("subject", "pattern", "value", "limit"))
             records = list(zip(*fields, doers.tolist(), strict=True))
             self._change(float(group["date"][0]), records)
+
+    def by_task(self) -> dict[int, dict[tuple[int, int], float]]:
+        """Of each task the charges against others, by them and by limit; see ``on``."""
+        found: dict[int, dict[tuple[int, int], float]] = {}
+        for (task, other, limit), charge in sorted(self.on.items()):
+            found.setdefault(task, {})[other, limit] = charge
+        return found
 
     def forget(self, patterns: list[int]) -> None:
         """These numbers will be given to other patterns."""
@@ -104,6 +115,9 @@ class Neighbours:
             if other != phase.task:
                 key = phase.task, other
                 self.charges[key] = self.charges.get(key, 0.0) + passed * use / total
+                if self._by_limit:
+                    place = *key, limit
+                    self.on[place] = self.on.get(place, 0.0) + passed * use / total
 
     def _row(self, pattern: int, rate: float) -> dict[int, float]:
         """What a pattern asks of each resource."""

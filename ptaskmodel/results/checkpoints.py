@@ -37,6 +37,8 @@ class Wanted(Protocol):
     @property
     def energy(self) -> bool: ...
     @property
+    def neighbours(self) -> bool: ...
+    @property
     def checkpoint_every(self) -> float | None: ...
     @property
     def resume(self) -> bool: ...
@@ -64,10 +66,10 @@ class Checkpoints:
             return
         if directory is None:
             raise SimulationError("checkpoints are written beside the results; give --output DIR")
-        if options.traces or options.attribution or options.energy:
+        if options.traces or options.attribution or options.energy or options.neighbours:
             raise SimulationError(
                 "a run that goes on from a checkpoint cannot record what came before; leave out "
-                "--trace, --attribution and --energy, or the checkpoints"
+                "--trace, --attribution, --neighbours and --energy, or the checkpoints"
             )
         place = Path(directory)
         self.path = place.with_name(place.name + ".checkpoint")

@@ -32,6 +32,7 @@ NAMES = frozenset(
         "failures.csv",
         "fair_starts.csv",
         "gantt.png",
+        "interference.csv",
         "jobs.csv",
         "load.csv",
         "load.png",

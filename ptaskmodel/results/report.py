@@ -9,6 +9,7 @@ from typing import Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.drawing import host_order, lasting, natural
+from ptaskmodel.results.interference import interference_sections
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
 from ptaskmodel.results.page import empty_data, write_page
@@ -62,6 +63,8 @@ def write_report(
         raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
     elif results.what == "job":
         after = [*_waits(results), *waiting_sections(results)]
+    elif results.what == "task":
+        after = interference_sections(results)
     elif results.what == "rank":
         after = replay_sections(results)
     write_page(path, page_data(results), title=_title(results), subject=subject, before=before,

@@ -14,9 +14,11 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernel_sets import ENERGY, of_tasks
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.recording.alone import times_alone
+from ptaskmodel.recording.neighbours import Neighbours
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
+from ptaskmodel.results.interference import costs_of, write_costs
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.outcomes import outcome_remarks, stopped_remark
 from ptaskmodel.results.output import whole_directory
@@ -41,10 +43,11 @@ class SimulationOptions:
 
     until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`);
     trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
-    each task, its slowdown, and the use of hosts and links. energy: also joules of hosts, links and
-    tasks, and the power curve. checkpoint_every: wall time between
-    checkpoints, s, written beside the directory, as DIRECTORY.checkpoint, until the run ends (None:
-    none is). resume: go on from that checkpoint if it is there.
+    each task, its slowdown, and the use of hosts and links. neighbours: also who slowed whom, on
+    which host or link. energy: also joules of hosts, links and tasks, and the power curve.
+    checkpoint_every: wall time between checkpoints, s, written beside the directory, as
+    DIRECTORY.checkpoint, until the run ends (None: none is). resume: go on from that checkpoint if
+    it is there.
     """
 
     solver: str | None = None
@@ -55,6 +58,7 @@ class SimulationOptions:
     trace_limit: float | None = None
     attribution: bool = False
     energy: bool = False
+    neighbours: bool = False
     checkpoint_every: float | None = None
     resume: bool = False
 
@@ -112,7 +116,9 @@ def simulate_into(
             f"until: {options.until!r} is not a date; give a number of seconds from 0"
         )
     if directory is None:
-        check_nothing_to_write(traces=options.traces, attribution=options.attribution)
+        check_nothing_to_write(
+            traces=options.traces, attribution=options.attribution, neighbours=options.neighbours
+        )
     inputs, tasks = list(inputs), list(tasks)
     checkpoints = Checkpoints(directory, options, platform, tasks)
     watch = jit.Stopwatch()
@@ -155,10 +161,13 @@ def simulate_into(
         return SimulationRun(*run(None))
     with whole_directory(directory) as place:
         recorded = options.traces, options.attribution, options.trace_limit
+        neighbours = Neighbours(made, by_limit=True) if options.neighbours else None
         with Observation(made, place, *recorded) as observation:
             summary, records = run(place)
-        alone_s = times_alone(made) if options.attribution else None
+        alone_s = times_alone(made) if options.attribution or options.neighbours else None
         files = (*observation.files, *(ENERGY_FILES if options.energy else ()))
+        if neighbours is not None and alone_s is not None:
+            files = (*files, write_costs(place, costs_of(made, neighbours, alone_s)))
         files = write_results(place, summary, records, alone_s=alone_s, files=files)
     checkpoints.remove()
     return SimulationRun(summary, records, Path(directory), files)

@@ -1,0 +1,67 @@
+"""Who cost whom how many seconds, on which host or link, against closed forms."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from ptaskmodel.cli import main
+
+PLATFORM = """<?xml version="1.0"?>
+<platform version="4.1">
+  <cluster id="c" prefix="n" suffix="" radical="0-3" speed="1Gf" bw="100MBps" lat="0s"/>
+</platform>
+"""
+# On the way out of n0 each has half while both send, so each loses a second.
+TASKS = [
+    {"id": "long", "hosts": ["n0", "n1"], "flows": [[0, 1, 4e8]]},
+    {"id": "short", "hosts": ["n0", "n2"], "flows": [[0, 1, 1e8]], "start": 1.0},
+    {"id": "alone", "hosts": ["n3"], "cpu": 1e9},
+]
+
+
+def lost(place, tasks, *options):
+    (place / "p.xml").write_text(PLATFORM)
+    (place / "t.json").write_text(json.dumps({"tasks": tasks}))
+    files = [str(place / "p.xml"), str(place / "t.json")]
+    out = place / "out"
+    assert main(["simulate", *files, "--neighbours", *options, "-o", str(out), "-q"]) == 0
+    with (out / "interference.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_two_flows_cost_each_other_a_second_on_the_link_that_they_share(tmp_path):
+    rows = lost(tmp_path, TASKS)
+    assert [(row["task_id"], row["slowed_by"], row["limited_by"]) for row in rows] == [
+        ("long", "short", "link"),
+        ("short", "long", "link"),
+    ]
+    assert len({row["resource"] for row in rows}) == 1
+    assert [float(row["seconds"]) for row in rows] == pytest.approx([1.0, 1.0])
+
+
+def test_what_is_lost_is_divided_by_what_others_use(tmp_path):
+    # Three on a host of 1 Gflop/s, 1 Gflop each: 3 s instead of 1, a second for each other one.
+    tasks = [{"id": name, "hosts": ["n0"], "cpu": 1e9} for name in "abc"]
+    rows = lost(tmp_path, tasks)
+    assert [(row["limited_by"], row["resource"]) for row in rows] == [("host", "n0")] * 6
+    assert [float(row["seconds"]) for row in rows] == pytest.approx([1.0] * 6)
+
+
+def test_the_page_says_who_slowed_whom(tmp_path):
+    lost(tmp_path, TASKS, "--attribution")
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "out"), "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "<h2>Who slowed whom</h2>" in text
+    assert "cost " in text
+    assert "2 s that tasks lost to each other" in text
+
+
+def test_a_run_without_company_says_that_nobody_lost(tmp_path):
+    assert lost(tmp_path, TASKS[2:]) == []
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "out"), "-o", str(page)]) == 0
+    assert "No task lost time to another one." in page.read_text()
