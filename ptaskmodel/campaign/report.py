@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # Rows of a table that is not searched; rows and cells of the one of runs, which is.
 MOST_ROWS = 400
+# Of more runs not all numbers are looked at for warnings.
+MOST_LOOKED_AT = 100_000
 MOST_RUNS = 5000
 MOST_CELLS = 250_000
 
@@ -100,9 +102,8 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
     )
     data = empty_data("run") | {
         "cards": _cards(campaign, whole, factors),
-        "warnings": _warnings(done(campaign, campaign.frame(every=True))),
         "facts": _facts(campaign),
-        "warnings": [left_out] if len(shown) < len(whole) else [],
+        "warnings": [*_warnings(campaign, len(whole)), *[left_out] * (len(shown) < len(whole))],
         "table": _runs(shown),
     }
     subject = f"A campaign of {len(whole):,} runs"
@@ -173,8 +174,14 @@ def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> l
     return cards
 
 
-def _warnings(frame: pandas.DataFrame) -> list[str]:
-    """In how many runs there was what changes how means are read: ends that are none, stops."""
+def _warnings(campaign: Campaign, runs_in_all: int) -> list[str]:
+    """In how many runs there was what changes how means are read: ends that are none, stops.
+
+    All numbers of all runs are looked through, unless there are too many runs to hold them.
+    """
+    if runs_in_all > MOST_LOOKED_AT:
+        return []
+    frame = done(campaign, campaign.frame(every=True))
     found = []
     for name in frame.columns:
         group, _, state = name.partition(".")
