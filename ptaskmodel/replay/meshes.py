@@ -24,7 +24,9 @@ def columns_of(n):
 @jit
 def edge_of(n):
     """Ranks of a row, and rows of a plane, of a mesh of three dimensions; 0: there is none."""
-    edge = int(np.cbrt(n))
+    edge = 1
+    while (edge + 1) * (edge + 1) * (edge + 1) <= n:
+        edge += 1
     while edge <= n // 3:
         if n % (edge * edge) == 0:
             return edge

@@ -41,7 +41,8 @@ from ptaskmodel.sharing.bmf_path import FAILED, Road, follow
 from ptaskmodel.sharing.bmf_presolve import carve_core, gather, presolve, scale
 from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
 
-DAMPING = (0.5, 0.25, 0.1, 0.04)
+# By how much levels move: 1 / 2**halvings of the way.
+DAMPING = (1, 2, 3, 5)
 # Relative perturbations of the data of successive paths.
 PERTURBATIONS = (1e-6, 1e-9, 1e-4, 1e-11) * 3
 # Exact arithmetic is for cores with at most this many elements.
@@ -131,12 +132,12 @@ def _damped(core: _Core) -> bool:
     """Damped water filling, then Newton steps."""
     c = core.core
     c.levels[:] = 1.0 / np.bincount(c.used, c.a * c.t, minlength=core.m)
-    for number, omega in enumerate(DAMPING, 1):
+    for number, halvings in enumerate(DAMPING, 1):
         levels = c.levels.copy()
         core.check()
         c.levels[:] = levels
         for _ in range(30 * number):
-            if damp(omega, c) < 1e-9:
+            if damp(halvings, c) < 1e-9:
                 break
         levels = c.levels.copy()
         if core.newton():
@@ -192,8 +193,11 @@ def _exact(core: _Core) -> bool:
 
 
 @jit
-def damp(omega, c):
-    """One sweep of damped water filling; returns the largest relative change of a level."""
+def damp(halvings, c):
+    """One sweep of damped water filling; returns the largest relative change of a level.
+
+    Levels go 1 / 2**halvings of the way, geometrically: by roots, which are equal everywhere.
+    """
     levels, y, first_user, user, element = c.levels, c.y, c.first_user, c.user, c.element
     change = 0.0
     for r in range(levels.size):
@@ -208,7 +212,8 @@ def damp(omega, c):
                 load += c.a[element[h]] * y[user[h]]
                 new = max(new, y[user[h]] / c.t[element[h]])
             new /= max(load, 0.25)
-        new = old ** (1.0 - omega) * new**omega
+        for _ in range(halvings):
+            new = np.sqrt(old) * np.sqrt(new)
         change = max(change, abs(new - old) / old)
         levels[r] = new
         for h in range(first_user[r], first_user[r + 1]):

@@ -297,6 +297,19 @@ def test_damped_filling_is_right_when_it_ends():
             assert verify(problem, core.answer()[0], "bmf").ok
 
 
+@pytest.mark.parametrize("halvings", hard.DAMPING)
+def test_damping_moves_levels_a_part_of_the_way_geometrically(halvings):
+    """From 4 towards the level that fills the first resource, whatever the second then does."""
+    c = hard._Core(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0)).core
+    c.levels[:], c.y[:] = 4.0, 0.9
+    hard.fill(0, c)
+    aim = float(c.levels[0])
+    assert np.isfinite(aim)
+    c.levels[:], c.y[:] = 4.0, 0.9
+    hard.damp(halvings, c)
+    assert c.levels[0] == pytest.approx(4.0 * (aim / 4.0) ** 0.5**halvings, rel=1e-14)
+
+
 def test_the_last_resort_is_feasible(monkeypatch):
     for rung in ("_damped", "_paths", "_exact", "_long_paths"):
         monkeypatch.setattr(hard, rung, lambda core: False)
