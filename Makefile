@@ -1,4 +1,5 @@
-# make demo: install into .venv and run the first example. make test: the whole suite.
+# make demo: install into .venv, run the first example, build the kernels. make test: the whole suite.
+# make kernels: build in place what has changed in the kernels, for this machine.
 # make docs: the documentation as a site. make reference, make gallery: its pages, and pictures, that
 # are made by running the code.
 # make experiments [SIZE=full]: every table and figure of the experiments, into results.
@@ -8,16 +9,23 @@ BIN := .venv/bin
 
 SIZE ?= small
 
-.PHONY: clean demo docs experiments gallery reference test
+.PHONY: clean demo docs experiments gallery kernels reference test
 
 demo: .venv/installed
-	$(BIN)/ptaskmodel simulate platforms/worked_example.xml \
+	PTASKMODEL_KERNELS=interpreted $(BIN)/ptaskmodel simulate platforms/worked_example.xml \
 	    experiments/first_steps/worked_example.json --output demo-results
 	@echo
 	@echo "demo-results/tasks.csv:"
 	@cat demo-results/tasks.csv
 	@echo
 	@echo "Activate it with: . .venv/bin/activate   then begin your own: ptaskmodel init my-study"
+	@echo
+	@echo "That was interpreted. Now the kernels are built, once, in a minute or two; if you stop this,"
+	@echo "the next run goes on with it."
+	@$(BIN)/python -m ptaskmodel.kernels || echo "Until then numba compiles them when they are called."
+
+kernels: .venv/installed
+	$(BIN)/python -m ptaskmodel.kernels
 
 test: .venv/installed-for-tests
 	$(BIN)/ruff check
@@ -38,27 +46,27 @@ gallery: .venv/installed-for-tests
 	$(BIN)/python docs/pictures/draw_gallery.py
 
 clean:
-	rm -rf .venv .venv-oldest demo-results site
+	rm -rf .venv .venv-oldest build demo-results ptaskmodel/_kernels.abi3.so site
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed"'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --upgrade pip 'setuptools>=77'
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	@echo "Installing into .venv, about 550 MB: a minute or two where the network is quick"
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable .
+	@echo "Installing into .venv, about 500 MB: a minute or two where the network is quick"
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[jit]'
 	touch $@
 
-# The oldest numba of pyproject.toml, for a part of the tests; it knows Python up to 3.12.
+# The oldest numba of pyproject.toml, for a part of the tests; it knows Python up to 3.13.
 .venv-oldest/installed: pyproject.toml
-	$(PYTHON) -c 'import sys; assert sys.version_info < (3, 13), "numba 0.60 needs Python 3.12 at most"'
+	$(PYTHON) -c 'import sys; assert sys.version_info < (3, 14), "numba 0.61 needs Python 3.13 at most"'
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
-	PYTHONWARNINGS=ignore .venv-oldest/bin/python -m pip install --quiet --editable . \
-	    'numba==0.60.*' pytest hypothesis
+	.venv-oldest/bin/python -m pip install --quiet --upgrade pip 'setuptools>=77'
+	PYTHONWARNINGS=ignore .venv-oldest/bin/python -m pip install --quiet --no-build-isolation --editable . \
+	    'numba==0.61.*' pytest hypothesis
 	touch $@
 
 .venv/installed-for-tests: pyproject.toml | .venv/bin/python
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[test]'
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test]'
 	touch $@ .venv/installed

@@ -24,7 +24,7 @@ from ptaskmodel.core.life import missing, share, start, stop
 from ptaskmodel.core.loop import due, finished, go_on, settle
 from ptaskmodel.core.patterns.network_models import network_model
 from ptaskmodel.core.state import DONE, EVENTS_FULL, NOTHING, OK
-from ptaskmodel.jit import entry
+from ptaskmodel.kernels.decorators import entry
 
 RANKS = 1000
 NEIGHBOURS = 8

@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ptaskmodel.jit import INTERPRETED
+from ptaskmodel.kernels import module
+from ptaskmodel.kernels.decorators import INTERPRETED
 
 # The same examples at each run; a busy machine is no fault of theirs.
 settings.register_profile(
     "ours", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ours")
+
+if not INTERPRETED:
+    module.addresses()  # built now if need be, not within a test
 
 ROOT = Path(__file__).resolve().parent.parent
 

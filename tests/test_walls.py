@@ -24,17 +24,13 @@ FOREIGN = {
 FOREIGN_IN = {
     "bridges/simpy_bridge.py": {"_ok", "_value"},  # how SimPy's own events are made to succeed
     # the parts of numba's compiler and runtime that have no public door
-    "jit.py": {"_numba_type_"},
-    "kernel_calls.py": {"_final_module", "_getvalue"},
-    "kernel_code.py": {"_nrt_python", "_fields_"},
-    "kernel_parts.py": {
-        "_insert",
+    "kernels/entries.py": {"_getvalue"},
+    "kernels/lowering.py": {
         "_finalized",
         "_final_module",
+        "_insert",
         "_linking_libraries",
-        "_dynamic_globals",
-        "_tm",
-        "_finalize_dynamic_globals",
+        "_nrt",
     },
 }
 

@@ -48,7 +48,8 @@ FLOORS = (
             ("sharing", "WHO GETS HOW MUCH"),
         ),
     ),
-    (GREY, (("", "errors, units, names, files, jit: the ground"),)),
+    (WARM, (("kernels", "Python functions as machine code"),)),
+    (GREY, (("", "errors, units, names, files: the ground"),)),
 )
 
 

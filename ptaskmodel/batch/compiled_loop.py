@@ -169,12 +169,10 @@ class CompiledBatch:
         ).schedule()
 
 
-def load_kernel() -> float:
-    """Have the kernel in memory, compiled now if need be; the wall time of that, s."""
-    began = time.perf_counter()
+def prepare_kernels() -> None:
+    """Use the kernel as it is used (see `kernels.kinds`)."""
     nobody, none = np.zeros(0, JOB), np.zeros(0, np.int64)
     go_on(new_state(FCFS, 1, nobody, none, None, picks=True, pause=1, most=1))
-    return time.perf_counter() - began
 
 
 def compiled_batch(

@@ -29,7 +29,7 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.patterns.straight import Room, StraightLaying
 from ptaskmodel.core.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
 from ptaskmodel.core.store import enlarged, records
-from ptaskmodel.jit import as_compiled
+from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.simulation import Simulation
@@ -153,7 +153,7 @@ class CompiledPtasks:
 
 
 def prepare_kernels() -> None:
-    """Have the kernels ready that are used here alone."""
+    """Have kernels built for what they are used with here (see `kernels.kinds`)."""
     build = Platform.build("world")
     build.cluster("c", 1, prefix="c", speed=1e9, bandwidth=1e9, latency=0.0)
     work = HomogeneousWork(1.0, 0.0)

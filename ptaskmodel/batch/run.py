@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ptaskmodel import jit
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
 from ptaskmodel.batch.dependencies import ClosedLoop
@@ -31,6 +30,7 @@ from ptaskmodel.batch.schedule import Schedule, has_ended
 from ptaskmodel.batch.simulator import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
 from ptaskmodel.batch.view import Policy
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.remarks import STOPPED, Remark
@@ -318,13 +318,13 @@ def run_batch(
     schedule, kernels_s, loop, tuning = None, None, "open", None
     driven: Mapping[str, Any] | None = None
     if compiled is not None:
-        loop, stopwatch = "compiled", jit.Stopwatch()
+        loop, stopwatch = "compiled", Stopwatch()
         schedule = compiled.run(inf if options.until_s is None else options.until_s, progress)
         kernels_s = stopwatch.kernels_s
     if schedule is None:
         kernels_s, loop = None, "open"
         simulation = new_simulation(plan, machine, progress, metered=metered, driver=driver)
-        stopwatch = jit.Stopwatch()
+        stopwatch = Stopwatch()
         with nullcontext() if observation is None or shared is None else observation(shared):
             if driver is None:
                 schedule = _run_to_its_end(simulation, options.until_s)

@@ -67,13 +67,11 @@ class CalibrationRun:
 def calibrate_file(
     measurements: str | Path,
     options: CalibrationOptions | None = None,
-    before_fit: Callable[[], object] = lambda: None,
     progress: Callable[[int, int], object] | None = None,
 ) -> CalibrationRun:
     """Fit a model of interference to the runtimes in a CSV file (see `read_measurements`).
 
-    before_fit: called once all is read, if there is something to simulate. progress: called with
-    the number of fits that are done, and of all, after each.
+    progress: called with the number of fits that are done, and of all, after each.
 
     Raises MeasurementError for a wrong file or option, or if nothing can be fitted.
     """
@@ -85,7 +83,6 @@ def calibrate_file(
         fitter = _rates(options)
     else:
         fitter = _ptask(options)
-        before_fit()
     if progress is not None:
         patterns = [len({row.pattern for row in group.measured}) for group in groups]
         total = len(groups) + (sum(patterns) if options.fit_on == "all" else 0)

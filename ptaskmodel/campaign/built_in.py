@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ptaskmodel import kernel_sets
 from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.campaign.kind import Kind, Parameters
 from ptaskmodel.errors import CampaignError, SlurmError
@@ -154,13 +153,6 @@ def _of_batch() -> frozenset[str]:
     )
 
 
-def _kernels_of_batch(parameters: Parameters) -> tuple[str, ...]:
-    """Those of simulations, unless the jobs are delays: of a log, as it is."""
-    log = str(parameters["workload"]).endswith((".swf", ".swf.gz"))
-    delays = {"as-given": log, "delay": log}.get(parameters.get("profiles", "as-given"), False)
-    return ("batches",) if delays else kernel_sets.SIMULATION
-
-
 def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel slurm`, its summary."""
     from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
@@ -216,7 +208,6 @@ KINDS = {
         "batch",
         run_batch_of,
         BATCH_FILES,
-        _kernels_of_batch,
         ("platform", "workload"),
         _of_batch,
         _MAPPINGS,
@@ -227,7 +218,6 @@ KINDS = {
         "simulate",
         run_simulation_of,
         ("platform", "tasks", "calibration"),
-        lambda _: kernel_sets.SIMULATION,
         ("platform", "tasks"),
         lambda: _SIMULATE,
         metrics=("makespan",),
@@ -236,7 +226,6 @@ KINDS = {
         "replay",
         run_replay_of,
         ("platform", "traces"),
-        lambda _: kernel_sets.REPLAY,
         ("platform", "traces"),
         lambda: _REPLAY,
         metrics=("makespan",),
@@ -245,7 +234,6 @@ KINDS = {
         "slurm",
         run_slurm_of,
         ("conf", "workload", "platform", "accounts"),
-        lambda given: kernel_sets.SIMULATION if "platform" in given else (),
         ("conf", "workload"),
         lambda: _SLURM,
         (CHANGES,),

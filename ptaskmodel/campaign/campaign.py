@@ -194,13 +194,6 @@ class Campaign:
         unseen = _unseen(self.plan.metrics, known)
         return Estimate(count, len(good), seconds, start, size, failed, unseen)
 
-    def kernels(self) -> tuple[str, ...]:
-        """The sets of kernels that the runs need: to be compiled once, before workers do."""
-        needed = dict.fromkeys(
-            name for run in self.runs for name in self.plan.kind.kernels(run.parameters)
-        )
-        return tuple(needed)
-
     def failures(self) -> list[tuple[Run, str]]:
         """The runs that failed, and why."""
         index = self.store.index()

@@ -26,8 +26,7 @@ class Kind:
 
     run: gives what `numbers_of` takes, and under `SERIES` anything that JSON holds. files:
     parameters that name files; within: those whose texts hold the name of one, if its pattern
-    finds it (its group); kernels: the sets of them (see `kernel_sets`) that a run of
-    such parameters needs; needed: those that must be given; known: all, or None if any
+    finds it (its group); needed: those that must be given; known: all, or None if any
     may be; made: those given as ``NAME.KEY``. metrics: what tables show if nothing is said.
     version: what identifies the code, beside the
     version of the package.
@@ -36,7 +35,6 @@ class Kind:
     name: str
     run: Callable[[Parameters], Mapping[str, Any]]
     files: tuple[str, ...]
-    kernels: Callable[[Parameters], tuple[str, ...]]
     needed: tuple[str, ...] = ()
     known: Callable[[], frozenset[str]] | None = None
     made: tuple[str, ...] = ()

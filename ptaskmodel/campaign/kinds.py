@@ -36,7 +36,7 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
         raise CampaignError(f"run: {source} is no Python file: {fault}") from None
     version = hashlib.sha256("".join(map(digest, files_of_it)).encode()).hexdigest()
     made = _function(str(source.resolve()), function, version)
-    return Kind(name, made, tuple(files), lambda _: (), version=version)
+    return Kind(name, made, tuple(files), version=version)
 
 
 @functools.lru_cache(maxsize=KEPT)

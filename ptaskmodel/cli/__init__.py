@@ -64,7 +64,7 @@ SECTIONS = {
         "trace": Entry(
             "ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."
         ),
-        "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Compile the simulation kernels ahead."),
+        "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Nothing to do any more (until 0.3)."),
     },
     LOOK: {
         "report": Entry("ptaskmodel.cli.report:report", "Make a page of the results of a run."),

@@ -182,7 +182,6 @@ def batch(
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.plan import BatchOptions, check_sizes
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
@@ -190,7 +189,6 @@ def batch(
     from ptaskmodel.results.batches import (
         BatchWriting,
         batch_into,
-        kernels_for,
         without_larger,
     )
     from ptaskmodel.workload.formats.table import Cleaning
@@ -219,7 +217,6 @@ def batch(
         workload = without_larger(workload, platform, chosen)
     # Against all hosts, whatever they are for: what is left of them for jobs is counted later.
     check_sizes(workload, len(platform.hosts))
-    ready_kernels(kernels_for(platform, workload, chosen), size=len(workload.jobs))
     with told_progress(len(workload.jobs), "jobs", queues=True) as progress:
         run = batch_into(
             output,

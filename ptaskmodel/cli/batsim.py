@@ -93,11 +93,9 @@ def batsim(**given: Any) -> None:
     from ptaskmodel.bridges.batsim.book import Book
     from ptaskmodel.bridges.batsim.serving import served
     from ptaskmodel.bridges.batsim.telling import SessionOptions
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.files import read_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.power import host_power
-    from ptaskmodel.results.batches import kernels_for
     from ptaskmodel.results.batsim_files import check_prefix, write_batsim_files
 
     check_prefix(given["prefix"])
@@ -128,7 +126,6 @@ def batsim(**given: Any) -> None:
         host_order=given["host_order"],
         most_hosts=_most_hosts(given, book.sizes),
     )
-    ready_kernels(kernels_for(platform, book.workload, chosen, driven=True))
     with served(
         platform,
         book,

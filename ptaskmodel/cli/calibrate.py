@@ -81,7 +81,6 @@ def command(
     from ptaskmodel.calibration import report, write_calibration
     from ptaskmodel.calibration.calibration_file import to_json
     from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_steps
     from ptaskmodel.files import check_file_to_write, json_text
 
@@ -93,7 +92,7 @@ def command(
         **options,
     )
     with told_steps("fits") as progress:
-        found = calibrate_file(measurements, chosen, ready_kernels, progress)
+        found = calibrate_file(measurements, chosen, progress)
     if as_json:
         click.echo(json_text(to_json(found.calibration)))
     else:

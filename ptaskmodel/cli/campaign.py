@@ -103,11 +103,9 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
     """Check FILE, count its runs, make a few and say what all will take."""
     from ptaskmodel.campaign import Campaign
     from ptaskmodel.campaign.pool import processors
-    from ptaskmodel.cli.kernels import ready_kernels
 
     found = Campaign.in_file(file, directory_of(file, output), (1, 1))
     click.echo(f"{len(found.runs):,} runs: {_shape(found)}")
-    ready_kernels(found.kernels())
     estimate = found.estimate(tried)
 
     count = processes or processors()
@@ -184,10 +182,7 @@ def resume(
 
 
 def _make(found: Campaign, processes: int | None, cluster: Cluster | None, again: bool) -> None:
-    from ptaskmodel.cli.kernels import ready_kernels
 
-    if cluster is None:
-        ready_kernels(found.kernels())
     total = len(found.runs)
     with click.progressbar(
         length=total, label="running", file=sys.stderr, hidden=not sys.stderr.isatty()

@@ -38,11 +38,9 @@ def demo(output: Path) -> None:
 
     DIR gets its platform, its tasks and the results; an earlier demo there is replaced.
     """
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.show import run_text
     from ptaskmodel.cli.starting import DEMO, starting_files
     from ptaskmodel.files import whole_file
-    from ptaskmodel.kernel_sets import SIMULATION
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.runs import SimulationOptions, simulate_into
     from ptaskmodel.workload.formats.tasks_json import load_tasks
@@ -51,7 +49,6 @@ def demo(output: Path) -> None:
     known = {*files, "results"}
     if output.exists() and (not output.is_dir() or {p.name for p in output.iterdir()} - known):
         raise PTaskModelError(f"{output}: holds other things than a demo; give --output DIR")
-    ready_kernels(SIMULATION, size=3)
     output.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         with whole_file(output / file) as stream:

@@ -114,10 +114,8 @@ def replay(
     wanted["traces"] = wanted.pop("use_traces")
     wanted["trace_limit_GB"] = wanted.pop("trace_limit")
     check_rank_options(ranks_on, hosts)
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.cli.show import summary_text
-    from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import read_trace
     from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
@@ -127,7 +125,6 @@ def replay(
         trace = read_trace(traces, ranks)
     chosen = hosts_asked_for(platform, trace.ranks, ranks_on, hosts, per_host)
     algorithms = collectives_asked_for(platform, trace, collectives)
-    ready_kernels(REPLAY, size=len(trace))
     with told_progress(len(trace), "actions") as progress:
         run = replay_into(
             output,

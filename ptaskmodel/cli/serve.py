@@ -138,12 +138,11 @@ def serve(
     from ptaskmodel.bridges.batsim.book import Book
     from ptaskmodel.bridges.batsim.serving import served
     from ptaskmodel.bridges.batsim.telling import SessionOptions
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.batches import BatchWriting, batch_into, kernels_for
+    from ptaskmodel.results.batches import BatchWriting, batch_into
     from ptaskmodel.workload.formats.table import Cleaning
 
     if replay is not None and (command is not None or endpoint is not None):
@@ -164,7 +163,6 @@ def serve(
     )
     platform = load_platform(platform_file)
     book = Book(workload_files, Cleaning(processors_per_host))
-    ready_kernels(kernels_for(platform, book.workload, chosen, driven=True))
     with (
         served(
             platform,

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.kernels import ready_kernels
 from ptaskmodel.cli.parameters import (
     NOT_NEGATIVE,
     PATH,
@@ -71,16 +70,12 @@ def simulate(
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
     from ptaskmodel.files import json_text
-    from ptaskmodel.results.runs import SimulationOptions, kernels_for, simulate_into
+    from ptaskmodel.results.runs import SimulationOptions, simulate_into
 
     if options["energy"]:
         from ptaskmodel.energy.tables import power_tables
 
         power_tables(platform)  # what is wrong with it is said before anything is compiled
-    again = options["resume"] or options["checkpoint_every"] is not None
-    ready_kernels(
-        kernels_for(platform, SimulationOptions(**options)), size=None if again else len(tasks)
-    )
     with told_progress(len(tasks), "tasks") as progress:
         run = simulate_into(
             output,

@@ -104,7 +104,6 @@ def slurm(
     from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.pairs import number_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
@@ -113,7 +112,6 @@ def slurm(
     from ptaskmodel.results.slurm.runs import (
         SlurmOptions,
         check_options,
-        kernels_for,
         slurm_into,
     )
 
@@ -128,7 +126,6 @@ def slurm(
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = SlurmOptions(seed=seed, costs=Costs(test_cost), **options)
     check_options(chosen, submissions, dates, platform)
-    ready_kernels(kernels_for(conf, submissions, chosen, platform), size=len(submissions.jobs))
     given = (
         conf_file,
         workload_file,

@@ -194,9 +194,7 @@ def to_ptask(
         other = "" if phases == "time" else ", --hosts NAMES or --ranks-on FILE"
         raise PTaskModelError(f"{why}; give --platform PLATFORM{other}")
     from ptaskmodel.apps.trace_works import task_of_trace
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_progress, told_reading
-    from ptaskmodel.kernel_sets import REPLAY
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import read_trace
     from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
@@ -206,8 +204,6 @@ def to_ptask(
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
     algorithms = collectives_asked_for(platform, found, collectives)
-    if phases == "time":
-        ready_kernels(REPLAY, size=len(found))
     with told_progress(0, "actions", after="the task is made") as progress:
         made = task_of_trace(
             found,
@@ -292,9 +288,7 @@ def compare(
     numbers = whole_numbers("--flows", flows, least=0)
     counts = whole_numbers("--windows", windows, least=1)
     from ptaskmodel.apps.disturbance import pairs_of
-    from ptaskmodel.cli.kernels import ready_kernels
     from ptaskmodel.cli.progress import told_progress, told_reading
-    from ptaskmodel.kernel_sets import REPLAY, SIMULATION
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import hosts_named, read_trace
     from ptaskmodel.results.replay.trace_comparison import ModelOptions, compare_into
@@ -310,7 +304,6 @@ def compare(
         if not (colon and sources and targets):
             raise PTaskModelError(f"--disturb '{disturb}': give FROM:TO, such as n[0-3]:n[4-7]")
         pairs = pairs_of(*(hosts_named(ends, "--disturb") for ends in (sources, targets)))
-    ready_kernels((*SIMULATION, *REPLAY), size=len(found))
     with told_progress(0, "actions", after="the parallel tasks run") as progress:
         made = compare_into(
             output,

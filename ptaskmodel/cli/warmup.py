@@ -1,26 +1,13 @@
-"""``ptaskmodel warmup``: compile the simulation kernels ahead."""
+"""``ptaskmodel warmup``: there is nothing to do any more. Until 0.3."""
 
 from __future__ import annotations
-
-import time
 
 import click
 
 from ptaskmodel.cli.command import Command
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, deprecated="kernels come with the package; it goes with 0.3")
 def warmup() -> None:
-    """Compile the simulation kernels, so that the first simulation need not."""
-    from ptaskmodel import kernel_cache
-    from ptaskmodel.cli.kernels import ready_kernels
-    from ptaskmodel.kernel_sets import SETS, missing
-
-    began = time.perf_counter()
-    ready_kernels(tuple(SETS), said=False)
-    where = kernel_cache.cache_directory()
-    if where is None:
-        return
-    if failed := missing():
-        raise click.ClickException(f"these kernels cannot be compiled: {', '.join(failed)}")
-    click.echo(f"ready in {time.perf_counter() - began:.1f} s, kept in {where}")
+    """Do nothing: kernels are compiled when the package is built."""
+    click.echo("nothing to do: kernels are compiled when the package is built")

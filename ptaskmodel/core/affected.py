@@ -39,7 +39,7 @@ from ptaskmodel.core.sub_system import (
     update_kept,
     whole_components,
 )
-from ptaskmodel.jit import jit, late
+from ptaskmodel.kernels.decorators import jit, late
 
 INFINITY = float("inf")
 # Relative differences up to which a resource is full, and levels are equal.

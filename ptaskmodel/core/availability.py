@@ -20,7 +20,7 @@ from ptaskmodel.core.state import (
     SPEED,
     TRACE,
 )
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 

@@ -7,7 +7,7 @@ from ptaskmodel.core.life import end, missing, resume, start, stop, succeeds, su
 from ptaskmodel.core.queues import cancel_wake
 from ptaskmodel.core.sharing_graph import classify, declassify, set_capacity
 from ptaskmodel.core.state import DONE, ENDED, FAILED, LOST, OK, RUNNING, numbers
-from ptaskmodel.jit import entry
+from ptaskmodel.kernels.decorators import entry
 
 # What `change` is asked for.
 (

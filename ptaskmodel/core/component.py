@@ -12,7 +12,7 @@ import numpy as np
 
 from ptaskmodel.core.state import SUB, USED
 from ptaskmodel.core.sub_system import sub_system
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings, carve
 from ptaskmodel.sharing.bmf_levels import FILL_LATER, carve_seats, climb
 from ptaskmodel.sharing.bmf_presolve import carve_core, list_users

@@ -22,7 +22,7 @@ from ptaskmodel.core.queues import remove_end, set_end
 from ptaskmodel.core.rates import shares_with_nobody, solve_alone
 from ptaskmodel.core.state import CHANGED, IN_ENDS, NOTHING, RUNNING, SUB, TODO, TOUCHED
 from ptaskmodel.core.sub_system import forget_changes, keeps, update_kept
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 # Instead of a place among the ends: the member at place k of the heap of goals has CROWD - k.

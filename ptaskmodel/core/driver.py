@@ -77,7 +77,7 @@ from ptaskmodel.core.store import (
     whole,
 )
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.jit import as_compiled, is_wanted, want
+from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform
 from ptaskmodel.sharing.rules import RULES, SOLVERS
 

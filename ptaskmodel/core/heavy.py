@@ -29,7 +29,7 @@ from ptaskmodel.core.idle_loads import swap_kept
 from ptaskmodel.core.rates import code, solve
 from ptaskmodel.core.state import RUNNING, SUB, TOUCHED, UNLAID, USED, State, bare_state
 from ptaskmodel.core.sub_system import lay_sub_system, rebuild_kept, sub_system
-from ptaskmodel.jit import jit, late
+from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.fairbottleneck_laid import KEPT_ROUNDS, carve_rounds
 
 INFINITY = float("inf")

@@ -6,7 +6,7 @@ import numpy as np
 
 from ptaskmodel.core.rates import NOTHING_LEFT
 from ptaskmodel.core.state import PLACED, SUB, UNLAID, USED
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.fairbottleneck_laid import (
     ONE,
     ZERO,

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptaskmodel.core.sharing_graph import can_limit
 from ptaskmodel.core.state import RUNNING, USED, WATCH
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings
 
 INFINITY = float("inf")

@@ -53,7 +53,7 @@ from ptaskmodel.core.sub_system import (
     rebuild_kept,
     sub_system,
 )
-from ptaskmodel.jit import jit, late
+from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 
 INFINITY = float("inf")

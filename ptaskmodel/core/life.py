@@ -40,7 +40,7 @@ from ptaskmodel.core.state import (
     WAITING,
 )
 from ptaskmodel.core.stream import has_room_for_events, tell, tell_rate
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 # So many places are worth being given anew.

@@ -42,7 +42,7 @@ from ptaskmodel.core.state import (
     WOKE,
 )
 from ptaskmodel.core.stream import has_room_for_events, tell
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 INFINITY = float("inf")
 # Changes by traces in a row, while no activity progresses, after which nothing is expected of them.

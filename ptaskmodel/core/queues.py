@@ -23,7 +23,7 @@ from ptaskmodel.core.state import (
     WAIT,
     WAKE,
 )
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 # Order of the first trace among entries of one date: before everything that is pushed.
 TRACES_FIRST = -(2**60)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ptaskmodel.core.state import SUB, bare_state, numbers
 from ptaskmodel.core.sub_system import sub_system
-from ptaskmodel.jit import INTERPRETED, jit, late
+from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.limits import LIMIT_BOUND
 from ptaskmodel.sharing.rules import RULES, Rule
@@ -50,13 +50,6 @@ def _solver_of(rule: Rule) -> Any:
 # By the name of the kernel of a rule, what solves by it; they are looked up here by name.
 SOLVERS = {rule.kernel: _solver_of(rule) for rule in RULES.values()}
 globals().update({solver.__name__: solver for solver in SOLVERS.values()})
-
-
-def prepare_solvers(*rules: str) -> None:
-    """Have what solves by some rules compiled."""
-    if not INTERPRETED:
-        for each in dict.fromkeys(SOLVERS[RULES[rule].kernel] for rule in rules):
-            each.ready()
 
 
 def _kernel_of(rule: str, otherwise: Any) -> Any:

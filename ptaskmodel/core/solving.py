@@ -12,7 +12,7 @@ from ptaskmodel.core.rates import BMF, SOLVERS, is_alone, solve, solve_alone
 from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, SUB, UNSOLVED, USED
 from ptaskmodel.core.stream import has_room_for_events, tell_rate
 from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, list_enabled, sub_system
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.rules import RULES
 
 INFINITY = float("inf")

@@ -30,7 +30,7 @@ from ptaskmodel.core.state import (
     State,
 )
 from ptaskmodel.core.sub_system import sub_system_sizes
-from ptaskmodel.jit import INTERPRETED
+from ptaskmodel.kernels.decorators import INTERPRETED
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, AvailabilityTrace
 from ptaskmodel.sharing.solvers import scratch_sizes

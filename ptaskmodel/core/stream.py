@@ -10,7 +10,7 @@ from ptaskmodel.core.state import (
     RATE,
     RATES_OF_ALL,
 )
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 

@@ -18,7 +18,7 @@ from ptaskmodel.core.state import (
     UNLAID,
     USED,
 )
-from ptaskmodel.jit import jit, views
+from ptaskmodel.kernels.decorators import jit, views
 from ptaskmodel.sharing.arrays import carve
 
 # Searching for components that turn out to hold most activities is a waste: it is skipped a while.

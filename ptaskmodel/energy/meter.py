@@ -30,7 +30,7 @@ from ptaskmodel.energy.integral.records import (
 from ptaskmodel.energy.integral.sweep import sweep, used_so_far
 from ptaskmodel.energy.tables import power_tables
 from ptaskmodel.energy.traces import PowerTraces
-from ptaskmodel.jit import as_compiled
+from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
 from ptaskmodel.recording.intervals import Rows
 
@@ -302,7 +302,7 @@ class Meter:
 
 
 def prepare_kernels() -> None:
-    """Have compiled what counts energy (see `kernel_sets`)."""
+    """Use the kernels of energy as they are used (see `kernels.kinds`)."""
     build = Platform.build("world")
     watts = {"wattage_per_state": "1:2:3"}
     build.cluster("c", 2, prefix="c", speed=1e9, bandwidth=1e9, latency=1e-6, properties=watts)

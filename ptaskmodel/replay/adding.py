@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.replay.choosing import Chosen, chosen, sized
 from ptaskmodel.replay.collective_steps import step_of_collective
 from ptaskmodel.replay.steps import (

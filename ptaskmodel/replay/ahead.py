@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.replay.messages import place_of
 from ptaskmodel.replay.ranks import next_operation
 from ptaskmodel.replay.steps import (

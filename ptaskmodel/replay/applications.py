@@ -12,7 +12,7 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.state import IDLE
 from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError
-from ptaskmodel.jit import want
+from ptaskmodel.kernels.decorators import want
 from ptaskmodel.replay.ahead import look_ahead, move_routes
 from ptaskmodel.replay.algorithms import algorithms_of, default_algorithms
 from ptaskmodel.replay.collective_steps import packed_step

@@ -6,7 +6,7 @@ algorithms for barrier synchronization", 1988.
 
 from __future__ import annotations
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.selectors import BRUCK, DOUBLING, PAIRWISE, RING, TREE
 from ptaskmodel.replay.steps import (
     ALL,

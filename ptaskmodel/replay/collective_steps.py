@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.jit import jit, late
+from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.replay.choosing import Chosen
 from ptaskmodel.replay.collectives import collective
 from ptaskmodel.replay.selectors import CHOICES

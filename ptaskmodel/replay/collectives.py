@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.state import numbers
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.barriers import barrier
 from ptaskmodel.replay.choosing import (
     has_displacements_alone,

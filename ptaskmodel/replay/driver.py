@@ -10,8 +10,7 @@ import numpy as np
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.state import OK, PAUSED
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.jit import as_compiled
-from ptaskmodel.kernel_sets import REPLAY, compile_with
+from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.loop import run
@@ -120,7 +119,6 @@ class Replay:
         core = self.core
         core.expect()
         total = len(self.trace)
-        compile_with(run, (core.state, self.state, core.options), lambda: REPLAY)
         status, events = -2, 1 << 8
         while status != OK:
             actions = int(self.state.counts["actions"][0])

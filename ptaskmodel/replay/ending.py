@@ -6,7 +6,7 @@ import numpy as np
 
 from ptaskmodel.core.life import stop
 from ptaskmodel.core.queues import cancel_wake
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.messages import drop_request, free_message, take_from_bucket
 from ptaskmodel.replay.state import AWAITED, ENDED, FLYING, NOBODY, READY
 

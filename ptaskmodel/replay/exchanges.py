@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.steps import (
     ALL,
     AWAIT_RECEIVE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.exchanges import hands_on, ring
 from ptaskmodel.replay.halving import counted_places, log2, rank_of
 from ptaskmodel.replay.steps import (

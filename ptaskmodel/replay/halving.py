@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.exchanges import hands_on
 from ptaskmodel.replay.steps import (
     AWAIT_RECEIVE,

@@ -18,7 +18,7 @@ from ptaskmodel.core.state import (
     WAKE,
 )
 from ptaskmodel.core.stream import has_room_for_events, tell
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.replay.messages import arrived, make_ready
 from ptaskmodel.replay.ranks import go_on_with_ready
 from ptaskmodel.replay.state import LOST_RANK, READY, TOLD_FULL

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.steps import AWAIT_ANY, DO_SEND, NO_MORE, REQUEST_RECEIVE, other
 
 

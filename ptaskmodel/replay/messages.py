@@ -7,7 +7,7 @@ import numpy as np
 from ptaskmodel.core.life import missing, start
 from ptaskmodel.core.state import LOST, OK, STARTED, UNROUTED
 from ptaskmodel.core.stream import tell
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.replay.state import (
     ACTION,
     ANYBODY,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.choosing import rooted, sized, sized_each
 from ptaskmodel.replay.exchanges import all_to_all_at_once, all_to_all_each, all_to_all_pairs
 from ptaskmodel.replay.steps import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.barriers import barrier
 from ptaskmodel.replay.selectors import PAIRS_EACH, PAIRS_LIGHT, PAIRS_ONE, RING_EACH, RING_ONE
 from ptaskmodel.replay.steps import NO_MORE, exchange, swap

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.reducing import binary_family, child
 from ptaskmodel.replay.segments import SHORT_SEGMENT, number_of
 from ptaskmodel.replay.selectors import BINARY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptaskmodel.core.queues import has_room_for_wake
 from ptaskmodel.core.state import GROW_WAKES, OK
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.messages import (
     begins,
     ends_for,

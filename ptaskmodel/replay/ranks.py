@@ -21,7 +21,7 @@ from ptaskmodel.core.state import (
     bare_state,
     numbers,
 )
-from ptaskmodel.jit import jit, late
+from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.replay.choosing import Chosen, chosen, sized
 from ptaskmodel.replay.collective_steps import step_of_collective
 from ptaskmodel.replay.messages import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.core.state import numbers
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 # What a step does. What is posted by POST_... is waited for by ALL, what REQUEST_... posts by
 # AWAIT_..., the oldest with a rank, or by AWAIT_ANY, the first that is over; what JOIN_... posts

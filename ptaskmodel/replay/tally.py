@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import want
+from ptaskmodel.kernels.decorators import want
 from ptaskmodel.replay.adding import Program, Sums, add_up
 from ptaskmodel.replay.algorithms import default_algorithms
 from ptaskmodel.replay.collective_steps import packed_step

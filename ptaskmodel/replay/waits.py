@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptaskmodel.core.queues import has_room_for_wake, push_wake
 from ptaskmodel.core.state import GROW_WAKES
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.messages import append_request, drop_request, unlink_request
 from ptaskmodel.replay.state import (
     IN_ALL,

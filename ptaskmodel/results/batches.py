@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel import __version__, jit
+from ptaskmodel import __version__
 from ptaskmodel.batch.attempt import NOT_OVER
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
 from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
-from ptaskmodel.batch.plan import BatchOptions, only_delays, replays
+from ptaskmodel.batch.plan import BatchOptions, only_delays
 from ptaskmodel.batch.power_files import by_job
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
-from ptaskmodel.batch.run import BatchResult, Driver, is_for_compiled_loop, run_batch
+from ptaskmodel.batch.run import BatchResult, Driver, run_batch
 from ptaskmodel.batch.study_output import (
     write_classes,
     write_fair_starts,
@@ -28,7 +28,7 @@ from ptaskmodel.batch.study_output import (
 )
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
-from ptaskmodel.kernel_sets import ENERGY, RANKS, compile_sets
+from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
 from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
@@ -36,8 +36,7 @@ from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import choices, provenance
-from ptaskmodel.results.runs import SimulationOptions, check_nothing_to_write
-from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
+from ptaskmodel.results.runs import check_nothing_to_write
 
 if TYPE_CHECKING:
     import pandas
@@ -128,8 +127,7 @@ def batch_into(
             "no host and no link; --profiles ptask makes parallel tasks of delays"
         )
     inputs = tuple(inputs)
-    watch = jit.Stopwatch()
-    compile_sets(kernels_for(platform, workload, options, driver is not None))
+    watch = Stopwatch()
     if directory is None:
         power = PowerFile(None)
         result = run_batch(platform, workload, options, progress, power=power, driver=driver)
@@ -154,29 +152,6 @@ def batch_into(
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
         _draw(place, files)
     return BatchRun(summary, result, Path(directory), files)
-
-
-def kernels_for(
-    platform: Platform, workload: Workload, options: BatchOptions, driven: bool = False
-) -> tuple[str, ...]:
-    """The sets of kernels that such a batch is likely to use (see `kernel_sets`).
-
-    driven: from outside, so that policies of ours decide nothing.
-    """
-    simulates = options.profiles in ("ptask", "smpi") or not only_delays(workload)
-    energy = ENERGY if options.energy else ()
-    compiled = not (energy or driven or ":" in options.policy) and is_for_compiled_loop(
-        options, len(workload.jobs)
-    )
-    if simulates:
-        chosen = SimulationOptions(
-            solver=options.solver, network_model=options.network_model, energy=options.energy
-        )
-        loop = ("batches of tasks",) if compiled else ()
-        traces = options.profiles != "ptask" and any(map(replays, workload.profiles.values()))
-        ranks = RANKS if traces or options.profiles == "smpi" else ()
-        return (*kernels_of_simulation(platform, chosen), "changes", *loop, *ranks)
-    return ("batches",) if compiled else energy
 
 
 def without_larger(

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.files import digest, write_json
+from ptaskmodel.kernels.module import made_by
 from ptaskmodel.named_files import named_by
 from ptaskmodel.names import join_names
 from ptaskmodel.results.output import FORMAT, SUMMARY
@@ -125,7 +126,6 @@ def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
 
     After the inputs that are given come the files that they name: traces, arrays, includes.
     """
-    import importlib.metadata
 
     import numpy
 
@@ -134,7 +134,7 @@ def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
             "ptaskmodel": __version__,
             "python": platform.python_version(),
             "numpy": numpy.__version__,
-            "numba": importlib.metadata.version("numba"),
+            "kernels": made_by(),
         },
         "inputs": [{"path": path, "sha256": digest(path)} for path in _with_named(inputs)],
     }

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel import jit, kernel_sets
-from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.kernel_sets import ENERGY, of_tasks
+from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.recording.alone import times_alone
 from ptaskmodel.recording.neighbours import Neighbours
@@ -83,14 +81,6 @@ class SimulationRun:
         return records_frame(self.records)
 
 
-def kernels_for(platform: Platform, options: SimulationOptions) -> tuple[str, ...]:
-    """The sets of kernels that such a simulation is likely to use (see `kernel_sets`)."""
-    parallel = find_model(options.network_model, platform.config).parallel
-    solver = options.solver or ("bmf" if parallel else "maxmin")
-    sets = of_tasks(solver, parallel and platform.is_one_cluster)
-    return (*sets, *(ENERGY if options.energy else ()))
-
-
 @joining()
 def simulate_into(
     directory: str | Path | None,
@@ -121,8 +111,7 @@ def simulate_into(
         )
     inputs, tasks = list(inputs), list(tasks)
     checkpoints = Checkpoints(directory, options, platform, tasks)
-    watch = jit.Stopwatch()
-    kernel_sets.compile_sets(kernels_for(platform, options))
+    watch = Stopwatch()
     made = checkpoints.found()
     if made is None:
         made = Simulation(
@@ -137,7 +126,7 @@ def simulate_into(
 
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
         with TaskEnergyFiles(made, place) if options.energy else nullcontext() as energy:
-            run_watch = jit.Stopwatch()
+            run_watch = Stopwatch()
             made.run(options.until, progress=checkpoints.watching(made, progress))
             took_s = run_watch.rest_s
             records = tuple(made.records())

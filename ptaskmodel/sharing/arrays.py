@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import views
+from ptaskmodel.kernels.decorators import views
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import NOTHING_LEFT
 

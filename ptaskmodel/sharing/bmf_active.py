@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.bmf_levels import FILL_LATER, climb
 from ptaskmodel.sharing.bmf_presolve import list_users
 from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING

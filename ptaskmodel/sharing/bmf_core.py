@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import entry
+from ptaskmodel.kernels.decorators import entry
 from ptaskmodel.sharing.bmf_active import solve_active
 from ptaskmodel.sharing.bmf_levels import FILL, FILL_LATER, carve_seats, climb, seats_sizes
 from ptaskmodel.sharing.bmf_presolve import carve_core, core_sizes, gather, presolve, scale

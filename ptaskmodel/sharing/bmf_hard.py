@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.allocation import Allocation
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.bmf_core import scratch_sizes
@@ -190,6 +190,14 @@ def _exact(core: _Core) -> bool:
         return False
     c.levels[:] = levels
     return core.check()
+
+
+def prepare_kernels() -> None:
+    """Use the kernels of rungs that few systems reach (see `kernels.kinds`)."""
+    core = _Core(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0))
+    for rung in (_damped, _paths):
+        rung(core)
+    core.solve_seats()
 
 
 @jit

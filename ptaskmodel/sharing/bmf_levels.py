@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import jit, views
+from ptaskmodel.kernels.decorators import jit, views
 from ptaskmodel.sharing.arrays import carve
 
 MAX_STEPS = 40

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.sharing.bmf_levels import eliminate
 
 # What holds a task on the path, where it is not the element of the resource where it sits.

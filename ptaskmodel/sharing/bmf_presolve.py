@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import jit, views
+from ptaskmodel.kernels.decorators import jit, views
 from ptaskmodel.sharing.arrays import carve
 from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 

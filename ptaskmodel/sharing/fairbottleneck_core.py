@@ -25,7 +25,7 @@ The corrected variant charges a task once, and treats a FATPIPE as a bound C_r /
 
 from __future__ import annotations
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.sharing.fairbottleneck_laid import (
     carve_rounds,
     keep_increments,

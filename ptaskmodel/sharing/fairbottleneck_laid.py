@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import jit, views
+from ptaskmodel.kernels.decorators import jit, views
 from ptaskmodel.sharing.arrays import carve
 
 # Elements of a run that are looked at together.

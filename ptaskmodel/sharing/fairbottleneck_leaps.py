@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.fairbottleneck_laid import LIVE
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.sharing.arrays import carve
 from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
 

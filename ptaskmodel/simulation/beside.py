@@ -24,7 +24,7 @@ from ptaskmodel.core.state import (
     WAKE,
 )
 from ptaskmodel.core.stream import has_room_for_events
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.replay.ending import end_application
 from ptaskmodel.replay.loop import computes_before_wake, over, rank_of, wakes
 from ptaskmodel.replay.ranks import go_on_with_ready

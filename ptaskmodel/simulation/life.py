@@ -17,7 +17,7 @@ from ptaskmodel.core.state import ENDED as TOLD_ENDED
 from ptaskmodel.core.state import EVENTS_FULL as STREAM_FULL
 from ptaskmodel.core.state import STARTED as TOLD_STARTED
 from ptaskmodel.core.stream import has_room_for_events, tell
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.simulation.state import (
     COMPLETED,
     DEPENDENCY_FAILED,

@@ -25,7 +25,7 @@ from ptaskmodel.core.state import (
     STEP,
     WAKE,
 )
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.simulation.life import (
     begin_ready,
     end_stage,

@@ -25,8 +25,7 @@ from ptaskmodel.core.state import (
     Options,
 )
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.jit import as_compiled
-from ptaskmodel.kernel_sets import RANKS, compile_with, of_tasks
+from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.applications import Applications
@@ -246,7 +245,6 @@ class Simulation:
         """Run the event loop, doing what it asks for; returns why it stopped."""
         core, intake = self.core, self._intake
         self._settled = None
-        compile_with(*self._loop(options), self._kernel_sets)
         while True:
             replays = self._replays
             loop, arguments = self._loop(options)
@@ -271,10 +269,6 @@ class Simulation:
         if self._replays is None:
             return run, (core, arrays, options)
         return run_beside, (core, arrays, self._replays.state, options)
-
-    def _kernel_sets(self) -> tuple[str, ...]:
-        one_cluster = self.network_model.parallel and self.platform.is_one_cluster
-        return (*of_tasks(self.solver, one_cluster), *(() if self._replays is None else RANKS))
 
     def _serve_ranks(self, replays: Applications, status: int) -> bool:
         """Do what the loop asks for ranks; False if it does not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER, UNREAD
 
 # All names of actions in traces, with the action of each: `smpirun` writes "waitAny", people as it

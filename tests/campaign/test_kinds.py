@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ptaskmodel import kernel_sets
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.campaign.built_in import KINDS
 from ptaskmodel.campaign.kind import numbers_of
-from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError, SlurmError
 
@@ -115,11 +113,3 @@ def test_what_is_no_number_is_left_out():
     for nothing in ({}, {"a": "x"}, [1]):
         with pytest.raises(CampaignError, match="give a mapping"):
             numbers_of(nothing)
-
-
-def test_kernels_are_those_of_what_runs(workload, tmp_path):
-    text = f'run = "batch"\n[parameters]\nplatform = "{CLUSTER}"\nworkload = "{workload}"\n'
-    run = plan_of(text, tmp_path, "plan").runs()[0]
-    assert KINDS["batch"].kernels(run.parameters) == kernel_sets.SIMULATION
-    delays = {**run.parameters, "workload": "log.swf.gz"}
-    assert KINDS["batch"].kernels(delays) == ("batches",)

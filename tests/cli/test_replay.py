@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ptaskmodel.cli import kernels, main
+from ptaskmodel.cli import main
 from ptaskmodel.workload import load_tasks
 
 PLATFORM = """<?xml version="1.0"?>
@@ -160,13 +160,13 @@ def test_a_mistake_is_one_line(case, capsys, arguments, message):
         ("--ranks 3", "names 2 traces for 3 ranks"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_compiled(
+def test_a_mistake_is_told_before_anything_is_replayed(
     case, monkeypatch, capsys, command, options, message
 ):
-    def compile_kernels(*_, **__):
-        raise AssertionError("compiles")
+    def no_replay(*_, **__):
+        raise AssertionError("replays")
 
-    monkeypatch.setattr(kernels, "ready_kernels", compile_kernels)
+    monkeypatch.setattr("ptaskmodel.replay.driver.run", no_replay)
     assert main([*command.split(), *options.split()]) == 2
     assert message in capsys.readouterr().err
 

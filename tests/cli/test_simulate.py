@@ -82,7 +82,7 @@ def test_the_files_written(tmp_path, capsys):
     summary = json.loads((output / "summary.json").read_text())
     assert summary["counts"] == {"completed": 3}
     assert summary["simulation_wall_time_s"] > 0
-    assert set(summary["versions"]) == {"ptaskmodel", "python", "numpy", "numba"}
+    assert set(summary["versions"]) == {"ptaskmodel", "python", "numpy", "kernels"}
     assert summary["inputs"] == [
         {"path": path, "sha256": sha256(Path(path).read_bytes()).hexdigest()}
         for path in (PLATFORM, TASKS)
@@ -163,27 +163,6 @@ def test_a_simulation_imports_no_library_that_it_does_not_need():
     assert not {"numba", "scipy", "pandas", "networkx", "matplotlib", "rich", "msgspec"} & set(
         done.stderr.split()
     )
-
-
-def test_the_first_simulation_says_that_it_compiles(monkeypatch, capsys):
-    asked = []
-    monkeypatch.setattr("ptaskmodel.kernel_sets.missing", list)
-    monkeypatch.setattr(
-        "ptaskmodel.kernel_sets.compile_sets", lambda sets, told=None: asked.append(tuple(sets))
-    )
-    assert main(["simulate", PLATFORM, TASKS]) == 0
-    said = capsys.readouterr().err
-    assert said.startswith("compiling kernels (once, about ")
-    assert said.count("\n") == 1
-    assert asked == [("tasks", "levels", "laying", "routes")] * 2
-
-
-def test_without_a_place_for_the_cache_it_compiles_each_time(monkeypatch, capsys):
-    monkeypatch.setattr("ptaskmodel.kernel_sets.missing", list)
-    monkeypatch.setattr("ptaskmodel.kernel_cache.cache_directory", lambda: None)
-    assert main(["simulate", PLATFORM, TASKS]) == 0
-    said = capsys.readouterr().err
-    assert "no cache directory can be written; set PTASKMODEL_CACHE_DIR to a directory" in said
 
 
 def test_a_run_with_checkpoints_gives_the_same_results_and_leaves_none(tmp_path):

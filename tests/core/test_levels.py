@@ -12,9 +12,6 @@ from scenarios import random_scenario
 
 import ptaskmodel as pm
 from ptaskmodel.core.check import check_state
-from ptaskmodel.core.solving import solver_of
-from ptaskmodel.jit import INTERPRETED, is_wanted, want
-from ptaskmodel.kernel_code import set_place
 from ptaskmodel.sharing import SharingProblem
 
 HEAD = """<?xml version='1.0'?>
@@ -111,26 +108,3 @@ def test_a_copy_goes_on_with_the_same_levels(tmp_path):
     for other in others:
         other.run()
         assert [record.finish_time for record in other.records()] == dates
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_whole_systems_are_solved_the_same_by_a_solver_wanted_only_then(
-    seed, monkeypatch, tmp_path
-):
-    solver = solver_of("bmf")
-    problem = SharingProblem.from_dense(np.random.default_rng(seed).random((10, 8)), 1.0)
-
-    def dates_of_simulation() -> list:
-        random = np.random.default_rng(seed)
-        simulation = simulation_of(problem, tmp_path)
-        step_through(simulation, lambda: random.random() < 0.5)
-        assert is_wanted(solver)
-        return [record.finish_time for record in simulation.records()]
-
-    want(solver)
-    expected = dates_of_simulation()
-    if not INTERPRETED:
-        monkeypatch.setattr(solver, "is_wanted", False)
-        for place in solver._places:
-            set_place(place, 0)
-    assert dates_of_simulation() == expected

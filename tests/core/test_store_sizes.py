@@ -14,7 +14,7 @@ from ptaskmodel.core.store import (
     room_for_users,
     room_for_wakes,
 )
-from ptaskmodel.jit import INTERPRETED
+from ptaskmodel.kernels.decorators import INTERPRETED
 from ptaskmodel.platform import Platform
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from ptaskmodel.jit import INTERPRETED
+from ptaskmodel.kernels.decorators import INTERPRETED
 from ptaskmodel.sharing.problem import SharingProblem
 
 JIT = not INTERPRETED

@@ -50,8 +50,8 @@ def extended(tmp_path) -> Path:
 
 def output(place: Path, *arguments: str, jit: bool) -> str:
     """What Python prints with the copy of the package."""
-    off = {} if jit else {"NUMBA_DISABLE_JIT": "1"}
-    environment = {**os.environ, "PYTHONPATH": str(place), **off}
+    way = "numba" if jit else "interpreted"
+    environment = {**os.environ, "PYTHONPATH": str(place), "PTASKMODEL_KERNELS": way}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=place, env=environment, capture_output=True, text=True
     )

@@ -14,7 +14,7 @@ import pytest
 import scenarios
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.jit import INTERPRETED
+from ptaskmodel.kernels.decorators import INTERPRETED
 
 SEEDS = range(20_000, 20_010)
 

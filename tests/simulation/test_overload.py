@@ -101,6 +101,7 @@ def test_progress_is_told_while_somebody_observes(platform, monkeypatch):
 
 
 @pytest.mark.jit
+@pytest.mark.filterwarnings("default:the offered load")
 def test_simulate_tells_of_it(tmp_path, capsys):
     (tmp_path / "p.xml").write_text(PLATFORM)
     tasks = [{"id": k, "hosts": ["a"], "cpu": 300, "start": k} for k in range(1000)]

@@ -5,7 +5,7 @@ Instants are the dates of reservations of no length, in no order; each is the da
 
 from __future__ import annotations
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 

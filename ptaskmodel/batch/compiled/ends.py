@@ -7,7 +7,7 @@ A block holds up to BLOCK_ENTRIES expected ends in order of date, and the sum of
 from __future__ import annotations
 
 from ptaskmodel.batch.compiled.state import BLOCK_ENTRIES
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 

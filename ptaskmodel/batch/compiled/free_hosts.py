@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 
 @jit

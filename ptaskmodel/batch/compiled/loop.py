@@ -29,7 +29,7 @@ from ptaskmodel.batch.compiled.state import (
     PAUSED,
     REDIRECTION,
 )
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 INFINITY = float("inf")
 

@@ -16,7 +16,7 @@ from ptaskmodel.batch.compiled.ends import expect, first_room, push_end
 from ptaskmodel.batch.compiled.free_hosts import take_hosts
 from ptaskmodel.batch.compiled.queue import LARGEST, first_from, leave
 from ptaskmodel.batch.compiled.state import BLOCK_ENTRIES, NO_DATE
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 # So many new jobs are looked at one by one; more are found in the queue.

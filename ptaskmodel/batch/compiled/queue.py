@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")
 LARGEST = np.int64(np.iinfo(np.int64).max)

@@ -9,7 +9,7 @@ from ptaskmodel.batch.compiled.ends import drop_end, expect_no_more, extend, pus
 from ptaskmodel.batch.compiled.policies import backfill
 from ptaskmodel.batch.compiled.queue import LARGEST
 from ptaskmodel.batch.compiled.state import BLOCK_ENTRIES, BY_COUNTER, BY_ESTIMATE, BY_HOSTS
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 
 @jit

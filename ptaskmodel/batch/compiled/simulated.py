@@ -12,7 +12,7 @@ from ptaskmodel.batch.compiled.ends import pop_end
 from ptaskmodel.batch.compiled.loop import begin_date, finish, submit_and_decide
 from ptaskmodel.batch.compiled.state import CIRCLES, FULL, NOBODY, NOTHING, PAUSED
 from ptaskmodel.core.state import ENDED as TOLD_ENDED
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.simulation.state import ENDED, FAILED, WAITING
 
 INFINITY = float("inf")

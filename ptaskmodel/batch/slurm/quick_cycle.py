@@ -37,7 +37,7 @@ from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import PENDING, Allocation, JobRecord
-from ptaskmodel.jit import as_compiled
+from ptaskmodel.kernels.decorators import as_compiled
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.slurm.controller import Controller
@@ -339,5 +339,5 @@ def state_for(slots: int, words: int) -> CycleState:
 
 
 def prepare_kernels() -> None:
-    """Have the kernel compiled (see `kernel_sets`)."""
+    """Use the kernel as it is used (see `kernels.kinds`)."""
     cycle(state_for(1, 1))

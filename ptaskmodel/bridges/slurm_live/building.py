@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel.bridges.slurm_live.faults import LiveFault
-from ptaskmodel.kernel_cache import REMEDY, cache_directory
+from ptaskmodel.caching import REMEDY, cache_directory
 
 SOURCES = Path(__file__).resolve().parent / "native"
 SHARED = ("-fPIC", "-shared", "-pthread")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ptaskmodel.core.state import CAPACITY, PSTATE, RATE, TURNED
 from ptaskmodel.energy.integral.records import HOLD, RELEASE, SAMPLE
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 
 @jit

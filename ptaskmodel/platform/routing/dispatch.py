@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 
 def dispatch(kernels: list[Any], number: int = 0) -> Any:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 
 class Tally(NamedTuple):

@@ -5,7 +5,7 @@ All are generated from the table of families.
 
 from __future__ import annotations
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.platform.routing.dispatch import dispatch
 from ptaskmodel.platform.topologies.families import FAMILIES
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.platform.routing.tally import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     LONGEST,

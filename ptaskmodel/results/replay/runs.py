@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.files import write_json
-from ptaskmodel.jit import Stopwatch
+from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.replay.activities import Activities

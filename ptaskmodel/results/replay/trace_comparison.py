@@ -19,8 +19,6 @@ from ptaskmodel.apps.interference import connection_work
 from ptaskmodel.apps.trace_models import REPLAY, tasks_of_trace
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
-from ptaskmodel.kernel_sets import REPLAY as REPLAY_KERNELS
-from ptaskmodel.kernel_sets import SIMULATION, compile_sets
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import for_summary, joining, warn
 from ptaskmodel.replay.driver import Progress
@@ -131,7 +129,6 @@ def compare_trace(
     Raises as `replay`, and WorkloadError if a bundle cannot be made.
     """
     options = options or ModelOptions()
-    compile_sets((*SIMULATION, *REPLAY_KERNELS))  # so that nothing is timed with that
     replayed: dict[str, Any] = {
         "model": options.network_model,
         "solver": options.replay_solver,

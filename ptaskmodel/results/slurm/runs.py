@@ -14,27 +14,22 @@ from ptaskmodel.batch.slurm.controllers import Part, parts_of
 from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.node_failures import Changes
-from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
 from ptaskmodel.batch.slurm.overload import warn_of_overload
 from ptaskmodel.batch.slurm.phases import Phases, Recorded
-from ptaskmodel.batch.slurm.quick_cycle import suits
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
-from ptaskmodel.batch.slurm.requests.profiles import AS_GIVEN, PTASK, SMPI, with_profiles
+from ptaskmodel.batch.slurm.requests.profiles import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.requests.request import Submissions
 from ptaskmodel.batch.slurm.reservations import Reserved
 from ptaskmodel.batch.slurm.run import SlurmRun, simulate, simulate_together
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
-from ptaskmodel.kernel_sets import RANKS, SLURM
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
-from ptaskmodel.results.runs import SimulationOptions
-from ptaskmodel.results.runs import kernels_for as kernels_of_simulation
 from ptaskmodel.results.slurm.settings import settings_of, unread_notes
 from ptaskmodel.results.slurm.summary import (
     limit_notes,
@@ -53,7 +48,6 @@ from ptaskmodel.results.slurm.tables import (
     jobs_of,
     write_tables,
 )
-from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     import pandas
@@ -63,21 +57,6 @@ if TYPE_CHECKING:
 
 # With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
 MANY_JOBS = 2000
-
-
-def kernels_for(
-    conf: Conf, submissions: Submissions, options: SlurmOptions, platform: Platform | None
-) -> tuple[str, ...]:
-    """The sets of kernels that such a simulation is likely to use (see `kernel_sets`)."""
-    jobs = submissions.jobs
-    many = len(jobs) // options.controllers >= MANY_JOBS
-    cycles = SLURM if many and options.costs == FREE and suits(conf, nodes_of(conf)) else ()
-    profiled = options.profiles in (PTASK, SMPI)
-    if platform is None or not (profiled or any(job.run_s is None for job in jobs)):
-        return cycles
-    traces = any(isinstance(job.work, TraceWork) for job in jobs)
-    ranks = RANKS if traces or options.profiles == SMPI else ()
-    return (*kernels_of_simulation(platform, SimulationOptions()), "changes", *ranks, *cycles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,11 +124,6 @@ SPOILED = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def no_kernels(monkeypatch):
-    monkeypatch.setattr("ptaskmodel.cli.kernels.ready_kernels", lambda *_, size: None)
-
-
 @pytest.mark.parametrize(("name", "there", "instead", "line", "says"), SPOILED)
 def test_a_mistake_is_one_line_with_its_place(tmp_path, capsys, name, there, instead, line, says):
     write_all(tmp_path)

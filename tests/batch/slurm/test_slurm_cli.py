@@ -7,12 +7,10 @@ import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.overload import offered_load, warn_of_overload
-from ptaskmodel.batch.slurm.requests.request import Command, JobRequest, Submissions
+from ptaskmodel.batch.slurm.requests.request import Command, JobRequest
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.cli import main
-from ptaskmodel.kernel_sets import RANKS, SETS, SLURM
-from ptaskmodel.results.slurm.runs import MANY_JOBS, SlurmOptions, kernels_for
 from ptaskmodel.workload.works import DelayWork
 
 CONF = """SelectType=select/linear
@@ -88,61 +86,11 @@ def test_a_mistake_is_one_line(files, capsys, name, text, says):
     assert "Traceback" not in error
 
 
-def test_kernels_are_made_ready_once_all_files_make_sense(files, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        "ptaskmodel.cli.kernels.ready_kernels", lambda sets, size: asked.append(sets)
-    )
-    arguments = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv")]
-    (files / "accounts.txt").write_text("no account\n")
-    assert main([*arguments, "--accounts", str(files / "accounts.txt")]) == 2
-    assert asked == []
-    assert main(arguments) == 0
-    assert asked == [()]
-
-
 HOSTS = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1"><cluster id="c" prefix="n" suffix="" radical="1-4" speed="1Gf" core="8"
  bw="1GBps" lat="10us"/></platform>
 """
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ([], set()),
-        (["--platform"], set()),
-        (["--profiles", "ptask", "--platform"], {"tasks", "levels", "laying", "changes"}),
-        (
-            ["--profiles", "smpi", "--platform"],
-            {"tasks", "levels", "laying", "changes", *RANKS},
-        ),
-    ],
-)
-def test_the_kernels_that_are_announced_are_those_of_the_jobs(
-    files, monkeypatch, options, expected
-):
-    class Asked(Exception):
-        pass
-
-    def ready(sets, size):
-        raise Asked(*sets)
-
-    monkeypatch.setattr("ptaskmodel.cli.kernels.ready_kernels", ready)
-    (files / "hosts.xml").write_text(HOSTS)
-    if options:
-        options = [*options, str(files / "hosts.xml")]
-    with pytest.raises(Asked) as asked:
-        main(["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), *options])
-    assert set(asked.value.args) == expected <= set(SETS)
-
-
-def test_many_plain_jobs_ask_for_the_kernel_of_cycles(files):
-    conf = read_conf(files / "slurm.conf")
-    jobs = Submissions(tuple(request(f"j{k}", float(k), 9.0) for k in range(MANY_JOBS)))
-    assert kernels_for(conf, jobs, SlurmOptions(), None) == SLURM
-    assert kernels_for(conf, jobs, SlurmOptions(controllers=2), None) == ()
 
 
 def test_a_job_that_is_not_there_cannot_be_explained(files, capsys):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.slurm.compiled.words import choose, ones
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import jit
+from ptaskmodel.kernels.decorators import jit
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 _MOST_DIGITS = 18
 _EXACT = 2**53

@@ -1,8 +1,9 @@
 """What a kernel is: a digest of all that its machine code is made of, wherever that is written.
 
-Its instructions, the constants and kernels that they name, and theirs in turn. So a kernel is
-compiled anew when something in it changes, and only then; comments, other functions of its file
-and the place of the package do not matter.
+Its instructions, the constants and kernels that they name, and theirs in turn; late kernels, which
+are machine code of their own, by their names. So a kernel is compiled anew when something in
+it changes, and only then; comments, other functions of its file and the place of the package do not
+matter.
 """
 
 from __future__ import annotations
@@ -10,27 +11,14 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-PACKAGE = Path(__file__).resolve().parent
-COMPILER = ("kernel_bundles.py", "kernel_calls.py", "kernel_code.py", "kernel_parts.py")
-
 
 class UnknownConstant(TypeError):
     """A kernel names what its machine code may depend on in unknown ways."""
-
-
-@functools.cache
-def compiler() -> str:
-    """The identity of what makes machine code of kernels here, but for libraries."""
-    digest = hashlib.sha256()
-    for name in COMPILER:
-        digest.update((PACKAGE / name).read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def identity(function: Callable) -> str:
@@ -65,7 +53,9 @@ def _facts(function: Any) -> tuple[bytes, tuple[Callable, ...]]:
     values = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
     for name, value in [*values, *((name, cell.cell_contents) for name, cell in cells)]:
         inner = getattr(value, "py_func", None)
-        if inner is not None:
+        if getattr(value, "is_late", False):
+            facts.append(f"{name} late {value.name}")
+        elif inner is not None:
             named.append(inner)
             facts.append(f"{name} {type(value).__name__} {getattr(value, 'allocates', None)}")
         else:

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import ptaskmodel
-from ptaskmodel import kernel_code
-from ptaskmodel.jit import INTERPRETED, Kernel
-from ptaskmodel.kernel_identity import UnknownConstant, identity
+from ptaskmodel.kernels.decorators import INTERPRETED, Kernel
+from ptaskmodel.kernels.identity import UnknownConstant, identity
+from ptaskmodel.kernels.layout import layout
 
 SOURCE = """
 from typing import NamedTuple
 import numpy as np
-from ptaskmodel.jit import entry, jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 LIMIT = 3
 PAIR = (1, LIMIT)
@@ -100,7 +100,7 @@ def test_every_kernel_has_one():
         if isinstance(value, Kernel)
     }
     assert len(kernels) > 300
-    assert not [kernel.name for kernel in kernels if kernel.identity is None]
+    assert not [kernel.name for kernel in kernels if not identity(kernel.py_func)]
 
 
 def test_fields_of_the_same_types_in_another_order_are_another_argument():
@@ -111,6 +111,6 @@ def test_fields_of_the_same_types_in_another_order_are_another_argument():
         "class A(NamedTuple):\n    y: int\n    x: int\nsecond = A(1, 2)\n",
         names,
     )
-    assert kernel_code.layout(names["first"]) != kernel_code.layout(names["second"])
+    assert layout(names["first"]) != layout(names["second"])
     one, other = (np.zeros(1, dtype=[(a, "f8"), (b, "f8")]) for a, b in ("xy", "yx"))
-    assert kernel_code.layout(one) != kernel_code.layout(other)
+    assert layout(one) != layout(other)

@@ -1,14 +1,11 @@
-"""Prepares the kernels of replays, each set by small uses of it."""
+"""Uses the kernels of replays with all kinds of arguments that they are called with."""
 
 from __future__ import annotations
 
-from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.ahead import look_ahead, move_routes
-from ptaskmodel.replay.collective_steps import packed_step
 from ptaskmodel.replay.driver import Replay
 from ptaskmodel.replay.loop import run
-from ptaskmodel.replay.ranks import go_on_with_ready
 from ptaskmodel.replay.tally import Tally
 from ptaskmodel.workload.formats.ti_trace import trace_in
 
@@ -16,22 +13,16 @@ from ptaskmodel.workload.formats.ti_trace import trace_in
 TRACE = b"0 init\n0 compute 1\n0 send 1 0 1e6\n1 recv 0 0 1e6\n"
 
 
+def prepare() -> None:
+    """All of them."""
+    prepare_loop()
+    prepare_beside()
+
+
 def prepare_loop() -> None:
     """The loop of a replay, but for what ranks do."""
     made = _replay()
     run.prepare(made.core.state, made.state, made.core.options)
-
-
-def prepare_ranks() -> None:
-    """What ranks do until they have to wait."""
-    if not INTERPRETED:
-        go_on_with_ready.ready()
-
-
-def prepare_collectives() -> None:
-    """The steps of collective operations."""
-    if not INTERPRETED:
-        packed_step.ready()
 
 
 def prepare_beside() -> None:

@@ -1,6 +1,6 @@
 """Writes the function of an entry that Python calls: objects in, the kernel's arguments found.
 
-`kernel_code` says where things are in objects, and what the table is.
+`layout` says where things are in objects, and what the table is.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from llvmlite import ir
 from numba.core import cgutils as numba_cgutils
 from numba.core import types as numba_types
 
-from ptaskmodel.kernel_bundles import Bundle, filled
-from ptaskmodel.kernel_code import (
+from ptaskmodel.kernels.layout import (
     ALIGNED,
     ARRAY,
     ARRAY_DATA,
@@ -141,8 +140,6 @@ class _Writer:
         address, its_type = builder.ptrtoint(pointer, WORD), self.read(pointer, HEAD - 8)
         if isinstance(kind, types.BaseTuple):
             return self.context.make_tuple(builder, kind, self.items(kind, pointer, its_type))
-        if isinstance(kind, Bundle):
-            return filled(self.context, builder, kind, self.items(kind, pointer, its_type))
         if isinstance(kind, types.Array):
             return self.array(kind, pointer, its_type)
         if isinstance(kind, types.Boolean):
@@ -182,7 +179,7 @@ class _Writer:
         self.check(builder.icmp_signed("==", dimensions, INT32(kind.ndim)))
         order = {"C": C_ORDER, "F": F_ORDER, "A": 0}[kind.layout]
         wanted = order | ALIGNED | (WRITEABLE if kind.mutable else 0)
-        flags = builder.and_(self.read(pointer, ARRAY_FLAGS, INT32), INT32(wanted | WRITEABLE))
+        flags = builder.and_(self.read(pointer, ARRAY_FLAGS, INT32), INT32(wanted))
         self.check(builder.icmp_signed("==", flags, INT32(wanted)))
         lengths, steps = (
             [

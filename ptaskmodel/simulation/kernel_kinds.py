@@ -1,24 +1,18 @@
-"""Prepares the kernels that a simulation may need, each set by small uses of it."""
+"""Uses the kernels of simulations with all kinds of arguments that they are called with."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.affected import follow_rates
 from ptaskmodel.core.changes import STOP, change, refresh_routed, start_now
-from ptaskmodel.core.heavy import solve_heavy
-from ptaskmodel.core.levels import follow_levels
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.placement import Placement, places_of
-from ptaskmodel.core.rates import prepare_solvers
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
-from ptaskmodel.jit import INTERPRETED
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
 from ptaskmodel.platform.topologies.topology import Topology
 from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.smpi import protocol_of
-from ptaskmodel.sharing.bmf_hard import bmf_hard
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES
 from ptaskmodel.sharing.solvers import solve
@@ -29,39 +23,25 @@ from ptaskmodel.workload.formats.json_numbers import cut_numbers
 from ptaskmodel.workload.tasks import ParallelTask
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
-MAX_MIN = ("maxmin", "flow-maxmin")
 EXCHANGE = HomogeneousWork(1e9, 1e6)
+
+
+def prepare() -> None:
+    """All of them."""
+    prepare_loop()
+    prepare_ranks()
+    prepare_laying()
+    prepare_routes()
+    prepare_changes()
+    prepare_front_ends()
+    prepare_sharing()
+    prepare_reading()
 
 
 def prepare_loop() -> None:
     """The loop of tasks, with all that it may do."""
     simulation = Simulation(_platform())
     run.prepare(simulation.core.state, simulation._intake.arrays, simulation.core.options)
-
-
-def prepare_levels() -> None:
-    """What follows the levels of bmf from event to event."""
-    if not INTERPRETED:
-        follow_levels.ready()
-
-
-def prepare_bmf() -> None:
-    """What solves whole systems by bmf."""
-    prepare_solvers("bmf")
-
-
-def prepare_max_min() -> None:
-    """What solves systems by max-min fairness, whole and in part."""
-    prepare_solvers(*MAX_MIN)
-    if not INTERPRETED:
-        follow_rates.ready()
-
-
-def prepare_other_rules() -> None:
-    """What solves systems by the rules that are left."""
-    prepare_solvers(*(rule for rule in RULES if rule not in ("bmf", *MAX_MIN)))
-    if not INTERPRETED:
-        solve_heavy.ready()
 
 
 def prepare_ranks() -> None:
@@ -94,8 +74,9 @@ def prepare_routes() -> None:
         (flow, [0, other]),
     ):
         router.route(router.shape(work, tuple(hosts), None)[0])
-    core = Simulation(platform, network_model="LV08").core
-    core.route(core.find_flows(np.array([0, 0]), np.array([1, other])).tolist())
+    for model in ("L07", "LV08"):
+        core = Simulation(platform, network_model=model).core
+        core.route(core.find_flows(np.array([0, 0]), np.array([1, other])).tolist())
 
 
 def prepare_changes() -> None:
@@ -120,7 +101,6 @@ def prepare_sharing() -> None:
     problem = SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0])
     for rule in RULES:
         solve(problem, rule)
-    bmf_hard(problem)
 
 
 def prepare_reading() -> None:

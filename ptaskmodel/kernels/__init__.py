@@ -1,0 +1,1 @@
+"""Kernels: how Python functions become machine code, when the package is built, and are called."""

@@ -1,0 +1,305 @@
+"""Builds the extension module `ptaskmodel._kernels` of all kernels.
+
+    python -m ptaskmodel.kernels [--all-levels] [--to FILE]
+
+Each kernel becomes an object for each kind of arguments and each level of processors, in a
+directory of the user's where it stays: what has not changed is not compiled again, and a build that
+was stopped goes on. Then the C compiler links them, and the module takes its place at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import concurrent.futures.process
+import contextlib
+import fcntl
+import gc
+import hashlib
+import importlib
+import json
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptaskmodel.caching import cache_directory
+from ptaskmodel.kernels import decorators, lowering, module
+from ptaskmodel.kernels.decorators import Kernel, Late, interpretable
+from ptaskmodel.kernels.identity import identity
+from ptaskmodel.kernels.kinds import PREPARE
+from ptaskmodel.kernels.layout import kind_of
+from ptaskmodel.kernels.lowering import LEVELS
+
+HERE = Path(__file__).resolve().parent
+# What machine code depends on besides the kernels themselves.
+COMPILER = ("entries.py", "layout.py", "lowering.py")
+# Where objects stay; by itself where what is made once is kept, for all checkouts of a user.
+OBJECTS = "PTASKMODEL_KERNEL_OBJECTS"
+KEPT_S = 30 * 86400
+# How they become a module.
+LINK_OPTIONS = {
+    "linux": ["-shared", "-Wl,--strip-all"],
+    "darwin": ["-bundle", "-undefined", "dynamic_lookup"],
+}
+
+
+NO_COMPILER = "there is no C compiler; install one (Debian: gcc, libc6-dev) or name it in $CC"
+GOES_ON = "the next build goes on from here"
+
+
+class BuildFault(Exception):
+    """The module cannot be built."""
+
+
+class Job(NamedTuple):
+    """A kernel to compile for one kind of arguments: what it is, under which name."""
+
+    kernel: Kernel
+    symbol: str
+    arguments: tuple
+    identity: str = ""
+
+    def file(self, level: str) -> str:
+        """The name of its object."""
+        return f"{self.symbol}-{self.identity}-{level}.o"
+
+
+# What is to be compiled.
+
+
+class List:
+    """Notes which kernels are called with which kinds of arguments, and interprets them."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Job] = {}
+        self._depth = 0
+
+    def note(self, kernel: Kernel, arguments: tuple) -> None:
+        symbol = symbol_of(kernel, arguments)
+        self.jobs.setdefault(symbol, Job(kernel, symbol, arguments))
+
+    def call(self, kernel: Kernel, arguments: tuple) -> Any:
+        if not self._depth:
+            self.note(kernel, arguments)
+            arguments = tuple(map(interpretable, arguments))
+        self._depth += 1
+        try:
+            with np.errstate(all="ignore"):
+                return kernel.py_func(*arguments)
+        finally:
+            self._depth -= 1
+
+    def dispatcher(self, kernel: Kernel) -> Any:
+        if isinstance(kernel, Late):
+            arguments = kernel.example()
+            return lowering.caller(kernel.name, symbol_of(kernel, arguments), arguments)
+        return lowering.part(kernel.py_func, kernel.allocates)
+
+
+def symbol_of(kernel: Kernel, arguments: tuple) -> str:
+    """The name of the function of a kernel for arguments like these."""
+    kind = kind_of(arguments)
+    return module.symbol(kernel.name, f"late, {kind}" if kernel.is_late else kind)
+
+
+def listed() -> list[Job]:
+    """All kernels with the kinds of arguments that they are called with, the largest first."""
+    decorators.builder = found = List()
+    for prepare in PREPARE:
+        place, _, function = prepare.partition(":")
+        getattr(importlib.import_module(place), function)()
+    late = [kernel for kernel in decorators.all_kernels if isinstance(kernel, Late)]
+    for kernel in late:
+        found.note(kernel, kernel.example())
+    # Who calls late kernels knows their names, which change with the arguments that they take.
+    common = [compiler(), *(symbol_of(kernel, kernel.example()) for kernel in late)]
+    jobs = [
+        job._replace(identity=_digest(job.kernel.is_late, identity(job.kernel.py_func), *common))
+        for job in found.jobs.values()
+    ]
+    return sorted(jobs, key=lambda job: -_size(job.kernel))
+
+
+def _size(kernel: Any) -> int:
+    """About how much there is to compile."""
+    met, waiting, size = set(), [kernel], 0
+    while waiting:
+        function = waiting.pop()
+        if function not in met:
+            met.add(function)
+            code = function.py_func.__code__
+            size += len(code.co_code)
+            named = [function.py_func.__globals__.get(name) for name in code.co_names]
+            cells = [cell.cell_contents for cell in function.py_func.__closure__ or ()]
+            waiting += [
+                each for each in named + cells if isinstance(each, Kernel) and not each.is_late
+            ]
+    return size
+
+
+def _digest(*facts: Any) -> str:
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def compiler() -> str:
+    """What machine code is made by."""
+    import llvmlite
+    import numba
+
+    ours = _digest(*((HERE / name).read_bytes() for name in COMPILER))
+    return f"numba {numba.__version__}, llvmlite {llvmlite.__version__}, {ours}"
+
+
+# Machine code.
+
+# The jobs of this build, for the processes that it starts.
+_jobs: list[Job] = []
+
+
+def _compile(number: int, levels: tuple[str, ...], place: Path) -> int:
+    """Write the objects of a kernel."""
+    job = _jobs[number]
+    kernel = job.kernel
+    function, facts = kernel.py_func, (kernel.allocates, kernel.is_late, job.arguments)
+    for level, content in lowering.compiled(function, *facts, job.symbol, levels):
+        part = place / f"part-{os.getpid()}"
+        part.write_bytes(content)
+        part.replace(place / job.file(level))
+    return number
+
+
+def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -> None:
+    """Compile what is not there yet, in a process for each core."""
+    _jobs[:] = [job for job in jobs if not all((place / job.file(x)).exists() for x in levels)]
+    count = len(_jobs)
+    if not count:
+        return
+    say(f"{count} of {len(jobs)} to compile")
+    began = time.monotonic()
+    gc.disable()  # what compiles leaves little behind
+    fork = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(min(_cores(), count), fork) as pool:
+        waiting = [pool.submit(_compile, number, levels, place) for number in range(count)]
+        try:
+            for done, each in enumerate(concurrent.futures.as_completed(waiting), 1):
+                kernel = _jobs[each.result()].kernel
+                passed = time.monotonic() - began
+                say(f"{done} of {count} compiled, {passed:.0f} s: {kernel.name}", done < count)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _cores() -> int:
+    """How many processes can compute at a time."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def say(text: str, goes_on: bool = False) -> None:
+    """A line on standard error, on a terminal written over by the next if it goes on."""
+    shown = sys.stderr.isatty()
+    start, end = ("\r\033[K", "" if goes_on else "\n") if shown else ("", "\n")
+    print(f"{start}kernels: {text}", end=end, file=sys.stderr, flush=True)
+
+
+# The module.
+
+
+def link(jobs: Iterable[Job], levels: tuple[str, ...], place: Path, target: Path) -> None:
+    """Link the objects into a module, which takes its place when it is whole."""
+    jobs = sorted(jobs, key=lambda job: job.symbol)
+    rows = " ".join(f"X({job.symbol}, level)" for job in jobs)
+    (place / "table.h").write_text(
+        f"#define KERNELS(level) {rows}\n"
+        f"#define LEVELS {' '.join(f'Y({level})' for level in levels)}\n"
+        + "".join(f"#define HAS_{level}\n" for level in levels)
+        + f"#define COMPILER {json.dumps(compiler())}\n"
+        + f"#define STAMPS {json.dumps(' '.join(_stamps))}\n"
+    )
+    part = target.with_name(f".{target.name}-{os.getpid()}")
+    command = [
+        *module.compiler_command(), *LINK_OPTIONS.get(sys.platform, ["-shared"]), "-O2", "-fPIC",
+        "-fvisibility=hidden", "-I", str(place), "-o", str(part), str(HERE / "kernels.c"),
+        *(str(place / job.file(level)) for job in jobs for level in levels), "-lm",
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+            raise BuildFault(f"{command[0]} cannot link the module: {lines[-1][:200]}")
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# Of the sources as they were read.
+_stamps: tuple[str, str] = ("", "")
+
+
+def build(levels: tuple[str, ...], place: Path, target: Path) -> None:
+    """Build the module, unless it is there."""
+    global _stamps
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock, contextlib.suppress(KeyboardInterrupt):
+        _wait_for(lock)
+        began = time.monotonic()
+        _stamps = module.stamps()
+        jobs = listed()
+        compile_missing(jobs, levels, place)
+        link(jobs, levels, place, target)
+        say(f"{len(jobs)} in {target}, {time.monotonic() - began:.0f} s")
+        _forget_old([place / job.file(level) for job in jobs for level in levels], place)
+        return
+    raise BuildFault(f"stopped; {GOES_ON}")
+
+
+def _wait_for(lock: Any) -> None:
+    """Let another build end first."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("another build goes on, waiting for it")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _forget_old(used: Iterable[Path], place: Path) -> None:
+    """Remove objects that no build has used for long, and what was begun."""
+    for each in used:
+        os.utime(each)
+    oldest = time.time() - KEPT_S
+    for each in place.glob(f"{module.SYMBOL}*"):
+        if each.stat().st_mtime < oldest:
+            each.unlink(missing_ok=True)
+    for each in place.glob("part-*"):
+        each.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Build as the command line has it."""
+    options = argparse.ArgumentParser(prog="python -m ptaskmodel.kernels")
+    options.add_argument("--all-levels", action="store_true", help="for any processor")
+    options.add_argument("--to", type=Path, default=module.FILE, metavar="FILE")
+    chosen = options.parse_args()
+    levels = tuple(LEVELS) if chosen.all_levels else (lowering.own_level(),)
+    kept = cache_directory() or module.PACKAGE.parent / "build"
+    place = Path(os.environ.get(OBJECTS) or kept / "objects")
+    try:
+        if not shutil.which(module.compiler_command()[0]):
+            raise BuildFault(NO_COMPILER)
+        build(levels, place.resolve(), chosen.to.resolve())
+    except BuildFault as fault:
+        sys.exit(f"kernels: {fault}")
+    except concurrent.futures.process.BrokenProcessPool:
+        sys.exit(f"kernels: a process was killed (memory?); {GOES_ON}")
+    except OSError as fault:
+        sys.exit(f"kernels: {fault.filename or place}: {fault.strerror or fault}")

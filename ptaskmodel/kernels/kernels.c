@@ -1,0 +1,113 @@
+/* The extension module `ptaskmodel._kernels`: where the machine code of each kernel is.
+ *
+ * `addresses` maps the name of a kernel for one kind of arguments to the address of its function, for
+ * the best level of this processor; `level` names that. table.h is written by `building.py`: LEVELS,
+ * KERNELS, and the stamps of the sources. Of Python it needs what is declared here, no headers: all of
+ * it is in the stable interface since 3.11.
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "table.h"
+
+typedef struct Object Object;
+typedef struct { ptrdiff_t references; Object *type; Object *(*init)(void); ptrdiff_t index; Object *copy; } Base;
+typedef struct { int slot; void *value; } Slot;
+typedef struct {
+    Base base;
+    const char *name, *doc;
+    ptrdiff_t size;
+    void *methods;
+    Slot *slots;
+    void *traverse, *clear, *release;
+} Definition;
+enum { EXEC = 2 };
+
+extern Object *PyModuleDef_Init(Definition *);
+extern int PyModule_AddStringConstant(Object *, const char *, const char *);
+extern int PyModule_AddObjectRef(Object *, const char *, Object *);
+extern Object *PyDict_New(void);
+extern int PyDict_SetItemString(Object *, const char *, Object *);
+extern Object *PyLong_FromVoidPtr(void *);
+extern void Py_DecRef(Object *);
+extern void PyErr_SetString(Object *, const char *);
+extern Object *PyExc_ImportError;
+
+typedef struct { const char *name; const void *address; } Kernel;
+
+#define X(name, level) extern const char name##_##level[];
+#define Y(level) KERNELS(level)
+LEVELS
+#undef X
+#undef Y
+#define X(name, level) {#name, name##_##level},
+#define Y(level) static const Kernel of_##level[] = {KERNELS(level) {NULL, NULL}};
+LEVELS
+#undef X
+#undef Y
+
+__attribute__((used)) static const char stamps[] = STAMPS;
+
+/* The kernels that allocate ask this of numba's runtime. */
+typedef struct { size_t references; void *destroy, *about, *data; size_t size; void *allocator; } Memory;
+enum { HEAD = (sizeof(Memory) + 63) / 64 * 64 };
+
+void *NRT_MemInfo_alloc_aligned(size_t size, uint32_t align)
+{
+    char *room = malloc(HEAD + size + align), *data;
+    if (!room) return NULL;
+    data = room + HEAD + (align - (uintptr_t)(room + HEAD) % align) % align;
+    *(Memory *)room = (Memory){1, NULL, NULL, data, size, NULL};
+    return room;
+}
+
+void NRT_MemInfo_call_dtor(void *memory) { free(memory); }
+
+static const Kernel *best(const char **level)
+{
+    const char *asked = getenv("PTASKMODEL_PROCESSOR");
+    (void)asked;
+#if defined HAS_v2 || defined HAS_v3
+    __builtin_cpu_init();
+#endif
+#ifdef HAS_v3 /* and what no processor with these lacks: F16C, LZCNT, MOVBE */
+    if ((!asked || strcmp(asked, "v2")) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")
+            && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
+        return *level = "v3", of_v3;
+#endif
+#ifdef HAS_v2
+    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt")) return *level = "v2", of_v2;
+#endif
+#ifdef HAS_v0
+    return *level = "v0", of_v0;
+#endif
+    return NULL;
+}
+
+static int fill(Object *module)
+{
+    const char *level = NULL;
+    const Kernel *kernel = best(&level);
+    Object *addresses;
+    int failed;
+    if (!kernel) {
+        PyErr_SetString(PyExc_ImportError, "made for another processor");
+        return -1;
+    }
+    if (!(addresses = PyDict_New())) return -1;
+    for (failed = 0; !failed && kernel->name; kernel++) {
+        Object *address = PyLong_FromVoidPtr((void *)kernel->address);
+        failed = !address || PyDict_SetItemString(addresses, kernel->name, address);
+        if (address) Py_DecRef(address);
+    }
+    failed = failed || PyModule_AddStringConstant(module, "level", level)
+        || PyModule_AddStringConstant(module, "compiler", COMPILER)
+        || PyModule_AddObjectRef(module, "addresses", addresses);
+    Py_DecRef(addresses);
+    return failed ? -1 : 0;
+}
+
+static Slot slots[] = {{EXEC, (void *)fill}, {0, NULL}};
+static Definition definition = {{1, NULL, NULL, 0, NULL}, "_kernels", NULL, 0, NULL, slots, NULL, NULL, NULL};
+__attribute__((visibility("default"))) Object *PyInit__kernels(void) { return PyModuleDef_Init(&definition); }

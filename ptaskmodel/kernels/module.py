@@ -1,0 +1,193 @@
+"""The machine code that comes with the package: the extension module `ptaskmodel._kernels`.
+
+A kernel for one kind of arguments is one function of it, whose name is a digest of both: nothing
+but the system's loader is needed, neither numba nor llvmlite. The module bears stamps of the
+sources that it was built of. A checkout, whose sources change, builds what has changed when a
+kernel is called; where that cannot be, and in an installed package, a module of other sources is
+left alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import logging
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel.errors import PTaskModelError
+
+PACKAGE = Path(__file__).resolve().parent.parent
+NAME = "_kernels.abi3.so"
+FILE = PACKAGE / NAME
+# Begins the names of all functions of the module.
+SYMBOL = "pk_"
+# How kernels are run; by itself: by the module, what it has not by numba if there is one.
+VARIABLE = "PTASKMODEL_KERNELS"
+WAY = os.environ.get(VARIABLE, "")
+WAYS = MODULE, NUMBA, INTERPRETED = "module", "numba", "interpreted"
+if WAY not in ("", *WAYS):
+    raise PTaskModelError(f"{VARIABLE}: '{WAY}' is unknown; use one of {', '.join(WAYS)}")
+SLOW = "kernels run interpreted, some hundred times slower"
+BY_NUMBA = "numba compiles kernels as they are called, once, up to a minute in all"
+
+_log = logging.getLogger("ptaskmodel")
+
+
+def symbol(kernel: str, kind: str) -> str:
+    """The name of the function of a kernel for a kind of arguments."""
+    return SYMBOL + hashlib.sha256(f"{kernel}\0{kind}".encode()).hexdigest()[:16]
+
+
+def is_checkout() -> bool:
+    """Whether the sources are where somebody works on them, not installed."""
+    return (PACKAGE.parent / "pyproject.toml").exists()
+
+
+def stamps() -> tuple[str, str]:
+    """What tells the sources from those before and after a change: by sizes, by sizes and dates."""
+    found: list[tuple[str, int, int]] = []
+
+    def look(folder: str) -> None:
+        with os.scandir(folder) as entries:
+            for each in entries:
+                if each.is_dir():
+                    look(each.path)
+                elif each.name.endswith(".py"):
+                    about = each.stat()
+                    found.append((each.path[start:], about.st_size, about.st_mtime_ns))
+
+    start = len(str(PACKAGE))
+    look(str(PACKAGE))
+    found.sort()
+    return _digest([each[:2] for each in found]), _digest(found)
+
+
+def _digest(facts: list) -> str:
+    return "stamp " + hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+def has_numba() -> bool:
+    """Whether there is a numba that kernels may be compiled by."""
+    return WAY != INTERPRETED and importlib.util.find_spec("numba") is not None
+
+
+def compiler_command() -> list[str]:
+    """The C compiler."""
+    return shlex.split(os.environ.get("CC") or "cc")
+
+
+def are_interpreted() -> bool:
+    """Whether all kernels are plain functions, as this process begins."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0") or WAY == INTERPRETED:
+        return True
+    return not (WAY or FILE.exists() or has_numba())
+
+
+def is_ours(kernel: str) -> bool:
+    """Whether a kernel is one of the package, by its name."""
+    return kernel.startswith("ptaskmodel.")
+
+
+def may_lack(kernel: str) -> bool:
+    """Whether the module need not have a kernel."""
+    return WAY != MODULE or not is_ours(kernel)
+
+
+@functools.cache
+def say_why_interpreted() -> None:
+    """Say that kernels run interpreted though nobody asked for it, why, and what helps, once."""
+    if not (WAY or os.environ.get("NUMBA_DISABLE_JIT")):
+        _log.warning("%s: %s is not there; %s", SLOW, NAME, _remedy())
+
+
+def _remedy() -> str:
+    if is_checkout():
+        return "`pip install --editable '.[jit]'`, then `make kernels`"
+    return "install the package anew where there is a C compiler, or `pip install numba`"
+
+
+@functools.cache
+def loaded() -> Any:
+    """The module. Raises ImportError."""
+    spec = importlib.util.spec_from_file_location("ptaskmodel._kernels", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+@functools.cache
+def made_by() -> str:
+    """What kernels are compiled by, and for which processors; or how they run without a module."""
+    if are_interpreted():
+        return INTERPRETED
+    if not addresses():
+        return NUMBA if has_numba() else INTERPRETED
+    return f"{loaded().compiler}, {loaded().level}"
+
+
+@functools.cache
+def addresses() -> dict[str, int]:
+    """Where functions are, by name; empty if there is no module to use."""
+    if WAY in (NUMBA, INTERPRETED):
+        return {}
+    from ptaskmodel.kernels.layout import layout_is_known
+
+    fault = None if layout_is_known() else "objects of this Python lie otherwise than known"
+    fault = fault or _stale()
+    if fault and is_checkout() and layout_is_known():
+        fault = _build(fault)
+    if not fault:
+        try:
+            found: dict[str, int] = loaded().addresses
+        except ImportError as refused:
+            fault = f"{NAME}: {refused}"
+        else:
+            return found
+    if WAY == MODULE:
+        raise RuntimeError(f"{fault}; {_remedy()}")
+    _log.warning("%s: %s; %s", BY_NUMBA if has_numba() else SLOW, fault, _remedy())
+    return {}
+
+
+def _stale() -> str | None:
+    """Why the module is not to be used; None: it may be."""
+    try:
+        content = FILE.read_bytes()
+    except OSError:
+        return f"{NAME} is not there"
+    if stamps()[is_checkout()].encode() not in content:
+        return f"{NAME} was built of other sources"
+    return None
+
+
+def _build(fault: str) -> str | None:
+    """Build what has changed; None, or why there still is no module."""
+    if not has_numba():
+        return f"{fault}, numba is not installed"
+    if not shutil.which(compiler_command()[0]):
+        return f"{fault}, there is no C compiler"
+    if not os.access(PACKAGE, os.W_OK):
+        return f"{fault}, {PACKAGE} cannot be written"
+    if getattr(sys, "frozen", False) or not sys.executable:
+        return f"{fault}, this program is no interpreter"
+    _log.warning("building what has changed in kernels (all of them: a minute or two)")
+    places = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
+    done = subprocess.run(
+        # -P: nothing from where the user happens to be
+        [sys.executable, "-P", "-m", "ptaskmodel.kernels"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), VARIABLE: ""},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=None if _log.isEnabledFor(logging.WARNING) else subprocess.DEVNULL,
+        check=False,
+    )
+    return f"{fault}, and cannot be built" if done.returncode else _stale()

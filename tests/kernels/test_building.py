@@ -1,0 +1,117 @@
+"""The module is built of what has changed, whole or not at all, whatever comes in between."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ptaskmodel.kernels import module
+from ptaskmodel.kernels.decorators import INTERPRETED
+
+pytest.importorskip("numba")
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler"),
+    pytest.mark.skipif(INTERPRETED, reason="nothing is compiled"),
+]
+
+# Builds two kernels of all.
+SMALL = """
+from ptaskmodel.kernels import building
+names = "ptaskmodel.energy.integral.sweep.used_so_far", "ptaskmodel.core.patterns.laying.clear"
+whole = building.listed
+building.listed = lambda: [job for job in whole() if job.kernel.name in names]
+"""
+
+
+def start(place: Path, before: str = "", **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", f"{SMALL}{before}\nbuilding.main()", "--all-levels",
+         "--to", str(place / module.NAME)],
+        env=os.environ | {"PTASKMODEL_KERNEL_OBJECTS": str(place), **environment},
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def said(process: subprocess.Popen) -> list[str]:
+    """The lines of a build, after its end."""
+    return process.communicate(timeout=300)[1].splitlines()
+
+
+def loaded(place: Path):
+    spec = importlib.util.spec_from_file_location("ptaskmodel._kernels", place / module.NAME)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A place where two builds have begun at once."""
+    place = tmp_path_factory.mktemp("built")
+    both = [start(place) for _ in range(2)]
+    lines = [said(process) for process in both]
+    assert [process.returncode for process in both] == [0, 0], lines
+    compiled = [line for one in lines for line in one if "to compile" in line]
+    assert compiled == ["kernels: 2 of 2 to compile"]
+    return place
+
+
+def test_what_is_built_can_be_loaded(place):
+    found = loaded(place)
+    assert len(found.addresses) == 2
+    assert all(name.startswith(module.SYMBOL) for name in found.addresses)
+    assert found.level in ("v2", "v3", "v0")
+    assert found.compiler.startswith("numba ")
+    assert module.stamps()[0].encode() in (place / module.NAME).read_bytes()
+
+
+def test_what_is_there_is_not_compiled_again(place):
+    next(place.glob("pk_*-v*.o")).unlink()
+    again, then = said(start(place)), said(start(place))
+    assert "kernels: 1 of 2 to compile" in again
+    assert [line.split(" in ")[0] for line in then] == ["kernels: 2"]
+
+
+FULL = """
+import errno, pathlib
+def full(path, content):
+    raise OSError(errno.ENOSPC, "No space left on device", str(path))
+pathlib.Path.write_bytes = full
+"""
+
+
+KILLED = """
+import os
+def killed(*_):
+    os.kill(os.getpid(), 9)
+building._compile = killed
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "environment", "says"),
+    [
+        (FULL, {}, ": No space left on device"),
+        ("", {"CC": "cc-that-is-not-there"}, "there is no C compiler; install one"),
+        ("", {"CC": "false"}, "false cannot link the module"),
+        (KILLED, {}, "killed"),
+    ],
+)
+def test_a_build_that_fails_leaves_the_module_as_it_was(place, before, environment, says):
+    content = (place / module.NAME).read_bytes()
+    if before:
+        for file in place.glob("pk_*.o"):
+            file.unlink()
+    failed = start(place, before, **environment)
+    last = said(failed)[-1]
+    assert failed.returncode == 1
+    assert last.startswith("kernels: ")
+    assert says in last
+    assert (place / module.NAME).read_bytes() == content
+    assert not list(place.glob(f".{module.NAME}*"))
