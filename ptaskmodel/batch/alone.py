@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf, nan
 
 import numpy as np
 
 from ptaskmodel.batch.attempt import FAILED, Attempt
-from ptaskmodel.batch.execution import run_s
+from ptaskmodel.batch.execution import Progress, run_s
 from ptaskmodel.batch.hostset import Placement, first_hosts, flat_runs, members
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.ptasks import NeverEnds, PtaskExecution
@@ -71,6 +71,42 @@ class AloneTimes:
         cores = None if job.cores is None else (job.cores,) * job.num_hosts
         time_s = self._on(job, job.work, flat_runs(first_hosts(job.num_hosts)), cores)
         return inf if time_s != time_s else time_s
+
+    def note_parts_done(self, attempts: Iterable[Attempt], execution: PtaskExecution) -> None:
+        """Note of attempts that are over which part of their work they did, where it is known."""
+        for attempt in attempts:
+            duration_s, number = attempt.work.duration_s, attempt.number
+            begun = execution.begun.get(number, 0.0)
+            if duration_s is not None and (attempt.was_cut or attempt.overhead_s > 0):
+                ran_s = run_s(attempt, attempt.end_s or 0.0) - attempt.overhead_s
+                attempt.done = ran_s / duration_s if 0 < duration_s < inf else 1.0
+            elif number in execution.how_far:
+                attempt.done = (1 - begun) * self._part_of(attempt, execution.how_far[number])
+            elif begun:
+                attempt.done = 1 - begun
+
+    def _part_of(self, attempt: Attempt, how_far: Progress) -> float:
+        """The part of its work that an attempt did, by the time that each stage takes alone.
+
+        nan where that is not known: of traces, and within a delay.
+        """
+        work = attempt.work
+        stages = work.one_round()
+        if work.splits or any(isinstance(stage, TraceWork) for stage in stages):
+            return nan
+        rounds, current = divmod(how_far.behind, len(stages))
+        if rounds >= work.rounds:
+            return 1.0
+        if len(stages) == 1:
+            return (rounds + how_far.part) / work.rounds
+        if stages[current].duration_s is not None:
+            return nan
+        job, _, placement, cores = _placed(attempt)
+        known = {id(stage): self._on(job, stage, placement, cores) for stage in stages}
+        times = [known[id(stage)] for stage in stages]
+        whole_s = sum(times)
+        done_s = rounds * whole_s + sum(times[:current]) + how_far.part * times[current]
+        return done_s / (work.rounds * whole_s)
 
     def _on(self, job: Job, work: Work, hosts: Placement, cores: tuple[int, ...] | None) -> float:
         delay = work.duration_s

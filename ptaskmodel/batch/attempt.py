@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from math import nan
 
 from ptaskmodel.batch.hostset import HostSet, Mask, Placement, holds, mask_of, members, runs, text
 from ptaskmodel.workload.jobs import Job
@@ -34,10 +35,12 @@ class Attempt:
     state: one of the names above; reason: why it was rejected or stopped. suspensions: [from, to]
     for each time that it was suspended, ``to`` None while it lasts. kept_s: the seconds of its work
     that a checkpoint kept when it was stopped; overhead_s: that it read and wrote checkpoints.
+    done: the part of the job's work that it did, 0 to 1, by what parts take alone; None: not noted.
     """
 
     __slots__ = (
         "cores",
+        "done",
         "end_s",
         "expected_end_s",
         "job",
@@ -78,6 +81,7 @@ class Attempt:
         self.suspensions: Sequence[list[float | None]] = ()
         self.kept_s = 0.0
         self.overhead_s = 0.0
+        self.done: float | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> Attempt:
         """One that goes on by itself; an attempt that has ended is a fact."""
@@ -119,6 +123,18 @@ class Attempt:
         if self.cores is None:
             return hosts[: self.job.num_hosts]
         return [k for k, count in zip(hosts, self.cores, strict=True) for _ in range(count)]
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether something ended it before it was through, or at its walltime."""
+        return self.state in (WALLTIME, KILLED) or (self.state == FAILED and bool(self.reason))
+
+    @property
+    def part_done(self) -> float:
+        """The part of the job's work that it did, 1 if it ended by itself; nan: unknown."""
+        if self.done is not None:
+            return self.done
+        return nan if self.was_cut else 1.0
 
     def suspended_s(self, now: float) -> float:
         """For how long it has been suspended, in all, s."""

@@ -22,13 +22,15 @@ UNKNOWN = "unknown"
 class ClassRow(NamedTuple):
     """What became of the jobs of a class: those that ran; times in s.
 
-    kind: "size" (hosts asked for), "length", "size and length" or "user". host_s: host seconds
-    executed. unfair: how many started later than was fair; None where that was not asked for.
+    kind: "size" (hosts asked for), "length", "size and length" or "user". killed: how many of them
+    were cut off, whose executions are shorter than their work. host_s: host seconds executed.
+    unfair: how many started later than was fair; None where that was not asked for.
     """
 
     kind: str
     name: str
     jobs: int
+    killed: int
     host_s: float
     mean_waiting_s: float
     max_waiting_s: float
@@ -72,6 +74,7 @@ def by_class(
         ids = set(unfair)
         late = np.array([a.job.id in ids for a in schedule.ended()], dtype=np.float64)
     columns = (
+        figures.cut[figures.ended].astype(np.float64),
         times.hosts * times.execution_s,
         times.waiting_s,
         times.execution_s,
@@ -104,14 +107,14 @@ def _rows(
     names: Sequence[str],
     columns: tuple[NDArray[np.float64] | None, ...],
 ) -> list[ClassRow]:
-    host_s, waited, lasted, slowed, late = columns
+    killed, host_s, waited, lasted, slowed, late = columns
     assert waited is not None
     jobs = np.bincount(classes, minlength=len(names))
     longest = np.zeros(len(names))
     np.maximum.at(longest, classes, waited)
     sums = [
         None if column is None else np.bincount(classes, column, minlength=len(names))
-        for column in (host_s, waited, lasted, slowed, late)
+        for column in (killed, host_s, waited, lasted, slowed, late)
     ]
 
     def total(which: int, k: int) -> float:
@@ -124,12 +127,13 @@ def _rows(
             kind,
             names[k],
             int(jobs[k]),
-            total(0, k),
-            total(1, k) / int(jobs[k]),
-            float(longest[k]),
+            round(total(0, k)),
+            total(1, k),
             total(2, k) / int(jobs[k]),
+            float(longest[k]),
             total(3, k) / int(jobs[k]),
-            None if late is None else round(total(4, k)),
+            total(4, k) / int(jobs[k]),
+            None if late is None else round(total(5, k)),
         )
         for k in np.flatnonzero(jobs).tolist()
     ]

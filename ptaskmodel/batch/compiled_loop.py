@@ -84,7 +84,8 @@ MOST_HOSTS = 2**31
 class CompiledBatch:
     """A batch ready for the compiled loop, at date 0.
 
-    codes: what becomes of each job that ends. groups: of hosts, under redirection.
+    codes: what becomes of each job that ends. done: which part of its work each job that is cut off
+    has done; nan: unknown. groups: of hosts, under redirection.
     """
 
     jobs: Sequence[Job]
@@ -92,6 +93,7 @@ class CompiledBatch:
     hosts: int
     allocation: Allocation
     codes: NDArray[np.int8]
+    done: NDArray[np.float64]
     state: State
     groups: tuple[Mask, Mask] | None = None
 
@@ -162,6 +164,7 @@ class CompiledBatch:
             times["expected"],
             number,
             codes,
+            np.where(codes == CUT, self.done[:submitted], 1.0),
             places,
             self.hosts,
             int(clock["decisions"]),
@@ -245,7 +248,8 @@ def compiled_batch(
         depth=getattr(policy, "depth", None) or 0,
     )
     groups = policy.groups(hosts) if isinstance(policy, Redirection) else None
-    return CompiledBatch(jobs, arrays, hosts, allocation, codes, state, groups)
+    done = np.full(len(jobs), np.nan)
+    return CompiledBatch(jobs, arrays, hosts, allocation, codes, done, state, groups)
 
 
 def _can_run(arrays: JobArrays, hosts: int) -> bool:

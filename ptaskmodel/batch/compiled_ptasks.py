@@ -34,6 +34,7 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.simulation.state import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
+from ptaskmodel.simulation.view import part_done
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
@@ -142,6 +143,8 @@ class CompiledPtasks:
         if not self.limited:
             return
         while (task := next_killed(self.batch.state, t, now)) >= 0:
+            job = self.batch.state.order[task]
+            self.batch.done[job] = part_done(core.state.activities, t.tasks[task], now)
             core.make_room_for_events(4)
             finish(core.state, t, task, CANCELLED)
 
@@ -149,6 +152,8 @@ class CompiledPtasks:
         """What became of the jobs that are over."""
         jobs, arrays = self.batch.state.jobs, self.batch.arrays
         cut = jobs["end"] >= jobs["start"] + jobs["duration"]
+        done = self.batch.done
+        done[cut & np.isnan(done)] = 1.0  # they ended by themselves, at that very date
         self.batch.codes[:] = np.where(cut, CUT, np.where(arrays.fails, FAILS, SUCCEEDED))
 
 

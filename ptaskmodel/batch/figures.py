@@ -19,9 +19,11 @@ FloatArray = NDArray[np.float64]
 class Figures:
     """The numbers of a schedule; dates in s, nan: not yet or never.
 
-    One entry for each submitted job, in order of submission: what it asked for, when it started
+    One entry for each submitted job, in order of submission: what it asked for (``walltime_s`` nan:
+    none), when it started
     first, and of its last attempt its dates, of how many whole hosts its placement is worth
-    (``held_hosts``), for how long it was suspended, and its state (see `attempt`).
+    (``held_hosts``), for how long it was suspended and read or wrote checkpoints, its state (see
+    `attempt`), whether it was cut off, and which part of its work it did (``done``; nan: unknown).
 
     One entry for each stretch during which some attempt ran, up to now, in order of the starts:
     ``stretch_from_s``, ``stretch_to_s``, ``stretch_hosts`` (whole numbers unless jobs share hosts).
@@ -31,12 +33,16 @@ class Figures:
 
     submit_s: FloatArray
     num_hosts: NDArray[np.int64]
+    walltime_s: FloatArray
     first_start_s: FloatArray
     start_s: FloatArray
     end_s: FloatArray
     held_hosts: FloatArray
     suspended_s: FloatArray
+    overhead_s: FloatArray
     states: list[str]
+    cut: NDArray[np.bool_]
+    done: FloatArray
     stretch_from_s: FloatArray
     stretch_to_s: FloatArray
     stretch_hosts: NDArray[np.int64] | FloatArray
@@ -78,12 +84,16 @@ def _figures(schedule: Schedule) -> Figures:
     return Figures(
         np.array([a.job.submit_time_s for a in final], dtype=np.float64),
         np.array([a.job.num_hosts for a in final], dtype=np.int64),
+        np.array([a.job.walltime_s for a in final], dtype=np.float64),
         np.array([first.get(id(a.job), math.nan) for a in final], dtype=np.float64),
         np.array([a.start_s for a in final], dtype=np.float64),
         np.array([a.end_s for a in final], dtype=np.float64),
         np.array([a.use for a in final], dtype=np.float64),
         np.array([a.suspended_s(now) for a in final], dtype=np.float64),
+        np.array([a.overhead_s for a in final], dtype=np.float64),
         [a.state for a in final],
+        np.array([a.was_cut for a in final], dtype=bool),
+        np.array([a.part_done for a in final], dtype=np.float64),
         dates[:, 0],
         dates[:, 1],
         np.array(hosts, dtype=np.int64) if whole else np.array(hosts, dtype=np.float64),

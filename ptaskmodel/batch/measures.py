@@ -117,8 +117,10 @@ def metrics(
     hosts times execution time. ``utilisation`` is the share of host seconds in use from the first
     submission to the last end, lost runs included; ``mean_used_hosts`` counts from the first
     start. ``alone_s``: time of each job that ran with the platform to itself; gives the contention
-    slowdown, and ``useful_utilisation``: what the machine would have needed without contention for
-    the jobs that were not killed. Raises SimulationError if tau is not positive.
+    slowdown (``contention_slowdown_jobs``: of how many of them), ``useful_utilisation``: what the
+    machine would have needed without contention for the jobs that were not killed, and
+    ``killed_only_by_neighbours``: how many jobs alone would have ended before the walltime at which
+    they were killed. Raises SimulationError if tau is not positive.
     """
     if not 0 < tau_s < math.inf:
         raise SimulationError(f"tau is {tau_s:g} s: it must be positive")
@@ -141,9 +143,20 @@ def metrics(
         found[f"weighted_{name}"] = distribution(named[name], area)["mean"]
     found |= _losses(schedule)
     if alone_s is not None:
-        found["contention_slowdown"] = distribution(contention_slowdown(schedule, alone_s))
+        slowdowns = contention_slowdown(schedule, alone_s)
+        found |= contention_measures(slowdowns)
+        found["killed_only_by_neighbours"] = killed_only_by_neighbours(schedule, alone_s)
         found["useful_utilisation"] = _useful(schedule, times, alone_s, found["span_s"])
     return found
+
+
+def killed_only_by_neighbours(schedule: Schedule, alone_s: Sequence[float]) -> int:
+    """How many jobs were killed at a walltime that would have been enough for them alone."""
+    figures = figures_of(schedule)
+    ended = figures.ended
+    states = np.array(figures.states, dtype=object)[ended]
+    needed = np.asarray(alone_s, dtype=np.float64) + figures.overhead_s[ended]
+    return int(((states == WALLTIME) & (needed < figures.walltime_s[ended])).sum())
 
 
 def _losses(schedule: Schedule) -> dict[str, float]:
@@ -177,32 +190,39 @@ def _useful(
     """Host seconds that the jobs that were not killed need alone, over all host seconds."""
     if not span_s:
         return None
-    done = ~_was_cut(schedule)
+    figures = figures_of(schedule)
+    done = ~figures.cut[figures.ended]
     needed = times.hosts * np.asarray(alone_s, dtype=np.float64)
     return float(np.nansum(needed[done])) / (schedule.num_hosts * span_s)
 
 
-def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:
-    """Execution time over the time alone on the same placement; nan for killed jobs and 0 s.
+def contention_measures(slowdowns: FloatArray) -> dict[str, Any]:
+    """The distribution of the contention slowdown, and of how many of the jobs that ran it is."""
+    known = int((~np.isnan(slowdowns)).sum())
+    return {
+        "contention_slowdown": distribution(slowdowns),
+        "contention_slowdown_jobs": {"known": known, "of": len(slowdowns)},
+    }
 
-    1 where they differ by the rounding of dates alone.
+
+def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:
+    """Execution time over the time alone, on the same placement, of the part that a job did.
+
+    Checkpoints do not count as execution. A job that was killed did the part that its progress at
+    the end says. nan where that is 0 or unknown, and for jobs that take 0 s alone; 1 where the
+    times differ by the rounding of dates alone.
     """
-    alone = np.asarray(alone_s, dtype=np.float64)
+    figures = figures_of(schedule)
+    ended = figures.ended
+    needed = figures.done[ended] * np.asarray(alone_s, dtype=np.float64)
     found = np.divide(
-        job_times(schedule).execution_s,
-        alone,
-        out=np.full(len(alone), math.nan),
-        where=~_was_cut(schedule) & (alone > 0),
+        job_times(schedule).execution_s - figures.overhead_s[ended],
+        needed,
+        out=np.full(len(needed), math.nan),
+        where=needed > 0,
     )
     found[np.abs(found - 1.0) <= ROUNDING] = 1.0
     return found
-
-
-def _was_cut(schedule: Schedule) -> NDArray[np.bool_]:
-    """Which of the jobs that ran and ended were killed."""
-    figures = figures_of(schedule)
-    states = np.array(figures.states, dtype=object)[figures.ended].tolist()
-    return np.array([state in (WALLTIME, KILLED) for state in states], dtype=bool)
 
 
 def _counts(figures: Figures) -> dict[str, int]:

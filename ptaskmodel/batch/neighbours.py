@@ -1,16 +1,15 @@
 """Who slowed whom: the seconds that each job lost, divided among its neighbours.
 
-A job lost its execution time minus its time alone on the same hosts. The charges against its
-neighbours (see `recording.neighbours`) are scaled so that their sum is what it lost. (If the same
-resource limits the job alone too, no scaling is needed: its rate is the part of the capacity that
-the others leave.)
+A job lost its execution time minus the time alone, on the same hosts, of the part that it did. The
+charges against its neighbours (see `recording.neighbours`) are scaled so that their sum is what it
+lost. (If the same resource limits the job alone too, no scaling is needed: its rate is the part of
+the capacity that the others leave.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ptaskmodel.batch.attempt import KILLED, WALLTIME
 from ptaskmodel.batch.schedule import Schedule
 
 
@@ -22,8 +21,8 @@ def lost_seconds(
 ) -> list[tuple[str, str, float]]:
     """(job, neighbour, seconds that the neighbour cost the job), by job, the worst first.
 
-    attempt_of_task: number of the attempt that each task of the simulation belongs to. Jobs killed
-    at their walltime are left out: what they lost is unknown.
+    attempt_of_task: number of the attempt that each task of the simulation belongs to. Jobs that
+    were cut off are left out where it is not known how far they were: so is what they lost.
     """
     by_attempt: dict[int, dict[int, float]] = {}
     for (task, other), charge in charges.items():
@@ -36,10 +35,11 @@ def lost_seconds(
     for attempt, alone in zip(schedule.ended(), alone_s, strict=True):
         assert attempt.end_s is not None
         assert attempt.start_s is not None
-        lost = attempt.end_s - attempt.start_s - attempt.suspended_s(attempt.end_s) - alone
+        ran = attempt.end_s - attempt.start_s - attempt.suspended_s(attempt.end_s)
+        lost = ran - attempt.overhead_s - attempt.part_done * alone
         part = by_attempt.get(attempt.number, {})
         total = sum(part.values())
-        if total <= 0 or not lost > 0 or attempt.state in (WALLTIME, KILLED):
+        if total <= 0 or not lost > 0:
             continue
         seconds = [(ids[other], lost * charge / total) for other, charge in part.items()]
         seconds.sort(key=lambda entry: -entry[1])

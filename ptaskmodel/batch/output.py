@@ -22,6 +22,7 @@ from ptaskmodel.batch.csv_columns import write_columns
 from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import (
     Load,
+    contention_slowdown,
     job_times,
     load,
     unavailable_host_seconds,
@@ -74,6 +75,7 @@ RUN_COLUMNS = (
     "suspensions",
     "reason",
 )
+ALONE_COLUMNS = ("time_alone", "contention_slowdown")
 FIRST_WORKLOAD = "w0"  # as Batsim calls it
 FAILURE_COLUMNS = ("date", "resource", "event")
 NEIGHBOUR_COLUMNS = ("job_id", "slowed_by", "seconds")
@@ -104,13 +106,17 @@ def write_schedule(
 
     workload_name: None: the ids of jobs say it (``w0!3``). metadata: of jobs, by id.
 
-    jobs.csv (one line a job; with alone_s, a column ``time_alone``, and if some job was suspended,
-    ``suspended_time``), runs.csv (only if some job ran more than once or was suspended),
-    failures.csv (only if something went down), schedule.json, machine_states.csv, load.csv,
-    machines.csv; with energy consumed_energy.csv; with pstates, pstate_changes.csv (only with
-    energy or if any changed).
+    jobs.csv (one line a job; with alone_s, columns ``time_alone`` and ``contention_slowdown``, and
+    if some job was suspended, ``suspended_time``), runs.csv (only if some job ran more than once or
+    was suspended), failures.csv (only if something went down), schedule.json, machine_states.csv,
+    load.csv, machines.csv; with energy consumed_energy.csv; with pstates, pstate_changes.csv (only
+    with energy or if any changed).
     """
-    columns = JOB_COLUMNS if alone_s is None else (*JOB_COLUMNS, "time_alone")
+    columns: tuple[str, ...] = JOB_COLUMNS
+    more: tuple[Sequence[float], ...] = ()
+    if alone_s is not None:
+        columns = (*JOB_COLUMNS, *ALONE_COLUMNS)
+        more = (alone_s, contention_slowdown(schedule, alone_s).tolist())
     joules = {} if energy is None else by_job(schedule.attempts, energy.job_J)
     # Those that arrays can say are neither suspended nor begun anew.
     lives = schedule.attempts if schedule.plain is None else ()
@@ -118,9 +124,9 @@ def write_schedule(
     if schedule.plain is not None:
         with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
             file.write(",".join(columns) + "\n")
-            file.writelines(schedule.plain.job_lines(workload_name or FIRST_WORKLOAD, alone_s))
+            file.writelines(schedule.plain.job_lines(workload_name or FIRST_WORKLOAD, *more))
     else:
-        rows = _job_rows(schedule, workload_name, alone_s, joules, metadata or {})
+        rows = _job_rows(schedule, workload_name, more, joules, metadata or {})
         if suspended:
             columns = (*columns, "suspended_time")
             times = (attempt.suspended_s(schedule.now_s) for attempt in schedule.final)
@@ -169,22 +175,24 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
 def _job_rows(
     schedule: Schedule,
     name: str | None,
-    alone_s: Sequence[float] | None,
+    more: Sequence[Sequence[float]],
     joules: Mapping[str, float],
     metadata: Mapping[str, str],
 ) -> Iterable[tuple[Any, ...]]:
     first: dict[str, Attempt] = {}
     for attempt in schedule.attempts:
         first.setdefault(attempt.job.id, attempt)
-    alone = None if alone_s is None else iter(alone_s)
+    of_ended = [iter(values) for values in more]
     for attempt in schedule.final:
         consumed = joules.get(attempt.job.id)
         row = _job_row(attempt, name, first.get(attempt.job.id), consumed)
         if attempt.job.id in metadata:
             row = (*row[:-1], metadata[attempt.job.id])
-        if alone is not None:
-            time_s = next(alone) if has_ended(attempt) else math.nan
-            row += ("" if math.isnan(time_s) else time_s,)
+        if has_ended(attempt):
+            found = (next(values) for values in of_ended)
+            row += tuple("" if math.isnan(value) else value for value in found)
+        else:
+            row += ("",) * len(of_ended)
         yield row
 
 

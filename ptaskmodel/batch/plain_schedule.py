@@ -77,8 +77,8 @@ class PlainSchedule:
     """What became of the jobs submitted so far, in order of submission.
 
     start_s, end_s, expected_s: nan where there is none yet. number: of the attempt, in order of the
-    starts (-1: none). codes: states, as in STATES. places: by number of the attempt. events, now_s,
-    num_hosts: as in `Schedule`.
+    starts (-1: none). codes: states, as in STATES. done: which part of its work each job did (nan:
+    unknown). places: by number of the attempt. events, now_s, num_hosts: as in `Schedule`.
     """
 
     jobs: Sequence[Job]
@@ -88,6 +88,7 @@ class PlainSchedule:
     expected_s: FloatArray
     number: Ints
     codes: NDArray[np.int8]
+    done: FloatArray
     places: Places
     num_hosts: int
     events: int
@@ -120,11 +121,11 @@ class PlainSchedule:
 
     def _attempts(self) -> tuple[list[Attempt], list[Attempt]]:
         """The attempt of each job, and those that started by number."""
-        columns = (self.start_s, self.end_s, self.expected_s, self.number)
+        columns = (self.start_s, self.end_s, self.expected_s, self.done, self.number)
         final: list[Attempt] = []
         by_number: list[Any] = [None] * (len(self.places.begins) - 1)
         rows = zip(self.jobs, self.states, *(column.tolist() for column in columns), strict=False)
-        for job, state, start, end, expected, number in rows:
+        for job, state, start, end, expected, done, number in rows:
             attempt: Attempt
             if number < 0:
                 attempt = Attempt(job, 0, None, math.inf, -1, state)
@@ -133,6 +134,7 @@ class PlainSchedule:
                     job, self.places.runs, start, expected, number, state
                 )
                 attempt.end_s = None if end != end else end
+                attempt.done = None if done != done else done
             final.append(attempt)
         return final, by_number
 
@@ -145,24 +147,26 @@ class PlainSchedule:
         return Figures(
             self.arrays.submit_s[:count],
             hosts,
+            self.arrays.walltime_s[:count],
             self.start_s,
             self.start_s,
             self.end_s,
             hosts.astype(np.float64),
             np.zeros(count),
+            np.zeros(count),
             self.states,
+            self.codes == CUT,
+            self.done,
             self.start_s[stretches],
             end[stretches],
             hosts[stretches],
             len(stretches),
         )
 
-    def job_lines(
-        self, workload_name: str, alone_s: Sequence[float] | None = None
-    ) -> Iterator[str]:
+    def job_lines(self, workload_name: str, *more: Sequence[float] | FloatArray) -> Iterator[str]:
         """The lines of jobs.csv, many at a time, as `output` writes them of attempts.
 
-        alone_s: of each job that ran and ended, a last column.
+        more: of each job that ran and ended, the columns after them.
         """
         count = len(self.codes)
         submit, walltime = self.arrays.submit_s[:count], self.arrays.walltime_s[:count]
@@ -187,21 +191,21 @@ class PlainSchedule:
         ids, profiles = (csv_columns.quoted(names[:count]) for names in names_of(self.jobs))
         texts = [*self.places.texts(), ""]
         hosts = [texts[k] for k in self.number.tolist()]
-        more = [self._last_column(alone_s)] if alone_s is not None else []
+        others = [self._column(values) for values in more]
         nothing = itertools.repeat("")
         for begin in range(0, count, csv_columns.PIECE):
             part = slice(begin, begin + csv_columns.PIECE)
             numbers = csv_columns.lines(*(column[part] for column in columns)).decode().split("\n")
-            texts_of_some = (each[part] for each in (ids, profiles, hosts, *more))
+            texts_of_some = (each[part] for each in (ids, profiles, hosts, *others))
             id_, profile, place, *last = texts_of_some
             rows = zip(
                 id_, itertools.repeat(name), profile, numbers, place, nothing, nothing, *last
             )
             yield "\n".join(map(",".join, rows)) + "\n"
 
-    def _last_column(self, alone_s: Sequence[float]) -> list[str]:
+    def _column(self, of_ended: Sequence[float] | FloatArray) -> list[str]:
         values = np.full(len(self.codes), math.nan)
-        values[~np.isnan(self.end_s)] = alone_s
+        values[~np.isnan(self.end_s)] = of_ended
         return csv_columns.lines(csv_columns.floats(values)).decode().split("\n")[:-1]
 
 
@@ -227,6 +231,7 @@ def with_arrays(schedule: Schedule, jobs: Sequence[Job]) -> Schedule:
         np.where(number < 0, math.nan, [attempt.expected_end_s for attempt in final]),
         number,
         np.array([code[attempt.state] for attempt in final], dtype=np.int8),
+        np.array([attempt.part_done for attempt in final], dtype=np.float64),
         Places.of([attempt.placement for attempt in attempts]),
         schedule.num_hosts,
         schedule.events,
@@ -243,6 +248,7 @@ def _is_plain(attempt: Attempt) -> bool:
         and not attempt.suspensions
         and not attempt.reason
         and attempt.cores is None
+        and attempt.overhead_s == 0
         and attempt.use == attempt.job.num_hosts
     )
 

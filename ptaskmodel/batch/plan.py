@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -190,6 +190,11 @@ class Plan:
     def alone_s(self, attempts: Sequence[Attempt]) -> tuple[float, ...]:
         """Seconds that each attempt would have taken with the platform to itself."""
         return tuple(self._alone_times().of_attempts(attempts))
+
+    def note_parts_done(self, attempts: Iterable[Attempt]) -> None:
+        """Note which part of their work attempts that are over did, where it is known."""
+        if self.ptasks is not None:
+            self._alone_times().note_parts_done(attempts, self.ptasks)
 
     def new_simulation(self) -> Simulation:
         """A simulation without tasks, as the options ask for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from itertools import chain
-from math import inf
+from math import inf, nan
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.checkpoints import Checkpointing
@@ -19,6 +19,8 @@ from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Bound
 
 NEARLY_ALL = 1 - 1e-12
+# States of tasks in which it is not known any more how far they were.
+NO_PROGRESS = ("failed", "cancelled")
 
 
 class NeverEnds(SimulationError):
@@ -59,13 +61,23 @@ class _Live:
         self.place: dict[int, int] = {}
 
 
+def _how_far(live: _Live) -> Progress:
+    tasks = [ref for ref in live.refs.values() if ref.state != "completed"]
+    if not tasks:
+        return Progress(max(live.behind, 0), 0.0)
+    # Of works side by side, the one that is least far.
+    return min(Progress(live.behind + ref.stages_done, ref.progress) for ref in tasks)
+
+
 class PtaskExecution:
     """Runs jobs in a `Simulation`, which shares the platform among them.
 
     A job that needs its whole walltime or more is killed at its walltime, unless jobs are not
     ``limited``. A job of which a task fails (a host or link goes down) fails as a whole. Jobs of
     delays, which share nothing, are kept out of the simulation. ``attempt_of_task``: the number of
-    the attempt to which each task of the simulation belongs.
+    the attempt to which each task of the simulation belongs. ``how_far``: of attempts that were cut
+    off, by number, how far they were (none of those that failed). ``begun``: which part of their
+    work attempts had behind them when they began, by number; nan: unknown.
     """
 
     def __init__(
@@ -78,6 +90,8 @@ class PtaskExecution:
         self.machine = machine
         self.simulation = simulation
         self.attempt_of_task: dict[int, int] = {}
+        self.how_far: dict[int, Progress] = {}
+        self.begun: dict[int, float] = {}
         self._limited = limited
         self._delays = DelayExecution(limited, checkpoints)
         self._checkpoints = Checkpoints(checkpoints)
@@ -100,6 +114,9 @@ class PtaskExecution:
             self._set_deadline(attempt.number, now + job.walltime_s)
         live.done, reads = self._checkpoints.start(attempt, live.steps, now)
         live.behind += live.done.steps
+        if live.done.parts:
+            single = not live.done.steps and len(live.done.parts) == 1
+            self.begun[attempt.number] = live.done.parts[0] if single else nan
         del live.steps[: live.done.steps]
         if not reads:
             self._next_step(live)
@@ -118,6 +135,12 @@ class PtaskExecution:
         if live is None:
             self._delays.stop(attempt, now)
             return
+        if all(ref.state not in NO_PROGRESS for ref in live.refs.values()):
+            self.how_far[attempt.number] = _how_far(live)
+        self._cancel(live, now)
+
+    def _cancel(self, live: _Live, now: float) -> None:
+        """The attempt goes, with its tasks."""
         for index, ref in live.refs.items():
             del self._by_task[index]
             if ref.finish_time is None:
@@ -193,11 +216,7 @@ class PtaskExecution:
         if live is None:
             return self._delays.progress(attempt, now)
         self._go_to(now)
-        tasks = [ref for ref in live.refs.values() if ref.state != "completed"]
-        if not tasks:
-            return Progress(max(live.behind, 0), 0.0)
-        # Of works side by side, the one that is least far.
-        return min(Progress(live.behind + ref.stages_done, ref.progress) for ref in tasks)
+        return _how_far(live)
 
     def next_date(self) -> float:
         date = self._delays.next_date()
@@ -338,7 +357,7 @@ class PtaskExecution:
             del live.refs[ref.index]
             attempt = live.attempt
             if ref.state != "completed":
-                self.stop(attempt, now)
+                self._cancel(live, now)
                 ended.append((attempt, INTERRUPTED))
             elif not live.refs and live.steps:
                 self._next_step(live)
@@ -353,6 +372,7 @@ class PtaskExecution:
         if self._limited and walltime is not None:
             start += attempt.suspended_s(now)
             if now >= start + walltime:
+                attempt.done = 1.0
                 return WALLTIME
         return FAILED if attempt.job.return_code else SUCCESS
 

@@ -145,8 +145,8 @@ class BatchResult:
         """The jobs as a table: that of `Schedule.frame`, and what the platform did to them.
 
         ``time_alone_s`` (with the platform to itself, on the same hosts) and
-        ``contention_slowdown`` (execution time over it; nan for killed jobs): nan where ``alone_s``
-        is None and for jobs that did not run.
+        ``contention_slowdown`` (see `measures.contention_slowdown`): nan where ``alone_s`` is None
+        and for jobs that did not run.
         """
         table = self.schedule.frame()
         ran = np.array([has_ended(attempt) for attempt in self.schedule.final], dtype=bool)
@@ -333,9 +333,11 @@ def run_batch(
                 schedule = simulation.schedule()
         tuning = getattr(simulation.policy, "tuning", None)
     took = stopwatch.rest_s
+    wanted = (options.contention or options.neighbours) and shared is not None
+    if wanted and schedule.plain is None:
+        plan.note_parts_done(schedule.ended())
     if driver is None and metered is None and schedule.plain is None:
         schedule = with_arrays(schedule, plan.workload.jobs)
-    wanted = (options.contention or options.neighbours) and shared is not None
     alone = _alone_s(plan, schedule, None if loop == "open" else compiled) if wanted else None
     neighbours = None
     if watch is not None and plan.ptasks is not None and alone is not None:

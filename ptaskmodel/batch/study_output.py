@@ -29,6 +29,7 @@ CLASS_COLUMNS = (
     "kind",
     "class",
     "jobs",
+    "killed",
     "host_seconds",
     "mean_waiting",
     "max_waiting",

@@ -110,6 +110,16 @@ def wall_times(summary: dict[str, Any]) -> str:
     return f"{text}, and {summary['kernels_wall_time_s']:.2g} s to load the kernels"
 
 
+def slowdown_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of how many jobs the contention slowdown is, if it is not known of all that ran."""
+    jobs = summary.get("contention_slowdown_jobs", {"known": 0, "of": 0})
+    if jobs["known"] == jobs["of"]:
+        return []
+    mean = number_text(summary["contention_slowdown"]["mean"], "-")
+    text = f"contention slowdown >= {mean}: known of {jobs['known']} of {jobs['of']} jobs"
+    return [("slowdown", text)]
+
+
 def remark_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The remarks on a run, a line each."""
     return [(remark["level"], remark["text"]) for remark in summary["remarks"]]
@@ -188,6 +198,7 @@ def batch_text(run: BatchRun) -> str:
         ("policy", _policy(summary)),
         _end_line(summary),
         ("utilisation", number_text(summary["utilisation"], "-") + _useful_text(summary)),
+        *slowdown_lines(summary),
         ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
         ("simulated in", wall_times(summary)),
         *energy_lines(summary),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.cli.show import in_both, number_text, remark_lines, written
+from ptaskmodel.cli.show import in_both, number_text, remark_lines, slowdown_lines, written
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.results.slurm.comparison import BY
 from ptaskmodel.results.states import count_text, counted
@@ -45,6 +45,7 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
         ("started", starts or "none"),
         ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
         ("utilisation", number_text(summary["utilisation"], "-")),
+        *slowdown_lines(summary),
         ("backfill", _backfill_text(summary["backfill"])),
         *(("nodes", text) for text in _nodes_text(summary)),
         ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),

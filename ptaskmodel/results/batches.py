@@ -13,7 +13,7 @@ from ptaskmodel.batch.attempt import NOT_OVER
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
 from ptaskmodel.batch.figures import figures_of
-from ptaskmodel.batch.measures import metrics
+from ptaskmodel.batch.measures import killed_only_by_neighbours, metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
 from ptaskmodel.batch.plan import BatchOptions, only_delays
 from ptaskmodel.batch.power_files import by_job
@@ -201,8 +201,9 @@ def _summary(
 
 def _outcomes(result: BatchResult) -> list[Remark]:
     """Remarks on jobs that did not end by themselves, and on a scheduler that did not go on."""
-    counts = Counter(figures_of(result.schedule).states)
-    found = outcome_remarks(counts, "job")
+    schedule, alone_s = result.schedule, result.alone_s
+    by_neighbours = None if alone_s is None else killed_only_by_neighbours(schedule, alone_s)
+    found = outcome_remarks(Counter(figures_of(schedule).states), "job", by_neighbours)
     stopped = (result.driven or {}).get("stopped")
     return found if stopped is None else [Remark(stopped, WARNING, STOPPED), *found]
 

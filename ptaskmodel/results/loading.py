@@ -321,8 +321,6 @@ def _jobs(place: Path) -> Iterator[ShownTask]:
     names = _machine_names(place)
     for row in rows(place / JOBS, *JOB_COLUMNS):
         numbers = _host_numbers(row["allocated_resources"])
-        alone, lasted = number(row.get("time_alone")), number(row["execution_time"])
-        completed = row["final_state"] == "COMPLETED_SUCCESSFULLY"
         yield ShownTask(
             row["job_id"],
             row["profile"] or None,
@@ -330,17 +328,13 @@ def _jobs(place: Path) -> Iterator[ShownTask]:
             number(row["finish_time"]),
             row["final_state"],
             tuple(names.get(k, k) for k in numbers),
-            lasted / alone if completed and lasted is not None and alone else None,
+            number(row.get("contention_slowdown")),
             number(row.get("waiting_time")),
         )
 
 
 def _slurm_jobs(place: Path) -> Iterator[ShownTask]:
     for job in slurm_reading.jobs_of(place):
-        alone, lasted = job.time_alone_s, job.run_s
-        slowdown = None
-        if job.state == "COMPLETED" and lasted is not None and alone:
-            slowdown = lasted / alone
         yield ShownTask(
             job.job_id,
             None,
@@ -348,7 +342,7 @@ def _slurm_jobs(place: Path) -> Iterator[ShownTask]:
             job.end_s,
             job.state,
             slurm_reading.node_names(job.nodes),
-            slowdown,
+            job.slowdown,
         )
 
 

@@ -31,16 +31,21 @@ OUTCOMES: Mapping[str, tuple[str, str]] = {
 }
 
 
-def outcome_remarks(counts: Mapping[str, int], what: str) -> list[Remark]:
+def outcome_remarks(
+    counts: Mapping[str, int], what: str, by_neighbours: int | None = None
+) -> list[Remark]:
     """A remark for each state in which tasks or jobs did not end by themselves.
 
-    counts: how many there are in each state. what: "task" or "job".
+    counts: how many there are in each state. what: "task" or "job". by_neighbours: how many were
+    killed at a walltime that would have been enough for them alone; None: unknown.
     """
     total = sum(counts.values())
     found = []
     for state, (effect, said) in OUTCOMES.items():
         if count := counts.get(state, 0):
             text = f"{count:,} of {total:,} {what}{'s' * (total != 1)} {said}"
+            if state == attempt.WALLTIME and by_neighbours is not None:
+                text += f", {by_neighbours:,} of them only because of neighbours"
             found.append(Remark(text, effect=effect))
     return found
 

@@ -36,6 +36,7 @@ from ptaskmodel.results.gantt import gantt
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.machine_load import machine_load
 from ptaskmodel.results.names import PICTURES
+from ptaskmodel.results.outcomes import OUTCOMES
 from ptaskmodel.results.power_curve import power_over_time
 from ptaskmodel.results.queue_over_time import queue_over_time
 from ptaskmodel.results.replay import plots as replay_plots
@@ -150,11 +151,16 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
 
 
 def slowdowns(results: Results) -> Figure:
-    """How many tasks were slowed down how much: the whole distribution, and its quantiles."""
-    values = np.sort([task.slowdown for task in results.tasks if task.slowdown is not None])
-    if not len(values):
+    """How many tasks were slowed down how much: the whole distribution, and its quantiles.
+
+    Of those that were cut off, by what they had done, a dashed curve besides.
+    """
+    known = [task for task in results.tasks if task.slowdown is not None]
+    if not known:
         raise PTaskModelError(f"{results.directory}: no slowdowns there; {NEEDS_ATTRIBUTION}")
-    values = np.maximum(values, 1e-9)
+    slowed = np.array([task.slowdown for task in known], dtype=np.float64)
+    cut = np.sort(slowed[[task.state in OUTCOMES for task in known]])
+    values = np.maximum(np.sort(slowed), 1e-9)
     figure = new_figure(7.5, 4.5)
     axes = figure.add_subplot()
     part = 100.0 * np.arange(1, len(values) + 1) / len(values)
@@ -162,6 +168,12 @@ def slowdowns(results: Results) -> Figure:
         np.concatenate([[min(values[0], 1.0)], values]), np.concatenate([[0.0], part]),
         where="post", color=BLUE, linewidth=2,
     )  # fmt: skip
+    if len(cut):
+        below = np.concatenate([[0.0], 100.0 * np.arange(1, len(cut) + 1) / len(cut)])
+        axes.step(
+            np.concatenate([[min(cut[0], 1.0)], cut]), below, where="post", color=RED,
+            linewidth=1.5, linestyle="--", label=f"the {len(cut):,} that were cut off",
+        )  # fmt: skip
     if len(values) <= MAX_LABELS:
         axes.plot(values, part, "o", color=BLUE, markersize=4)
     for quantile, colour in ((50, GREEN), (95, RED)):
@@ -170,13 +182,15 @@ def slowdowns(results: Results) -> Figure:
     if values[-1] > 20 * values[0]:
         axes.set_xscale("log")
     axes.set_ylim(0.0, 102.0)
-    axes.set_xlabel("contention slowdown (time taken / time alone on the same hosts)")
+    axes.set_xlabel("contention slowdown (time taken / time alone of what was done)")
     axes.set_ylabel(f"{results.what}s slowed down at most that much (%)")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", frameon=True)
     missing = len(results.tasks) - len(values)
     title = f"Contention slowdown of {len(values):,} {results.what}s; mean {values.mean():.3g}"
-    axes.set_title(title + (f"; {missing:,} have none" if missing else ""), fontsize=10, loc="left")
+    if missing:
+        title = title.replace(f" {results.what}s", f" of {len(results.tasks):,} {results.what}s")
+    axes.set_title(title, fontsize=10, loc="left")
     return figure
 
 

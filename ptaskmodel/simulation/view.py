@@ -51,16 +51,20 @@ def state_name(core: Core, intake: Intake, task: int, idle: bool) -> str:
 
 def progress(core: Core, intake: Intake, task: int) -> float:
     """Part of the current stage that is done, 0 to 1. Rates must be in force."""
-    record = intake.arrays.tasks[task]
+    return part_done(core.state.activities, intake.arrays.tasks[task], core.now)
+
+
+def part_done(activities: np.ndarray, record: np.void, now: float) -> float:
+    """Part of the current stage of a task, by its record, that is done, 0 to 1."""
     if record["state"] == COMPLETED:
         return 1.0
     if record["state"] != RUNNING:
         return 0.0
-    a = core.state.activities[record["slot"]]
+    a = activities[record["slot"]]
     amount = float(a["amount"])
     if a["state"] not in (PROGRESSES, SUSPENDED) or amount <= 0.0:
         return 0.0
-    left = float(a["remaining"] - a["rate"] * (core.now - a["updated"]))
+    left = float(a["remaining"] - a["rate"] * (now - a["updated"]))
     return min(max(1.0 - left / amount, 0.0), 1.0)
 
 

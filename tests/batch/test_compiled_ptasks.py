@@ -75,7 +75,7 @@ def said(result):
         [
             (
                 *(a.job.id, a.start_s, a.end_s, a.expected_end_s, a.state, a.number, a.mask),
-                a.ordinal,
+                *(a.ordinal, a.part_done),
             )
             for a in attempts
         ]

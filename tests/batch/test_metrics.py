@@ -100,7 +100,7 @@ def rows(path):
 def test_jobs_have_batsims_columns_and_meanings(schedule, tmp_path):
     assert "runs.csv" not in write(schedule, tmp_path, alone_s=[100.0, 5.0, 60.0])
     jobs = rows(tmp_path / "jobs.csv")
-    assert tuple(jobs[0]) == (*JOB_COLUMNS, "time_alone")
+    assert tuple(jobs[0]) == (*JOB_COLUMNS, "time_alone", "contention_slowdown")
     b, c = jobs[1], jobs[2]
     assert (b["job_id"], b["workload_name"], b["profile"]) == ("b", "w0", "d10")
     assert (b["success"], b["final_state"]) == ("1", "COMPLETED_SUCCESSFULLY")

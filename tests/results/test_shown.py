@@ -159,7 +159,7 @@ def test_batch_results_are_taken(tmp_path):
     (tmp_path / "machines.csv").write_text("id,name\n0,a\n1,b\n2,c\n")
     (tmp_path / "jobs.csv").write_text(
         "job_id,profile,starting_time,finish_time,execution_time,final_state,"
-        "allocated_resources,time_alone\n"
+        "allocated_resources,contention_slowdown\n"
         "1,p,0.0,4.0,4.0,COMPLETED_SUCCESSFULLY,0-1,2.0\n2,p,,,,REJECTED,,\n"
     )
     from ptaskmodel.results.loading import load_results

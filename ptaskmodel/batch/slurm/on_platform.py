@@ -46,9 +46,14 @@ def execution_on(platform: Platform, conf: Conf) -> PtaskExecution:
 
 
 def alone_s(execution: PtaskExecution, attempts: Sequence[Attempt]) -> list[float]:
-    """How long each attempt would have taken with the platform to itself, s."""
+    """How long each attempt would have taken with the platform to itself, s.
+
+    Which part of their work those did that were cut off is noted where it is known.
+    """
     from ptaskmodel.batch.alone import AloneTimes
     from ptaskmodel.simulation.simulation import Simulation
 
     platform = execution.machine.platform
-    return AloneTimes(execution.machine, lambda: Simulation(platform)).of_attempts(attempts)
+    alone = AloneTimes(execution.machine, lambda: Simulation(platform))
+    alone.note_parts_done(attempts, execution)
+    return alone.of_attempts(attempts)

@@ -15,7 +15,7 @@ from ptaskmodel.results.slurm.tables import CYCLE_COLUMNS, REASON_COLUMNS
 
 COMMANDS = ("slurm", "slurm-live")
 JOBS, REASONS, CYCLES = "jobs.csv", "reasons.csv", "cycles.csv"
-# What is read of jobs.csv; account and time_alone may be missing.
+# What is read of jobs.csv; account and contention_slowdown may be missing.
 NEEDED = (
     *("job_id", "user", "partition", "submission_time", "starting_time", "finish_time"),
     *("nodes", "cpus", "final_state", "scheduler"),
@@ -26,7 +26,7 @@ NEEDED = (
 class SlurmJob:
     """A job of a Slurm run. Dates in s from date 0; None for what did not happen.
 
-    nodes: as Slurm writes them. time_alone_s: how long it would have run alone on the platform.
+    nodes: as Slurm writes them. slowdown: by contention on the platform.
     """
 
     job_id: str
@@ -42,7 +42,7 @@ class SlurmJob:
     state: str
     scheduler: str
     suspended_s: float
-    time_alone_s: float | None
+    slowdown: float | None
 
     @property
     def wait_s(self) -> float | None:
@@ -90,7 +90,7 @@ def jobs_of(directory: Path) -> Iterator[SlurmJob]:
             row["final_state"],
             row["scheduler"],
             number(row.get("suspended_time")) or 0.0,
-            number(row.get("time_alone")),
+            number(row.get("contention_slowdown")),
         )
 
 

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel import remarks
-from ptaskmodel.batch.measures import distribution
+from ptaskmodel.batch.measures import contention_measures, distribution
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.accounts.limits import not_simulated
 from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT
 from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.dependencies import parsed
 from ptaskmodel.batch.slurm.phases import BACKFILL
-from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
+from ptaskmodel.batch.slurm.record import REFUSED
 from ptaskmodel.batch.slurm.watching import PASSES
 from ptaskmodel.errors import shown
 from ptaskmodel.remarks import Remark
-from ptaskmodel.results.slurm.tables import Alone, Run, Simulated, is_over, suspended_s
+from ptaskmodel.results.slurm.tables import Alone, Run, Simulated, is_over, slowdown_of, suspended_s
 
 TAU_S = 60.0
 # As many notes of one kind are shown.
@@ -121,7 +121,7 @@ def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:
     end = max((int(job.end_s) for _, job in ran), default=begin)
     every = sum(sum(run.nodes.cpus) for run in runs)
     jobs = [job for _, job in every_job]
-    slowdowns = [_slowdown(job, alone_s) for job in jobs if job.id in alone_s]
+    slowdowns = np.array([slowdown_of(job, alone_s[job.id]) for job in jobs if job.id in alone_s])
     return {
         "nodes": sum(len(run.nodes) for run in runs),
         "cpus": every,
@@ -139,18 +139,8 @@ def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:
         "turnaround_s": distribution(responses),
         "execution_s": distribution(lasted),
         "bounded_slowdown": distribution(np.maximum(1.0, responses / np.maximum(lasted, TAU_S))),
-        **({"contention_slowdown": distribution(np.array(slowdowns))} if alone_s else {}),
+        **(contention_measures(slowdowns) if alone_s else {}),
     }
-
-
-def _slowdown(job: JobRecord, alone_s: Alone) -> float:
-    """How much longer a job ran than it would have alone."""
-    attempt = job.attempt
-    assert attempt is not None
-    assert attempt.start_s is not None
-    assert attempt.end_s is not None
-    ran_s = attempt.end_s - attempt.start_s - suspended_s(job)
-    return ran_s / alone_s[job.id] if alone_s[job.id] > 0 else float("nan")
 
 
 def _main(found: Sequence[Simulated]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ptaskmodel.batch.failures import DOWN, UP
 from ptaskmodel.batch.slurm.multifactor import FACTORS
 from ptaskmodel.batch.slurm.node_failures import ANSWERS, DIES
-from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.batch.slurm.record import COMPLETED, FAILED, JobRecord
 from ptaskmodel.batch.slurm.run import SlurmRun
 from ptaskmodel.batch.slurm.watching import Watch, hostlist
 from ptaskmodel.bridges.slurm_live.run import LiveRun
@@ -22,7 +22,7 @@ JOB_COLUMNS = (
     *("job_id", "user", "account", "partition", "qos", "submission_time", "eligible_time"),
     *("starting_time", "finish_time", "execution_time", "waiting_time", "requested_time"),
     *("nodes", "num_nodes", "cpus", "final_state", "scheduler", "restarts", "suspended_time"),
-    *("reason", "controller", "time_alone"),
+    *("reason", "controller", "time_alone", "contention_slowdown"),
 )
 # Of these those that hold text; the others are numbers, or empty.
 JOB_TEXTS = (
@@ -128,7 +128,7 @@ def job_row(run: Run, job: JobRecord, controller: int, alone_s: Alone) -> tuple[
     if allocation is None:
         return (
             *(*head, "", "", "", "", limit, "", "", "", job.state, "", job.restarts, 0),
-            *(job.reason, controller, ""),
+            *(job.reason, controller, "", ""),
         )
     over = is_over(job)
     start, end = job.start_s - t0, int(job.end_s) - t0
@@ -137,10 +137,13 @@ def job_row(run: Run, job: JobRecord, controller: int, alone_s: Alone) -> tuple[
     ran = (end, end - start) if over else ("", "")
     nodes = hostlist(run.nodes.names_of(allocation.nodes))
     alone = alone_s.get(job.id)
+    slowdown: float | str = "" if alone is None else slowdown_of(job, alone)
+    if slowdown != slowdown:
+        slowdown = ""
     return (
         *(*head, start, *ran, job.start_s - job.submit_s, limit, nodes, allocation.size),
         *(run.cpus_of(job), job.state, job.by, job.restarts, f"{suspended_s(job):g}", job.reason),
-        *(controller, "" if alone is None else f"{alone:.6f}"),
+        *(controller, "" if alone is None else f"{alone:.6f}", slowdown),
     )
 
 
@@ -159,6 +162,23 @@ def _whose(run: Run, job: JobRecord) -> tuple[str, str]:
 def is_over(job: JobRecord) -> bool:
     """Whether a job ran and has ended."""
     return job.attempt is not None and job.attempt.end_s is not None
+
+
+def slowdown_of(job: JobRecord, alone_s: float) -> float:
+    """How much longer a job ran than what it did takes alone; nan: unknown.
+
+    alone_s: the time alone of all its work.
+    """
+    attempt = job.attempt
+    assert attempt is not None
+    assert attempt.start_s is not None
+    assert attempt.end_s is not None
+    done = attempt.done
+    if done is None:
+        done = 1.0 if job.state in (COMPLETED, FAILED) else math.nan
+    needed_s = done * alone_s
+    ran_s = attempt.end_s - attempt.start_s - suspended_s(job)
+    return ran_s / needed_s if needed_s > 0 else math.nan
 
 
 def suspended_s(job: JobRecord) -> float:
