@@ -68,9 +68,23 @@ class AloneTimes:
 
         inf where it would not end.
         """
-        cores = None if job.cores is None else (job.cores,) * job.num_hosts
-        time_s = self._on(job, job.work, flat_runs(first_hosts(job.num_hosts)), cores)
+        time_s = self._on(job, job.work, flat_runs(first_hosts(job.num_hosts)), _cores_of(job))
         return inf if time_s != time_s else time_s
+
+    def of_first_hosts(self, jobs: Sequence[Job]) -> list[float]:
+        """As `on_first_hosts` where a formula says it, else nan: nothing is simulated."""
+        placed = [
+            (job, job.work, flat_runs(first_hosts(job.num_hosts)), _cores_of(job)) for job in jobs
+        ]
+        if not self._changes:
+            for first in range(0, len(placed), TOGETHER):
+                self._look_up(placed[first : first + TOGETHER])
+        found = []
+        for job, work, hosts, cores in placed:
+            delay = work.duration_s
+            key = (work, hosts, cores, job.competitors)
+            found.append(self._known.get(key, nan) if delay is None else delay)
+        return found
 
     def note_parts_done(self, attempts: Iterable[Attempt], execution: PtaskExecution) -> None:
         """Note of attempts that are over which part of their work they did, where it is known."""
@@ -196,6 +210,10 @@ class AloneTimes:
 def _lasted(attempt: Attempt, time_s: float) -> float:
     """A time alone; of an attempt that was ended by somebody, how long it ran."""
     return time_s if time_s != inf or attempt.end_s is None else run_s(attempt, attempt.end_s)
+
+
+def _cores_of(job: Job) -> tuple[int, ...] | None:
+    return None if job.cores is None else (job.cores,) * job.num_hosts
 
 
 def _placed(attempt: Attempt) -> Placed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -24,7 +25,7 @@ from ptaskmodel.batch.execution import (
 )
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
-from ptaskmodel.errors import SimulationError
+from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration
 from ptaskmodel.workload.job_arrays import job_arrays, sizes_of
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 # An extended walltime is a little longer than what the job needs: no rounding kills it.
 EXTENDED = 1.000001
+# What is believed of jobs without walltimes that neighbours may slow down: with times alone they
+# outlive their estimates, others overtake them, and slow allocations look fast.
+CONTENDED = "factor:2"
 # Of fewer jobs than these, which may all be submitted at once, a load says nothing.
 FEW_JOBS = 1000
 FloatArray = NDArray[np.float64]
@@ -171,11 +175,12 @@ class Plan:
         self.estimate, belief = self._estimate_of(workload)
         self.belief = Remark(belief)
         self.workload = workload
+        lasts_s = self._lasts_s(workload)
         self.remarks = (
             *map(Remark, workload.notes),
-            *self._past_walltimes(workload),
+            *self._past_walltimes(workload, lasts_s),
             *self._dependencies(workload),
-            *self._overload(workload),
+            *self._overload(workload, lasts_s),
         )
         self.ptasks = self._ptask_execution() if ptasks or not self.only_delays else None
         self.execution: Execution = self.ptasks or DelayExecution(self.limited, self._checkpoints())
@@ -269,10 +274,28 @@ class Plan:
         note = f"{changed} walltimes extended to the time that the job needs"
         return workload.with_jobs(jobs, note) if changed else workload
 
-    def _past_walltimes(self, workload: Workload) -> tuple[Remark, ...]:
-        """What to say of jobs that need more than their walltime."""
+    def _lasts_s(self, workload: Workload) -> FloatArray:
+        """How long each job lasts alone, with its checkpoints, s; nan: only a simulation says."""
         arrays = job_arrays(workload.jobs)
-        over = int((arrays.duration_s > arrays.walltime_s).sum())
+        lasts_s = arrays.duration_s
+        asked = len(workload.jobs) >= FEW_JOBS or not np.isnan(arrays.walltime_s).all()
+        fits = arrays.num_hosts.max(initial=0) <= self.machine.num_hosts
+        if asked and fits and not self.only_delays:
+            # What is wrong with a job is told when it starts.
+            with contextlib.suppress(PTaskModelError):
+                lasts_s = np.array(self._alone_times().of_first_hosts(workload.jobs))
+        checkpoints = self._checkpoints()
+        if checkpoints is None:
+            return lasts_s
+        both = zip(workload.jobs, lasts_s.tolist(), strict=True)
+        return np.array(
+            [checkpoints.lasts_s(job, alone, 0.0) if alone < inf else alone for job, alone in both],
+            dtype=np.float64,
+        )
+
+    def _past_walltimes(self, workload: Workload, lasts_s: FloatArray) -> tuple[Remark, ...]:
+        """What to say of jobs that need more than their walltime, even alone."""
+        over = int((lasts_s > job_arrays(workload.jobs).walltime_s).sum())
         if over == 0:
             return ()
         text = f"{over} jobs run past their walltime, "
@@ -290,13 +313,13 @@ class Plan:
         text = f"{count} jobs are submitted when the job before them is over and thought about"
         return (Remark(text),)
 
-    def _overload(self, workload: Workload) -> tuple[Remark, ...]:
-        """What to say if more work is submitted than the machine can do meanwhile."""
+    def _overload(self, workload: Workload, lasts_s: FloatArray) -> tuple[Remark, ...]:
+        """What to say if more work is submitted than the machine can do meanwhile, all alone."""
         if len(workload.jobs) < FEW_JOBS:
             return ()
         arrays = job_arrays(workload.jobs)
         span = float(np.ptp(arrays.submit_s))
-        lasts = np.nan_to_num(arrays.duration_s, posinf=inf)
+        lasts = np.nan_to_num(lasts_s, posinf=inf)
         if self.limited:
             lasts = np.minimum(lasts, arrays.limit_s)
         work = float((arrays.num_hosts * lasts).sum())
@@ -336,7 +359,7 @@ class Plan:
         kind = self.options.estimates
         if kind is None:
             limited = not np.isnan(job_arrays(workload.jobs).walltime_s).any()
-            kind = "walltime" if limited else "exact"
+            kind = "walltime" if limited else "exact" if self.only_delays else CONTENDED
         if kind == "walltime":
             missing = int(np.isnan(job_arrays(workload.jobs).walltime_s).sum())
             if missing == 0:
@@ -353,7 +376,13 @@ class Plan:
         if name != "factor" or not 0 < factor < float("inf"):
             raise SimulationError(f"estimates '{kind}': use exact, walltime or factor:NUMBER")
         estimate = Scaled(factor, exact, self.limited)
-        return estimate, f"estimates: {factor:g} times the duration, at most the walltime"
+        note = f"estimates: {factor:g} times the duration, at most the walltime"
+        if self.options.estimates is None:
+            note = (
+                f"estimates: {factor:g} times the time alone, as not all jobs have walltimes and "
+                "contention makes jobs outlive exact estimates (--estimates exact)"
+            )
+        return estimate, note
 
     def _exact(self, workload: Workload) -> Estimate:
         if only_delays(workload):

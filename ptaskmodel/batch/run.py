@@ -13,6 +13,7 @@ import numpy as np
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
 from ptaskmodel.batch.dependencies import ClosedLoop
+from ptaskmodel.batch.estimates import estimates_of
 from ptaskmodel.batch.execution import DelayExecution, Execution
 from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
 from ptaskmodel.batch.fairness import BASES, FairStart, Replayed, fair_starts
@@ -20,7 +21,7 @@ from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.maintenance import read_maintenance
-from ptaskmodel.batch.measures import contention_slowdown
+from ptaskmodel.batch.measures import ROUNDING, contention_slowdown
 from ptaskmodel.batch.names import FAIRNESS
 from ptaskmodel.batch.plain_schedule import with_arrays
 from ptaskmodel.batch.plan import BatchOptions, Plan
@@ -33,7 +34,8 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.remarks import STOPPED, Remark
+from ptaskmodel.remarks import ESTIMATES_OUTLIVED, STOPPED, Remark
+from ptaskmodel.workload.job_arrays import job_arrays
 from ptaskmodel.workload.jobs import Job, Workload
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ class BatchResult:
     by how many seconds, energy: joules, if that was asked for. tuning: that of the policy, if it
     has one. fairness: when each job would have started if nobody had come after it, if that was
     asked for. driven: what the driver says, and metadata: what it notes of jobs, by their ids, if
-    there is one.
+    there is one. outlived: how many jobs ran longer than the policy believed.
     """
 
     schedule: Schedule
@@ -132,6 +134,7 @@ class BatchResult:
     energy: BatchEnergy | None = None
     driven: Mapping[str, Any] | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    outlived: int = 0
 
     def __repr__(self) -> str:
         return f"<BatchResult on {self.machine.num_hosts} hosts: {self.schedule!r}>"
@@ -349,6 +352,11 @@ def run_batch(
     fairness = _fairness(plan, machine, schedule, progress)
     late = (plan.belief,) if driver is None else map(Remark, driver.notes())
     remarks = (*plan.remarks, *late)
+    outlived = _outlived(plan, schedule) if driver is None else 0
+    if outlived:
+        under = "" if plan.only_delays else " under contention"
+        text = f"{outlived:,} of {len(schedule.final):,} jobs outlived their estimates{under}"
+        remarks = (*remarks, Remark(text, effect=ESTIMATES_OUTLIVED))
     if options.until_s is not None:
         remarks = (*remarks, _how_far(schedule, len(plan.workload.jobs)))
     return BatchResult(
@@ -367,6 +375,7 @@ def run_batch(
         energy=None if metered is None else metered.energy(schedule.now_s),
         driven=driven,
         metadata={} if driver is None else driver.metadata(),
+        outlived=outlived,
     )
 
 
@@ -432,6 +441,18 @@ def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Sched
         return simulation.run()
     simulation.advance_to(until_s)
     return simulation.schedule()
+
+
+def _outlived(plan: Plan, schedule: Schedule) -> int:
+    """How many jobs ran, or have run so far, longer than the policy believed at first."""
+    figures = figures_of(schedule)
+    plain = schedule.plain
+    jobs = [attempt.job for attempt in schedule.final] if plain is None else plain.jobs
+    arrays = job_arrays(jobs) if plain is None else plain.arrays
+    believed_s = estimates_of(plan.estimate, jobs, arrays)[: len(schedule.final)]
+    until_s = np.where(np.isnan(figures.end_s), schedule.now_s, figures.end_s)
+    ran_s = until_s - figures.start_s - figures.suspended_s
+    return int((ran_s > believed_s * (1 + ROUNDING)).sum())
 
 
 def _how_far(schedule: Schedule, jobs: int) -> Remark:

@@ -77,7 +77,8 @@ from ptaskmodel.errors import SimulationError
     "--estimates",
     type=FileOrChoice(("exact", "walltime"), "factor:F", "factor:"),
     metavar="KIND",
-    help="exact, walltime or factor:F  [default: walltime if every job has one, else exact]",
+    help="exact, walltime or factor:F  [default: walltime if every job has one; else exact, of "
+    "parallel tasks factor:2]",
 )
 @profile_options("as-given", "delay", "ptask", "smpi")
 @calibration_options("the jobs that are parallel tasks, without competitors")

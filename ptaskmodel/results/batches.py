@@ -192,6 +192,7 @@ def _summary(
         "kernels_wall_time_s": kernels_s,
         **({} if result.simulation is None else choices(result.simulation)),
         **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
+        **({} if driven is not None else {"outlived_estimates": result.outlived}),
         **queue.summary(),
         **_fairness(result, options),
         **_energy(result, power),

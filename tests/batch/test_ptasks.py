@@ -472,7 +472,7 @@ def test_walltimes_are_enforced_ignored_or_extended(tiny):
     ]
     killed, result = ends(tiny, *jobs)
     assert set(killed.values()) == {(5.0, WALLTIME)}
-    assert any("1 jobs run past their walltime" in note for note in result.notes)
+    assert any("2 jobs run past their walltime" in note for note in result.notes)
     for kind in ("ignore", "extend"):
         found, result = ends(tiny, *jobs, walltimes=kind)
         assert found == {
