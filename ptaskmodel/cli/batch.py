@@ -106,13 +106,13 @@ from ptaskmodel.errors import SimulationError
     "--failure-law",
     multiple=True,
     metavar="KEY=VALUE",
-    help=f"Draw failures: {', '.join(FAILURE_LAW)}. Repeatable.",
+    help=f"Draw failures: {', '.join(FAILURE_LAW)}; times in s, or 30d, 2h, 5m. Repeatable.",
 )
 @click.option(
     "--checkpoint",
     multiple=True,
     metavar="KEY=VALUE",
-    help=f"Jobs write checkpoints: {', '.join(CHECKPOINT)}. Repeatable.",
+    help=f"Jobs write checkpoints: {', '.join(CHECKPOINT)}; times in s, or 1h, 2m. Repeatable.",
 )
 @click.option("--maintenance", metavar="FILE", type=PATH, help="hosts,start,end of windows.")
 @click.option(
@@ -183,7 +183,7 @@ def batch(
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.plan import BatchOptions, check_sizes
-    from ptaskmodel.cli.pairs import number_or_text, pairs
+    from ptaskmodel.cli.pairs import number_or_text, number_time_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.platform import load_platform
@@ -199,8 +199,8 @@ def batch(
         policy_options=pairs(policy_options, "--policy-option", number_or_text),
         storages=pairs(storages, "--storage", str),
         licences=pairs(licences, "--licence", _count),
-        failure_law=pairs(failure_law, "--failure-law", number_or_text),
-        checkpoint=pairs(checkpoint, "--checkpoint", number_or_text),
+        failure_law=pairs(failure_law, "--failure-law", number_time_or_text),
+        checkpoint=pairs(checkpoint, "--checkpoint", number_time_or_text),
         contention=not no_contention,
         **options,
     )

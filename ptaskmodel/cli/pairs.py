@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.units import UnitError, parse_time, split_float
 
 
 def pairs(given: tuple[str, ...], option: str, convert: Callable[[str], Any]) -> dict[str, Any]:
@@ -15,7 +16,10 @@ def pairs(given: tuple[str, ...], option: str, convert: Callable[[str], Any]) ->
         key, sign, value = text.partition("=")
         if not sign or not key or not value:
             raise SimulationError(f"{option}: '{text}' is not KEY=VALUE")
-        found[key] = convert(value)
+        try:
+            found[key] = convert(value)
+        except UnitError as error:
+            raise SimulationError(f"{option}: {key}: {error}") from None
     return found
 
 
@@ -27,3 +31,15 @@ def number_or_text(text: str) -> int | float | str:
         except ValueError:
             continue
     return text
+
+
+def number_time_or_text(text: str) -> int | float | str:
+    """The same; a number with a unit of time (``1h``) is that in seconds. Raises UnitError."""
+    value = number_or_text(text)
+    if isinstance(value, str):
+        try:
+            split_float(value)
+        except UnitError:
+            return value
+        return parse_time(value)
+    return value

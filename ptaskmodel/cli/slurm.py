@@ -104,7 +104,7 @@ def slurm(
     from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-    from ptaskmodel.cli.pairs import number_or_text, pairs
+    from ptaskmodel.cli.pairs import number_time_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.cli.show_slurm import slurm_text
@@ -121,7 +121,7 @@ def slurm(
     known = None if accounts is None else read_accounts(accounts)
     dates = None if cycles is None else read_cycles(cycles)
     reserved = None if reservations is None else read_reservations(reservations, conf, phases.t0)
-    law = pairs(failure_law, "--failure-law", number_or_text)
+    law = pairs(failure_law, "--failure-law", number_time_or_text)
     failing = failures_of_nodes(conf, file=failures, law=FailureLaw.of(law) if law else None)
     platform = None if platform_file is None else load_platform(platform_file)
     chosen = SlurmOptions(seed=seed, costs=Costs(test_cost), **options)
