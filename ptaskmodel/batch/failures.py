@@ -144,8 +144,12 @@ def failures_of(
         given = read_failures(file)
         for name in given:
             if name not in known:
+                halves = [f"{name}_UP", f"{name}_DOWN"]
+                remedy = "use the platform's names"
+                if all(half in known for half in halves):
+                    remedy = f"it is SPLITDUPLEX, which is two: use {' and '.join(halves)}"
                 raise SimulationError(
-                    f"{file}: there is no host and no link '{name[:60]}': use the platform's names"
+                    f"{file}: there is no host and no link '{name[:60]}': {remedy}"
                 )
         changes |= given
     for name in changes:

@@ -24,6 +24,8 @@ def mistake_text(error: click.UsageError) -> str:
         return _NOT_WHOLE.sub("is not a whole number; give one", message)
     elif command == "batch" and getattr(error, "option_name", None) in _OF_BATSIM:
         message += "; give PLATFORM WORKLOAD -o DIR, or take Batsim's options with `batsim`"
+    elif command == "report" and message.startswith("Got unexpected extra argument"):
+        message = "a page is of one run; for several `ptaskmodel compare A B --page FILE`"
     elif getattr(error, "option_name", None) in _WITHOUT_SCHEDULER:
         message = f"No such option '{error.option_name}'; use ptaskmodel batch --policy fcfs"  # type: ignore[attr-defined]
     what = f"{command}: {message}" if command else message

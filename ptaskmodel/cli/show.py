@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from string import digits
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.cli.table import text_table
@@ -172,7 +173,14 @@ def _date(value: float | None) -> str:
 
 
 def _hosts(names: tuple[str, ...]) -> str:
-    return " ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]} ({len(names)})"
+    """Up to three names, a range if they are numbered one after the other, else how many more."""
+    if len(names) <= 3:
+        return " ".join(names)
+    stem = names[0].rstrip(digits)
+    first = names[0][len(stem) :]
+    if first and names == tuple(f"{stem}{int(first) + k:0{len(first)}}" for k in range(len(names))):
+        return f"{names[0]} ... {names[-1]} ({len(names)})"
+    return f"{names[0]} {names[1]} and {len(names) - 2} more"
 
 
 def _policy(summary: dict[str, Any]) -> str:

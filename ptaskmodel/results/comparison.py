@@ -281,7 +281,7 @@ def _waiting_figure(comparison: Comparison) -> Figure:
     unit, unit_name = time_unit(float(np.abs(changes).max()))
     _step(right, changes / unit)
     right.axvline(0.0, color=GREY, linewidth=1.0)
-    right.set_xlabel(f"waiting in b less that in a ({unit_name})")
+    right.set_xlabel(f"waiting in b minus that in a ({unit_name})")
     right.set_ylabel("jobs with at most that change (%)")
     return figure
 

@@ -9,7 +9,7 @@ import numpy as np
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.drawing import BLUE, ORANGE, new_figure, prefix_of, stopped_strip, time_unit
 from ptaskmodel.results.loading import Results, power_curve
-from ptaskmodel.units import format_time
+from ptaskmodel.units import format_duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ def power_over_time(results: Results) -> Figure:
         watts = np.diff(joules, axis=0) / width
         watts = np.concatenate([watts, watts[-1:]])
         dates = whole
-        title = f"Mean power over {format_time(width, 3)}"
+        title = f"Mean power over {format_duration(width)}"
     unit, unit_name = time_unit(float(dates[-1]))
     scale, prefix = prefix_of(float(watts.sum(axis=1).max()))
     figure = new_figure(10.0, 4.5)
@@ -54,10 +54,11 @@ def power_over_time(results: Results) -> Figure:
     total = joules.sum(axis=1)
     energy_scale, energy_prefix = prefix_of(float(total[-1]))
     energy = axes.twinx()
-    energy.plot(x, total / energy_scale, color="black", linewidth=1.5)
+    energy.plot(x, total / energy_scale, color="black", linewidth=1.5, label="energy")
     energy.set_ylim(0.0, 1.05 * max(float(total.max()) / energy_scale, 1e-9))
     energy.set_ylabel(f"energy up to then ({energy_prefix}J)")
-    axes.legend(loc="upper left")
+    shown = [*axes.get_legend_handles_labels()[0], *energy.get_lines()]
+    energy.legend(handles=shown, loc="upper left")
     what = f"{total[-1] / energy_scale:.4g} {energy_prefix}J in all"
     axes.set_title(f"{title} of {results.directory.name}: {what}", fontsize=10, loc="left")
     return figure

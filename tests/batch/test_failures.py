@@ -11,6 +11,7 @@ import pytest
 import quiet
 import simgrid_driver
 
+from ptaskmodel import load_platform
 from ptaskmodel.batch import (
     FAILED,
     SUCCESS,
@@ -521,3 +522,12 @@ def test_a_fork_suffers_the_same_failures():
     rows = [attempts(each.run()) for each in (fork, simulation)]
     assert rows[0] == rows[1][-len(rows[0]) :]
     assert len(rows[0]) > 20
+
+
+def test_the_two_halves_of_a_link_are_named(tmp_path):
+    text = '<cluster id="c" prefix="n" suffix="" radical="0-1" speed="1f" bw="1Bps" lat="0"/>'
+    (tmp_path / "p.xml").write_text(f'<platform version="4.1">{text}</platform>')
+    machine = machine_of(load_platform(tmp_path / "p.xml"))
+    (tmp_path / "f.csv").write_text("date,resource,event\n1,c_link_0,down\n")
+    with pytest.raises(SimulationError, match="two: use c_link_0_UP and c_link_0_DOWN"):
+        failures_of(machine, file=tmp_path / "f.csv")

@@ -8,7 +8,7 @@ import sys
 import pytest
 from small_files import FILES
 
-from ptaskmodel.cli import main
+from ptaskmodel.cli import main, show
 
 MISTAKES = {
     "simulate p.xml host.json": "unknown host 'nod-0'; do you mean 'node-0'",
@@ -125,3 +125,24 @@ def test_what_may_not_be_read_or_written_is_told(tmp_path, monkeypatch, capsys):
     assert main(["workload", "generate", "lublin", "-o", "w.json", "--jobs", "2"]) == 2
     assert "cannot be written: Permission denied" in capsys.readouterr().err
     tmp_path.chmod(0o700)
+
+
+def test_a_page_of_several_runs_is_one_of_compare(capsys):
+    assert main(["report", "a", "b", "c", "-o", "p.html"]) == 2
+    told = "report: a page is of one run; for several `ptaskmodel compare A B --page FILE`"
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("a", "b", "c"), "a b c"),
+        (("n8", "n9", "n10", "n11"), "n8 ... n11 (4)"),
+        (("a5", "a1", "a2", "a3", "a4", "a6"), "a5 a1 and 4 more"),
+        (("r0-6", "r0-7", "r1-0", "r1-1"), "r0-6 r0-7 and 2 more"),
+        (("n08", "n09", "n10", "n11"), "n08 ... n11 (4)"),
+        (("a", "b", "c", "d"), "a b and 2 more"),
+    ],
+)
+def test_only_hosts_numbered_in_order_look_like_a_range(names, text):
+    assert show._hosts(names) == text

@@ -59,9 +59,9 @@ def _changes(axes: Any, groups: list[GroupChange], by: str, unit: float, unit_na
     axes.invert_yaxis()
     axes.axvline(0.0, color="black", linewidth=0.8)
     axes.grid(alpha=0.3, axis="x")
-    axes.set_xlabel(f"mean wait in b less that in a ({unit_name})")
+    axes.set_xlabel(f"mean wait in b minus that in a ({unit_name})")
     most = " (those it changes most for)" if by == "user" else ""
-    axes.set_title(f"by {by}{most}: blue gains, red loses", fontsize=9, loc="left")
+    axes.set_title(f"by {by}{most}: blue gains, orange loses", fontsize=9, loc="left")
 
 
 def _every_job(axes: Any, found: SlurmComparison) -> None:

@@ -8,7 +8,9 @@ from batch.slurm.recorded_runs import FOLDERS, folder
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ptaskmodel.batch.slurm.conf import keys
 from ptaskmodel.batch.slurm.conf.facts import Gres
+from ptaskmodel.batch.slurm.conf.node_lines import NODE, PARTITION
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.results.slurm.settings import unread_notes
@@ -134,10 +136,10 @@ def test_misspelt_keys_are_told_at_once_with_what_they_may_mean(tmp_path):
         conf = conf_of(tmp_path, text)
     said = [str(each.message).rpartition("/")[2] for each in told]
     assert said == [
-        "slurm.conf:1: PriorityWeigthFairshare is not known; did you mean priorityweightfairshare?",
+        "slurm.conf:1: PriorityWeigthFairshare is not known; did you mean PriorityWeightFairshare?",
         "slurm.conf:2: SchedulerParameters bf_windw is not known; did you mean bf_window?",
-        "slurm.conf:6: RealMemroy is not known; did you mean realmemory?",
-        "slurm.conf:7: MaxTimes is not known; did you mean maxtime?",
+        "slurm.conf:6: RealMemroy is not known; did you mean RealMemory?",
+        "slurm.conf:7: MaxTimes is not known; did you mean MaxTime?",
     ]
     notes = unread_notes(conf)
     assert "bf_windw changes nothing here; did you mean bf_window?" in notes[1]
@@ -247,3 +249,9 @@ def test_a_partition_may_give_another_unit_than_the_cluster(tmp_path, cluster, o
     assert conf.unit_words(conf.partitions[0]) == words
     with pytest.raises(SlurmError, match=r"slurm.conf:2: SelectTypeParameters='CR_CPU'"):
         conf_of(tmp_path, text.replace(f"={own}\n", "=CR_CPU\n"))
+
+
+def test_every_key_is_suggested_as_slurm_spells_it():
+    known = (*keys.SCALARS, *keys.PRIORITY, *NODE, *PARTITION)
+    assert all(keys.spelled(key) != key for key in known)
+    assert all(keys.spelled(key).lower() == key for key in known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 
-from ptaskmodel.batch.slurm.conf.keys import OPTIONS, PRIORITY, SCALARS, SWITCHES
+from ptaskmodel.batch.slurm.conf.keys import OPTIONS, PRIORITY, SCALARS, SWITCHES, spelled
 from ptaskmodel.batch.slurm.conf.lines import Pair
 from ptaskmodel.errors import SlurmError, shown
 
@@ -21,7 +21,7 @@ def check_names(names: Iterable[str]) -> None:
     for name in names:
         if name.lower() not in known and name not in options:
             near = difflib.get_close_matches(name.lower(), (*known, *options), 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = f"; did you mean {spelled(near[0])}?" if near else ""
             raise SlurmError(
                 f"{shown(name)} is no key of a whole slurm.conf that is known, and no option of "
                 f"{SCHEDULER}{hint}"

@@ -248,9 +248,34 @@ LOOKALIKES = {
 }
 ALIKE = 0.85
 
+# Keys as Slurm's manual spells them; options are written in lower case there too.
+_KEYS = """
+AccountingStorageEnforce AccountingStorageType ClusterName CompleteWait DefMemPerCPU
+DefMemPerNode EnforcePartLimits Epilog EpilogMsgTime FirstJobId InactiveLimit JobRequeue
+KillOnBadExit KillWait Licenses MaxArraySize MaxJobCount MaxMemPerCPU MaxMemPerNode
+MessageTimeout MinJobAge OverTimeLimit PreemptExemptTime PreemptMode PreemptType PriorityType
+ResvOverRun ReturnToService SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
+SlurmdTimeout TaskPlugin TopologyParam TopologyPlugin FairShareDampeningFactor
+PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge
+PrioritySiteFactorParameters PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc
+PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
+PriorityWeightTRES SchedulerParameters NodeName PartitionName NodeSet DownNodes Boards
+CoreSpecCount CoresPerSocket CPUs Feature Features Gres MemSpecLimit Procs RealMemory Sockets
+SocketsPerBoard State ThreadsPerCore Weight AllowAccounts AllowGroups AllowQos Default
+DefaultTime DenyAccounts DenyQos ExclusiveUser GraceTime LLN MaxCPUsPerNode MaxNodes MaxTime
+MinNodes Nodes OverSubscribe Priority PriorityJobFactor PriorityTier QOS Shared
+TRESBillingWeights
+"""
+_SPELLED = {word.lower(): word for word in _KEYS.split()}
+
+
+def spelled(key: str) -> str:
+    """A key in the manual's spelling."""
+    return _SPELLED.get(key, key)
+
 
 def meant(key: str, known: Iterable[str]) -> str:
-    """The known key that an unknown one looks like a misspelling of, in lower case; else empty."""
+    """The known key that an unknown one looks like a misspelling of, as Slurm spells it; or ""."""
     word = key.lower()
     near = [] if word in LOOKALIKES else get_close_matches(word, known, 1, ALIKE)
-    return near[0] if near else ""
+    return spelled(near[0]) if near else ""
