@@ -208,6 +208,7 @@ def batch_text(run: BatchRun) -> str:
         ("utilisation", number_text(summary["utilisation"], "-") + _useful_text(summary)),
         *slowdown_lines(summary),
         ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
+        ("slowdowns", _slowdowns_text(summary)),
         ("simulated in", wall_times(summary)),
         *energy_lines(summary),
         *remark_lines(summary),
@@ -216,6 +217,17 @@ def batch_text(run: BatchRun) -> str:
         lines.append(("written", written(run.directory, run.files)))
     table = text_table(header, rows, right=(1, 2, 3, 4))
     return table + "\n\n" + "\n".join(f"{name:<13}{value}" for name, value in lines)
+
+
+def _slowdowns_text(summary: dict[str, Any]) -> str:
+    """What the slowdowns of the table are."""
+    text = (
+        f"turnaround over execution; bounded: over {summary['tau_s']:g} s at least, 1 or more; per "
+        "processor: that over the hosts too"
+    )
+    if "contention_slowdown" in summary:
+        text += "; contention: execution over what it takes alone"
+    return text
 
 
 def _jobs_text(run: BatchRun) -> str:

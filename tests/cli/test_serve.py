@@ -52,7 +52,9 @@ def test_a_record_is_replayed_into_a_directory_of_results(session, capsys):
     summary = json.loads((session / "out" / "summary.json").read_text())
     assert summary["command"] == "serve"
     assert summary["stopped"] is None
-    assert "a scheduler elsewhere: 6 exchanges" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "a scheduler elsewhere: 6 exchanges" in said
+    assert "turnaround over execution; bounded: over 60 s at least, 1 or more" in said
 
 
 def test_a_session_that_differs_from_its_record(session, capsys):
