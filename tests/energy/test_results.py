@@ -6,11 +6,13 @@ import csv
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
+from ptaskmodel.results import power_curve
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ROOT / "experiments" / "first_steps" / "worked_example.json"
@@ -153,3 +155,13 @@ def test_a_damaged_curve(invoke, platform_file, tmp_path, text):
     (out / "power.csv").write_text(text)
     with pytest.raises(pm.PTaskModelError):
         pm.draw_results(out, "power", tmp_path / "x.png")
+
+
+@pytest.mark.parametrize(("step_s", "span"), [(0.5, "501ms"), (650.0, "11 min")])
+def test_a_mean_power_says_over_how_long_in_fit_units(step_s, span, monkeypatch):
+    rows = [(k * step_s, 100.0 + k % 2, 0.0) for k in range(2004)]
+    monkeypatch.setattr(power_curve, "power_curve", lambda results: rows)
+    figure = power_curve.power_over_time(SimpleNamespace(directory=Path("en")))
+    axes, energy = figure.axes
+    assert axes.get_title(loc="left").startswith(f"Mean power over {span} of en")
+    assert [text.get_text() for text in energy.get_legend().get_texts()] == ["hosts", "energy"]
