@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -21,11 +22,10 @@ def test_a_program_elsewhere_finds_the_types(tmp_path):
     source, venv = tmp_path / "source", tmp_path / "venv"
     (source / "ptaskmodel" / "below").mkdir(parents=True)
     (source / "tests").mkdir()
-    tables = re.findall(
-        r"^\[tool\.setuptools.*?(?=^\[tool\.pytest)", PROJECT.read_text(), re.M | re.S
-    )
+    sections = re.split(r"^(?=\[)", PROJECT.read_text(), flags=re.M)
+    tables = "".join(each for each in sections if each.startswith("[tool.setuptools"))
     assert tables
-    named = '[project]\nname = "ptaskmodel"\nversion = "0.1.0"\n\n' + tables[0]
+    named = '[project]\nname = "ptaskmodel"\nversion = "0.1.0"\n\n' + tables
     (source / "pyproject.toml").write_text(named)
     (source / "ptaskmodel" / "py.typed").touch()
     (source / "ptaskmodel" / "__init__.py").write_text("def hosts() -> int:\n    return 3\n")
@@ -42,6 +42,7 @@ def test_a_program_elsewhere_finds_the_types(tmp_path):
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", python, "--cache-dir=cache", program],
         cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
         capture_output=True,
         text=True,
     )
