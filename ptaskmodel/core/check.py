@@ -35,16 +35,18 @@ CLOSE = 1e-9
 def check_state(state: State) -> list[str]:
     """A sentence for each thing that does not hold; empty if all is well."""
     return [
-        *_queue(state),
-        *_ends(state),
-        *_places(state),
-        *_enabled(state),
+        *check_lists(state),
         *_resources(state),
         *_kept(state),
         *_levels(state),
         *_heavy(state),
         *_rates(state),
     ]
+
+
+def check_lists(state: State) -> list[str]:
+    """The same, of its heaps and lists alone."""
+    return [*_queue(state), *_ends(state), *_places(state), *_enabled(state)]
 
 
 def _is_heap(keys: list[tuple[float, int]]) -> bool:

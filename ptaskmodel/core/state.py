@@ -15,6 +15,21 @@ TINY_INT = "i1"
 CACHE_LINE = 64  # bytes
 
 
+def number_in(array: str, kind: str = INT, least: int = -1) -> np.dtype:
+    """The type of a field that is a number in an array; from ``least``, where below 0 is none."""
+    return np.dtype(kind, metadata={"of": array, "least": least, "last": -1})
+
+
+def count_in(array: str, kind: str = INT) -> np.dtype:
+    """The type of a field that counts places of an array."""
+    return np.dtype(kind, metadata={"of": array, "least": 0, "last": 0})
+
+
+def below(bound: int, kind: str = INT) -> np.dtype:
+    """The type of a field that is one of the numbers from 0 on, below a bound."""
+    return np.dtype(kind, metadata={"least": 0, "last": bound - 1})
+
+
 def numbers(*bounds: int) -> list[int]:
     """The integers of ``range(*bounds)``, as numpy integers."""
     return cast("list[int]", list(np.arange(*bounds)))
@@ -116,14 +131,17 @@ UNLAID = np.uint32(2**32 - 1)
 # Of an activity in the list of the doomed: uses something that is off; did, but no longer does.
 DOOMED, LISTED = numbers(1, 3)
 
+# What is no number in an array, but says why, is above this.
+NO_BOUND = -(2**62)
+
 ACTIVITY = in_lines(
     [
         # What a new share of the resources touches comes first, to lie in two cache lines.
-        ("state", INT),
+        ("state", below(6)),
         ("mark", INT),
         ("nodes", INT),  # first of its nodes
-        ("n_kept", SMALL_INT),
-        ("n_active", SMALL_INT),  # of them, on active resources: they come first
+        ("n_kept", count_in("nodes", SMALL_INT)),
+        ("n_active", count_in("nodes", SMALL_INT)),  # of them, on active resources: they come first
         ("rate", REAL),  # since `updated`, 1/s
         ("next_rate", REAL),  # the rate that is being found
         # Of bmf; `core.heavy` tells what fair bottleneck keeps in three of them, and above.
@@ -132,34 +150,45 @@ ACTIVITY = in_lines(
         ("penalty", REAL),  # what its flow costs, over its weight
         ("even", REAL),  # what fairness compares of its rate, 0: not the same everywhere
         ("local", INT),  # its number in the component
-        ("ceiling_by", INT),
-        ("limit", INT),  # resource that sets the rate, or one of LIMIT_...
+        ("ceiling_by", number_in("resources", INT, NO_BOUND)),
+        (
+            "limit",
+            number_in("resources", INT, NO_BOUND),
+        ),  # resource that sets the rate, or one of LIMIT_...
         ("remaining", REAL),  # at date `updated`
         ("updated", REAL),
         ("bound", REAL),  # largest rate, 1/s
         ("order", INT),  # sequence number of the last time it was enabled, or waits since
-        ("next", INT),  # neighbours among the enabled, oldest first; in a free place, the next one
-        ("n_nodes", SMALL_INT),
-        ("tightest", SMALL_INT),  # resource on which its use is the largest part of the capacity
+        (
+            "next",
+            number_in("activities"),
+        ),  # neighbours among the enabled, oldest first; in a free place, the next one
+        ("n_nodes", count_in("nodes", SMALL_INT)),
+        (
+            "tightest",
+            number_in("resources", SMALL_INT),
+        ),  # resource on which its use is the largest part of the capacity
         ("top", REAL),  # a rate that it cannot exceed, whatever the others do
         ("due", REAL),  # date in a heap; while it is suspended, what was left of its wait
-        ("todo", SMALL_INT),  # 0, SIDES or CHANGED
-        ("doomed", SMALL_INT),  # 0, DOOMED or LISTED
-        ("previous", INT),
+        ("todo", below(3, SMALL_INT)),  # 0, SIDES or CHANGED
+        ("doomed", below(3, SMALL_INT)),  # 0, DOOMED or LISTED
+        ("previous", number_in("activities")),
         ("owner", INT),  # what the front end knows it by
-        ("pattern", INT),
+        ("pattern", number_in("patterns", INT, 0)),
         ("amount", REAL),  # what `remaining` starts from
         ("weight", REAL),
         ("latency_bytes", REAL),  # largest latency * bytes of its flows, per unit
         ("asked", REAL),  # largest rate that its front end allows, 1/s
         ("routed", REAL),  # the bound of its pattern when it began; 0: a link had no bandwidth then
         ("waits_as", SMALL_INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
-        ("suspended_in", SMALL_INT),  # the state to resume
+        ("suspended_in", below(6, SMALL_INT)),  # the state to resume
     ]
 )
 
 # Enabled activities by (date at which they end at this rate, order).
-END = np.dtype([("date", REAL), ("order", INT), ("slot", INT)], align=True)
+END = np.dtype(
+    [("date", REAL), ("order", INT), ("slot", number_in("activities", INT, 0))], align=True
+)
 
 RESOURCE = in_lines(
     [
@@ -171,10 +200,13 @@ RESOURCE = in_lines(
         ("load", REAL),
         ("level", REAL),
         ("mark", INT),
-        ("first", INT),  # of its users
-        ("users", SMALL_INT),  # how many, whether enabled or not
-        ("room", SMALL_INT),  # places for users
-        ("gone", SMALL_INT),  # of these, those before `first`, of users that came first and left
+        ("first", count_in("users")),  # of its users
+        ("users", count_in("users", SMALL_INT)),  # how many, whether enabled or not
+        ("room", count_in("users", SMALL_INT)),  # places for users
+        (
+            "gone",
+            count_in("users", SMALL_INT),
+        ),  # of these, those before `first`, of users that came first and left
         ("local", SMALL_INT),
         ("pstate", SMALL_INT),  # of a host
         ("active", TINY_INT),
@@ -184,15 +216,24 @@ RESOURCE = in_lines(
         # Another for what counting an activity in or out touches besides.
         ("demand", REAL),  # what its enabled users would take at their `top`
         ("slots", INT),  # the sum of their numbers: that of the only one, if there is one
-        ("enabled", SMALL_INT),  # nodes of enabled activities with a use > 0
+        ("enabled", count_in("users", SMALL_INT)),  # nodes of enabled activities with a use > 0
         ("violations", SMALL_INT),
-        ("partner", SMALL_INT),  # resource that dominates this one for all users but `violations`
-        ("group", SMALL_INT),  # host that alone uses this link (and the host itself), -1: none
+        (
+            "partner",
+            number_in("resources", SMALL_INT),
+        ),  # resource that dominates this one for all users but `violations`
+        (
+            "group",
+            number_in("resources", SMALL_INT),
+        ),  # host that alone uses this link (and the host itself), -1: none
         # Of the activity that is being counted, if `stamp` is that of the count:
         ("stamp", INT),
         ("ratio", REAL),  # its use as a part of the capacity; -1: it cannot dominate
         ("leader_stamp", INT),
-        ("leader", SMALL_INT),  # of a group, in the record of its host: its tightest resource
+        (
+            "leader",
+            number_in("resources", SMALL_INT),
+        ),  # of a group, in the record of its host: its tightest resource
         ("node", SMALL_INT),  # its node
         ("latency", REAL),
         ("one_core", REAL),  # speed of one core; inf for a link
@@ -201,7 +242,7 @@ RESOURCE = in_lines(
         ("later", REAL),  # of fair bottleneck (see `core.heavy`)
         ("second", REAL),
         ("begun", REAL),
-        ("traces", INT),  # head of the list of its availability traces, -1: none
+        ("traces", number_in("traces")),  # head of the list of its availability traces, -1: none
     ]
 )
 
@@ -250,24 +291,24 @@ PATTERN = np.dtype(
 )
 
 # By (date, order): traces first, by number, then what was pushed earlier.
-DATE = np.dtype([("date", REAL), ("order", INT), ("kind", INT), ("number", INT)], align=True)
+DATE = np.dtype([("date", REAL), ("order", INT), ("kind", below(3)), ("number", INT)], align=True)
 
-WAKE_UP = np.dtype([("token", INT), ("queued", INT)], align=True)
+WAKE_UP = np.dtype([("token", INT), ("queued", number_in("queue"))], align=True)
 
 TRACE_RECORD = np.dtype(
     [
-        ("resource", INT),
-        ("kind", INT),
-        ("next", INT),  # of the same resource
-        ("first", INT),
-        ("count", INT),
+        ("resource", number_in("resources", INT, 0)),
+        ("kind", below(4)),
+        ("next", number_in("traces")),  # of the same resource
+        ("first", number_in("trace_events", INT, 0)),
+        ("count", count_in("trace_events")),
         ("period", REAL),  # inf: once
-        ("position", INT),
+        ("position", number_in("trace_events", INT, 0)),
         ("rounds", INT),
         ("next_date", REAL),
-        ("queued", INT),  # position in the queue of dates, -1: not there
-        ("live", INT),  # 1: followed even while nobody uses the resource
-        ("aside", INT),  # the next of those taken out of the queue for a moment
+        ("queued", number_in("queue")),  # position in the queue of dates, -1: not there
+        ("live", below(2)),  # 1: followed even while nobody uses the resource
+        ("aside", number_in("traces")),  # the next of those taken out of the queue for a moment
     ],
     align=True,
 )
@@ -298,28 +339,28 @@ CLOCK = np.dtype(
         ("begun", INT),  # 1: the traces followed all along have been applied at date 0
         ("events", INT),
         ("solves", INT),
-        ("n_slots", INT),  # activities ever given out at one time
-        ("free_slots", INT),
-        ("n_active", INT),
-        ("n_queue", INT),
-        ("n_traces", INT),  # of them, in the queue
-        ("free_wakes", INT),
-        ("n_wakes", INT),
-        ("n_heap", INT),
-        ("n_nodes", INT),  # nodes ever given out
-        ("oldest", INT),  # ends of the list of enabled activities
-        ("newest", INT),
-        ("n_enabled", INT),
+        ("n_slots", count_in("activities")),  # activities ever given out at one time
+        ("free_slots", number_in("activities")),
+        ("n_active", count_in("activities")),
+        ("n_queue", count_in("queue")),
+        ("n_traces", count_in("traces")),  # of them, in the queue
+        ("free_wakes", number_in("wakes")),
+        ("n_wakes", count_in("wakes")),
+        ("n_heap", count_in("heap")),
+        ("n_nodes", count_in("nodes")),  # nodes ever given out
+        ("oldest", number_in("activities")),  # ends of the list of enabled activities
+        ("newest", number_in("activities")),
+        ("n_enabled", count_in("activities")),
         ("order", INT),  # last sequence number given
         ("mark", INT),
-        ("n_todo", INT),  # activities whose kept elements must be rebuilt
-        ("n_beside", INT),  # of them, those of which only resources changed side
-        ("n_touched", INT),  # resources touched since the last solve
-        ("n_sides", INT),  # resources that changed side since then
-        ("n_watched", INT),  # resources that may overflow soon
+        ("n_todo", count_in("activities")),  # activities whose kept elements must be rebuilt
+        ("n_beside", count_in("activities")),  # of them, those of which only resources changed side
+        ("n_touched", count_in("resources")),  # resources touched since the last solve
+        ("n_sides", count_in("resources")),  # resources that changed side since then
+        ("n_watched", count_in("resources")),  # resources that may overflow soon
         ("skip_search", INT),
         ("drops_slack", INT),  # 1: what cannot be saturated is left out (not fair bottleneck)
-        ("n_doomed", INT),
+        ("n_doomed", count_in("activities")),
         ("stepping", INT),
         ("argument", INT),  # of the status returned
         ("n_events", INT),  # in the stream, not handed over yet
@@ -327,8 +368,11 @@ CLOCK = np.dtype(
         ("n_sub", INT),
         ("m_sub", INT),
         ("idle_traces", INT),  # changes by traces in a row while no activity progresses
-        ("aside", INT),  # traces taken out of the queue for a moment
-        ("changed", INT),  # link whose latency or bandwidth needs works routed again, or:
+        ("aside", number_in("traces")),  # traces taken out of the queue for a moment
+        (
+            "changed",
+            number_in("resources", INT, -2),
+        ),  # link whose latency or bandwidth needs works routed again, or:
         ("unsolved", INT),  # SOLVED or FOLLOWED: the sub-system waits for its rates, else 0
         ("keeps_levels", INT),  # 1: bmf from event to event
         ("keeps_rates", INT),  # 1: max-min, of which only what is affected is solved anew
@@ -337,24 +381,27 @@ CLOCK = np.dtype(
         # Of a crowd (see `crowd`): 1: one may gather; the resource that limits it, -1: there is
         # none; members that stand in the heap of goals, and the one that does not, -1: nobody.
         ("gathers", INT),
-        ("crowd", INT),
-        ("n_crowd", INT),
-        ("crowd_head", INT),
+        ("crowd", number_in("resources")),
+        ("n_crowd", count_in("activities")),
+        ("crowd_head", number_in("activities")),
         ("crowd_goal", REAL),  # of the head
         ("crowd_level", REAL),
         ("crowd_lowest", REAL),  # the lowest level at which anything else limits somebody
         ("crowd_reached", REAL),  # the integral of the level, up to `crowd_since`
         ("crowd_since", REAL),
         ("crowd_changes", INT),  # since goals were counted from 0
-        ("n_users", INT),  # places for users ever given out
+        ("n_users", count_in("users")),  # places for users ever given out
         ("n_links", INT),  # users of all resources
         # Of the first records: runs that can be joined (see `queues`), the next to be forgotten.
-        ("run_last", INT),
+        ("run_last", number_in("activities")),
         ("run_date", REAL),
-        ("run_turn", INT),
-        ("free_nodes", INT),  # of record k: the first free block of 2**k nodes, -1: none
-        ("free_users", INT),  # the same of places for users
-        ("n_places", INT),  # places of heavy resources ever given out
+        ("run_turn", below(4)),
+        (
+            "free_nodes",
+            number_in("nodes"),
+        ),  # of record k: the first free block of 2**k nodes, -1: none
+        ("free_users", number_in("users")),  # the same of places for users
+        ("n_places", count_in("places")),  # places of heavy resources ever given out
     ],
     align=True,
 )

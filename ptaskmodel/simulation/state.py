@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.state import INT, REAL, numbers
+from ptaskmodel.core.state import INT, REAL, below, count_in, number_in, numbers
 from ptaskmodel.core.store import records
 
 # States of a task. Those from ENDED on are final.
@@ -17,18 +17,27 @@ ENDED = COMPLETED
 
 TASK = np.dtype(
     [
-        ("state", INT),
-        ("slot", INT),  # of its activity, while it runs
-        ("program", INT),
-        ("stage", INT),  # position in the program
+        ("state", below(8)),
+        ("slot", number_in("activities")),  # of its activity, while it runs
+        ("program", number_in("programs", INT, 0)),
+        ("stage", number_in("stages", INT, 0)),  # position in the program
         ("rounds", INT),  # rounds of the program already begun
-        ("wake", INT),  # until it starts, its start date; then its walltime; -1: none
+        (
+            "wake",
+            number_in("wakes"),
+        ),  # until it starts, its start date; then its walltime; -1: none
         ("waits_for", INT),  # tasks that must complete first
-        ("followers", INT),  # head of the list of those that wait for this one, -1: none
-        ("released", INT),  # 1: they have been told
-        ("next_ready", INT),  # in the list of stages to begin now
-        ("next_killed", INT),  # in the list of those whose walltime has come at this date
-        ("next_ended", INT),  # in the list of those whose followers are to be told
+        (
+            "followers",
+            number_in("followers"),
+        ),  # head of the list of those that wait for this one, -1: none
+        ("released", below(2)),  # 1: they have been told
+        ("next_ready", number_in("tasks")),  # in the list of stages to begin now
+        (
+            "next_killed",
+            number_in("tasks"),
+        ),  # in the list of those whose walltime has come at this date
+        ("next_ended", number_in("tasks")),  # in the list of those whose followers are to be told
         ("start", REAL),  # earliest date, s
         ("walltime", REAL),  # inf: none
         ("weight", REAL),
@@ -40,23 +49,39 @@ TASK = np.dtype(
 )
 
 # pattern: -1 until it is routed. delay: s, nan: none. ranks: 1: those of a trace do it.
-STAGE = np.dtype([("pattern", INT), ("amount", REAL), ("delay", REAL), ("ranks", INT)], align=True)
+STAGE = np.dtype(
+    [("pattern", number_in("patterns")), ("amount", REAL), ("delay", REAL), ("ranks", below(2))],
+    align=True,
+)
 
-PROGRAM = np.dtype([("first", INT), ("count", INT), ("rounds", INT), ("users", INT)], align=True)
+PROGRAM = np.dtype(
+    [
+        ("first", number_in("stages", INT, 0)),
+        ("count", count_in("stages")),
+        ("rounds", INT),
+        ("users", INT),
+    ],
+    align=True,
+)
 
-FOLLOWER = np.dtype([("task", INT), ("next", INT)], align=True)
+FOLLOWER = np.dtype(
+    [("task", number_in("tasks", INT, 0)), ("next", number_in("followers"))], align=True
+)
 
 COUNTS = np.dtype(
     [
-        ("n_tasks", INT),
-        ("n_admitted", INT),  # tasks that the loop has seen
-        ("n_ended", INT),
-        ("n_told", INT),  # ended tasks already reported to the caller
-        ("n_followers", INT),
-        ("first_ready", INT),  # ends of the list of stages to begin now
-        ("last_ready", INT),
-        ("first_ended", INT),  # ends of the list of those whose followers are to be told
-        ("last_ended", INT),
+        ("n_tasks", count_in("tasks")),
+        ("n_admitted", count_in("tasks")),  # tasks that the loop has seen
+        ("n_ended", count_in("tasks")),
+        ("n_told", count_in("tasks")),  # ended tasks already reported to the caller
+        ("n_followers", count_in("followers")),
+        ("first_ready", number_in("tasks")),  # ends of the list of stages to begin now
+        ("last_ready", number_in("tasks")),
+        (
+            "first_ended",
+            number_in("tasks"),
+        ),  # ends of the list of those whose followers are to be told
+        ("last_ended", number_in("tasks")),
     ],
     align=True,
 )
