@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ import msgspec
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import STDIN, shown_path, write_bytes
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
+from ptaskmodel.workload.formats.batsim_columns import ORIGINS, read_columns
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
 from ptaskmodel.workload.formats.json_document import read_json
@@ -27,8 +29,6 @@ NUMBERS = {
     "think_time": ("think_time_s", "give it in seconds"),
     "competitors": ("competitors", "say how many it counts for"),
 }
-# Where a job comes from, as logs say it: fields of ours, each a name or a number.
-ORIGINS = ("user", "group", "queue", "partition", "executable", "preceding_job")
 JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", *NUMBERS, *DEMANDS)
 
 
@@ -55,8 +55,9 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
     Raises WorkloadError, one line with the JSON pointer of what is wrong, for anything that
     cannot be run; nothing is left out silently.
     """
-    document = read_json(Path(path), writable=True)
-    return workload_of(document, Path(path))[0]
+    with collector_at_rest():
+        document = read_json(Path(path), writable=True)
+        return workload_of(document, Path(path))[0]
 
 
 def workload_of(
@@ -83,18 +84,12 @@ def workload_of(
     if num_hosts is not None:
         _check_whole(num_hosts, 1, f"{where}: /nb_res")
     profiles = read_profiles(document["profiles"], where, path.parent, more)
-    jobs, seen = [], set[str]()
-    for k, fields in enumerate(document["jobs"]):
-        job = read_job(fields, profiles, f"{where}: /jobs/{k}")
-        if job.id in seen:
-            raise WorkloadError(
-                f"{where}: /jobs/{k}/id: {shown(job.id)} is there twice: give each job its own id"
-            )
-        seen.add(job.id)
-        jobs.append(job)
+    jobs: Sequence[Job] | None = read_columns(document["jobs"], profiles)
+    if jobs is None:
+        jobs = _read_jobs(document["jobs"], profiles, where)
     extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
     workload = Workload(
-        sorted_jobs(sorted(jobs, key=lambda job: job.id)),
+        jobs,
         profiles.works,
         None if num_hosts is None else int(num_hosts),
         name="stdin" if str(path) == STDIN else path.name.split(".")[0],
@@ -103,6 +98,20 @@ def workload_of(
         extra=extra,
     )
     return workload, profiles
+
+
+def _read_jobs(entries: Sequence[Any], profiles: Profiles, where: str) -> tuple[Job, ...]:
+    """The jobs, read one by one, in the order in which Batsim submits them."""
+    jobs, seen = [], set[str]()
+    for k, fields in enumerate(entries):
+        job = read_job(fields, profiles, f"{where}: /jobs/{k}")
+        if job.id in seen:
+            raise WorkloadError(
+                f"{where}: /jobs/{k}/id: {shown(job.id)} is there twice: give each job its own id"
+            )
+        seen.add(job.id)
+        jobs.append(job)
+    return sorted_jobs(sorted(jobs, key=lambda job: job.id))
 
 
 def _check_whole(value: Any, least: int, spot: str, what: str = "") -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
+
+import msgspec
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text, shown_path
@@ -15,6 +18,9 @@ from ptaskmodel.workload.amounts import FloatArray
 # A half of a character outside the first 65,536, which means nothing without the other.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
+# One of these stands at each colon between a key and its value; inside strings there may be more.
+_AFTER_KEYS = ('":', " :", "\n:", "\t:", "\r:")
+_NESTED = {dict, list}
 
 # Characters; below, the scanner of numbers would take longer to load than it saves.
 LARGE = 200_000
@@ -54,7 +60,41 @@ def read_json(path: Path, *, writable: bool = False, arrays: Collection[str] = (
             return _read_with_arrays(text, arrays)
         except _NotRead:
             pass  # the mistake is told with its place in the whole text
-    return _read(text, where, writable)
+    try:
+        return _read_quickly(text)
+    except _NotRead:
+        return _read(text, where, writable)
+
+
+def _read_quickly(text: str) -> Any:
+    """The same as `_read`, several times faster, or _NotRead if anything is unusual.
+
+    What msgspec reads, the json module reads alike. Of a key that is given twice, msgspec keeps the
+    last: then there are fewer keys than colons, and than colons after a quote or a blank.
+    """
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise _NotRead from None
+    keys = _count_keys(document)
+    if text.count(":") != keys and sum(map(text.count, _AFTER_KEYS)) != keys:
+        raise _NotRead
+    return document
+
+
+def _count_keys(document: Any) -> int:
+    """How many keys the objects of a document have together."""
+    count, level = 0, [document]
+    while level:
+        objects = [value for value in level if type(value) is dict]
+        lists = [value for value in level if type(value) is list]
+        count += sum(map(len, objects))
+        parts = list(
+            chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(lists))
+        )
+        nested = not _NESTED.isdisjoint(map(type, parts))
+        level = [value for value in parts if type(value) in _NESTED] if nested else []
+    return count
 
 
 def _read_with_arrays(text: str, names: Collection[str]) -> Any:
