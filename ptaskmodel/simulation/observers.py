@@ -39,6 +39,7 @@ class Watch:
         self.observers: list[Observer] = []
         self._started: list[int] = []
         self._ended: list[int] = []
+        self._telling = False
 
     def take(self, events: np.ndarray) -> None:
         """Note which tasks started and ended."""
@@ -48,19 +49,23 @@ class Watch:
 
     @property
     def has_news(self) -> bool:
-        """Whether some task started or ended."""
-        return bool(self._started or self._ended)
+        """Whether some task started or ended, of which observers can be told now."""
+        return bool(self._started or self._ended) and not self._telling
 
     def tell(self, simulation: Simulation) -> None:
         """Tell the observers what ended, then what started, since the last time."""
         started, ended = sorted(self._started), self._ended
         self._started, self._ended = [], []
-        for observer in tuple(self.observers):
-            for k in ended:
-                observer.task_ended(TaskRef(simulation, k))
-            for k in started:
-                observer.task_started(TaskRef(simulation, k))
-            observer.stepped(simulation)
+        self._telling = True
+        try:
+            for observer in tuple(self.observers):
+                for k in ended:
+                    observer.task_ended(TaskRef(simulation, k))
+                for k in started:
+                    observer.task_started(TaskRef(simulation, k))
+                observer.stepped(simulation)
+        finally:
+            self._telling = False
 
 
 def now_and_then(tell: Callable[[], None], every_s: float) -> Callable[[], None]:

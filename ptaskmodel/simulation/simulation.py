@@ -16,12 +16,10 @@ from ptaskmodel.core.state import (
     IDLE,
     PAUSED,
     SETTLE,
-    SOME_ENDED,
     STEP,
     STEPPED,
     SUSPENDED,
     UNROUTED,
-    UNTIL,
     Options,
 )
 from ptaskmodel.errors import SimulationError
@@ -187,10 +185,9 @@ class Simulation:
     def step(self) -> bool:
         """Go to the next date at which something happens; False if nothing ever will."""
         self.core.expect()
-        status = self._go(self.core.options._replace(mode=STEP))
-        if self._watch.observers and status != IDLE:
-            self._watch.tell(self)
-        return bool(status != IDLE)
+        if self._watch.observers:
+            return self._step_observed(self.core.options) != IDLE
+        return self._go(self.core.options._replace(mode=STEP)) != IDLE
 
     def run_until_change(self, until: float | None = None) -> list[TaskRef]:
         """Run until some task ends, in whatever state, or to ``until``; returns those that ended.
@@ -212,6 +209,8 @@ class Simulation:
         in progress.
         """
         self._settle()
+        if self._watch.has_news:
+            self._settle_observed(self.core.options)
         date = self.core.next_date()
         return None if date == INFINITY else date
 
@@ -229,6 +228,11 @@ class Simulation:
     def _settle(self) -> None:
         """Let what is due now begin and share anew, so that rates are those in force."""
         self._go(self.core.options._replace(mode=SETTLE))
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether all that is due has begun, and rates are those in force."""
+        return self._intake.is_settled and self.core.is_settled
 
     def _advance(self, options: Options, look: Callable[[], None] | None = None) -> int:
         """Run the event loop, telling the observers; returns why it stopped."""
@@ -287,18 +291,29 @@ class Simulation:
 
     def _advance_observed(self, options: Options, look: Callable[[], None] | None) -> int:
         """The same, one date after the other, telling the observers."""
-        mode = SETTLE
-        while True:
-            status = self._go(options._replace(mode=mode))
-            if status == STEPPED and (mode == STEP or self._watch.has_news):
-                self._watch.tell(self)
-            if options.stop_on_end and self._ended:
-                return int(SOME_ENDED)
-            if mode == STEP and status in (IDLE, UNTIL):
-                return status
-            mode = STEP
+        while (status := self._step_observed(options)) == STEPPED:
             if look is not None:
                 look()
+        return status
+
+    def _step_observed(self, options: Options) -> int:
+        """Go to the next date, telling the observers; returns why it stopped."""
+        status = self._settle_observed(options)
+        if status == STEPPED:
+            status = self._go(options._replace(mode=STEP))
+            if status == STEPPED or self._watch.has_news:
+                self._watch.tell(self)
+        self.core.state.clock[0]["stepping"] = 0  # also where an end stopped it
+        return status
+
+    def _settle_observed(self, options: Options) -> int:
+        """Let what is due now begin, and what observers then add; STEPPED, or why it stopped."""
+        status = STEPPED
+        while status == STEPPED and (self._watch.has_news or not self._is_settled):
+            status = self._go(options._replace(mode=SETTLE))
+            if self._watch.has_news:
+                self._watch.tell(self)
+        return int(status)
 
     def observe(self, observer: Observer) -> None:
         """Tell an observer of what happens from now on (the loop then stops at each date)."""
@@ -469,7 +484,7 @@ class Simulation:
 
     def _rate(self, task: int) -> float:
         """The rate once what is due now has begun, found without letting it begin."""
-        if self._intake.is_settled and self.core.is_settled:
+        if self._is_settled:
             return view.rate(self.core, self._intake, task)
         if self._settled is None:
             self._settled = self.fork()
