@@ -37,7 +37,7 @@ def fairbottleneck(problem, corrected=False, max_rounds=20_000):
     increment = [0.0] * n
     live = {i for i in range(n) if rows_of(problem)[i]}
     for i in set(range(n)) - live:
-        x[i] = 1.0
+        x[i] = bound[i] if corrected and bound[i] < np.inf else 1.0
     remaining = {r: capacity[r] for r in range(problem.m)}
     for _ in range(max_rounds):
         if not live:

@@ -58,7 +58,7 @@ def verify(
 
     Every rule: no SHARED capacity is exceeded by the sum of uses, no FATPIPE by a single use, no
     bound by a rate (relative excess). Then for each task, as the smallest relative gap to a reason
-    for not being faster:
+    for not being faster (of a task that uses nothing, the gap to its rate, see `SharingProblem`):
 
     * ``bmf``: its bound; a FATPIPE that it fills; a resource of capacity 0; a SHARED resource that
       is full and on which its m x / p is the largest;
@@ -178,9 +178,8 @@ class _View:
     def idle_gap(self, condition: str) -> FloatArray:
         """The gap of a task that uses nothing."""
         bound = self.problem.bound
-        fair_bottleneck = condition in ("equal-share", "corrected")
-        wanted = 1.0 if fair_bottleneck else np.where(np.isfinite(bound), bound, 1.0)
-        return np.abs(self.x - np.where(self.dropped, 0.0, wanted))
+        wanted = np.where(np.isfinite(bound) & (condition != "equal-share"), bound, 1.0)
+        return np.abs(_ratio(self.x, np.where(self.dropped, 0.0, wanted)) - 1.0)
 
     def least(self, gap: FloatArray) -> FloatArray:
         """The smallest gap of each task."""

@@ -74,6 +74,8 @@ def solve_fairbottleneck(system, settings, answer, reals, integers):
     order_places(shared, fats, v)
     corrected = settings.variant
     weighted = _bound_tasks(n_live, corrected and fats < m, system, answer, v)
+    if corrected:
+        _bound_idle_tasks(n, system.bound, answer.rate, v)
     if fats == m or corrected:
         for p in range(fats, m):
             v.share[p] = INFINITY
@@ -119,6 +121,14 @@ def _go_through_fatpipes(shared, fats, n_live, weighted, system, settings, answe
                     stop(shared, system, answer, v)
                     n_live = 0
     _name_bounding(system, answer)
+
+
+@jit
+def _bound_idle_tasks(n, bound, rate, v):
+    """Give the tasks that use nothing their bound, if they have one."""
+    for i in range(n):
+        if v.run_from[i] == v.run_from[i + 1] and bound[i] < INFINITY:
+            rate[i] = bound[i]
 
 
 @jit

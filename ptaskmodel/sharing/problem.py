@@ -27,7 +27,8 @@ class SharingProblem:
     priority. Tasks are in order of arrival, oldest first.
 
     A use of 0 is no use. A share coefficient of 0 beside a use > 0 stands for the usage. The rate
-    of a task that uses nothing is its bound, 1 if it has none (``fairbottleneck``: always 1).
+    of a task that uses nothing is its bound, 1 if it has none (``fairbottleneck``: always 1; its
+    corrected form: as the others).
 
     The constructor checks nothing; ``build``, ``from_triplets`` and ``from_dense`` do.
     """

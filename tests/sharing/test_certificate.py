@@ -63,6 +63,14 @@ def test_tasks_without_uses():
     assert verify(problem, [1.0, 4.0], "bmf").ok
     assert not verify(problem, [1.0, 1.0], "maxmin").ok
     assert verify(problem, [1.0, 1.0], "fairbottleneck").ok
+    assert verify(problem, [1.0, 4.0], "fairbottleneck-corrected").ok
+
+
+def test_what_a_task_without_uses_misses_is_relative():
+    problem = SharingProblem.build([[], []], [1.0], bound=[1e-12, 0.0])
+    assert verify(problem, [1e-12, 0.0], "bmf").ok
+    assert verify(problem, [1e-10, 0.0], "bmf").deficiency == pytest.approx(99.0)
+    assert verify(problem, [1e-12, 1e-12], "bmf").deficiency == np.inf
 
 
 def test_fairbottleneck_guarantees_the_equal_share():

@@ -111,6 +111,11 @@ def test_tasks_without_uses_have_rate_one():
     assert fairbottleneck(problem).rates.tolist() == [1.0, 1.0, 5.0]
 
 
+def test_the_corrected_variant_keeps_their_bounds():
+    problem = SharingProblem.build([[], [], [(0, 1.0)]], [5.0], bound=[0.72, np.inf, np.inf])
+    assert fairbottleneck_corrected(problem).rates.tolist() == [0.72, 1.0, 5.0]
+
+
 def test_a_capacity_of_zero_stops_its_users():
     problem = SharingProblem.build([[(0, 1.0), (1, 1.0)], [(1, 1.0)]], [0.0, 10.0])
     assert fairbottleneck(problem).rates.tolist() == [0.0, 10.0]
