@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from replay_traces import PLATFORMS, platform_text
+from replay_traces import LOOPBACK, PLATFORMS, platform_text
 
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.patterns.network_models import network_model
@@ -63,6 +63,14 @@ def test_those_without_a_way_leave_the_others_alone():
     assert core.state.patterns["first"][numbers].tolist()[0] == -1
     core.start(int(numbers[1]), 1e6)
     assert core.advance()[-1]["date"] == pytest.approx(1e-3 + 1.05)
+
+
+def test_a_host_of_a_torus_has_no_way_to_itself(tmp_path):
+    (tmp_path / "p.xml").write_text(platform_text("torus").replace(LOOPBACK, ""))
+    platform = load_platform(tmp_path / "p.xml")
+    core = Core(platform, network_model("LV08", {}), "maxmin")
+    with pytest.raises(RouteError, match="for a flow; give its cluster a loopback_bw"):
+        core.route(core.find_flows(np.array([1]), np.array([1])).tolist())
 
 
 @pytest.mark.jit

@@ -459,7 +459,10 @@ class Router:
         except (PlatformError, SimulationError) as error:
             return error
         names = self.platform.hosts[src].name, self.platform.hosts[dst].name
-        return RouteError(f"no link from {names[0]!r} to {names[1]!r} for a flow; declare a route")
+        remedy = "declare a route"
+        if src == dst and self.clusters[self.clusters.zone[src]] is not None:
+            remedy = "give its cluster a loopback_bw and a loopback_lat"
+        return RouteError(f"no link from {names[0]!r} to {names[1]!r} for a flow; {remedy}")
 
 
 def _new_tally(resources: int, links: int) -> Tally:
