@@ -186,8 +186,8 @@ class Simulation:
         """Go to the next date at which something happens; False if nothing ever will."""
         self.core.expect()
         if self._watch.observers:
-            return self._step_observed(self.core.options) != IDLE
-        return self._go(self.core.options._replace(mode=STEP)) != IDLE
+            return bool(self._step_observed(self.core.options) != IDLE)
+        return bool(self._go(self.core.options._replace(mode=STEP)) != IDLE)
 
     def run_until_change(self, until: float | None = None) -> list[TaskRef]:
         """Run until some task ends, in whatever state, or to ``until``; returns those that ended.
