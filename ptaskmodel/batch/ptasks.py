@@ -89,6 +89,8 @@ class PtaskExecution:
     ) -> None:
         self.machine = machine
         self.simulation = simulation
+        # The compiled loop of batches knows no crowds, and is to be equal to the bit.
+        simulation.core.state.clock[0]["gathers"] = 0
         self.attempt_of_task: dict[int, int] = {}
         self.how_far: dict[int, Progress] = {}
         self.begun: dict[int, float] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptaskmodel.core.availability import catch_up, refresh_bound, set_speed, set_state
+from ptaskmodel.core.crowd import dissolve
 from ptaskmodel.core.life import end, missing, resume, start, stop, succeeds, suspend
 from ptaskmodel.core.queues import cancel_wake
 from ptaskmodel.core.sharing_graph import classify, declassify, set_capacity
@@ -48,6 +49,7 @@ def change(s, what, number, value, o):
         stop(s, number)
         return
     if what == SUSPEND:
+        dissolve(s)
         suspend(s, number)
         return
     if what == RESUME:
@@ -71,6 +73,7 @@ def change(s, what, number, value, o):
 @entry
 def refresh_routed(s, slot, o):
     """The pattern of an activity was routed anew: its bound and its weight follow."""
+    dissolve(s)
     a = s.activities[slot]
     p = s.patterns[a.pattern]
     a.latency_bytes = p.latency_bytes

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ptaskmodel.core.crowd import CROWD
 from ptaskmodel.core.idle_loads import CREEP, WATCHED
 from ptaskmodel.core.sharing_graph import STRICTLY_LESS
 from ptaskmodel.core.state import (
@@ -93,7 +94,8 @@ def _ends(s: State) -> Iterator[str]:
     if (s.lists[IN_ENDS][ends["slot"]] != np.arange(len(ends))).any():
         yield "an activity does not know its place among the ends"
     progress = list(_runs(s, IN_ENDS, ends["slot"], ends["date"]))
-    if sorted(progress) != np.flatnonzero(s.activities["rate"] > 0.0).tolist():
+    alone = s.lists[IN_ENDS, : len(s.activities)] > CROWD
+    if sorted(progress) != np.flatnonzero((s.activities["rate"] > 0.0) & alone).tolist():
         yield "an activity progresses without an end"
     a = s.activities[progress]
     if ((a["state"] != RUNNING) | (a["rate"] <= 0.0)).any():

@@ -10,8 +10,9 @@ knows its rate; the others stand in a heap by goals, at the far end of ``State.h
 The members are all activities that use the link, and it alone limits them as long as the level is
 below ``crowd_lowest``: what the bounds of members allow, and their other resources, which nobody
 else may use. What changes besides may be activities that share with nobody. After anything else the
-crowd is dissolved: rates and ends of all are told as if there had been none. So it is when a loop
-comes back to Python: one gathers only between `begin_loop` and `end_loop`.
+crowd is dissolved: rates and ends of all are told as if there had been none. When a loop comes back
+to Python it stays, so that no date depends on where a run was cut, or who watches; what members
+have left is written for readers (`write_members`). Who changes a member by hand dissolves it first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from ptaskmodel.core.queues import remove_end, set_end
 from ptaskmodel.core.rates import shares_with_nobody, solve_alone
 from ptaskmodel.core.state import CHANGED, IN_ENDS, NOTHING, RUNNING, SUB, TODO, TOUCHED
+from ptaskmodel.core.stream import tell_rate
 from ptaskmodel.core.sub_system import forget_changes, keeps, update_kept
 from ptaskmodel.kernels.decorators import jit
 
@@ -148,6 +150,21 @@ def lead(s):
         clock.crowd_goal = goal = next_goal
     if slot >= 0:
         tell_member(s, slot, goal)
+
+
+@jit
+def tell_rates(s):
+    """Say at which rate each member progresses now, if anyone listens."""
+    clock = s.clock[0]
+    if clock.tells_rates == 0:
+        return
+    if clock.crowd_head >= 0:
+        tell_rate(s, clock.crowd_head, s.activities[clock.crowd_head].rate, clock.crowd)
+    for k in range(s.heap.size - clock.n_crowd, s.heap.size):
+        slot = np.int64(s.heap[k].slot)
+        t = s.activities[slot]
+        t.rate = clock.crowd_level / t.penalty
+        tell_rate(s, slot, t.rate, clock.crowd)
 
 
 @jit
@@ -304,6 +321,7 @@ def follow_crowd(s, solver):
     forget_changes(s)
     clock.crowd_level = r.capacity / r.load
     lead(s)
+    tell_rates(s)
     return n
 
 
@@ -311,7 +329,7 @@ def follow_crowd(s, solver):
 def can_gather(s, n, common):
     """Whether the first n activities chosen, whom a resource limits, are to be a crowd."""
     clock = s.clock[0]
-    if clock.gathers == 0 or clock.tells_rates > 0 or s.resources[common].one_core < INFINITY:
+    if clock.gathers == 0 or s.resources[common].one_core < INFINITY:
         return False
     new = 0
     for i in range(n):
@@ -340,6 +358,7 @@ def gather(s, n, common, lowest):
     r = s.resources[common]
     clock.crowd_level = r.capacity / r.load
     lead(s)
+    tell_rates(s)
 
 
 @jit
@@ -364,13 +383,14 @@ def dissolve(s):
 
 
 @jit
-def begin_loop(s, gathers):
-    """A loop begins that ends with `end_loop`. gathers: whether crowds may gather in it."""
-    s.clock[0].gathers = 1 if gathers else 0
-
-
-@jit
-def end_loop(s):
-    """Nobody that comes afterwards finds a crowd, or lets one gather."""
-    dissolve(s)
-    s.clock[0].gathers = 0
+def write_members(s):
+    """Write how far the members are, for whoever reads it; their goals stay what they are."""
+    clock = s.clock[0]
+    if clock.crowd < 0:
+        return
+    reached = clock.crowd_reached + clock.crowd_level * (clock.now - clock.crowd_since)
+    for k in range(s.heap.size - clock.n_crowd, s.heap.size):
+        t = s.activities[s.heap[k].slot]
+        t.remaining = max(s.heap[k].date - reached, 0.0) / t.penalty
+        t.updated = clock.now
+        t.rate = clock.crowd_level / t.penalty

@@ -378,8 +378,9 @@ CLOCK = np.dtype(
         ("keeps_rates", INT),  # 1: max-min, of which only what is affected is solved anew
         ("by_rounds", INT),  # 1: fair bottleneck, among heavy resources from event to event
         ("anew", INT),  # 1: the rates in force are not good enough
-        # Of a crowd (see `crowd`): 1: one may gather; the resource that limits it, -1: there is
-        # none; members that stand in the heap of goals, and the one that does not, -1: nobody.
+        # Of a crowd (see `crowd`): 1: one may gather, as the front end knows how to go on with it;
+        # the resource that limits it, -1: there is none; members that stand in the heap of goals,
+        # and the one that does not, -1: nobody.
         ("gathers", INT),
         ("crowd", number_in("resources")),
         ("n_crowd", count_in("activities")),

@@ -182,11 +182,10 @@ def room_for_activities(state: State, count: int) -> State:
     if lists.shape[1] < len(activities):
         lists = np.zeros((LISTS, len(activities)), dtype=np.int64)
         lists[:, : state.lists.shape[1]] = state.lists
-    return with_scratch(
-        state._replace(
-            activities=activities, heap=enlarged(state.heap, len(activities)), lists=lists
-        )
-    )
+    heap = enlarged(state.heap, len(activities))
+    crowd = int(state.clock[0]["n_crowd"])  # at the far end
+    whole(heap)[len(heap) - crowd :] = whole(state.heap)[len(state.heap) - crowd :]
+    return with_scratch(state._replace(activities=activities, heap=heap, lists=lists))
 
 
 def room_for_nodes(state: State, count: int) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptaskmodel.core.availability import follow_live
-from ptaskmodel.core.crowd import begin_loop, end_loop
+from ptaskmodel.core.crowd import write_members
 from ptaskmodel.core.life import share, stop, succeeds
 from ptaskmodel.core.loop import due, finished, go_on, is_execution, listed_as_doomed, settle
 from ptaskmodel.core.state import (
@@ -14,7 +14,6 @@ from ptaskmodel.core.state import (
     NOTHING,
     OK,
     ROUTES_CHANGED,
-    RUN,
     WAKE,
 )
 from ptaskmodel.core.stream import has_room_for_events, tell
@@ -184,7 +183,6 @@ def run(s, x, o):
 
     Everything that it leaves undone is in the state: calling it again goes on where it was.
     """
-    begin_loop(s, o.mode == RUN)
     status = advance(s, x, o)
-    end_loop(s)
+    write_members(s)
     return status

@@ -8,7 +8,7 @@ below 0. The task ends with its last rank, and when something else ends it, its 
 from __future__ import annotations
 
 from ptaskmodel.core.availability import follow_live
-from ptaskmodel.core.crowd import begin_loop, end_loop
+from ptaskmodel.core.crowd import write_members
 from ptaskmodel.core.life import share
 from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
 from ptaskmodel.core.state import (
@@ -18,7 +18,6 @@ from ptaskmodel.core.state import (
     NOTHING,
     OK,
     ROUTES_CHANGED,
-    RUN,
     SOME_ENDED,
     STEP,
     WAKE,
@@ -202,7 +201,6 @@ def run(s, t, x, o):
 
     Everything that it leaves undone is in the state: calling it again goes on where it was.
     """
-    begin_loop(s, o.mode == RUN)
     status = advance(s, t, x, o)
-    end_loop(s)
+    write_members(s)
     return status

@@ -9,7 +9,7 @@ What the core says of a date (see `core.loop`) goes on, for tasks:
 from __future__ import annotations
 
 from ptaskmodel.core.availability import follow_live
-from ptaskmodel.core.crowd import begin_loop, end_loop
+from ptaskmodel.core.crowd import write_members
 from ptaskmodel.core.life import share
 from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
 from ptaskmodel.core.queues import has_room_for_wake
@@ -20,7 +20,6 @@ from ptaskmodel.core.state import (
     NOTHING,
     OK,
     ROUTES_CHANGED,
-    RUN,
     SOME_ENDED,
     STEP,
     WAKE,
@@ -137,9 +136,8 @@ def run(s, t, o):
 
     Everything that it leaves undone is in the state: calling it again goes on where it was.
     """
-    begin_loop(s, o.mode == RUN and not o.stop_on_end)
     status = advance(s, t, o)
-    end_loop(s)
+    write_members(s)
     return status
 
 

@@ -84,6 +84,7 @@ class Simulation:
         self.solver = solver or ("bmf" if self.network_model.parallel else "maxmin")
         self.count = count
         self.core = Core(platform, self.network_model, self.solver, count, optimise)
+        self.core.state.clock[0]["gathers"] = 1
         self._intake = Intake(self.core)
         self._replays: Applications | None = None  # once a task replays a trace
         self._idle = False  # nothing will ever happen
