@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.files import json_text
-from ptaskmodel.results.readings import warnings_of_runs
 from ptaskmodel.results.records import record_as_json
 from ptaskmodel.results.states import (
     NOT_SUBMITTED,
@@ -348,6 +347,8 @@ def standings_text(found: Standings) -> str:
             )
             for metric, values in group.rows
         ]
+    from ptaskmodel.results.readings import warnings_of_runs
+
     parts = [found.head(), text_table(header, rows)]
     if choices := found.choices():
         parts.append(text_table(("differs", *found.runs), choices))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptaskmodel.recording.limits import HOST, LINK
 from ptaskmodel.results.csv_reading import finite, readable, rows
-from ptaskmodel.results.loading import Results
 from ptaskmodel.results.report_sections import Section, Table
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.neighbours import Neighbours
+    from ptaskmodel.results.loading import Results
     from ptaskmodel.simulation.simulation import Simulation
 
 INTERFERENCE = "interference.csv"

@@ -17,7 +17,6 @@ from typing import Any
 import ptaskmodel
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import read_bytes, shown_path, write_bytes
-from ptaskmodel.simulation.parts import check_parts
 from ptaskmodel.simulation.simulation import Simulation
 
 FORMAT = "ptaskmodel checkpoint"
@@ -85,6 +84,8 @@ def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
         simulation = _Unpickler(io.BytesIO(data)).load()
         if not isinstance(simulation, Simulation):
             raise pickle.UnpicklingError("holds no simulation")
+        from ptaskmodel.simulation.parts import check_parts
+
         check_parts(simulation)
     except Exception as error:  # a pickle can have anything raised
         reason = " ".join(f"{type(error).__name__} {error}".split())
