@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -92,15 +93,17 @@ def test_energy_is_compared_and_reported(invoke, platform_file, tmp_path):
         done = invoke("batch", platform_file(), workload, "-o", place, *options)
         assert done[0] == 0, done[1]
     summaries = [json.loads((place / "summary.json").read_text()) for place in places[:2]]
-    kWh = [f"{summary['energy']['total_J'] / 3.6e6:.4g}" for summary in summaries]
-    side_by_side = {
-        " ".join(line.split()[:-3]): line.split()[-3:]
-        for line in invoke("compare", *places)[1].splitlines()
-    }
-    assert side_by_side["energy (kWh)"] == [f"{kWh[0]}*", kWh[1], "-"]
+    kWh = [summary["energy"]["total_J"] / 3.6e6 for summary in summaries]
+    more = 100 * (kWh[1] / kWh[0] - 1)
+    lines = [
+        re.split(r"\s{2,}", line.strip()) for line in invoke("compare", *places)[1].splitlines()
+    ]
+    side_by_side = {cells[0]: cells[1:] for cells in lines}
+    shown = [f"{kWh[0]:.4g}", f"{kWh[1]:.4g} ({more:.2g} % more)", "-"]
+    assert side_by_side["energy (kWh)"] == [*shown, "less"]
     assert side_by_side["peak power (kW)"][2] == "-"
-    assert "energy (J)" in invoke("compare", *places[:2])[1]
-    assert "energy (J)" not in invoke("compare", places[2], places[2])[1]
+    assert "energy (kWh)" in invoke("compare", *places[:2])[1]
+    assert "energy (kWh)" not in invoke("compare", places[2], places[2])[1]
     page = tmp_path / "report.html"
     for place, there in zip(places, (True, True, False), strict=True):
         assert invoke("report", place, "-o", page)[0] == 0
@@ -161,7 +164,7 @@ def test_a_damaged_curve(invoke, platform_file, tmp_path, text):
 def test_a_mean_power_says_over_how_long_in_fit_units(step_s, span, monkeypatch):
     rows = [(k * step_s, 100.0 + k % 2, 0.0) for k in range(2004)]
     monkeypatch.setattr(power_curve, "power_curve", lambda results: rows)
-    figure = power_curve.power_over_time(SimpleNamespace(directory=Path("en")))
+    figure = power_curve.power_over_time(SimpleNamespace(directory=Path("en"), stopped=None))
     axes, energy = figure.axes
     assert axes.get_title(loc="left").startswith(f"Mean power over {span} of en")
     assert [text.get_text() for text in energy.get_legend().get_texts()] == ["hosts", "energy"]
