@@ -33,10 +33,10 @@ from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
 from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
 from ptaskmodel.results.observing import Observation
-from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import choices, provenance
 from ptaskmodel.results.runs import check_nothing_to_write
+from ptaskmodel.results.states import outcome_remarks
 
 if TYPE_CHECKING:
     import pandas

@@ -36,12 +36,12 @@ from ptaskmodel.results.gantt import gantt
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.machine_load import machine_load
 from ptaskmodel.results.names import PICTURES
-from ptaskmodel.results.outcomes import OUTCOMES
 from ptaskmodel.results.power_curve import power_over_time
 from ptaskmodel.results.queue_over_time import queue_over_time
 from ptaskmodel.results.replay import plots as replay_plots
 from ptaskmodel.results.slurm import pictures as slurm_pictures
 from ptaskmodel.results.slurm import reading as slurm_reading
+from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.topology import topology
 from ptaskmodel.results.waiting_plot import waiting_figure
 
@@ -159,7 +159,7 @@ def slowdowns(results: Results) -> Figure:
     if not known:
         raise PTaskModelError(f"{results.directory}: no slowdowns there; {NEEDS_ATTRIBUTION}")
     slowed = np.array([task.slowdown for task in known], dtype=np.float64)
-    cut = np.sort(slowed[[task.state in OUTCOMES for task in known]])
+    cut = np.sort(slowed[[is_cut_off(task.state) for task in known]])
     values = np.maximum(np.sort(slowed), 1e-9)
     figure = new_figure(7.5, 4.5)
     axes = figure.add_subplot()

@@ -18,9 +18,9 @@ from ptaskmodel.results.checkpoints import Checkpoints
 from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
 from ptaskmodel.results.interference import costs_of, write_costs
 from ptaskmodel.results.observing import Observation
-from ptaskmodel.results.outcomes import outcome_remarks, stopped_remark
 from ptaskmodel.results.output import whole_directory
 from ptaskmodel.results.records import records_frame, summarise, write_results
+from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.simulation.overload import overload_text
 from ptaskmodel.simulation.simulation import Simulation
 

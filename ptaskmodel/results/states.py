@@ -4,35 +4,54 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ptaskmodel import remarks
+from ptaskmodel.remarks import Remark
 
 ENDED, KILLED, NOT_RUN = "ended", "killed", "not run"
 # What may become of a task, job or rank; of one that runs at the end neither is known yet.
 OUTCOMES = (ENDED, KILLED, NOT_RUN)
 NOT_SUBMITTED = "not yet submitted"
 
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "ended": ("completed", "COMPLETED_SUCCESSFULLY", "COMPLETED"),
-    "killed at walltime": ("walltime", "COMPLETED_WALLTIME_REACHED", "TIMEOUT"),
-    "killed by failure": ("failed", "NODE_FAIL"),
-    "failed": ("COMPLETED_FAILED", "FAILED"),
-    "killed": ("COMPLETED_KILLED", "PREEMPTED"),
-    "killed at deadline": ("DEADLINE",),
-    "cancelled": ("cancelled", "CANCELLED"),
-    "rejected": ("REJECTED",),
-    "refused": ("REFUSED",),
-    "given up, as one before failed": ("dependency_failed",),
-    "running at the end": ("running", "RUNNING", "LEAVING", "COMPLETING"),
-    "suspended at the end": ("suspended", "SUSPENDED"),
-    "stuck at the end": ("starved",),
-    "waiting at the end": ("waiting", "WAITING", "PENDING"),
-    NOT_SUBMITTED: (),
+
+class State(NamedTuple):
+    """What became of something.
+
+    states: as files spell it. outcome: one of OUTCOMES. effect: how tasks and jobs that did not end
+    by themselves change the reading of the numbers; None: no remark. verb: stands before the word.
+    """
+
+    states: tuple[str, ...]
+    outcome: str = NOT_RUN
+    effect: str | None = None
+    verb: str = "were "
+
+
+AT_WALLTIME = "killed at walltime"
+# By plain words, in the order in which they are told.
+WORDS: Mapping[str, State] = {
+    "ended": State(("completed", "COMPLETED_SUCCESSFULLY", "COMPLETED"), ENDED),
+    AT_WALLTIME: State(
+        ("walltime", "COMPLETED_WALLTIME_REACHED", "TIMEOUT"), KILLED, remarks.KILLED
+    ),
+    "killed by failure": State(("failed", "NODE_FAIL"), KILLED, remarks.FAILED),
+    "failed": State(("COMPLETED_FAILED", "FAILED"), KILLED, remarks.FAILED, ""),
+    "killed": State(("COMPLETED_KILLED",), KILLED, remarks.KILLED),
+    "killed by preemption": State(("PREEMPTED",), KILLED, remarks.KILLED),
+    "killed at deadline": State(("DEADLINE",), KILLED, remarks.KILLED),
+    "cancelled": State(("cancelled", "CANCELLED"), effect=remarks.KILLED),
+    "rejected": State(("REJECTED",), effect=remarks.REFUSED),
+    "refused": State(("REFUSED",), effect=remarks.REFUSED),
+    "given up, as one before failed": State(("dependency_failed",), effect=remarks.FAILED),
+    "running at the end": State(("running", "RUNNING", "LEAVING", "COMPLETING")),
+    "suspended at the end": State(("suspended", "SUSPENDED")),
+    "stuck at the end": State(("starved",), effect=remarks.FAILED),
+    "waiting at the end": State(("waiting", "WAITING")),
+    "never started": State(("PENDING",), effect=remarks.NEVER_STARTED, verb=""),
+    NOT_SUBMITTED: State(()),
 }
-_OF = {state: word for word, states in _WORDS.items() for state in states}
-# In the order in which they are told.
-WORDS = tuple(_WORDS)
-_KILLED = frozenset(
-    ("killed at walltime", "killed by failure", "failed", "killed", "killed at deadline")
-)
+_OF = {state: word for word, facts in WORDS.items() for state in facts.states}
 
 
 def in_words(state: str) -> str:
@@ -42,8 +61,14 @@ def in_words(state: str) -> str:
 
 def outcome_of(state: str) -> str:
     """One of OUTCOMES: what became of something in a state of a file."""
-    word = in_words(state)
-    return ENDED if word == ENDED else KILLED if word in _KILLED else NOT_RUN
+    known = WORDS.get(in_words(state))
+    return NOT_RUN if known is None else known.outcome
+
+
+def is_cut_off(state: str) -> bool:
+    """Whether a state of a file is over, but not by an end of its own."""
+    known = WORDS.get(in_words(state))
+    return known is not None and known.effect is not None
 
 
 def counted(states: Iterable[str] | Mapping[str, int]) -> dict[str, int]:
@@ -58,3 +83,34 @@ def counted(states: Iterable[str] | Mapping[str, int]) -> dict[str, int]:
 def count_text(counts: Mapping[str, int]) -> str:
     """What `counted` found, for a reader."""
     return ", ".join(f"{number:,} {word}" for word, number in counts.items())
+
+
+def outcome_remarks(
+    counts: Mapping[str, int], what: str, by_neighbours: int | None = None
+) -> list[Remark]:
+    """A remark for each state in which tasks or jobs did not end by themselves.
+
+    counts: how many there are in each state. what: "task" or "job". by_neighbours: how many were
+    killed at a walltime that would have been enough for them alone; None: unknown.
+    """
+    total = sum(counts.values())
+    found = []
+    for word, number in counted(counts).items():
+        known = WORDS.get(word)
+        if known is None or known.effect is None:
+            continue
+        text = f"{number:,} of {total:,} {what}{'s' * (total != 1)} {known.verb}{word}"
+        if word == AT_WALLTIME and by_neighbours is not None:
+            text += f", {by_neighbours:,} of them only because of neighbours"
+        found.append(Remark(text, effect=known.effect))
+    return found
+
+
+def stopped_remark(counts: Mapping[str, int], now_s: float) -> list[Remark]:
+    """A remark if a simulation of tasks ended before they did."""
+    left = {name: counts[name] for name in ("running", "suspended", "waiting") if name in counts}
+    if not left:
+        return []
+    listed = ", ".join(f"{count:,} {name}" for name, count in left.items())
+    text = f"stopped at {now_s:g} s: of {sum(counts.values()):,} tasks {listed}"
+    return [Remark(text, effect=remarks.STOPPED)]

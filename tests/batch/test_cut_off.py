@@ -168,7 +168,7 @@ def test_allocations_in_order_of_what_they_cost(tmp_path):
     assert means["contiguous"] < means["first-fit"] < means["random"]
     killed = found["random"]["killed_only_by_neighbours"]
     assert 0 < killed <= found["random"]["jobs"]["killed_at_walltime"]
-    text = f"killed at their walltime, {killed} of them only because of neighbours"
+    text = f"killed at walltime, {killed} of them only because of neighbours"
     assert any(text in each["text"] for each in found["random"]["remarks"])
 
     place = tmp_path / "random"
@@ -215,7 +215,7 @@ def test_slurm_counts_what_its_limits_cut_off(tmp_path, capsys):
     assert found["jobs"]["TIMEOUT"] == 2
     assert found["contention_slowdown"]["mean"] == pytest.approx(2.0)
     assert [task.slowdown for task in load_results(out).tasks] == pytest.approx([2.0, 2.0])
-    assert "2 of 2 jobs were killed at their time limit" in capsys.readouterr().out
+    assert "2 of 2 jobs were killed at walltime" in capsys.readouterr().out
 
 
 def test_a_job_that_a_policy_kills_was_slowed_too(cluster, monkeypatch):

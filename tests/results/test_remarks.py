@@ -15,9 +15,9 @@ from ptaskmodel.bridges.batsim.wires import recorded
 from ptaskmodel.cli import main
 from ptaskmodel.platform import load_platform
 from ptaskmodel.remarks import EFFECTS, LEVELS, Remark, for_summary, joining, listening, warn
-from ptaskmodel.results.outcomes import OUTCOMES, outcome_remarks
 from ptaskmodel.results.runs import SimulationOptions, simulate_into
 from ptaskmodel.results.schemas import schema_of
+from ptaskmodel.results.states import WORDS, outcome_remarks
 from ptaskmodel.workload import load_tasks
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -171,12 +171,17 @@ def test_effects_are_those_of_the_schema():
     items = schema_of("summary.json")["properties"]["remarks"]["items"]["properties"]
     assert items["effect"]["enum"] == [*EFFECTS, None]
     assert items["level"]["enum"] == list(LEVELS)
-    assert {effect for effect, _ in OUTCOMES.values()} <= EFFECTS.keys()
+    assert {facts.effect for facts in WORDS.values()} <= {*EFFECTS, None}
 
 
 def test_jobs_that_did_not_end_by_themselves():
-    counts = {"COMPLETED": 1000, "TIMEOUT": 2, "REFUSED": 1}
+    counts = {"COMPLETED": 1000, "PENDING": 3, "FAILED": 4, "TIMEOUT": 2, "REFUSED": 1}
     assert outcome_remarks(counts, "job") == [
-        Remark("2 of 1,003 jobs were killed at their time limit", effect=remarks.KILLED),
-        Remark("1 of 1,003 jobs were refused", effect=remarks.REFUSED),
+        Remark("2 of 1,010 jobs were killed at walltime", effect=remarks.KILLED),
+        Remark("4 of 1,010 jobs failed", effect=remarks.FAILED),
+        Remark("1 of 1,010 jobs were refused", effect=remarks.REFUSED),
+        Remark("3 of 1,010 jobs never started", effect=remarks.NEVER_STARTED),
     ]
+    # The words are those of tables; of one state there is no remark twice.
+    (both,) = outcome_remarks({"walltime": 1, "COMPLETED_WALLTIME_REACHED": 1}, "job", 1)
+    assert both.text == "2 of 2 jobs were killed at walltime, 1 of them only because of neighbours"

@@ -23,7 +23,6 @@ from ptaskmodel.bridges.slurm_live.run import LiveOptions, LiveRun, run_live
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
-from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, check_output_directory, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.slurm.live_comparison import LiveComparison, compared, draw
@@ -39,6 +38,7 @@ from ptaskmodel.results.slurm.tables import (
     write_sacct,
     write_table,
 )
+from ptaskmodel.results.states import outcome_remarks
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform

@@ -27,7 +27,6 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import for_summary, joining
-from ptaskmodel.results.outcomes import outcome_remarks
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.slurm.settings import settings_of, unread_notes
@@ -48,6 +47,7 @@ from ptaskmodel.results.slurm.tables import (
     jobs_of,
     write_tables,
 )
+from ptaskmodel.results.states import outcome_remarks
 
 if TYPE_CHECKING:
     import pandas
