@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.csv_columns import write_columns
 from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import (
     Load,
@@ -42,6 +41,7 @@ from ptaskmodel.batch.power_files import (
 )
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.schedule import Schedule, has_ended
+from ptaskmodel.csv_columns import write_columns
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.metering import BatchEnergy

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch import csv_columns
+from ptaskmodel import csv_columns
 from ptaskmodel.batch.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
 from ptaskmodel.batch.figures import Figures
 from ptaskmodel.batch.hostset import Placement, Runs, flat_runs

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.batch.classes import ClassRow
-from ptaskmodel.batch.csv_columns import write_columns
 from ptaskmodel.batch.fairness import BASES, FairStart
 from ptaskmodel.batch.policies.tuning import Measures, Tuning
 from ptaskmodel.batch.queue_measures import OverTime
+from ptaskmodel.csv_columns import write_columns
 
 OVER_TIME, CLASSES, TUNING = "over_time.csv", "classes.csv", "tuning.csv"
 FAIR_STARTS = "fair_starts.csv"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.csv_columns import floats, lines, quoted, text, words, write_columns
 from ptaskmodel.batch.plain_schedule import Places
+from ptaskmodel.csv_columns import floats, lines, quoted, text, words, write_columns
 
 INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)
 WHOLE = st.integers(-(10**17), 10**17).map(float)
@@ -41,7 +41,7 @@ def test_missing_floats():
 
 
 def test_words_and_a_file_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("ptaskmodel.batch.csv_columns.PIECE", 2)
+    monkeypatch.setattr("ptaskmodel.csv_columns.PIECE", 2)
     cells = words(["", "abc"])[[1, 0, 1]]
     assert text(cells) == b"abcabc"
     write_columns(tmp_path / "a.csv", ("n", "word"), [np.array([9, 10, 100]), cells])
