@@ -346,6 +346,15 @@ class DelayWork(Work):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay_s", check_number("seconds", self.delay_s))
 
+    @classmethod
+    def each(cls, delays_s: FloatArray) -> list[DelayWork]:
+        """A work for each of many delays, s, shape (n,); the place of a FieldError is one's."""
+        check_amounts("seconds", delays_s)
+        works = [cls.__new__(cls) for _ in range(len(delays_s))]
+        for work, delay_s in zip(works, delays_s.tolist(), strict=True):
+            object.__setattr__(work, "delay_s", delay_s)
+        return works
+
     @property
     def duration_s(self) -> float:
         return self.delay_s

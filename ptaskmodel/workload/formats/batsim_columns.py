@@ -13,7 +13,7 @@ from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import LARGEST, SMALLEST, FloatArray
 from ptaskmodel.workload.formats.batsim_works import Profiles
 from ptaskmodel.workload.job_arrays import JobArrays, JobTable
-from ptaskmodel.workload.jobs import NOTHING, Job
+from ptaskmodel.workload.jobs import NOTHING, Job, jobs_of_columns
 
 # Where a job comes from, as logs say it: fields of ours, each a name or a number.
 ORIGINS = ("user", "group", "queue", "partition", "executable", "preceding_job")
@@ -76,24 +76,22 @@ def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
         origins[key] = [texts[k] for k in places]
 
     def make() -> tuple[Job, ...]:
-        columns = {
+        columns: dict[str, Sequence[Any]] = {
             "id": ids,
             "submit_time_s": arrays.submit_s.tolist(),
             "num_hosts": arrays.num_hosts.tolist(),
             "profile": names,
-            "work": map(profiles.works.__getitem__, names),
+            "work": [profiles.works[name] for name in names],
             "walltime_s": [None if w != w else w for w in arrays.walltime_s.tolist()],
-            "return_code": map(profiles.codes.__getitem__, names),
+            "return_code": [profiles.codes[name] for name in names],
             **origins,
         }
         if has_think_times:
             columns["think_time_s"] = think_s[order].tolist()
         if not given <= _KNOWN:
-            columns["extra"] = map(_extra, map(entries.__getitem__, places))
+            columns["extra"] = [_extra(entries[k]) for k in places]
         with collector_at_rest():
-            keys = tuple(columns)
-            rows = zip(*columns.values(), strict=True)
-            return tuple(Job(**dict(zip(keys, row, strict=True))) for row in rows)
+            return jobs_of_columns(columns)
 
     users = origins.get("user", [None] * len(ids))
     return JobTable(arrays, ids, names, users, make)

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel import csv_columns
 from ptaskmodel.errors import WorkloadError, cut
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.swf_lines import parsed
 from ptaskmodel.workload.formats.table import Cleaning, Writing
-from ptaskmodel.workload.job_arrays import JobArrays, JobTable
-from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.job_arrays import JobArrays, JobTable, job_arrays, names_of
+from ptaskmodel.workload.jobs import Job, Workload, jobs_of_columns
 from ptaskmodel.workload.works import DelayWork
 
 FIELDS = (
@@ -282,8 +283,19 @@ def workload_from_swf(
     users = _named(log.column("user")[order], 0)
 
     def make() -> tuple[Job, ...]:
+        rows = log.rows[order]
+        columns = {
+            "id": ids,
+            "submit_time_s": arrays.submit_s.tolist(),
+            "num_hosts": arrays.num_hosts.tolist(),
+            "profile": profiles,
+            "work": [works[k] for k in which],
+            "walltime_s": [None if w != w else w for w in arrays.walltime_s.tolist()],
+            "think_time_s": np.maximum(rows[:, COLUMN["think_time_s"]], 0).tolist(),
+            **{name: _named(rows[:, COLUMN[name]], least) for name, least in ORIGINS},
+        }
         with collector_at_rest():
-            return tuple(_jobs(arrays, ids, profiles, [works[k] for k in which], log.rows[order]))
+            return jobs_of_columns(columns)
 
     machine = log.num_processors
     return Workload(
@@ -314,64 +326,19 @@ def _delays(
     appearance = np.argsort(first)
     rank = np.empty(len(values), dtype=np.int64)
     rank[appearance] = np.arange(len(values))
-    lasting = values[appearance].tolist()
-    works = [
-        _delay(time_s, number, origin)
-        for time_s, number in zip(lasting, numbers[first[appearance]].tolist(), strict=True)
-    ]
-    return [f"delay_{time_s:.12g}" for time_s in lasting], works, rank[place]
-
-
-def _jobs(
-    arrays: JobArrays,
-    ids: Sequence[str],
-    profiles: Sequence[str],
-    works: Sequence[DelayWork],
-    rows: NDArray[np.float64],
-) -> Iterator[Job]:
-    """The jobs of a log, of which the columns are there already."""
-    origins = zip(*(_named(rows[:, COLUMN[name]], least) for name, least in ORIGINS), strict=True)
-    columns = zip(
-        ids,
-        arrays.submit_s.tolist(),
-        arrays.num_hosts.tolist(),
-        profiles,
-        works,
-        arrays.walltime_s.tolist(),
-        origins,
-        np.maximum(rows[:, COLUMN["think_time_s"]], 0).tolist(),
-        strict=True,
-    )
-    for name, submit, hosts, profile, work, walltime, origin, think_time in columns:
-        user, group, queue, partition, executable, preceding = origin
-        yield Job(
-            name,
-            submit,
-            hosts,
-            profile,
-            work,
-            None if walltime != walltime else walltime,
-            user=user,
-            group=group,
-            queue=queue,
-            partition=partition,
-            executable=executable,
-            preceding_job=preceding,
-            think_time_s=think_time,
-        )
+    lasting = values[appearance]
+    try:
+        works = DelayWork.each(lasting)
+    except FieldError as error:
+        number = numbers[first[appearance[error.place[0]]]]
+        raise WorkloadError(f"{origin}: job {number:g}: run time: {error.problem}") from None
+    return [f"delay_{time_s:.12g}" for time_s in lasting.tolist()], works, rank[place]
 
 
 def _named(column: NDArray[np.float64], least: int) -> list[str | None]:
     """The numbers of a column as text, one object for each; below ``least`` means unknown."""
     names = {value: _number(value) for value in np.unique(column).tolist() if value >= least}
     return [names.get(value) for value in column.tolist()]
-
-
-def _delay(run_time_s: float, number: float, origin: str) -> DelayWork:
-    try:
-        return DelayWork(run_time_s)
-    except FieldError as error:
-        raise WorkloadError(f"{origin}: job {number:g}: run time: {error.problem}") from None
 
 
 def swf_from_workload(workload: Workload) -> SwfLog:
@@ -382,28 +349,29 @@ def swf_from_workload(workload: Workload) -> SwfLog:
     platform are unknown (-1).
     """
     rows = np.full((len(workload.jobs), len(FIELDS)), -1.0)
-    ids = [job.id for job in workload.jobs]
-    numbered = all(i.isdigit() and int(i) > 0 for i in ids) and len({int(i) for i in ids}) == len(
-        ids
-    )
-    for k, job in enumerate(workload.jobs):
-        delay = job.work.duration_s
-        rows[k, COLUMN["job_number"]] = int(job.id) if numbered else k + 1
-        rows[k, COLUMN["submit_time_s"]] = job.submit_time_s
-        rows[k, COLUMN["run_time_s"]] = -1 if delay is None else delay
-        rows[k, COLUMN["allocated_processors"]] = job.num_hosts
-        rows[k, COLUMN["requested_processors"]] = job.num_hosts
-        rows[k, COLUMN["requested_time_s"]] = -1 if job.walltime_s is None else job.walltime_s
-        rows[k, COLUMN["status"]] = 0 if job.return_code else 1
-        rows[k, COLUMN["think_time_s"]] = job.think_time_s if job.preceding_job else -1
+    arrays, (ids, _) = job_arrays(workload.jobs), names_of(workload.jobs)
+    numbers = list(map(int, ids)) if all(map(str.isdecimal, ids)) else []
+    numbered = len(set(numbers)) == len(ids) and min(numbers, default=1) > 0
+    thinks = [job.think_time_s if job.preceding_job else -1 for job in workload.jobs]
+    for column, values in (
+        ("job_number", numbers if numbered else np.arange(1, len(ids) + 1)),
+        ("submit_time_s", arrays.submit_s),
+        ("run_time_s", np.where(np.isnan(arrays.duration_s), -1, arrays.duration_s)),
+        ("allocated_processors", arrays.num_hosts),
+        ("requested_processors", arrays.num_hosts),
+        ("requested_time_s", np.where(np.isnan(arrays.walltime_s), -1, arrays.walltime_s)),
+        ("status", ~arrays.fails),
+        ("think_time_s", thinks),
+    ):
+        rows[:, COLUMN[column]] = values
     renumbered = [] if numbered else ["jobs renumbered in order of submission"]
     job_numbers = dict(zip(ids, rows[:, COLUMN["job_number"]].tolist(), strict=True))
     for name, _ in ORIGINS:
         names = [getattr(job, name) for job in workload.jobs]
-        numbers = job_numbers if name == "preceding_job" else _numbers_of(names)
-        if numbers is not job_numbers and any(n != _number(k) for n, k in numbers.items()):
+        number = job_numbers if name == "preceding_job" else _numbers_of(names)
+        if number is not job_numbers and any(n != _number(k) for n, k in number.items()):
             renumbered.append(f"{name}s renumbered")
-        rows[:, COLUMN[name]] = [-1.0 if n is None else numbers.get(n, -1.0) for n in names]
+        rows[:, COLUMN[name]] = [-1.0 if n is None else number.get(n, -1.0) for n in names]
     header = [("Version", "2.2"), ("Computer", workload.name)]
     header += [("MaxJobs", str(len(ids))), ("MaxRecords", str(len(ids)))]
     if workload.num_hosts is not None:
@@ -424,9 +392,23 @@ def _numbers_of(names: Sequence[str | None]) -> dict[str, float]:
 def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
     """Write a log, whole or not at all; gzipped if the name ends in .gz."""
     lines = [f"; {key}: {value}" if value else f"; {key}".rstrip() for key, value in log.header]
-    lines += [" ".join(map(_number, row)) for row in log.rows.tolist()]
-    text = "\n".join(lines) + "\n"
-    write_bytes(path, text.encode("utf-8", errors="surrogateescape"), error=WorkloadError)
+    head = "".join(f"{line}\n" for line in lines)
+    pieces = [head.encode("utf-8", errors="surrogateescape")]
+    for begin in range(0, len(log.rows), LINES_AT_ONCE):
+        cells = []
+        for column in log.rows[begin : begin + LINES_AT_ONCE].T:
+            cells += [_cells(column), csv_columns.marks(b" ", len(column))]
+        cells[-1] = csv_columns.marks(b"\n", len(cells[0]))
+        pieces.append(csv_columns.text(np.hstack(cells)))
+    write_bytes(path, b"".join(pieces), error=WorkloadError)
+
+
+def _cells(column: NDArray[np.float64]) -> csv_columns.Cells:
+    """The text of each number of a column."""
+    if ((np.trunc(column) == column) & (np.abs(column) < LARGEST)).all():
+        return csv_columns.whole_numbers(column.astype(np.int64))
+    different, which = np.unique(column, return_inverse=True)
+    return csv_columns.words(list(map(_number, different.tolist())))[which]
 
 
 def _texts(values: NDArray[np.float64]) -> list[str]:

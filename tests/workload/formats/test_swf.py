@@ -276,3 +276,23 @@ def test_the_columns_of_a_log_are_those_of_its_jobs(log_file):
     for columns in (names_of, users_of):
         assert columns(jobs) == columns(list(jobs))
     assert sizes_of(jobs).tolist() == [job.num_hosts for job in jobs]
+
+
+def test_any_numbers_are_written_as_python_writes_them(tmp_path):
+    draw = random.Random(5)
+    values = [0.0, -0.0, -1.0, 7.0, 0.1, -2.5, 1e22, 1e-7, 123456789.25, 2.0**53, -(2.0**53) + 1]
+    rows = np.array([[draw.choice(values) for _ in range(18)] for _ in range(50)])
+    rows[:, 0], rows[:, 1] = np.arange(50), np.arange(50) * 10.0**10
+    swf.write_swf(swf.SwfLog((("Note", "é"),), rows), tmp_path / "l.swf")
+    numbers = [[str(int(v)) if v == int(v) else repr(v) for v in row] for row in rows.tolist()]
+    expected = "".join(line + "\n" for line in ["; Note: é", *map(" ".join, numbers)])
+    assert (tmp_path / "l.swf").read_text(encoding="utf-8") == expected
+
+
+def test_a_run_time_beyond_all_is_named(log_file):
+    log = swf.read_swf(log_file)
+    log.rows[-1, swf.COLUMN["run_time_s"]] = 1e200
+    log.rows[-1, swf.COLUMN["status"]] = 1
+    name = f"{log.rows[-1, 0]:g}"
+    with pytest.raises(WorkloadError, match=f"job {name}: run time: 1e.200 is larger than 1e.100"):
+        swf.workload_from_swf(log)
