@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.files import read_bytes
+from ptaskmodel.files import read_bytes, read_pieces
 from ptaskmodel.user_code import sources
 
 # In XML: speed_file, state_file, bandwidth_file ... and the file of a trace.
@@ -37,8 +37,9 @@ def named_by(path: Path) -> list[Path]:
     if path.suffix == ".py":
         try:
             return sources(path)
-        except (SyntaxError, ValueError) as fault:
-            raise PTaskModelError(f"{path} is no Python file: {fault}") from None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
+            reason = fault if str(fault) else "nested too deep"
+            raise PTaskModelError(f"{path} is no Python file: {reason}") from None
     found = {path: None}
     waiting = [path]
     while waiting:
@@ -54,17 +55,12 @@ def named_by(path: Path) -> list[Path]:
 
 def _names(path: Path) -> Iterator[str]:
     """What may be names of files in a file."""
-    with path.open("rb") as stream:
-        packed = path.suffix == ".gz" or stream.read(2) == b"\x1f\x8b"
-        stream.seek(0)
-        content = b"" if packed else stream.read(START)
-    if packed:
-        content = read_bytes(path, error=PTaskModelError)
-    start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if start not in (b"<", b"{") and not _may_be_names(content[:START]):
+    with contextlib.closing(read_pieces(path, START)) as pieces:
+        begin = next(pieces, b"")
+    start = begin.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if start not in (b"<", b"{") and not _may_be_names(begin):
         return
-    if not packed:
-        content = path.read_bytes()
+    content = read_bytes(path)
     if start == b"<":
         for found in _ATTRIBUTE.finditer(content):
             yield html.unescape((found[1] or found[2] or b"").decode("utf-8", errors="replace"))

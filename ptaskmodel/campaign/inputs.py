@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.files import digest
+from ptaskmodel.files import check_regular, digest
 from ptaskmodel.named_files import named_by
 
 # Name beside the input, size and date of change of each file.
@@ -40,6 +40,8 @@ def digest_of(path: Path, name: str) -> str:
     """
     if not path.exists():
         raise CampaignError(f"parameter '{name}': {path}: no such file")
+    if not path.is_dir():
+        check_regular(path, error=CampaignError)
     files = _files(path)
     if list(files.values()) == [path]:
         return digest(path)

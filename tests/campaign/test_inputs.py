@@ -6,6 +6,8 @@ import builtins
 import gzip
 import io
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.campaign.inputs import content_of, digest_of, input_at, leads_to
 from ptaskmodel.campaign.plan import plan_of
-from ptaskmodel.errors import CampaignError
+from ptaskmodel.errors import CampaignError, PTaskModelError
 from ptaskmodel.named_files import named_by
 from ptaskmodel.platform import load_platform
 from ptaskmodel.replay import read_trace
@@ -189,3 +191,22 @@ def test_anything_may_be_in_a_file(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "anything"
     path.write_bytes(content)
     assert named_by(path)[0] == path
+
+
+def test_what_can_be_read_only_once_is_no_input_of_many_runs(tmp_path):
+    pipe = tmp_path / "jobs.json"
+    os.mkfifo(pipe)
+    with pytest.raises(CampaignError, match="is not a regular file; give one"):
+        digest_of(pipe, "workload")
+
+
+def test_a_file_that_cannot_be_read_is_named():
+    with pytest.raises(PTaskModelError, match=r"^/proc/self/mem: cannot be read"):
+        named_by(Path("/proc/self/mem"))
+
+
+def test_python_that_is_nested_without_end_is_no_python(tmp_path):
+    deep = tmp_path / "policy.py"
+    deep.write_text(f"x = {'-' * 200_000}1")
+    with pytest.raises(PTaskModelError, match="is no Python file: nested too deep"):
+        named_by(deep)
