@@ -81,6 +81,7 @@ def empty_data(what: str) -> dict[str, Any]:
         "load": None,
         "timeline": None,
         "table": None,
+        "columns": None,
         "outcomes": None,
         "stopped": None,
     }

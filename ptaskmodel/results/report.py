@@ -54,10 +54,12 @@ def write_report(
     before: list[Section] = []
     after: list[Section] = []
     subject = SUBJECTS[results.what]
+    columns = None
     if is_slurm(results.summary):
-        from ptaskmodel.results.slurm.report import sections_of
+        from ptaskmodel.results.slurm.report import job_columns, sections_of
 
         subject = SLURM
+        columns = job_columns(results)
         before = sections_of(results, None if against is None else results_of(against))
     elif against is not None:
         raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
@@ -67,8 +69,8 @@ def write_report(
         after = interference_sections(results)
     elif results.what == "rank":
         after = replay_sections(results)
-    write_page(path, page_data(results), title=_title(results), subject=subject, before=before,
-               after=after)  # fmt: skip
+    data = page_data(results) | {"columns": columns}
+    write_page(path, data, title=_title(results), subject=subject, before=before, after=after)
 
 
 def _waits(results: Results) -> list[Section]:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas
 import pytest
+from browsing import console, opened
 
 from ptaskmodel.batch.slurm.accounts.facts import Limits, Qos, plain_accounts
 from ptaskmodel.batch.slurm.conf.facts import Conf
@@ -51,8 +52,8 @@ def runs(tmp_path_factory):
 
 
 def job(name="x", cpus=1, submit=0.0, start=None, end=None):
-    facts = (name, "u", "", "p", submit, start, end, None, "", cpus, "COMPLETED", "main", 0.0, None)
-    return SlurmJob(*facts)
+    times = (submit, start, end, None)
+    return SlurmJob(name, "u", "", "p", *times, "", cpus, "COMPLETED", "main", 0.0, None, "")
 
 
 def test_the_library_gives_the_table_that_is_written(tmp_path, runs):
@@ -115,6 +116,32 @@ def test_compare_prints_and_writes_it(runs, tmp_path, capsys):
     waits = float(rows["c"]["waiting_time_b"]) - float(rows["c"]["waiting_time_a"])
     assert float(rows["c"]["change"]) == waits < -400
     assert picture.exists()
+
+
+def test_the_page_says_whose_jobs_waited_longest_and_why_others_never_ran(runs, tmp_path, browser):
+    (tmp_path / "jobs.csv").write_text(JOBS + "d,4,5,,300,120,dora\n")
+    out, page = tmp_path / "out", tmp_path / "page.html"
+    assert (
+        main(["slurm", str(runs / "backfill.conf"), str(tmp_path / "jobs.csv"), "-o", str(out)])
+        == 0
+    )
+    assert main(["report", str(out), "-o", str(page)]) == 0
+    opened(browser, page)
+    lines = browser.find_elements("css selector", "#tasks tr")
+    head, *found = [[cell.text for cell in line.find_elements("xpath", "*")] for line in lines]
+    # No job has a profile or an account; nor is the platform shared.
+    assert head == [
+        *("job", "state", "wait (s)", "CPUs", "user", "partition", "reason", "start (s)"),
+        "time (s)",
+    ]
+    assert [(row[0], row[3], row[4], row[5]) for row in found] == [
+        ("b", "32", "bert", "p"), ("c", "8", "anna", "p"), ("a", "24", "anna", "p"),
+        ("d", "", "dora", "p"),
+    ]  # fmt: skip
+    assert [row[6] for row in found] == ["", "", "", "PartitionNodeLimit"]
+    waits = [float(row[2]) for row in found[:3]]
+    assert waits == sorted(waits, reverse=True)
+    assert console(browser) == []
 
 
 def test_three_configurations_stand_side_by_side(runs, tmp_path, capsys):

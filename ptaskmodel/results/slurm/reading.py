@@ -15,7 +15,8 @@ from ptaskmodel.results.slurm.tables import CYCLE_COLUMNS, REASON_COLUMNS
 
 COMMANDS = ("slurm", "slurm-live")
 JOBS, REASONS, CYCLES = "jobs.csv", "reasons.csv", "cycles.csv"
-# What is read of jobs.csv; account and contention_slowdown may be missing.
+NO_REASON = "None"  # as Slurm writes that a job does not wait
+# What is read of jobs.csv; account, reason and contention_slowdown may be missing.
 NEEDED = (
     *("job_id", "user", "partition", "submission_time", "starting_time", "finish_time"),
     *("nodes", "cpus", "final_state", "scheduler"),
@@ -26,7 +27,8 @@ NEEDED = (
 class SlurmJob:
     """A job of a Slurm run. Dates in s from date 0; None for what did not happen.
 
-    nodes: as Slurm writes them. slowdown: by contention on the platform.
+    nodes: as Slurm writes them. slowdown: by contention on the platform. reason: why it is refused
+    or waits; "": neither.
     """
 
     job_id: str
@@ -43,6 +45,7 @@ class SlurmJob:
     scheduler: str
     suspended_s: float
     slowdown: float | None
+    reason: str
 
     @property
     def wait_s(self) -> float | None:
@@ -91,6 +94,7 @@ def jobs_of(directory: Path) -> Iterator[SlurmJob]:
             row["scheduler"],
             number(row.get("suspended_time")) or 0.0,
             number(row.get("contention_slowdown")),
+            "" if row.get("reason") in (None, NO_REASON) else row["reason"],
         )
 
 

@@ -11,6 +11,7 @@ from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.results.slurm import pictures as slurm_pictures
 from ptaskmodel.results.slurm.comparison import BY, SlurmComparison, compare_slurm
 from ptaskmodel.results.slurm.comparison_figure import slurm_comparison_figure
+from ptaskmodel.results.slurm.reading import read_jobs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +43,19 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
             found[-1].picture,
         )
     return found
+
+
+def job_columns(results: Results) -> dict[str, Any]:
+    """Columns of the page's table of jobs beside those that any batch has, in order of its jobs.
+
+    heads: names; the first sorts, largest first. texts: which of them are no numbers.
+    """
+    rows = [
+        [job.wait_s, job.cpus or None, job.user, job.account, job.partition, job.reason]
+        for job in read_jobs(results.directory)
+    ]
+    heads = ["wait (s)", "CPUs", "user", "account", "partition", "reason"]
+    return {"heads": heads, "texts": [2, 3, 4, 5], "rows": rows}
 
 
 def changes(a: Results, b: Results) -> list[Section]:

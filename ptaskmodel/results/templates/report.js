@@ -414,11 +414,13 @@ $("limits-note").textContent = `For each limit: how long it held ${limited} back
 const limitName = ([kind, resource]) => `${kind} ${resource}`.trim();
 table("limits", ["limit", "time (s)", "of it in shared spells (s)", limited, "mean use (%)"], data.limits.map((row) => [limitName(row), ...row.slice(2)]), new Set([0]), null,
   data.spells ? (k) => { const members = new Set(data.spells.of[k]); onlyTasks([(task) => members.has(task), `limited by ${limitName(data.limits[k])}`]); } : null);
+// Columns that only some batches have stand behind the first three; their first sorts.
+const more = data.columns || {heads: [], texts: [], rows: []}, beside = more.heads.length;
 const onlyTasks = data.table ? table("tasks", data.table.heads, data.table.rows, new Set(data.table.texts), data.table.order, data.what === "run" ? null : show)
-  : table("tasks", [data.what, "profile", "state", "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
-  tasks.map((t) => [t[ID], t[PROFILE] || "", t[STATE], t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
-  new Set([0, 1, 2, 6, 8]), data.has_slowdowns ? [5, true] : [4, true], show, new Set([3]));
-$("tasks-search").placeholder = data.table && data.table.placeholder ? data.table.placeholder : data.what === "run" ? "search runs: levels, status" : data.table ? "search ranks: rank, host" : `search ${data.what}s: id, profile, state, limit`;
+  : table("tasks", [data.what, "profile", "state", ...more.heads, "start (s)", "time (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"],
+  tasks.map((t, k) => [t[ID], t[PROFILE] || "", t[STATE], ...(beside ? more.rows[k] : []), t[START], t[START] === null ? null : until(t) - t[START], t[SLOW], t[LIMIT] || "", t[LIMIT_S], t[SHARED] || ""]),
+  new Set([0, 1, 2, ...more.texts.map((c) => c + 3), beside + 6, beside + 8]), [beside ? 3 : data.has_slowdowns ? 5 : 4, true], show, new Set([beside + 3]));
+$("tasks-search").placeholder = data.table && data.table.placeholder ? data.table.placeholder : data.what === "run" ? "search runs: levels, status" : data.table ? "search ranks: rank, host" : beside ? "search jobs: id, state, user, partition" : `search ${data.what}s: id, profile, state, limit`;
 
 /* Of two runs: what became of tasks in a, and in b; a click lists those of a cell */
 if (data.outcomes) {
