@@ -176,13 +176,13 @@ def _compile(number: int, levels: tuple[str, ...], place: Path) -> int:
     return number
 
 
-def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -> None:
-    """Compile what is not there yet, in a process for each core."""
+def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -> int:
+    """Compile what is not there yet, in a process for each core; how many."""
     _jobs[:] = [job for job in jobs if not all((place / job.file(x)).exists() for x in levels)]
     count = len(_jobs)
     if not count:
-        return
-    say(f"{count} of {len(jobs)} to compile")
+        return 0
+    say(f"{count} of {len(jobs)} to compile (all take a minute or two)")
     began = time.monotonic()
     gc.disable()  # what compiles leaves little behind
     fork = multiprocessing.get_context("fork")
@@ -196,6 +196,7 @@ def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    return count
 
 
 def _cores() -> int:
@@ -246,8 +247,8 @@ def link(jobs: Iterable[Job], levels: tuple[str, ...], place: Path, target: Path
 _stamps: tuple[str, str] = ("", "")
 
 
-def build(levels: tuple[str, ...], place: Path, target: Path) -> None:
-    """Build the module, unless it is there."""
+def build(levels: tuple[str, ...], place: Path, target: Path, quiet: bool = False) -> None:
+    """Build the module. quiet: say nothing unless something is to be compiled."""
     global _stamps
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock, contextlib.suppress(KeyboardInterrupt):
@@ -255,9 +256,10 @@ def build(levels: tuple[str, ...], place: Path, target: Path) -> None:
         began = time.monotonic()
         _stamps = module.stamps()
         jobs = listed()
-        compile_missing(jobs, levels, place)
+        count = compile_missing(jobs, levels, place)
         link(jobs, levels, place, target)
-        say(f"{len(jobs)} in {target}, {time.monotonic() - began:.0f} s")
+        if count or not quiet:
+            say(f"{len(jobs)} in {target}, {time.monotonic() - began:.0f} s")
         _forget_old([place / job.file(level) for job in jobs for level in levels], place)
         return
     raise BuildFault(f"stopped; {GOES_ON}")
@@ -289,6 +291,7 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="python -m ptaskmodel.kernels")
     options.add_argument("--all-levels", action="store_true", help="for any processor")
     options.add_argument("--to", type=Path, default=module.FILE, metavar="FILE")
+    options.add_argument("--quiet", action="store_true", help="say what is compiled alone")
     chosen = options.parse_args()
     levels = tuple(LEVELS) if chosen.all_levels else (lowering.own_level(),)
     kept = cache_directory() or module.PACKAGE.parent / "build"
@@ -296,7 +299,7 @@ def main() -> None:
     try:
         if not shutil.which(module.compiler_command()[0]):
             raise BuildFault(NO_COMPILER)
-        build(levels, place.resolve(), chosen.to.resolve())
+        build(levels, place.resolve(), chosen.to.resolve(), chosen.quiet)
     except BuildFault as fault:
         sys.exit(f"kernels: {fault}")
     except concurrent.futures.process.BrokenProcessPool:

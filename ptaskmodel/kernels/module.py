@@ -179,11 +179,10 @@ def _build(fault: str) -> str | None:
         return f"{fault}, {PACKAGE} cannot be written"
     if getattr(sys, "frozen", False) or not sys.executable:
         return f"{fault}, this program is no interpreter"
-    _log.warning("building what has changed in kernels (all of them: a minute or two)")
     places = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         # -P: nothing from where the user happens to be
-        [sys.executable, "-P", "-m", "ptaskmodel.kernels"],
+        [sys.executable, "-P", "-m", "ptaskmodel.kernels", "--quiet"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), VARIABLE: ""},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
