@@ -114,17 +114,19 @@ def lasting(seconds: float) -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """A length of time as one says it: 33.5 s, 43 min, 15 h 54 min, 7 d 20 h."""
+    """A length of time as one says it: 131 ms, 33.5 s, 43 min, 15 h 54 min, 7 d 20 h."""
     if seconds < 120:
-        return f"{seconds:.3g} s"
+        shown = float(f"{seconds:.3g}")
+        unit, name = time_unit(shown)
+        return f"{shown / unit:.3g} {name}"
     minutes = round(seconds / 60)
     if minutes < 120:
         return f"{minutes} min"
-    large, small, unit, part = (minutes, 60, "h", "min")
+    large, small, name, part = (minutes, 60, "h", "min")
     if minutes >= 48 * 60:
-        large, small, unit, part = (round(minutes / 60), 24, "d", "h")
+        large, small, name, part = (round(minutes / 60), 24, "d", "h")
     whole, rest = divmod(large, small)
-    return f"{whole:,} {unit}" + (f" {rest} {part}" if rest else "")
+    return f"{whole:,} {name}" + (f" {rest} {part}" if rest else "")
 
 
 def prefix_of(value: float) -> tuple[float, str]:

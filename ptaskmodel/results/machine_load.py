@@ -14,7 +14,7 @@ from ptaskmodel.results.drawing import (
     ORANGE,
     RED,
     SKY,
-    lasting,
+    clock_text,
     new_figure,
     stopped_strip,
     time_unit,
@@ -68,6 +68,7 @@ def load_data(results: Results) -> dict[str, Any] | None:
     columns = (load.mean[:, 2], load.most[:, 2], load.mean[:, 1], load.most[:, 0])
     return {
         "end": end_s,
+        "cell": clock_text(end_s / PAGE_CELLS),
         "hosts": results.summary.get("hosts"),
         "columns": [[round(value, 2) for value in column.tolist()] for column in columns],
     }
@@ -98,7 +99,7 @@ def machine_load(results: Results) -> Figure:
         above.axhline(total, color="black", linewidth=0.8, linestyle="--", label=f"all {total:,}")
     above.set_ylim(0, HEADROOM * max(total if isinstance(total, int | float) else 1, *most[2]))
     above.set_ylabel("hosts in use")
-    title = f"Use of the machine, and the queue; mean and most in each {lasting(end_s / CELLS)}"
+    title = f"Use of the machine, and the queue; mean and most in each {clock_text(end_s / CELLS)}"
     above.set_title(title, fontsize=10, loc="left")
     below.fill_between(dates, mean[1], step="post", color=ORANGE, linewidth=0,
                        label="hosts waited for, mean")  # fmt: skip

@@ -19,10 +19,10 @@ from ptaskmodel.results.drawing import (
     NEEDS_ATTRIBUTION,
     RED,
     check_picture,
+    clock_text,
     colour_of,
     heat,
     host_ticks,
-    lasting,
     natural,
     new_figure,
     save,
@@ -142,10 +142,10 @@ def utilisation(results: Results, kind: str = "link") -> Figure:
     stopped_strip(axes, results, unit)
     host_ticks(axes, names, 60)
     axes.set_xlabel(f"time ({unit_name})")
-    title = f"Use of {len(names):,} {kind}s, one cell is {lasting(width)}"
+    title = f"Use of {len(names):,} {kind}s, one cell is {clock_text(width)}"
     if len(names) < len(table):
         title = f"Use of the {len(names)} most used of {len(table):,} {kind}s, one cell is "
-        title += lasting(width)
+        title += clock_text(width)
     axes.set_title(title, fontsize=10, loc="left")
     return figure
 

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.drawing import BLUE, ORANGE, new_figure, prefix_of, stopped_strip, time_unit
+from ptaskmodel.results.drawing import (
+    BLUE,
+    ORANGE,
+    clock_text,
+    new_figure,
+    prefix_of,
+    stopped_strip,
+    time_unit,
+)
 from ptaskmodel.results.loading import Results, power_curve
-from ptaskmodel.units import format_duration, format_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,8 +43,7 @@ def power_over_time(results: Results) -> Figure:
         watts = np.diff(joules, axis=0) / width
         watts = np.concatenate([watts, watts[-1:]])
         dates = whole
-        span = format_time(width, 3) if width < 60.0 else format_duration(width)
-        title = f"Mean power over {span}"
+        title = f"Mean power over {clock_text(width)}"
     unit, unit_name = time_unit(float(dates[-1]))
     scale, prefix = prefix_of(float(watts.sum(axis=1).max()))
     figure = new_figure(10.0, 4.5)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
-from ptaskmodel.results.drawing import host_order, lasting, natural
+from ptaskmodel.results.drawing import clock_text, host_order, natural
 from ptaskmodel.results.interference import interference_sections
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
@@ -284,7 +284,7 @@ def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
             part = 1000 * share
             parts[round(start / width)] = round(part) if part >= FINE else round(part, 1)
         uses.append([name, kind, mean[name, kind], parts])
-    note = f"Means over {lasting(width)}, the most used first."
+    note = f"Means over {clock_text(width)}, the most used first."
     if len(table) > len(chosen):
         most = " and ".join(
             f"{count - left[kind]} most used {kind}s" for kind, count in MAX_USES.items()

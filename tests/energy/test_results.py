@@ -160,7 +160,7 @@ def test_a_damaged_curve(invoke, platform_file, tmp_path, text):
         pm.draw_results(out, "power", tmp_path / "x.png")
 
 
-@pytest.mark.parametrize(("step_s", "span"), [(0.5, "501ms"), (650.0, "11 min")])
+@pytest.mark.parametrize(("step_s", "span"), [(0.5, "501 ms"), (650.0, "11 min")])
 def test_a_mean_power_says_over_how_long_in_fit_units(step_s, span, monkeypatch):
     rows = [(k * step_s, 100.0 + k % 2, 0.0) for k in range(2004)]
     monkeypatch.setattr(power_curve, "power_curve", lambda results: rows)

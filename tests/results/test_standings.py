@@ -160,6 +160,6 @@ def test_every_state_has_plain_words():
 
 
 def test_lengths_of_time_as_one_says_them():
-    lengths = (33.5, 2580.0, 57240.0, 676800.0, 7200.0, 86400 * 7)
-    said = ["33.5 s", "43 min", "15 h 54 min", "7 d 20 h", "2 h", "7 d"]
+    lengths = (0.0, 0.131, 0.9996, 33.5, 2580.0, 57240.0, 676800.0, 7200.0, 86400 * 7)
+    said = ["0 s", "131 ms", "1 s", "33.5 s", "43 min", "15 h 54 min", "7 d 20 h", "2 h", "7 d"]
     assert [clock_text(length) for length in lengths] == said

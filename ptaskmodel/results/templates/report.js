@@ -442,7 +442,7 @@ if (data.outcomes) {
 
 /* The load of a machine: [hosts in use: mean, most; hosts waited for, mean; jobs that wait, most] */
 $("load-part").hidden = !data.load;
-if (data.load) $("load-note").textContent = `Above: hosts in use (blue: mean, pale: most in each cell of ${span(data.load.end / data.load.columns[0].length)})${data.load.hosts ? `, dashed: all ${data.load.hosts.toLocaleString("en")}` : ""}. Below: hosts that waiting jobs ask for (orange, mean) and how many jobs wait (red line, most).`;
+if (data.load) $("load-note").textContent = `Above: hosts in use (blue: mean, pale: most in each cell of ${data.load.cell})${data.load.hosts ? `, dashed: all ${data.load.hosts.toLocaleString("en")}` : ""}. Below: hosts that waiting jobs ask for (orange, mean) and how many jobs wait (red line, most).`;
 function drawLoad() {
   if (!data.load) return;
   const [pen, width] = sized($("load"), 330), margin = 56, wide = width - margin - 56 - STRIP, [mean, most, asked, jobs] = data.load.columns;
