@@ -30,8 +30,9 @@ class Conservative:
 
     depth: how many jobs hold reservations at a time (None: all): the first of the queue when one
     is free, each until it starts. The others start, in the order of the queue, as soon as they
-    delay no reservation. With 1 this is EASY. Such limits are Maui's RESERVATIONDEPTH, whose other
-    jobs are backfilled as here, and Slurm's bf_max_job_test, whose other jobs wait.
+    delay no reservation. With 1 this is EASY, jobs of 0 s apart, whose turn among those of one
+    date differs. Such limits are Maui's RESERVATIONDEPTH, whose other jobs are backfilled as here,
+    and Slurm's bf_max_job_test, whose other jobs wait.
 
     Raises SimulationError for a depth below 1.
     """
