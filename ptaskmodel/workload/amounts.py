@@ -114,7 +114,7 @@ def flops_of(ranks: int, flops: ArrayLike | None) -> FloatArray:
         raise FieldError("hosts", "is empty; give at least one host")
     values = np.zeros(ranks) if flops is None else array_of("flops", flops)
     if values.ndim == 0:
-        values = np.full(ranks, check_number("flops", float(values)))
+        return own(np.full(ranks, check_number("flops", float(values))))
     if values.shape != (ranks,):
         raise FieldError(
             "flops",
@@ -165,15 +165,17 @@ def flows_of_list(
         return NO_INTS, NO_INTS, NO_FLOATS
     if values.ndim != 2 or values.shape[1] != 3:
         raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each flow")
-    check_amounts("flows", values)
-    ends = values[:, :2]
-    if ends.max() >= ranks or (ends != np.floor(ends)).any():
+    ends, amounts = values[:, :2], values[:, 2].copy()
+    numbers = _ranks_of(ranks, ends)
+    smallest = amounts.min()
+    if numbers is None or not SMALLEST <= smallest <= amounts.max() <= LARGEST:
+        check_amounts("flows", values)
+    if numbers is None:
         wrong = (ends != np.floor(ends)) | (ends >= ranks)
         row, column = (int(k) for k in np.argwhere(wrong)[0])
         problem = f"{ends[row, column]:g} is not one of the {plural_hosts(ranks)}, numbered from 0"
         raise FieldError("flows", problem, (row, column))
-    sender, receiver = ends.astype(np.int64).T.copy()
-    amounts = values[:, 2].copy()
+    sender, receiver = numbers
     pairs = sender * ranks + receiver
     if not (pairs[1:] > pairs[:-1]).all():
         order = np.argsort(pairs, kind="stable")
@@ -184,7 +186,15 @@ def flows_of_list(
             problem = f"from {ends[row, 0]:g} to {ends[row, 1]:g} again; give each pair once"
             raise FieldError("flows", problem, (row,))
         sender, receiver, amounts = sender[order], receiver[order], amounts[order]
-    if amounts.min() == 0:
+    if smallest == 0:
         used = amounts > 0
         sender, receiver, amounts = sender[used], receiver[used], amounts[used]
     return own(sender), own(receiver), own(amounts)
+
+
+def _ranks_of(ranks: int, ends: FloatArray) -> IntArray | None:
+    """The ends of flows, shape (flows, 2), as numbers of ranks, shape (2, flows); None: not all."""
+    if not 0 <= ends.min() <= ends.max() < ranks:
+        return None
+    numbers: IntArray = np.array(ends.T, dtype=np.int64, order="C")
+    return numbers if (numbers == ends.T).all() else None

@@ -86,6 +86,9 @@ def test_the_constructor_copies_arrays_that_can_be_written():
         ((2, None, None, [(0, 2, 1)]), r"flows\[0\]\[1\]: 2 is not one of the 2 hosts"),
         ((2, None, None, [(0, 0.5, 1)]), r"flows\[0\]\[1\]: 0.5 is not one of"),
         ((2, None, None, [(0, 1, 1), (0, 1, 2)]), r"flows\[1\]: from 0 to 1 again"),
+        ((2, None, None, [(0, 1e-200, 1)]), r"flows\[0\]\[1\]: 1e-200 is below 1e-100"),
+        ((2, None, None, [(0, 1, 1), (-1, 0, 1)]), r"flows\[1\]\[0\]: -1.0 is negative"),
+        ((2, None, None, [(0, 1, 1), (1, 0, 1e200)]), r"flows\[1\]\[2\]: 1e.200 is larger"),
         ((2, None, None, [(0, 1, -1)]), r"flows\[0\]\[2\]: -1.0 is negative"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import whole_file
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import (
     DelayWork,
@@ -31,6 +32,19 @@ def write_tasks(
 
     Raises WorkloadError for a work that no tasks file can hold, or if it cannot be written.
     """
+    with collector_at_rest():
+        entries, profiles = _entries(tasks)
+    named = [f"{json.dumps(name)}: {json.dumps(own)}" for name, own in profiles.fields.items()]
+    with whole_file(path, error=WorkloadError) as stream:
+        stream.write("{\n")
+        if description is not None:
+            stream.write(f'"description": {json.dumps(description)},\n')
+        stream.write('"profiles": {\n' + ",\n".join(named) + "\n},\n")
+        stream.write('"tasks": [\n' + ",\n".join(map(json.dumps, entries)) + "\n]\n}\n")
+
+
+def _entries(tasks: Iterable[Task]) -> tuple[list[dict[str, Any]], _Profiles]:
+    """What the file says of each task, and the profiles of their works."""
     profiles = _Profiles()
     entries = []
     for number, task in enumerate(tasks):
@@ -55,13 +69,7 @@ def write_tasks(
         if task.weight != 1.0:
             entry["weight"] = task.weight
         entries.append(entry)
-    named = [f"{json.dumps(name)}: {json.dumps(own)}" for name, own in profiles.fields.items()]
-    with whole_file(path, error=WorkloadError) as stream:
-        stream.write("{\n")
-        if description is not None:
-            stream.write(f'"description": {json.dumps(description)},\n')
-        stream.write('"profiles": {\n' + ",\n".join(named) + "\n},\n")
-        stream.write('"tasks": [\n' + ",\n".join(map(json.dumps, entries)) + "\n]\n}\n")
+    return entries, profiles
 
 
 class _Profiles:
