@@ -119,10 +119,8 @@ def listed() -> list[Job]:
     late = [kernel for kernel in decorators.all_kernels if isinstance(kernel, Late)]
     for kernel in late:
         found.note(kernel, kernel.example())
-    # Who calls late kernels knows their names, which change with the arguments that they take.
-    common = [compiler(), *(symbol_of(kernel, kernel.example()) for kernel in late)]
     jobs = [
-        job._replace(identity=_digest(job.kernel.is_late, identity(job.kernel.py_func), *common))
+        job._replace(identity=_digest(job.kernel.is_late, identity(job.kernel.py_func), compiler()))
         for job in found.jobs.values()
     ]
     return sorted(jobs, key=lambda job: -_size(job.kernel))

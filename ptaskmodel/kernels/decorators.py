@@ -260,6 +260,13 @@ class Late(Kernel):
             for kernel in all_kernels:
                 kernel.forget()
 
+    @functools.cached_property
+    def kind(self) -> str:
+        """The kind of its arguments."""
+        from ptaskmodel.kernels.layout import kind_of
+
+        return kind_of(self.example())
+
     def example(self) -> tuple:
         """Arguments like those that it takes."""
         place, _, name = self._example.partition(":")

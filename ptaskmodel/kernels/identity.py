@@ -1,9 +1,9 @@
 """What a kernel is: a digest of all that its machine code is made of, wherever that is written.
 
 Its instructions, the constants and kernels that they name, and theirs in turn; late kernels, which
-are machine code of their own, by their names. So a kernel is compiled anew when something in
-it changes, and only then; comments, other functions of its file and the place of the package do not
-matter.
+are machine code of their own, by their names and kinds. So a kernel is compiled anew when something
+in it changes, and only then; comments, other functions of its file and the place of the package do
+not matter.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _facts(function: Any) -> tuple[bytes, tuple[Callable, ...]]:
     for name, value in [*values, *((name, cell.cell_contents) for name, cell in cells)]:
         inner = getattr(value, "py_func", None)
         if getattr(value, "is_late", False):
-            facts.append(f"{name} late {value.name}")
+            facts.append(f"{name} late {value.name} {value.kind}")
         elif inner is not None:
             named.append(inner)
             facts.append(f"{name} {type(value).__name__} {getattr(value, 'allocates', None)}")

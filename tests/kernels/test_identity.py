@@ -114,3 +114,25 @@ def test_fields_of_the_same_types_in_another_order_are_another_argument():
     assert layout(names["first"]) != layout(names["second"])
     one, other = (np.zeros(1, dtype=[(a, "f8"), (b, "f8")]) for a, b in ("xy", "yx"))
     assert layout(one) != layout(other)
+
+
+LATE = """
+from ptaskmodel.kernels.decorators import entry, late
+
+@late("nowhere:example")
+def inner(x):
+    return x + 1
+
+inner.kind = "f8"
+
+def outer(x):
+    return inner(x)
+"""
+
+
+@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+def test_late_kernels_count_by_their_names_and_kinds_alone():
+    before = identity(of(LATE))
+    assert identity(of(LATE.replace("x + 1", "x + 2"))) == before
+    assert identity(of(LATE.replace('"f8"', '"i8"'))) != before
+    assert identity(of(LATE.replace("inner", "other"))) != before
