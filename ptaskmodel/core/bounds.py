@@ -141,7 +141,8 @@ def _check_nodes(s: State, used: np.ndarray) -> None:
     n_nodes = int(s.clock[0]["n_nodes"])
     check_range("nodes", used["nodes"], 0, n_nodes)
     check_extent("nodes", used["nodes"], used["n_nodes"], n_nodes)
-    if (used["n_kept"] > used["n_nodes"]).any() or (used["n_active"] > used["n_kept"]).any():
+    # Where kept nodes are still to be laid anew, n_active is the old one.
+    if (np.maximum(used["n_kept"], used["n_active"]) > used["n_nodes"]).any():
         raise SimulationError("an activity keeps more nodes than it has")
     last = len(s.resources) - 1
     nodes = _places(used["nodes"], used["n_nodes"])

@@ -85,6 +85,20 @@ def test_many_flows_over_one_link_pass(part, options, tmp_path):
     check_parts(read_again(simulation, part))
 
 
+def test_every_state_of_many_flows_under_bmf_passes(tmp_path):
+    """Some tasks keep nothing for a while, though they had active nodes before."""
+    (tmp_path / "p.xml").write_text(BACKBONE)
+    simulation = pm.Simulation(pm.load_platform(tmp_path / "p.xml"), solver="bmf")
+    drawn, date = random.Random(5), 0.0
+    for _ in range(40):
+        date += drawn.expovariate(20)
+        source, target = (f"n{host}" for host in drawn.sample(range(16), 2))
+        simulation.add(pm.Flow(source, target, drawn.uniform(1e6, 3e7), start_s=date))
+    while simulation.step():
+        pm.save_checkpoint(simulation, tmp_path / "c")
+        pm.load_checkpoint(tmp_path / "c")
+
+
 def test_numbers_beyond_what_the_layout_declares_are_refused():
     simulation = half_way()
     declared = [(name, field) for name, field, known in columns(simulation) if known]
