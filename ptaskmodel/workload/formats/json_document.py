@@ -9,8 +9,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
-import msgspec
-
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text, shown_path
 from ptaskmodel.workload.amounts import FloatArray
@@ -22,8 +20,9 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _AFTER_KEYS = ('":', " :", "\n:", "\t:", "\r:")
 _NESTED = {dict, list}
 
-# Characters; below, the scanner of numbers would take longer to load than it saves.
+# Characters; below, the scanner of numbers, or msgspec, would take longer to load than it saves.
 LARGE = 200_000
+NOT_SMALL = 50_000
 
 
 class _NotRead(Exception):
@@ -60,10 +59,12 @@ def read_json(path: Path, *, writable: bool = False, arrays: Collection[str] = (
             return _read_with_arrays(text, arrays)
         except _NotRead:
             pass  # the mistake is told with its place in the whole text
-    try:
-        return _read_quickly(text)
-    except _NotRead:
-        return _read(text, where, writable)
+    if len(text) >= NOT_SMALL:
+        try:
+            return _read_quickly(text)
+        except _NotRead:
+            pass  # as above
+    return _read(text, where, writable)
 
 
 def _read_quickly(text: str) -> Any:
@@ -72,6 +73,8 @@ def _read_quickly(text: str) -> Any:
     What msgspec reads, the json module reads alike. Of a key that is given twice, msgspec keeps the
     last: then there are fewer keys than colons, and than colons after a quote or a blank.
     """
+    import msgspec
+
     try:
         document = msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
