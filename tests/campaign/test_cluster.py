@@ -127,7 +127,9 @@ def test_a_run_that_kills_workers_is_given_up_and_none_beside_it(tmp_path, dask)
     assert campaign.make(on=dask) == (30, 1, 0)
     assert "its Dask workers died, tcp://" in campaign.failures()[0][1]
     counts = made(tmp_path)
-    assert counts.pop("6") in (2, 3)  # first the one before may be suspected, which is kept
+    # First the one before may be suspected, which is kept; and a part that was dealt anew may be
+    # made by a second worker before the first one is known to be dead.
+    assert counts.pop("6") in (2, 3, 4)
     # One may have been in the making on each worker that died.
     assert sum(counts.values()) <= 30 + 1
 

@@ -89,7 +89,10 @@ class Patch:
         self.cluster = Cluster(*walk, *survey)
         fatpipe = np.zeros(size, np.bool_)
         fatpipe[[n_hosts + link for link in fatpipes]] = True
-        self.ways = Ways(fatpipe, np.array([0.0] * n_hosts + list(latency_s)), common, n_hosts)
+        # As those of the engine, latencies are a column of records, not an array of their own.
+        resources = np.zeros(n_hosts + n_links, dtype=[("latency", "f8"), ("other", "f8")])
+        resources["latency"][n_hosts:] = latency_s
+        self.ways = Ways(fatpipe, resources["latency"], common, n_hosts)
         four = (np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
         self.tally = Tally(np.zeros(1, np.int64), *four, np.full(size, -1), np.zeros(2))
         self.route = np.empty(int(walk.table[LONGEST]), np.int64)
