@@ -15,6 +15,8 @@ from ptaskmodel.kernels.decorators import INTERPRETED, Kernel
 from ptaskmodel.kernels.identity import UnknownConstant, identity
 from ptaskmodel.kernels.layout import layout
 
+pytestmark = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
+
 SOURCE = """
 from typing import NamedTuple
 import numpy as np
@@ -90,7 +92,6 @@ def test_what_may_be_anything_is_refused():
         identity(of(SOURCE.replace("PAIR = (1, LIMIT)", "PAIR = np.ones(2)")))
 
 
-@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 def test_every_kernel_has_one():
     kernels = {
         value
@@ -130,7 +131,6 @@ def outer(x):
 """
 
 
-@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 def test_late_kernels_count_by_their_names_and_kinds_alone():
     before = identity(of(LATE))
     assert identity(of(LATE.replace("x + 1", "x + 2"))) == before
