@@ -300,7 +300,9 @@ class ClusterPool:
         elif status != "finished":
             if self._is_gone():
                 raise CampaignError(self._gone())
-            self._take_back(share)  # its worker died just after it
+            self._look()  # its worker died, which may not have been heard of yet
+            if key in self._shares:
+                self._take_back(share)
         else:
             self._drop(share)
             lacking = [flight for flight in share.lacking if flight.run.id in share.flights]
