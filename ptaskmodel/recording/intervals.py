@@ -6,9 +6,8 @@ Between two changes everything is constant, so these intervals are exact: nothin
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +22,9 @@ from ptaskmodel.core.state import (
     RATE,
 )
 from ptaskmodel.recording.capacities import Capacities
-from ptaskmodel.recording.limits import FIRST_ROUTE
-from ptaskmodel.recording.owners import Owners, Ranks
-from ptaskmodel.recording.windows import Windows
-
-if TYPE_CHECKING:
-    from ptaskmodel.core.driver import Core
-    from ptaskmodel.core.listener import Listener as CoreListener
-    from ptaskmodel.platform import Platform
+from ptaskmodel.recording.limits import Names
+from ptaskmodel.recording.owners import Owners, Recorded
+from ptaskmodel.recording.windows import FIRST_ROUTE
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,30 +33,6 @@ IntArray = NDArray[np.int64]
 GATHERED = 1 << 15
 HANDED_OVER = 1 << 18
 NONE = -1
-
-
-class Recorded(Protocol):
-    """What can be recorded: a `Simulation`, or what stands for one.
-
-    tasks: those added so far, in the order of the numbers that the stream gives them; each has an
-    ``id``, and what listeners ask of a `TaskRef`.
-    """
-
-    @property
-    def core(self) -> Core: ...
-
-    @property
-    def platform(self) -> Platform: ...
-
-    @property
-    def now(self) -> float: ...
-
-    def tasks(self) -> Iterator[Any]: ...
-
-    def listen(self, listener: CoreListener, ranks: bool = False) -> None: ...
-
-    @property
-    def applications(self) -> Ranks | None: ...
 
 
 class Phases(NamedTuple):
@@ -447,25 +417,3 @@ def _merged(
     ]
     total = np.bincount(np.cumsum(first) - 1, weights=usage).astype(np.float64)
     return owner[first], resource[first], total
-
-
-class Names:
-    """Names of the resources, routes and tasks of a simulation, by number."""
-
-    def __init__(self, simulation: Recorded) -> None:
-        platform = simulation.platform
-        self._simulation = simulation
-        self.n_hosts = len(platform.hosts)
-        self.resources = [host.name for host in platform.hosts]
-        self.resources += [link.name for link in platform.all_links]
-        self.windows = Windows()
-        self._tasks: list[str] = []
-
-    def kind(self, resource: int) -> str:
-        return "host" if resource < self.n_hosts else "link"
-
-    def tasks(self) -> list[str]:
-        """Ids of all tasks added so far."""
-        new = islice(self._simulation.tasks(), len(self._tasks), None)
-        self._tasks += [ref.id for ref in new]
-        return self._tasks

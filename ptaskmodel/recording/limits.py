@@ -1,7 +1,8 @@
-"""What can limit a task, in words."""
+"""What can limit a task, in words, and the names that these use."""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ptaskmodel.core.state import (
@@ -12,9 +13,10 @@ from ptaskmodel.core.state import (
     LIMIT_RATE_BOUND,
     LIMIT_SUSPENDED,
 )
+from ptaskmodel.recording.windows import Windows
 
 if TYPE_CHECKING:
-    from ptaskmodel.recording.intervals import Names
+    from ptaskmodel.recording.owners import Recorded
 
 HOST, LINK, CORE, WINDOW, RATE_BOUND = "host", "link", "core", "window", "rate_bound"
 LATENCY, DELAY, SUSPENDED, STOPPED, WAITING = (
@@ -36,8 +38,28 @@ _WORDS = {
     int(LIMIT_DELAY): DELAY,
     int(LIMIT_SUSPENDED): SUSPENDED,
 }
-# In recordings LIMIT_WINDOW gives way to the number of a route, below those of cores.
-FIRST_ROUTE = -(1 << 40)
+
+
+class Names:
+    """Names of the resources, routes and tasks of a simulation, by number."""
+
+    def __init__(self, simulation: Recorded) -> None:
+        platform = simulation.platform
+        self._simulation = simulation
+        self.n_hosts = len(platform.hosts)
+        self.resources = [host.name for host in platform.hosts]
+        self.resources += [link.name for link in platform.all_links]
+        self.windows = Windows()
+        self._tasks: list[str] = []
+
+    def kind(self, resource: int) -> str:
+        return "host" if resource < self.n_hosts else "link"
+
+    def tasks(self) -> list[str]:
+        """Ids of all tasks added so far."""
+        new = islice(self._simulation.tasks(), len(self._tasks), None)
+        self._tasks += [ref.id for ref in new]
+        return self._tasks
 
 
 def limit_name(limit: int, names: Names) -> tuple[str, str]:

@@ -1,7 +1,8 @@
-"""Whose ranks do what: the task of each event of the stream, where tasks replay traces."""
+"""What can be recorded, and the task of each event of its stream, where tasks replay traces."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 from ptaskmodel.core.state import STARTED
 
 if TYPE_CHECKING:
-    from ptaskmodel.recording.intervals import Recorded
+    from ptaskmodel.core.driver import Core
+    from ptaskmodel.core.listener import Listener
+    from ptaskmodel.platform import Platform
 
 IntArray = NDArray[np.int64]
 
@@ -27,6 +30,30 @@ class Ranks(Protocol):
 
     @property
     def task_of_rank(self) -> IntArray: ...
+
+
+class Recorded(Protocol):
+    """What can be recorded: a `Simulation`, or what stands for one.
+
+    tasks: those added so far, in the order of the numbers that the stream gives them; each has an
+    ``id``, and what listeners ask of a `TaskRef`.
+    """
+
+    @property
+    def core(self) -> Core: ...
+
+    @property
+    def platform(self) -> Platform: ...
+
+    @property
+    def now(self) -> float: ...
+
+    def tasks(self) -> Iterator[Any]: ...
+
+    def listen(self, listener: Listener, ranks: bool = False) -> None: ...
+
+    @property
+    def applications(self) -> Ranks | None: ...
 
 
 class Owners:

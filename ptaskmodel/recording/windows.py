@@ -8,10 +8,12 @@ import numpy as np
 
 from ptaskmodel.core.patterns.windows import Window, narrowest_window
 from ptaskmodel.core.state import LIMIT_WINDOW
-from ptaskmodel.recording.limits import FIRST_ROUTE
 
 if TYPE_CHECKING:
     from ptaskmodel.core.driver import Core
+
+# In recordings LIMIT_WINDOW gives way to the number of a route, below those of cores.
+FIRST_ROUTE = -(1 << 40)
 
 
 class Windows:

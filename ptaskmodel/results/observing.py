@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.recording.intervals import Listener, Recorded, Recorder
+from ptaskmodel.recording.intervals import Listener, Recorder
+from ptaskmodel.recording.owners import Recorded
 from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
 from ptaskmodel.results.link_users import LINK_USERS, LinkUsers, Users
 from ptaskmodel.results.traces.files import trace_file
