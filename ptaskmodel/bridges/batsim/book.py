@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.bridges.batsim.job_messages import (
+    MARK,
     MESSAGE_READERS,
-    Conversation,
+    SUBMITTED,
+    Entry,
     check_messages,
     talks,
 )
@@ -23,65 +23,6 @@ from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
 from ptaskmodel.workload.reading import format_of, read_workload
-
-SUBMITTED, RUNNING, ENDED, REJECTED = "SUBMITTED", "RUNNING", "COMPLETED", "REJECTED"
-MARK = "!"
-
-
-class Entry:
-    """A job in the protocol.
-
-    id: with the name of its workload. fields: its object there. state: one of the names above, and
-    None until it is submitted. killed: whether the scheduler killed it; reported: whether it was
-    told that the job ended; by_hand: whether the scheduler simulates it itself. inbox: messages for
-    it that it has not taken; conversation: if it exchanges messages, while it runs; code: its
-    return code.
-    """
-
-    __slots__ = (
-        "attempt",
-        "by_hand",
-        "code",
-        "conversation",
-        "fields",
-        "id",
-        "inbox",
-        "is_static",
-        "job",
-        "killed",
-        "metadata",
-        "profiles",
-        "reported",
-        "state",
-    )
-
-    def __init__(
-        self, name: str, job: Job, fields: dict[str, Any], profiles: Profiles, is_static: bool
-    ) -> None:
-        self.id = name
-        self.job = job
-        self.fields = {**fields, "id": name}
-        self.profiles = profiles
-        self.is_static = is_static
-        self.state: str | None = None
-        self.attempt: Attempt | None = None
-        self.killed = False
-        self.reported = False
-        self.by_hand = False
-        self.metadata: str | None = None
-        self.inbox: deque[str] = deque()
-        self.conversation: Conversation | None = None
-        self.code = job.return_code
-
-    @property
-    def profile_fields(self) -> Mapping[str, Any]:
-        """The object of its profile."""
-        return self.profiles.fields[self.job.profile]
-
-    @property
-    def profile_id(self) -> str:
-        """The name of its profile, with that of its workload."""
-        return f"{self.id.partition(MARK)[0]}{MARK}{self.job.profile}"
 
 
 class Book:

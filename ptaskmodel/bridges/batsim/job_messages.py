@@ -9,27 +9,28 @@ import math
 import re
 import signal
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME
+from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.execution import Progress
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.formats.batsim_profiles import Fields, Reader, amount
 from ptaskmodel.workload.formats.batsim_works import Profiles
+from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.order import in_order
 from ptaskmodel.workload.works import SequenceWork, Work
-
-if TYPE_CHECKING:
-    from ptaskmodel.bridges.batsim.book import Entry
 
 SLEEP_S, POLL_S = 1e-7, 5e-3
 MAX_STEPS = 1_000_000
 MAX_REGEX = 1000
 MATCH_S = 1.0  # of processor time, for one message
+SUBMITTED, RUNNING, ENDED, REJECTED = "SUBMITTED", "RUNNING", "COMPLETED", "REJECTED"
+MARK = "!"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +153,62 @@ def check_messages(shelf: Profiles, where: str) -> None:
 
 
 # --- running --------------------------------------------------------------------------------------
+
+
+class Entry:
+    """A job in the protocol.
+
+    id: with the name of its workload. fields: its object there. state: one of the names above, and
+    None until it is submitted. killed: whether the scheduler killed it; reported: whether it was
+    told that the job ended; by_hand: whether the scheduler simulates it itself. inbox: messages for
+    it that it has not taken; conversation: if it exchanges messages, while it runs; code: its
+    return code.
+    """
+
+    __slots__ = (
+        "attempt",
+        "by_hand",
+        "code",
+        "conversation",
+        "fields",
+        "id",
+        "inbox",
+        "is_static",
+        "job",
+        "killed",
+        "metadata",
+        "profiles",
+        "reported",
+        "state",
+    )
+
+    def __init__(
+        self, name: str, job: Job, fields: dict[str, Any], profiles: Profiles, is_static: bool
+    ) -> None:
+        self.id = name
+        self.job = job
+        self.fields = {**fields, "id": name}
+        self.profiles = profiles
+        self.is_static = is_static
+        self.state: str | None = None
+        self.attempt: Attempt | None = None
+        self.killed = False
+        self.reported = False
+        self.by_hand = False
+        self.metadata: str | None = None
+        self.inbox: deque[str] = deque()
+        self.conversation: Conversation | None = None
+        self.code = job.return_code
+
+    @property
+    def profile_fields(self) -> Mapping[str, Any]:
+        """The object of its profile."""
+        return self.profiles.fields[self.job.profile]
+
+    @property
+    def profile_id(self) -> str:
+        """The name of its profile, with that of its workload."""
+        return f"{self.id.partition(MARK)[0]}{MARK}{self.job.profile}"
 
 
 class Conversation:

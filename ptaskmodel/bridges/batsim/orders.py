@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from ptaskmodel.batch.attempt import KILLED, SUCCESS, WALLTIME
+from ptaskmodel.batch.attempt import KILLED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.decisions import Decision, Kill, Reject, SetPower, Start
+from ptaskmodel.batch.execution import Progress
 from ptaskmodel.batch.hostset import HostSet, Mask, members, text
+from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.view import View
 from ptaskmodel.bridges.batsim import messages as said
-from ptaskmodel.bridges.batsim.book import ENDED, REJECTED, RUNNING, SUBMITTED, Book, Entry
-from ptaskmodel.bridges.batsim.job_messages import talks
+from ptaskmodel.bridges.batsim.book import Book
+from ptaskmodel.bridges.batsim.job_messages import (
+    ENDED,
+    REJECTED,
+    RUNNING,
+    SUBMITTED,
+    Conversation,
+    Entry,
+    talks,
+)
 from ptaskmodel.bridges.batsim.placing import together, work_on
 from ptaskmodel.bridges.batsim.telling import (
     KILLED_NEXT,
@@ -23,9 +33,6 @@ from ptaskmodel.bridges.batsim.telling import (
 )
 from ptaskmodel.errors import shown
 from ptaskmodel.workload.batch_works import EndlessWork, PlacedWork
-
-if TYPE_CHECKING:
-    from ptaskmodel.bridges.batsim.scheduler import ExternalScheduler
 
 Carried = Iterator[Decision]
 FINISHED = ("registration_finished", "submission_finished")
@@ -41,12 +48,37 @@ class Refused(Exception):
         self.field = field
 
 
+class SchedulerSide(Protocol):
+    """What orders need of the side that speaks for the scheduler: `scheduler.ExternalScheduler`."""
+
+    @property
+    def machine(self) -> Machine: ...
+
+    def tell(self, rank: int, kind: str, data: dict[str, Any]) -> None: ...
+
+    def tell_end(self, entry: Entry, attempt: Attempt) -> None: ...
+
+    def call_at(self, date_s: float) -> None: ...
+
+    def submit(self, entry: Entry) -> None: ...
+
+    def given(self, fields: dict[str, Any] | None, kind: str, name: str) -> dict[str, Any]: ...
+
+    def progress(self, entry: Entry) -> Progress: ...
+
+    def consumed_J(self) -> float: ...
+
+    def converse(self, entry: Entry) -> Iterator[Decision]: ...
+
+    def go_on(self, conversation: Conversation) -> Iterator[Decision]: ...
+
+
 class Orders:
     """Carries out what a scheduler says. registering: whether it may register jobs still."""
 
     def __init__(
         self,
-        scheduler: ExternalScheduler,
+        scheduler: SchedulerSide,
         book: Book,
         options: SessionOptions,
         storages: Storages,

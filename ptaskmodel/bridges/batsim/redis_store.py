@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ptaskmodel.bridges.batsim.book import Entry
+from ptaskmodel.bridges.batsim.job_messages import Entry
 from ptaskmodel.errors import SimulationError, WorkloadError, shown
 
 

@@ -20,10 +20,10 @@ from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.metering import MeteredExecution
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.batch.view import View
-from ptaskmodel.bridges.batsim.book import ENDED, RUNNING, SUBMITTED, Book, Entry
+from ptaskmodel.bridges.batsim.book import Book
 from ptaskmodel.bridges.batsim.external_events import AVAILABLE, UNAVAILABLE, ExternalEvent
 from ptaskmodel.bridges.batsim.faults import SchedulerFault
-from ptaskmodel.bridges.batsim.job_messages import Conversation
+from ptaskmodel.bridges.batsim.job_messages import ENDED, RUNNING, SUBMITTED, Conversation, Entry
 from ptaskmodel.bridges.batsim.messages import RegisterJob, RegisterProfile, Said, kind_of
 from ptaskmodel.bridges.batsim.orders import Orders, Refused
 from ptaskmodel.bridges.batsim.redis_store import RedisStore

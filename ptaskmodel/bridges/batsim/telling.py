@@ -9,7 +9,8 @@ from typing import Any
 from ptaskmodel.batch.attempt import FAILED, KILLED, SUCCESS, Attempt
 from ptaskmodel.batch.execution import Progress
 from ptaskmodel.batch.machine import Machine
-from ptaskmodel.bridges.batsim.book import Book, Entry
+from ptaskmodel.bridges.batsim.book import Book
+from ptaskmodel.bridges.batsim.job_messages import Entry
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.workload.works import SequenceWork, Work
 
