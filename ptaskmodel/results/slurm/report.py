@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.results.slurm import pictures as slurm_pictures
-from ptaskmodel.results.slurm.comparison import BY, SlurmComparison, compare_slurm
-from ptaskmodel.results.slurm.comparison_figure import slurm_comparison_figure
+from ptaskmodel.results.slurm.comparison import (
+    BY,
+    SlurmComparison,
+    compare_slurm,
+    slurm_comparison_figure,
+)
 from ptaskmodel.results.slurm.reading import read_jobs
 
 if TYPE_CHECKING:
