@@ -6,13 +6,12 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import ceil, inf
+from typing import NamedTuple
 
 from ptaskmodel.batch.hostset import Mask, members, of_hosts
 from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Partition
 from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.partition_limits import limit_min
 from ptaskmodel.batch.slurm.requests.request import UNBOUNDED, WHOLE_NODES, JobRequest
-from ptaskmodel.batch.slurm.select.choice import Wanted
 
 # Memory that is asked for: of each node, for each CPU, or all that a node has.
 PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
@@ -20,6 +19,19 @@ PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
 # on the same cores.
 EXCLUSIVELY, BESIDE_OTHERS, OVER_OTHERS = "exclusively", "beside others", "over others"
 YEAR_S = 365 * 86_400
+
+
+class Wanted(NamedTuple):
+    """How many: at least ``least`` nodes and ``cpus`` CPUs, ``nodes`` if they are there, not more
+    than ``most``. core: CPUs of the smallest piece, which each node still to come will give.
+    """
+
+    cpus: int
+    least: int
+    nodes: int
+    most: int
+    core: int = 1
+    contiguous: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,3 +286,11 @@ def amount_of(asked: Gres, there: tuple[Gres, ...]) -> int:
     return sum(
         one.count for one in there if one.name == asked.name and asked.type in (None, one.type)
     )
+
+
+def limit_min(request: JobRequest, partition: Partition) -> float:
+    """The time limit of a job at its start, minutes; inf: none."""
+    for given in (request.limit_min, partition.default_time_min, partition.max_time_min):
+        if given is not None:
+            return given
+    return inf

@@ -95,14 +95,6 @@ def refused_by(
     return None
 
 
-def limit_min(request: JobRequest, partition: Partition) -> float:
-    """The time limit of a job at its start, minutes; inf: none."""
-    for given in (request.limit_min, partition.default_time_min, partition.max_time_min):
-        if given is not None:
-            return given
-    return math.inf
-
-
 class Licences:
     """The licences of the machine that are free."""
 

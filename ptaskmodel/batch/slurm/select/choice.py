@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ptaskmodel.batch.slurm.needs import Wanted
+
 # (index, CPUs that it offers) of each node chosen.
 Chosen = list[tuple[int, int]]
 
@@ -19,19 +21,6 @@ class Offer(NamedTuple):
     cpus: int
     weight: int = 0
     required: bool = False
-
-
-class Wanted(NamedTuple):
-    """How many: at least ``least`` nodes and ``cpus`` CPUs, ``nodes`` if they are there, not more
-    than ``most``. core: CPUs of the smallest piece, which each node still to come will give.
-    """
-
-    cpus: int
-    least: int
-    nodes: int
-    most: int
-    core: int = 1
-    contiguous: bool = False
 
 
 class _Run:

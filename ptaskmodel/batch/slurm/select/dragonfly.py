@@ -12,8 +12,7 @@ from ptaskmodel.batch.slurm.select.tree import Tree
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.slurm.needs import Need
-    from ptaskmodel.batch.slurm.select.fitting import Taking
-    from ptaskmodel.batch.slurm.select.rooms import Room
+    from ptaskmodel.batch.slurm.select.rooms import Room, Taking
 
 
 class Dragonfly(Tree):

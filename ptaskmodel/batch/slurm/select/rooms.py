@@ -70,6 +70,56 @@ class Room:
         return other
 
 
+class Taking:
+    """What is still wanted while nodes are taken.
+
+    nodes: as many as are wanted; least: as many as there must be; room: as many as may be.
+    fewest: the CPUs that the tasks on any node need.
+    """
+
+    __slots__ = ("chosen", "cpus", "fewest", "least", "need", "nodes", "room", "spare")
+
+    def __init__(self, need: Need, least: int, most: int) -> None:
+        self.need = need
+        self.cpus = need.cpus
+        self.fewest = need.cpus_per_task * (need.tasks_per_node or need.tasks_on_one or 1)
+        self.least = least
+        self.nodes = max(least, need.wanted)
+        self.spare = self.nodes - least
+        self.room = most
+        self.chosen: dict[int, Room] = {}
+
+    def offers(self, room: Room) -> int:
+        """What a node offers, if its tasks fit: CPUs."""
+        return room.cpus if room.cpus >= self.fewest else 0
+
+    def cap(self, room: Room) -> int:
+        """What would be used of a node: pieces are kept for the nodes that must follow."""
+        need = self.need
+        if not need.whole:
+            left = self.cpus - max(self.least - 1, 0) * room.piece
+            if room.cpus > left:
+                room.cpus = max(left, need.cpus_per_node)
+                room.resources = room.cpus + room.gpus
+        return room.cpus
+
+    def take(self, room: Room) -> None:
+        """Take what is needed of a node."""
+        self.cpus -= self.cap(room)
+        self.nodes -= 1
+        self.least -= 1
+        self.room -= 1
+        self.chosen[room.node] = room
+
+    @property
+    def done(self) -> bool:
+        return self.nodes <= 0 and self.cpus <= 0
+
+    def enough(self, nodes: int) -> bool:
+        """Whether so many more nodes are what there must be."""
+        return nodes >= self.nodes - self.spare
+
+
 def asks_gpus(need: Need) -> bool:
     """Whether a job asks for GPUs."""
     return any(one.name == GPU for one in need.gres)
