@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.batch.slurm.accounts.members import Member
 from ptaskmodel.batch.slurm.accounts.tres import Tres, billed, requested
 from ptaskmodel.batch.slurm.accounts.usage import Usage
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
-from ptaskmodel.batch.slurm.priority import Member, Sizes, Waiting
+from ptaskmodel.batch.slurm.priority import Sizes, Waiting
 from ptaskmodel.batch.slurm.rows import Rows
 
 MOST = 0xFFFFFFFF

@@ -7,18 +7,12 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
+from ptaskmodel.batch.slurm.accounts.members import Member
 from ptaskmodel.batch.slurm.accounts.tres import Tres
 from ptaskmodel.batch.slurm.conf.facts import Partition
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 TOP = 0xFFFF0000
-
-
-class Member(NamedTuple):
-    """Whose a job is. association: in the tree of shares; None: nobody's. qos: its name."""
-
-    association: int | None = None
-    qos: str | None = None
 
 
 class Waiting(Protocol):

@@ -10,7 +10,7 @@ from ptaskmodel.batch.hostset import Mask, members
 from ptaskmodel.batch.slurm.accounts.facts import Accounts, plain_accounts
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.limits import Limits
-from ptaskmodel.batch.slurm.accounts.members import Members
+from ptaskmodel.batch.slurm.accounts.members import Member, Members
 from ptaskmodel.batch.slurm.accounts.tres import Tres, billed, gres_names, requested
 from ptaskmodel.batch.slurm.arrays import Arrays
 from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Partition
@@ -31,7 +31,7 @@ from ptaskmodel.batch.slurm.partition_limits import (
     waits_for,
 )
 from ptaskmodel.batch.slurm.priorities import priorities_of
-from ptaskmodel.batch.slurm.priority import Member, Sizes
+from ptaskmodel.batch.slurm.priority import Sizes
 from ptaskmodel.batch.slurm.queueing import ARRAY_LIMIT
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest

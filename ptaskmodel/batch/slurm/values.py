@@ -11,10 +11,28 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from ptaskmodel.batch.slurm.conf.facts import Gres
+from ptaskmodel.errors import shown
 from ptaskmodel.workload.formats.host_names import MAX_NAMES, expand
 
 MOST = 2**53
 UNLIMITED = ("INFINITE", "UNLIMITED", "-1")
+# Limits of accounting that are none.
+NONE = ("", "-1", "UNLIMITED", "INFINITE", "NONE")
+# The TRES of Slurm; some have a name behind a /.
+TRES = (
+    "cpu",
+    "mem",
+    "node",
+    "billing",
+    "energy",
+    "gres",
+    "license",
+    "bb",
+    "fs",
+    "ic",
+    "vmem",
+    "pages",
+)
 # Of simulations: longer than any log, and short enough to get to the end of it.
 LONGEST_S = 20 * 366 * 86_400
 _LATEST_S = 2**33  # the year 2242
@@ -230,3 +248,18 @@ def tres_name(text: str) -> str:
     """The name of a TRES as we write it: types in lower case, what follows a / as given."""
     kind, slash, rest = text.partition("/")
     return kind.lower() + slash + rest
+
+
+def tres(text: str) -> Mapping[str, int | None]:
+    """Amounts of TRES: ``cpu=100,mem=4G,gres/gpu=2``; memory in MiB; -1: no limit (None)."""
+    found: dict[str, int | None] = {}
+    for item in names(text):
+        name, mark, value = item.partition("=")
+        if not mark:
+            raise ValueError("give amounts such as cpu=100,gres/gpu=2")
+        key = tres_name(name.strip())
+        if key.partition("/")[0] not in TRES:
+            raise ValueError(f"{shown(name)} is no TRES: give {', '.join(TRES[:4])}, gres/gpu, ...")
+        read = mebibytes if key == "mem" else counted
+        found[key] = None if value in NONE else read(value)
+    return found

@@ -9,12 +9,11 @@ from ptaskmodel.batch.slurm.accounts.facts import Accounts, Association, Qos, pl
 from ptaskmodel.batch.slurm.accounts.facts import Limits as Given
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.limits import Limits, not_simulated
-from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT, INVALID_QOS, Members
+from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT, INVALID_QOS, Member, Members
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.needs import limit_min
 from ptaskmodel.batch.slurm.partition_limits import Licences, Room, refused_by, waits_for
-from ptaskmodel.batch.slurm.priority import Member
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.workload.works import DelayWork
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from ptaskmodel.batch.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.batch.slurm.accounts.members import Members
+from ptaskmodel.batch.slurm.accounts.members import Member, Members
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.multifactor import Multifactor
-from ptaskmodel.batch.slurm.priority import Basic, Member, Sizes
+from ptaskmodel.batch.slurm.priority import Basic, Sizes
 from ptaskmodel.batch.slurm.requests.recorded import read_jobs
 from ptaskmodel.batch.slurm.requests.request import ArrayTask, JobRequest
 from ptaskmodel.workload.works import DelayWork

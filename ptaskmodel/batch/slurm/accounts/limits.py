@@ -26,11 +26,11 @@ from ptaskmodel.batch.slurm.accounts.limit_tests import (
     TresTest,
     tests_of,
 )
+from ptaskmodel.batch.slurm.accounts.members import Member
 from ptaskmodel.batch.slurm.accounts.options import limits_given
 from ptaskmodel.batch.slurm.accounts.spending import Spending
 from ptaskmodel.batch.slurm.accounts.tres import Tres, requested
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
-from ptaskmodel.batch.slurm.priority import Member
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 # Kinds of limits to what all jobs of a holder have now.

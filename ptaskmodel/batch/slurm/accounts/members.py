@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ptaskmodel.batch.slurm.accounts.facts import NORMAL, Accounts, Qos
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
-from ptaskmodel.batch.slurm.priority import Member
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 INVALID_ACCOUNT, INVALID_QOS = "InvalidAccount", "InvalidQOS"
 NO_PARTITION = "InvalidPartition"
+
+
+class Member(NamedTuple):
+    """Whose a job is. association: in the tree of shares; None: nobody's. qos: its name."""
+
+    association: int | None = None
+    qos: str | None = None
 
 
 class Members:

@@ -9,50 +9,18 @@ from typing import Any
 
 from ptaskmodel.batch.slurm import values
 from ptaskmodel.batch.slurm.accounts.facts import PARENT, Association, Limits, Qos
-from ptaskmodel.errors import shown
 
 Reader = Callable[[str], Any]
-NONE = ("", "-1", "UNLIMITED", "INFINITE", "NONE")
 # The fields that are lists of names, to which names may be added.
 LISTS = ("qos", "preempt")
-# The TRES of Slurm; some have a name behind a /.
-TRES = (
-    "cpu",
-    "mem",
-    "node",
-    "billing",
-    "energy",
-    "gres",
-    "license",
-    "bb",
-    "fs",
-    "ic",
-    "vmem",
-    "pages",
-)
 
 
 def _count(text: str) -> int | None:
-    return None if text.upper() in NONE else values.whole(text)
+    return None if text.upper() in values.NONE else values.whole(text)
 
 
 def _wall(text: str) -> int | None:
-    return None if text.upper() in NONE else values.minutes(text)
-
-
-def tres(text: str) -> Mapping[str, int | None]:
-    """Amounts of TRES: ``cpu=100,mem=4G,gres/gpu=2``; memory in MiB; -1: no limit (None)."""
-    found: dict[str, int | None] = {}
-    for item in values.names(text):
-        name, mark, value = item.partition("=")
-        if not mark:
-            raise ValueError("give amounts such as cpu=100,gres/gpu=2")
-        key = values.tres_name(name.strip())
-        if key.partition("/")[0] not in TRES:
-            raise ValueError(f"{shown(name)} is no TRES: give {', '.join(TRES[:4])}, gres/gpu, ...")
-        read = values.mebibytes if key == "mem" else values.counted
-        found[key] = None if value in NONE else read(value)
-    return found
+    return None if text.upper() in values.NONE else values.minutes(text)
 
 
 def _shares(text: str) -> int | None:
@@ -77,9 +45,9 @@ _LIMITS: dict[str, tuple[str, Reader]] = {
     "grpsubmit": ("grp_submit", _count),
     "grpsubmitjobs": ("grp_submit", _count),
     "grpwall": ("grp_wall_min", _wall),
-    "grptres": ("grp_tres", tres),
-    "grptresmins": ("grp_tres_mins", tres),
-    "grptresrunmins": ("grp_tres_run_mins", tres),
+    "grptres": ("grp_tres", values.tres),
+    "grptresmins": ("grp_tres_mins", values.tres),
+    "grptresrunmins": ("grp_tres_run_mins", values.tres),
     "grpjobsaccrue": ("grp_jobs_accrue", _count),
     "maxjobs": ("max_jobs", _count),
     "maxjobsperuser": ("max_jobs", _count),
@@ -97,17 +65,17 @@ _LIMITS: dict[str, tuple[str, Reader]] = {
     "maxsubmitpa": ("max_submit_per_account", _count),
     "maxwall": ("max_wall_min", _wall),
     "maxwalldurationperjob": ("max_wall_min", _wall),
-    "maxtres": ("max_tres_per_job", tres),
-    "maxtresperjob": ("max_tres_per_job", tres),
-    "maxtrespernode": ("max_tres_per_node", tres),
-    "maxtresperuser": ("max_tres_per_user", tres),
-    "maxtrespu": ("max_tres_per_user", tres),
-    "maxtresperaccount": ("max_tres_per_account", tres),
-    "maxtrespa": ("max_tres_per_account", tres),
-    "maxtresmins": ("max_tres_mins_per_job", tres),
-    "maxtresminsperjob": ("max_tres_mins_per_job", tres),
-    "mintres": ("min_tres_per_job", tres),
-    "mintresperjob": ("min_tres_per_job", tres),
+    "maxtres": ("max_tres_per_job", values.tres),
+    "maxtresperjob": ("max_tres_per_job", values.tres),
+    "maxtrespernode": ("max_tres_per_node", values.tres),
+    "maxtresperuser": ("max_tres_per_user", values.tres),
+    "maxtrespu": ("max_tres_per_user", values.tres),
+    "maxtresperaccount": ("max_tres_per_account", values.tres),
+    "maxtrespa": ("max_tres_per_account", values.tres),
+    "maxtresmins": ("max_tres_mins_per_job", values.tres),
+    "maxtresminsperjob": ("max_tres_mins_per_job", values.tres),
+    "mintres": ("min_tres_per_job", values.tres),
+    "mintresperjob": ("min_tres_per_job", values.tres),
     "minpriothreshold": ("min_prio_threshold", _count),
     "minpriothresh": ("min_prio_threshold", _count),
 }
@@ -178,7 +146,7 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
     if key in _OF_ONE:
         field, resource = _OF_ONE[key]
         text = f"{resource}={text}" if text else ""
-        read = tres
+        read = values.tres
     elif key in _LIMITS:
         field, read = _LIMITS[key]
     else:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from ptaskmodel.batch.slurm import values
-from ptaskmodel.batch.slurm.accounts.options import tres
 from ptaskmodel.batch.slurm.conf.facts import Gres
 from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command, JobRequest, Submissions
 from ptaskmodel.errors import SlurmError, shown
@@ -162,7 +161,11 @@ def _job(row: Row, where: str, notes: Counter[str]) -> JobRequest | None:
 
 def _size(row: Row, where: str) -> dict[str, Any]:
     """What a row says of nodes, CPUs, memory and other resources."""
-    asked = _value(row, "reqtres", where, tres) or _value(row, "alloctres", where, tres) or {}
+    asked = (
+        _value(row, "reqtres", where, values.tres)
+        or _value(row, "alloctres", where, values.tres)
+        or {}
+    )
     nodes = _count(row, where, "reqnodes", "nnodes", "allocnodes") or asked.get("node") or 1
     cpus = _count(row, where, "reqcpus", "ncpus", "alloccpus") or asked.get("cpu") or nodes
     found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": nodes, "tasks": max(cpus, nodes)}
