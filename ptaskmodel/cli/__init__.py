@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import importlib
 import logging
 import os
@@ -22,7 +23,7 @@ from ptaskmodel.cli.mistakes import mistake_text
 from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.interrupts import taken
-from ptaskmodel.memory import available_bytes
+from ptaskmodel.memory import available_bytes, collector_seldom
 from ptaskmodel.remarks import Remark
 
 USER_ERROR = 2
@@ -127,8 +128,23 @@ def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = 
     given = sys.argv[1:] if arguments is None else arguments
     # The context takes the list apart; what was typed for this program can be run once more.
     typed = tuple(given) if arguments is None and command is commands else None
-    with _talking(), taken():
+    with _talking(), taken(), _alone() if arguments is None else contextlib.nullcontext():
         return _exit_code(command, name, list(given), typed)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Nothing but a command runs in this process, which ends with it.
+
+    Waiting threads of BLAS, which numpy starts, sleep instead of spinning for 2**26 cycles. When
+    Python ends, it searches nothing that is there now for cycles.
+    """
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    with collector_seldom():
+        try:
+            yield
+        finally:
+            gc.freeze()
 
 
 def _exit_code(

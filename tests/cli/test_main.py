@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 import warnings
@@ -124,6 +125,20 @@ def test_the_module_is_the_command():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "ptaskmodel: error: nothing.json: no such file\n"
+
+
+@pytest.mark.parametrize(("arguments", "frozen"), [("", True), ("['--version']", False)])
+def test_only_the_command_of_a_process_leaves_its_objects_unsearched(arguments, frozen):
+    code = (
+        "import gc, os, sys\nfrom ptaskmodel import cli\nsys.argv = ['ptaskmodel', '--version']\n"
+        f"cli.main({arguments})\n"
+        "print(gc.get_freeze_count() > 0, os.environ.get('OPENBLAS_THREAD_TIMEOUT') == '4')"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.splitlines()[-1] == f"{frozen} {frozen}"
 
 
 def test_help_imports_nothing_heavy():
