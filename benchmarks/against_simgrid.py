@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from costs import ROOT, Cost, largest_difference, run_process, table
 
@@ -26,55 +29,34 @@ OTHERS = {
     "delays": "8,000 delays",
     "batch-day-subset": "first 3,000 jobs of the batch day (all-to-all given by its amount)",
 }
-HEAD = (
-    "load",
-    "SimGrid, s",
-    "ours, s",
-    "ratio",
-    "with bmf, s",
-    "ratio",
-    "whole process, ratio",
-    "with bmf",
-    "SimGrid, MB",
-    "ours, MB",
-    "difference",
-)
 TEXT = """Seconds are those that the simulation takes on a processor: from a platform and a task
 list in memory to all finish dates. For SimGrid 3.32, the run of its engine
 (`tests/simgrid/ptasks.cpp`: one actor that starts each task at its date, asynchronously; one actor
 per delay), with its default solver `fairbottleneck`; for us, adding the tasks and running them,
 with `fairbottleneck` and with our default, `bmf`, the second time in a process, when all kernels
-are loaded. *Whole process* counts start-up and reading too, and a first run: the jobs of the first
-six loads are given to both as lists of flows, in a file. *difference*: the largest relative
-difference of a finish date, both with `fairbottleneck`. SimGrid's own `bmf` aborts on most of these
-loads.
+are loaded. *difference*: the largest relative difference of a finish date, both with
+`fairbottleneck`. SimGrid's own `bmf` aborts on most of these loads.
 
 Ours gives SimGrid's rates under `fairbottleneck` by going through the same rounds, in the same
 order, which is most of the time of a contended load. `bmf` need not do that."""
+WHOLE_TEXT = """Whole processes, from files to finish dates: the interpreter and imports, reading,
+adding, running (loading of kernels included), with `bmf`. The jobs of the first six loads are given
+to both as lists of flows."""
+SOLVERS = ("fairbottleneck", "bmf")
 
 
 def run_ours(
-    name: str, solver: str, cost: Cost, place: Path, *, listed: bool = False, again: bool = False
+    load: str | Path, solver: str, cost: Cost, *options: str, package: Path = ROOT
 ) -> None:
-    """One run by the package; its cost is added, its dates kept.
-
-    again: what the simulation costs is told of a second run in another process.
-    """
-    dates = place / "dates"
-    command = [sys.executable, str(ROOT / "benchmarks" / "ours.py"), name, "--solver", solver]
-    if listed:
-        command += ["--tasks", str(place / "tasks.json")]
-    done, seconds = run_process([*command, "--dates", str(dates)])
-    if again:
-        done, _ = run_process([*command, "--again"])
+    """One run by the package, or another version of it; its cost is added."""
+    command = [sys.executable, str(ROOT / "benchmarks" / "ours.py"), str(load), "--solver", solver]
+    done, seconds = run_process([*command, *options], {"PYTHONPATH": str(package)})
     said = json.loads(done.stdout.splitlines()[-1])
     cost.whole_s.append(seconds)
-    cost.run_s.append(said["run_s"])
-    cost.setup_s.append(said["setup_s"])
+    cost.run_s.append(said["add_s"] + said["run_s"])
+    cost.steps.append(said)
     cost.rss_MB.append(said["rss_kB"] / 1000)
     cost.events, cost.jobs = said["events"], said["jobs"]
-    lines = dates.read_text().splitlines()
-    cost.dates = {line.split()[0]: float(line.split()[1]) for line in lines}
 
 
 def run_simgrid(place: Path, cost: Cost) -> None:
@@ -90,44 +72,85 @@ def run_simgrid(place: Path, cost: Cost) -> None:
     cost.dates = {w[1]: float(w[3]) for w in words if w and w[0] == "task" and w[3] != "-"}
 
 
-def compare(name: str, repetitions: int, place: Path) -> tuple[Cost, Cost, Cost]:
-    """SimGrid, the package, and the package with `bmf`, in turn."""
+class Compared(NamedTuple):
+    """What one load costs SimGrid and, by solver, a version of the package.
+
+    once: whole processes; again: the second time in a process.
+    """
+
+    theirs: Cost
+    once: dict[str, Cost]
+    again: dict[str, Cost]
+
+
+def compare(name: str, repetitions: int, place: Path, packages: Sequence[Path]) -> list[Compared]:
+    """SimGrid and each version of the package, in turn."""
     # In a process of its own: the memory of a child begins with that of who started it.
     run_process([sys.executable, str(ROOT / "benchmarks" / "loads.py"), name, str(place)])
-    listed = name in EXPLICIT
-    theirs, ours, bmf = Cost(), Cost(), Cost()
+    theirs = Cost()
+    found = [
+        Compared(theirs, {s: Cost() for s in SOLVERS}, {s: Cost() for s in SOLVERS})
+        for _ in packages
+    ]
     for _ in range(repetitions):
-        run_ours(name, "fairbottleneck", ours, place, listed=listed, again=True)
         run_simgrid(place, theirs)
-        run_ours(name, "bmf", bmf, place, listed=listed, again=True)
-    return theirs, ours, bmf
+        for solver, (package, costs) in itertools.product(
+            SOLVERS, zip(packages, found, strict=True)
+        ):
+            dates = place / "dates"
+            run_ours(place, solver, costs.once[solver], "--dates", str(dates), package=package)
+            run_ours(place, solver, costs.again[solver], "--again", package=package)
+            lines = [line.split() for line in dates.read_text().splitlines()]
+            costs.once[solver].dates = {name: float(date) for name, date in lines}
+    return found
 
 
-def section(repetitions: int, place: Path) -> str:
-    """The table of all loads, and what their ratios come to."""
-    rows, ratios = [], {"fairbottleneck": [], "bmf": []}
+def section(repetitions: int, place: Path, before: Path | None) -> str:
+    """The tables of all loads, and what their ratios come to.
+
+    before: a checkout of an earlier version, to run beside this one.
+    """
+    earlier = [] if before is None else [before]
+    was = ["before, s"] * len(earlier)
+    head = ["load", "SimGrid, s", *was, "ours, s", "ratio", *was, "with bmf, s", "ratio"]
+    head += ["SimGrid, MB", "ours, MB", "difference"]
+    whole_head = ["load", "SimGrid, s", *was, "ours, s", "start", "reading", "adding", "running"]
+    whole_head += ["ratio", "ratio, fairbottleneck"]
+    rows, whole_rows = [], []
+    ratios: dict[str, list[float]] = {}
     for name, title in (EXPLICIT | OTHERS).items():
-        theirs, ours, bmf = compare(name, repetitions, place)
-        cells = [
-            title,
-            f"{theirs.seconds:.2f}",
-            f"{ours.seconds:.3f}",
-            f"**{theirs.seconds / ours.seconds:.0f}**",
-            f"{bmf.seconds:.3f}",
-            f"**{theirs.seconds / bmf.seconds:.0f}**",
-            f"{theirs.whole / ours.whole:.1f}",
-            f"{theirs.whole / bmf.whole:.1f}",
-            f"{max(theirs.rss_MB):.0f}",
-            f"{max(ours.rss_MB):.0f}",
-            f"{largest_difference(ours.dates, theirs.dates):.0e}",
-        ]
-        print(name, cells[1:], flush=True)
-        rows.append(cells)
-        if name in EXPLICIT:
-            ratios["fairbottleneck"].append(theirs.seconds / ours.seconds)
-            ratios["bmf"].append(theirs.seconds / bmf.seconds)
+        *old, ours = compare(name, repetitions, place, [*earlier, ROOT])
+        theirs = ours.theirs
+        row = [title, f"{theirs.seconds:.2f}"]
+        for solver in SOLVERS:
+            row += [f"{each.again[solver].seconds:.3f}" for each in old]
+            ratio = theirs.seconds / ours.again[solver].seconds
+            row += [f"{ours.again[solver].seconds:.3f}", f"**{ratio:.0f}**"]
+            whole_ratio = theirs.whole / ours.once[solver].whole
+            if name in EXPLICIT:
+                ratios.setdefault(f"`{solver}`", []).append(ratio)
+                ratios.setdefault(f"whole process, `{solver}`", []).append(whole_ratio)
+        once = ours.once["bmf"]
+        memory = max(max(costs.rss_MB) for costs in ours.once.values())
+        difference = largest_difference(ours.once["fairbottleneck"].dates, theirs.dates)
+        row += [f"{max(theirs.rss_MB):.0f}", f"{memory:.0f}", f"{difference:.0e}"]
+        rows.append(row)
+        steps = (("start_s",), ("load_s", "read_s"), ("setup_s", "add_s"), ("run_s",))
+        whole_rows.append(
+            [
+                title,
+                f"{theirs.whole:.2f}",
+                *(f"{each.once['bmf'].whole:.2f}" for each in old),
+                f"{once.whole:.2f}",
+                *(f"{once.step(*names):.3f}" for names in steps),
+                f"**{theirs.whole / once.whole:.1f}**",
+                f"**{theirs.whole / ours.once['fairbottleneck'].whole:.1f}**",
+            ]
+        )
+        print(name, row[1:], whole_rows[-1][1:], flush=True)
     said = "; ".join(
-        f"`{solver}`: median {statistics.median(found):.0f}, least {min(found):.0f}"
-        for solver, found in ratios.items()
+        f"{kind}: median {statistics.median(found):.1f}, least {min(found):.1f}"
+        for kind, found in ratios.items()
     )
-    return f"{TEXT}\n\n{table(HEAD, rows)}\n\nThe first six: {said}."
+    parts = (TEXT, table(head, rows), WHOLE_TEXT, table(whole_head, whole_rows))
+    return "\n\n".join([*parts, f"The first six: {said}."])

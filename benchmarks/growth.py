@@ -12,6 +12,7 @@ SOLVERS = ("fairbottleneck", "bmf")
 PLATFORMS = (1000, 10_000, 100_000)
 RATES = (15, 30, 60, 120)
 COUNTS = (1000, 10_000, 100_000)
+MOST = 1_000_000
 PICTURE = ROOT / "benchmarks" / "growth.png"
 TEXT = """![Cost of an event by hosts, starts per minute and number of jobs](growth.png)
 
@@ -25,22 +26,21 @@ TEXT = """![Cost of an event by hosts, starts per minute and number of jobs](gro
   of each."""
 
 
-def figures(names: dict[int, str], place: Path, repetitions: int) -> dict[str, dict[int, Cost]]:
+def figures(names: dict[int, str], repetitions: int) -> dict[str, dict[int, Cost]]:
     """The cost of each scenario under each solver."""
     found: dict[str, dict[int, Cost]] = {solver: {} for solver in SOLVERS}
     for size, name in names.items():
         for solver in SOLVERS:
             cost = found[solver][size] = Cost()
             for _ in range(repetitions):
-                run_ours(name, solver, cost, place)
+                run_ours(name, solver, cost, "--again")
             print(name, solver, f"{us_per_event(cost):.1f} us an event", flush=True)
     return found
 
 
 def us_per_event(cost: Cost) -> float:
     """What an event costs, the making of the simulation left out, us."""
-    setup_s = sorted(cost.setup_s)[len(cost.setup_s) // 2]
-    return (cost.seconds - setup_s) / cost.events * 1e6
+    return cost.seconds / cost.events * 1e6
 
 
 def grown(title: str, found: dict[str, dict[int, Cost]]) -> str:
@@ -50,7 +50,7 @@ def grown(title: str, found: dict[str, dict[int, Cost]]) -> str:
         head += [f"{solver}, s", "µs an event"]
     rows = []
     for size, cost in found[SOLVERS[0]].items():
-        row = [f"{size:,}", f"{cost.events:,}", f"{min(cost.setup_s):.3f}"]
+        row = [f"{size:,}", f"{cost.events:,}", f"{cost.step('setup_s'):.3f}"]
         for solver in SOLVERS:
             row += [
                 f"{found[solver][size].seconds:.2f}",
@@ -83,14 +83,31 @@ def draw(parts: dict[str, dict[str, dict[int, Cost]]]) -> None:
     pyplot.close(drawing)
 
 
-def section(repetitions: int, place: Path) -> str:
-    """The three tables and their picture."""
+def most(packages: dict[str, Path]) -> str:
+    """A sentence on as many jobs as one simulates at a time, by each version of the package."""
+    told = []
+    for who, package in packages.items():
+        cost = Cost()
+        run_ours(f"batch-day-{MOST}", "bmf", cost, package=package)
+        told.append(
+            f"{who} {cost.seconds:.0f} s to add and run them, {cost.step('read_s'):.0f} s to make "
+            f"the list of tasks, {max(cost.rss_MB):,.0f} MB"
+        )
+        print(told[-1], flush=True)
+    return f"{MOST:,} such jobs, with `bmf`: {'; '.join(told)}."
+
+
+def section(repetitions: int, place: Path, before: Path | None) -> str:
+    """The three tables, their picture, and a sentence on many jobs.
+
+    before: a checkout of an earlier version, to run many jobs beside this one.
+    """
     parts = {
-        "hosts of the platform": figures(
-            {n: f"platform-{n}" for n in PLATFORMS}, place, repetitions
-        ),
-        "starts per minute": figures({n: f"load-{n}" for n in RATES}, place, repetitions),
-        "jobs": figures({n: f"batch-day-{n}" for n in COUNTS}, place, 1),
+        "hosts of the platform": figures({n: f"platform-{n}" for n in PLATFORMS}, repetitions),
+        "starts per minute": figures({n: f"load-{n}" for n in RATES}, repetitions),
+        "jobs": figures({n: f"batch-day-{n}" for n in COUNTS}, 1),
     }
     draw(parts)
-    return "\n\n".join([TEXT, *(grown(title, found) for title, found in parts.items())])
+    packages = {"ours": ROOT} | ({} if before is None else {"before": before})
+    tables = (grown(title, found) for title, found in parts.items())
+    return "\n\n".join([TEXT, *tables, most(packages)])

@@ -2,7 +2,7 @@
 
     python benchmarks/loads.py SCENARIO DIR
 
-writes platform.xml, load.txt (for tests/simgrid/ptasks.cpp) and, of explicit flows, tasks.json.
+writes platform.xml, load.txt (for tests/simgrid/ptasks.cpp) and tasks.json.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Job:
 class Scenario:
     """A platform as XML and the jobs on it, in order of start.
 
-    Jobs whose flows are ``explicit`` are told to both simulators as lists of flows, in a file.
+    Jobs whose flows are ``explicit`` are told to both simulators as lists of flows.
     """
 
     platform_xml: str
@@ -93,19 +93,22 @@ def tasks(scenario: Scenario) -> list[Task]:
 
 
 def tasks_file(scenario: Scenario) -> dict[str, Any]:
-    """The load as a tasks file, its flows listed."""
-    return {
-        "tasks": [
-            {
-                "id": f"j{k}",
-                "start": job.start_s,
-                "hosts": job.hosts,
-                "cpu": job.flops,
-                "flows": flows(job),
-            }
-            for k, job in enumerate(scenario.jobs)
-        ]
+    """The load as a tasks file; explicit flows are listed."""
+    entries, works = [], {}
+    for k, job in enumerate(scenario.jobs):
+        entry: dict[str, Any] = {"id": f"j{k}", "start": job.start_s, "hosts": job.hosts}
+        if job.pattern == "delay":
+            entry["delay"] = job.flops
+        elif scenario.explicit:
+            entry |= {"cpu": job.flops, "flows": flows(job)}
+        else:
+            entry["profile"] = works.setdefault((job.flops, job.bytes), f"w{len(works)}")
+        entries.append(entry)
+    profiles = {
+        name: {"type": "parallel_homogeneous", "cpu": flops, "com": amount}
+        for (flops, amount), name in works.items()
     }
+    return {"profiles": profiles, "tasks": entries}
 
 
 # --- platforms -----------------------------------------------------------------------------------
@@ -270,8 +273,7 @@ def write(name: str, place: Path) -> None:
     scenario = SCENARIOS[name]()
     (place / "platform.xml").write_text(scenario.platform_xml)
     (place / "load.txt").write_text("\n".join(simgrid_lines(scenario)) + "\n")
-    if scenario.explicit:
-        (place / "tasks.json").write_text(json.dumps(tasks_file(scenario)))
+    (place / "tasks.json").write_text(json.dumps(tasks_file(scenario)))
 
 
 if __name__ == "__main__":

@@ -1,62 +1,70 @@
-"""Runs one benchmark scenario with the package and prints its cost as JSON.
+"""Runs one load with the package and prints what each step cost on a processor, as JSON.
 
-    python benchmarks/ours.py SCENARIO [--solver fairbottleneck] [--again] [--dates FILE]
+    python benchmarks/ours.py SCENARIO|DIR [--solver fairbottleneck] [--again] [--dates FILE]
 
-The simulation is what the clock counts: adding the tasks and running them; platform and task list
-are read before, as SimGrid's are, and so is the compiled code. It is the clock of this process, on
-one thread: what else the machine does counts little. With ``--again`` everything is read and run
-once before, and what is told is the second time: then all kernels that the load needs are there.
+A scenario of loads.py is made in memory (``make_s`` is not the package's). From a directory that
+loads.py wrote, platform and tasks are read, as SimGrid reads them, and this process is the whole
+command: ``start_s`` is the interpreter and the import of the package; what a step loads besides is
+its own. With ``--again`` everything is done once before, and what is told is the second time.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import tempfile
 import time
 from pathlib import Path
 
-import loads
+from ptaskmodel import Platform, Simulation, Task, load_platform, load_tasks
 
-import ptaskmodel as pm
-
-
-def load_kernels(platform: pm.Platform, tasks: list[pm.Task], solver: str) -> None:
-    """Run the first tasks, so that the compiled code is in memory when the clock starts."""
-    simulation = pm.Simulation(platform, solver=solver)
-    simulation.add_all(tasks[:20])
-    simulation.run()
+clock = time.process_time
 
 
-def measure(options: argparse.Namespace) -> dict[str, float]:
-    """Read everything, run it, and what each step cost."""
-    scenario = loads.SCENARIOS[options.scenario]()
-    begin = time.process_time()
+def made(name: str) -> tuple[Platform, list[Task], list[float]]:
+    """Platform and tasks of a scenario, and the dates between the steps."""
+    import loads
+
+    dates = [clock()]
+    scenario = loads.SCENARIOS[name]()
+    dates.append(clock())
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "platform.xml"
         path.write_text(scenario.platform_xml)
-        platform = pm.load_platform(path)
-    loaded = time.process_time()
-    tasks = list(pm.load_tasks(options.tasks)) if options.tasks else loads.tasks(scenario)
-    read = time.process_time()
-    del scenario
-    load_kernels(platform, tasks, options.solver)
-    made = time.process_time()
-    simulation = pm.Simulation(platform, solver=options.solver)
-    ready = time.process_time()
+        platform = load_platform(path)
+    dates.append(clock())
+    tasks = loads.tasks(scenario)
+    return platform, tasks, [*dates, clock()]
+
+
+def read(place: Path) -> tuple[Platform, list[Task], list[float]]:
+    """The same of files."""
+    dates = 2 * [clock()]
+    platform = load_platform(place / "platform.xml")
+    dates.append(clock())
+    tasks = list(load_tasks(place / "tasks.json"))
+    return platform, tasks, [*dates, clock()]
+
+
+def measure(options: argparse.Namespace) -> dict[str, float]:
+    """What each step cost."""
+    place = Path(options.load)
+    platform, tasks, dates = read(place) if place.is_dir() else made(options.load)
+    simulation = Simulation(platform, solver=options.solver)
+    dates.append(clock())
     simulation.add_all(tasks)
+    dates.append(clock())
     simulation.run()
-    end = time.process_time()
+    dates.append(clock())
     if options.dates:
         lines = [f"{r.task_id} {r.finish_time!r}\n" for r in simulation.records()]
         options.dates.write_text("".join(lines))
+    steps = ("make_s", "load_s", "read_s", "setup_s", "add_s", "run_s")
+    seconds = [after - before for before, after in itertools.pairwise(dates)]
     return {
-        "load_s": loaded - begin,
-        "read_s": read - loaded,
-        "kernels_s": made - read,
-        "setup_s": ready - made,
-        "run_s": end - made,
+        **dict(zip(steps, seconds, strict=True)),
         "events": simulation.events,
         "jobs": len(tasks),
     }
@@ -64,13 +72,12 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenario", choices=list(loads.SCENARIOS))
+    parser.add_argument("load")
     parser.add_argument("--solver", default="fairbottleneck")
-    parser.add_argument("--tasks", type=Path, help="read the tasks from this file")
     parser.add_argument("--dates", type=Path, help="write 'task finish_time' lines here")
     parser.add_argument("--again", action="store_true", help="tell what a second run costs")
     options = parser.parse_args()
-    cost = measure(options)
+    cost = {"start_s": clock()} | measure(options)
     cost["rss_kB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if options.again:
         cost |= measure(options)

@@ -3,11 +3,12 @@
     python benchmarks/replays.py [--only LOAD ...] [--repetitions 3]
 
 Processor time of the simulation alone: for us that of the replay, with platform and trace read and
-kernels compiled; for SimGrid the user time of smpirun less that of a replay in which ranks do
-nothing. SimGrid runs twice: with ``network/optim:Full`` (see tests/smpi.py for why), and as it is
-by default; ratios are to the faster. Ends of all ranks are compared to 15 digits. Besides these
-loads there are ``batch``, jobs as traces on a machine, ``memory``, what replays of many messages
-take beyond their traces, and ``reading``, how long a trace of many actions takes to read.
+kernels compiled; for SimGrid that of smpirun less that of a replay in which ranks do nothing; and
+that of the whole commands. SimGrid runs twice: with ``network/optim:Full`` (see tests/smpi.py for
+why), and as it is by default; ratios are to the faster. Ends of all ranks are compared to 15
+digits. Besides these loads there are ``batch``, jobs as traces on a machine, ``memory``, what
+replays of many messages take beyond their traces, and ``reading``, how long a trace of many actions
+takes to read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import statistics
 import subprocess
 import sys
@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 
 import replay_loads
-from costs import ROOT
+from costs import ROOT, Cost, run_process, table
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -35,14 +35,13 @@ from ptaskmodel.replay import read_trace, replay
 from ptaskmodel.workload.formats.ti_trace import write_trace
 
 HEADING = "Replays of MPI traces"
-HEAD = (
-    "Processor time (user) of the simulation, medians, in turn in one run; SimGrid 3.32's "
-    "`smpirun -replay`, with `network/optim:Full` and as it is by default, less what a replay "
-    "takes there in which ranks do nothing. The ratio is to the faster of the two; dates are those "
-    "of all ranks, against `Full`.\n\n"
-    "| Load | messages | SimGrid, s | by default, s | ours, s | ratio | ends, difference |\n"
-    "|---|--:|--:|--:|--:|--:|--:|\n"
-)
+TEXT = """Seconds on a processor, the least of several, in turn in one run. SimGrid 3.32's
+`smpirun -replay`, with `network/optim:Full` and as it is by default; the simulation: less what a
+replay takes there in which ranks do nothing. Whole: the command (`ptaskmodel replay`), from its
+start to its end. Ratios are to the faster of SimGrid's two; dates are those of all ranks, against
+`Full`."""
+HEAD = ("Load", "lines", "SimGrid, s", "by default, s", "ours, s", "ratio", "ends, difference")
+HEAD += ("SimGrid whole, s", "by default, s", "ours whole, s", "ratio")
 BATCH_JOBS = 1024
 BATSIM_S = 167  # published for these jobs as traces
 MEMORY_RANKS, MEMORY_MESSAGES = 64, (10**6, 10**7)
@@ -50,23 +49,14 @@ READ_RANKS, READ_ACTIONS = 64, 10**7
 
 
 def by_smpirun(place: Path, ranks: int, *options: str) -> float:
-    """User time of a replay, s."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    subprocess.run(
-        [
-            *("smpirun", "-np", str(ranks), "-hostfile", "hosts", "-platform", "platform.xml"),
-            *(*options, "-replay", "traces.txt"),
-        ],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    """What a replay takes, s."""
+    files = ("-hostfile", "hosts", "-platform", "platform.xml", "-replay", "traces.txt")
+    paths = (each if each.startswith("-") else str(place / each) for each in files)
+    return run_process(["smpirun", "-np", str(ranks), *options, *paths])[1]
 
 
-def line(name: str, repetitions: int, place: Path) -> str:
-    """The line of the table for one load."""
+def row(name: str, repetitions: int, place: Path) -> list[str]:
+    """The row of the table for one load."""
     load = replay_loads.LOADS[name]()
     n = len(load.traces)
     hosts = [f"n{rank}" for rank in range(n)]
@@ -74,27 +64,36 @@ def line(name: str, repetitions: int, place: Path) -> str:
     for folder, traces in (("busy", load.traces), ("idle", idle)):
         write_case(place / folder, hosts, traces)
         (place / folder / "platform.xml").write_text(load.platform_xml)
-    platform = load_platform(place / "busy" / "platform.xml")
-    trace = read_trace(place / "busy" / "traces.txt")
-    replay(platform, trace, hosts)  # loads the kernels
-    ours: list[float] = []
-    theirs: dict[str, list[float]] = {WHOLE: [], "": []}
+    files = [str(place / "busy" / each) for each in ("platform.xml", "traces.txt", "hosts")]
+    command = [sys.executable, "-m", "ptaskmodel", "replay", *files[:2], "--ranks-on", files[2]]
+    platform, trace = load_platform(files[0]), read_trace(files[1])
+    run_process(command)  # compiles modules
+    result = replay(platform, trace, hosts)  # loads the kernels
+    ours = Cost()
+    theirs = {option: Cost() for option in ((WHOLE,), ())}
     for _ in range(repetitions):
         began = time.process_time()
-        result = replay(platform, trace, hosts)
-        ours.append(time.process_time() - began)
-        for option, taken in theirs.items():
-            options = [option] if option else []
-            busy_s, idle_s = (by_smpirun(place / f, n, *options) for f in ("busy", "idle"))
-            taken.append(busy_s - idle_s)
+        replay(platform, trace, hosts)
+        ours.run_s.append(time.process_time() - began)
+        ours.whole_s.append(run_process(command)[1])
+        for options, cost in theirs.items():
+            cost.whole_s.append(by_smpirun(place / "busy", n, *options))
+            cost.run_s.append(cost.whole_s[-1] - by_smpirun(place / "idle", n, *options))
     ends = ends_by_smpirun(place / "busy", place / "busy" / "platform.xml", hosts, timeout_s=600)
     difference = max(abs(a - b) / b for a, b in zip(result.end_s.tolist(), ends, strict=True))
-    our_s = statistics.median(ours)
-    whole_s, default_s = (statistics.median(taken) for taken in theirs.values())
-    return (
-        f"| {load.title} | {result.messages:,} | {whole_s:.2f} | {default_s:.2f} | {our_s:.3f} | "
-        f"**{min(whole_s, default_s) / our_s:.1f}** | {difference:.0e} |"
-    )
+    costs = list(theirs.values())
+    fastest_s, fastest_whole_s = min(c.seconds for c in costs), min(c.whole for c in costs)
+    return [
+        load.title,
+        f"{len(trace):,}",
+        *(f"{cost.seconds:.2f}" for cost in costs),
+        f"{ours.seconds:.3f}",
+        f"**{fastest_s / ours.seconds:.1f}**",
+        f"{difference:.0e}",
+        *(f"{cost.whole:.2f}" for cost in costs),
+        f"{ours.whole:.2f}",
+        f"**{fastest_whole_s / ours.whole:.1f}**",
+    ]
 
 
 def batch(repetitions: int) -> str:
@@ -188,10 +187,10 @@ def memory_MB(what: str) -> float:
 def section(repetitions: int, place: Path, *names: str) -> str:
     """The table of all loads, and the sentences on the others."""
     wanted = names or (*replay_loads.LOADS, *OTHERS)
-    lines = []
+    rows = []
     for name in [each for each in wanted if each in replay_loads.LOADS]:
-        lines.append(line(name, repetitions, place / name))
-        print(lines[-1], flush=True)
+        rows.append(row(name, repetitions, place / name))
+        print(rows[-1], flush=True)
     sentences = []
     if "batch" in wanted:
         sentences.append(batch(repetitions))
@@ -200,7 +199,7 @@ def section(repetitions: int, place: Path, *names: str) -> str:
         if name in wanted:
             sentences.append(other(place / name))
             print(sentences[-1], flush=True)
-    return HEAD + "\n".join(lines) + "".join(f"\n\n{each}" for each in sentences)
+    return "\n\n".join([TEXT, table(HEAD, rows), *sentences])
 
 
 OTHERS = ("batch", "memory", "reading")

@@ -1,6 +1,6 @@
 """Runs the benchmarks and writes their sections of benchmarks/README.md.
 
-    python benchmarks/run.py [--repetitions 3] [--only SECTION ...] [--logs DIR]
+    python benchmarks/run.py [--repetitions 3] [--only SECTION ...] [--logs DIR] [--before DIR]
 
 Without ``--only``, all sections that can be made here; each says what it needs. A section stays as
 it was until it is made anew; its last line says when and on what machine.
@@ -20,7 +20,7 @@ import against_simgrid
 import batches
 import growth
 import replays
-from costs import ROOT, Cost
+from costs import ROOT
 
 README = ROOT / "benchmarks" / "README.md"
 SECTIONS = {
@@ -59,18 +59,22 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=list(SECTIONS), default=list(SECTIONS))
     parser.add_argument("--logs", type=Path, help="folder with the logs of the section on batches")
     parser.add_argument("--accasim", help="an interpreter with AccaSim, for that section")
+    parser.add_argument("--before", type=Path, help="checkout of an earlier version to run beside")
     options = parser.parse_args()
+    given = {
+        "simgrid": (options.before,),
+        "growth": (options.before,),
+        "batches": (options.logs, options.accasim),
+        "replays": (),
+    }
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        for solver in growth.SOLVERS:  # compiles the kernels
-            against_simgrid.run_ours("delays", solver, Cost(), place)
         for name in options.only:
             module = SECTIONS[name]
             if module is batches and options.logs is None:
                 print("batches: left as they are without --logs", flush=True)
                 continue
-            given = (options.logs, options.accasim) if module is batches else ()
-            body = module.section(options.repetitions, place, *given)
+            body = module.section(options.repetitions, place, *given[name])
             said = (
                 f"*{time.strftime('%Y-%m-%d')}, {cpu_name()}, {options.repetitions} repetitions.*"
             )
