@@ -20,6 +20,7 @@ from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.json_numbers import cut_numbers
+from ptaskmodel.workload.formats.swf_lines import parsed
 from ptaskmodel.workload.tasks import ParallelTask
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
@@ -104,8 +105,9 @@ def prepare_sharing() -> None:
 
 
 def prepare_reading() -> None:
-    """What reads long arrays of numbers."""
+    """What reads long arrays of numbers, and logs."""
     cut_numbers("[]", ())
+    parsed(b"1", 1, 1.0, large=0)
 
 
 def _platform() -> Platform:

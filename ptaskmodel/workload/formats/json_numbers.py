@@ -19,7 +19,7 @@ PLACEHOLDER = "NaN"
 # Shorter arrays are read as fast without.
 SMALLEST = 8
 
-_POWERS = np.array([float(10**k) for k in range(23)])  # all exact
+POWERS = np.array([float(10**k) for k in range(23)])  # all exact
 
 
 def cut_numbers(text: str, names: Collection[str]) -> tuple[str, list[FloatArray]]:
@@ -36,7 +36,7 @@ def cut_numbers(text: str, names: Collection[str]) -> tuple[str, list[FloatArray
     ends = np.cumsum([len(name) for name in quoted], dtype=np.int64)
     fields = np.frombuffer(b"".join(quoted), np.uint8)
     count = int(
-        cut(np.frombuffer(content, np.uint8), fields, ends, numbers, cuts, _POWERS, SMALLEST)
+        cut(np.frombuffer(content, np.uint8), fields, ends, numbers, cuts, POWERS, SMALLEST)
     )
     pieces: list[bytes] = []
     arrays: list[FloatArray] = []

@@ -109,7 +109,7 @@ def _array(text, i, numbers, used, powers):
         else:
             if not wants_value or (depth == 1 and row >= 0):
                 return nothing
-            i, numbers[used] = _number(text, i, powers)
+            i, numbers[used] = number(text, i, powers)
             if i < 0:
                 return nothing
             used += 1
@@ -118,7 +118,7 @@ def _array(text, i, numbers, used, powers):
 
 
 @jit
-def _number(text, i, powers):
+def number(text, i, powers):
     """The place after the number at ``i`` (-1: not understood), and its value."""
     negative = text[i] == 45
     if negative:
