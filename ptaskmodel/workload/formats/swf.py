@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from ptaskmodel import csv_columns
 from ptaskmodel.errors import WorkloadError, cut
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
+from ptaskmodel.on_demand import OnDemand
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.swf_lines import parsed
 from ptaskmodel.workload.formats.table import Cleaning, Writing
@@ -277,10 +279,10 @@ def workload_from_swf(
         np.zeros(len(order), dtype=bool),
         True,
     )
-    which = work_of[order].tolist()
-    ids = _texts(numbers[order])
-    profiles = [names[k] for k in which]
-    users = _named(log.column("user")[order], 0)
+    which = work_of[order]
+    ids = OnDemand(len(order), lambda: _texts(numbers[order]))
+    profiles = OnDemand(len(order), lambda: _each(names, which))
+    users = OnDemand(len(order), lambda: _named(log.column("user")[order], 0))
 
     def make() -> tuple[Job, ...]:
         rows = log.rows[order]
@@ -289,7 +291,7 @@ def workload_from_swf(
             "submit_time_s": arrays.submit_s.tolist(),
             "num_hosts": arrays.num_hosts.tolist(),
             "profile": profiles,
-            "work": [works[k] for k in which],
+            "work": _each(works, which),
             "walltime_s": [None if w != w else w for w in arrays.walltime_s.tolist()],
             "think_time_s": np.maximum(rows[:, COLUMN["think_time_s"]], 0).tolist(),
             **{name: _named(rows[:, COLUMN[name]], least) for name, least in ORIGINS},
@@ -310,6 +312,8 @@ def workload_from_swf(
 
 def _check_numbers(numbers: NDArray[np.float64], origin: str) -> None:
     """WorkloadError if two jobs have the same number."""
+    if (np.diff(numbers) > 0).all():
+        return
     _, first = np.unique(numbers, return_index=True)
     if len(first) < len(numbers):
         again = np.ones(len(numbers), dtype=bool)
@@ -335,10 +339,19 @@ def _delays(
     return [f"delay_{time_s:.12g}" for time_s in lasting.tolist()], works, rank[place]
 
 
+def _each(values: Sequence[Any], which: NDArray[np.int64]) -> list[Any]:
+    """The values at many places."""
+    table = np.empty(len(values), dtype=object)
+    table[:] = values
+    found: list[Any] = table[which].tolist()
+    return found
+
+
 def _named(column: NDArray[np.float64], least: int) -> list[str | None]:
     """The numbers of a column as text, one object for each; below ``least`` means unknown."""
-    names = {value: _number(value) for value in np.unique(column).tolist() if value >= least}
-    return [names.get(value) for value in column.tolist()]
+    values, which = np.unique(column, return_inverse=True)
+    names = [_number(value) if value >= least else None for value in values.tolist()]
+    return _each(names, which)
 
 
 def swf_from_workload(workload: Workload) -> SwfLog:

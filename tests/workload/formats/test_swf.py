@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import functools
+import gzip
 import random
 
 import numpy as np
@@ -275,8 +275,12 @@ def test_the_columns_of_a_log_are_those_of_its_jobs(log_file):
     jobs = read_workload(log_file).jobs
     for ours, theirs in zip(job_arrays(jobs), job_arrays(list(jobs)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-    for columns in (names_of, users_of):
-        assert columns(jobs) == columns(list(jobs))
+    for column, one_by_one in zip(
+        (*names_of(jobs), users_of(jobs)),
+        (*names_of(list(jobs)), users_of(list(jobs))),
+        strict=True,
+    ):
+        assert list(column) == one_by_one
     assert sizes_of(jobs).tolist() == [job.num_hosts for job in jobs]
 
 
