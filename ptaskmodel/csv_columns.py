@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 Cells = NDArray[np.uint8]
 # Whole floats below this are written as such, not with an exponent.
 WHOLE = 2.0**53
+# From here on floats are written without an exponent by msgspec, too; loading it pays for so many.
+LEAST = 1e-4
+MANY = 2**13
 # Lines made at once.
 PIECE = 2**17
 # Four digits at once: those of k without zeros in front at k, with them at 10,000 + k.
@@ -61,13 +64,26 @@ def floats(values: NDArray[np.float64], missing: str = "") -> Cells:
     others = np.flatnonzero(~whole)
     if not len(others):
         return written
-    different, which = np.unique(values[others], return_inverse=True)
-    named = words([missing if value != value else repr(value) for value in different.tolist()])
+    named = words(_written(values[others], missing))
     cells = np.zeros((len(values), max(written.shape[1], named.shape[1])), dtype=np.uint8)
     cells[:, : written.shape[1]] = written
     cells[others] = 0
-    cells[others, : named.shape[1]] = named[which]
+    cells[others, : named.shape[1]] = named
     return cells
+
+
+def _written(values: NDArray[np.float64], missing: str) -> list[str]:
+    """Floats as Python writes them; something else instead of nan."""
+    size = np.abs(values)
+    plain = (size >= LEAST) & (size < WHOLE)
+    if np.count_nonzero(plain) < MANY:
+        return [missing if value != value else repr(value) for value in values.tolist()]
+    import msgspec
+
+    found = np.empty(len(values), dtype=object)
+    found[plain] = msgspec.json.encode(values[plain].tolist())[1:-1].decode().split(",")
+    found[~plain] = _written(values[~plain], missing)
+    return found.tolist()
 
 
 def whole_numbers(values: NDArray[np.integer[Any]]) -> Cells:

@@ -35,6 +35,15 @@ def test_numbers_of_any_length(digits):
     assert lines(numbers).decode() == written((int(n),) for n in numbers)
 
 
+def test_many_floats(monkeypatch):
+    monkeypatch.setattr("ptaskmodel.csv_columns.MANY", 1)
+    random = np.random.default_rng(1)
+    powers = 2.0 ** np.arange(-20, 60)
+    some = (powers, np.nextafter(powers, 0), -powers, 10.0 ** random.uniform(-6, 18, 5000))
+    values = np.concatenate((*some, np.round(some[-1], 3)))
+    assert lines(values).decode() == written((value,) for value in values.tolist())
+
+
 def test_missing_floats():
     values = np.array([1.5, math.nan, 2.0])
     assert lines(values, floats(values, missing="-1")) == b"1.5,1.5\n,-1\n2.0,2.0\n"
