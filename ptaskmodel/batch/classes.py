@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -48,9 +49,8 @@ def _users(schedule: Schedule) -> Iterable[str | None]:
     """The users of the jobs that ran and ended."""
     if schedule.plain is None:
         return (attempt.job.user for attempt in schedule.ended())
-    ended = np.flatnonzero(~np.isnan(schedule.plain.end_s))
-    users = users_of(schedule.plain.jobs)
-    return (users[k] for k in ended.tolist())
+    ended = ~np.isnan(schedule.plain.end_s)
+    return itertools.compress(users_of(schedule.plain.jobs), ended.tolist())
 
 
 def by_class(
@@ -68,7 +68,7 @@ def by_class(
     # The smallest k with 2**k >= hosts.
     sizes = np.ceil(np.log2(np.maximum(asked, 1))).astype(np.int64)
     lengths = np.searchsorted(LENGTH_LIMITS_S, times.execution_s, side="left")
-    users, names = _numbered([UNKNOWN if user is None else user for user in _users(schedule)])
+    users, names = _numbered(list(_users(schedule)))
     late = None
     if unfair is not None:
         ids = set(unfair)
@@ -94,11 +94,15 @@ def by_class(
     return found
 
 
-def _numbered(names: Sequence[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Each name as its number among all names, numbers among them in their order first."""
-    known = sorted(set(names), key=lambda n: (0, len(n), n) if n.isdecimal() else (1, 0, n))
-    number = {name: k for k, name in enumerate(known)}
-    return np.array([number[name] for name in names], dtype=np.int64), known
+def _numbered(users: Sequence[str | None]) -> tuple[NDArray[np.int64], list[str]]:
+    """Each user as its number among all names, numbers among them in their order first."""
+    name_of = {user: UNKNOWN if user is None else user for user in set(users)}
+    known = sorted(
+        set(name_of.values()), key=lambda n: (0, len(n), n) if n.isdecimal() else (1, 0, n)
+    )
+    place = {name: k for k, name in enumerate(known)}
+    number = {user: place[name] for user, name in name_of.items()}
+    return np.fromiter(map(number.__getitem__, users), np.int64, len(users)), known
 
 
 def _rows(

@@ -68,8 +68,9 @@ class Places:
         several[length == 1] = 0
         between = np.where(ends, ord("\n"), ord(" ")).astype(np.uint8)[:, None]
         cells = np.hstack((csv_columns.whole_numbers(first), several, between))
-        found = iter(csv_columns.text(cells).decode().split("\n"))
-        return [next(found) if count else "" for count in counts.tolist()]
+        found = np.full(len(counts), "", dtype=object)
+        found[counts > 0] = csv_columns.text(cells).decode().split("\n")[:-1]
+        return found.tolist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
