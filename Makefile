@@ -56,6 +56,7 @@ clean:
 .venv/installed: pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv, about 500 MB: a minute or two where the network is quick"
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[jit]'
+	command -v $(firstword $(CC)) >/dev/null || $(BIN)/python -m pip install --quiet ziglang
 	touch $@
 
 # The oldest numba of pyproject.toml, for a part of the tests; it knows Python up to 3.13.

@@ -1,13 +1,11 @@
 """Builds the kernels into the module `ptaskmodel._kernels`; all else is in pyproject.toml.
 
-``PTASKMODEL_PURE=1`` leaves them out, as does a machine without a C compiler: numba compiles them
-then as they are called, or they run interpreted. An editable installation builds them in place
-later, for one processor: ``make kernels``, or the first run.
+Where there is no C compiler, pip brings that of ziglang along. ``PTASKMODEL_PURE=1`` leaves the
+kernels out: numba compiles them then as they are called, or they run interpreted. An editable
+installation builds them in place later, for one processor: ``make kernels``, or the first run.
 """
 
 import os
-import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +14,10 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from ptaskmodel.kernels.module import compiler_command  # noqa: E402
+
 IS_PURE = os.environ.get("PTASKMODEL_PURE", "0") != "0"
 
 
@@ -26,7 +28,7 @@ class BuildKernels(build_ext):
         """Build the module where the wheel takes it from."""
         if getattr(self, "editable_mode", False):
             return
-        if not shutil.which(shlex.split(os.environ.get("CC") or "cc")[0]):
+        if not compiler_command():
             print("there is no C compiler: the kernels are left out", file=sys.stderr)
             return
         target = Path(self.get_ext_fullpath(extension.name)).resolve()
@@ -42,5 +44,6 @@ kernels = Extension("ptaskmodel._kernels", [], py_limited_api=True, optional=Tru
 setup(
     ext_modules=[] if IS_PURE else [kernels],
     cmdclass={"build_ext": BuildKernels},
+    setup_requires=[] if IS_PURE or compiler_command() else ["ziglang"],
     options={} if IS_PURE else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

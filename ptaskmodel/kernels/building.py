@@ -20,7 +20,6 @@ import importlib
 import json
 import multiprocessing
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -51,7 +50,10 @@ LINK_OPTIONS = {
 }
 
 
-NO_COMPILER = "there is no C compiler; install one (Debian: gcc, libc6-dev) or name it in $CC"
+NO_COMPILER = (
+    "there is no C compiler; install one (Debian: gcc, libc6-dev), name it in $CC, "
+    "or `pip install ziglang`"
+)
 GOES_ON = "the next build goes on from here"
 
 
@@ -295,7 +297,7 @@ def main() -> None:
     kept = cache_directory() or module.PACKAGE.parent / "build"
     place = Path(os.environ.get(OBJECTS) or kept / "objects")
     try:
-        if not shutil.which(module.compiler_command()[0]):
+        if not module.compiler_command():
             raise BuildFault(NO_COMPILER)
         build(levels, place.resolve(), chosen.to.resolve(), chosen.quiet)
     except BuildFault as fault:

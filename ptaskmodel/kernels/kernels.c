@@ -64,20 +64,38 @@ void *NRT_MemInfo_alloc_aligned(size_t size, uint32_t align)
 
 void NRT_MemInfo_call_dtor(void *memory) { free(memory); }
 
+#if defined HAS_v2 || defined HAS_v3
+#include <cpuid.h>
+
+/* Whether the processor has all of some features: words c of leaf 1 and b of leaf 7, as in cpuid.h. Not
+ * __builtin_cpu_supports: the one of ziglang always says no. */
+static int has(unsigned first, unsigned seventh)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & first) == first
+        && (!seventh || (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & seventh) == seventh));
+}
+
+/* Whether the system keeps registers of 256 bits. */
+static int keeps_wide(void)
+{
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (low & 6) == 6;
+}
+#endif
+
 static const Kernel *best(const char **level)
 {
     const char *asked = getenv("PTASKMODEL_PROCESSOR");
     (void)asked;
-#if defined HAS_v2 || defined HAS_v3
-    __builtin_cpu_init();
-#endif
 #ifdef HAS_v3 /* and what no processor with these lacks: F16C, LZCNT, MOVBE */
-    if ((!asked || strcmp(asked, "v2")) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi")
-            && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
+    if ((!asked || strcmp(asked, "v2")) && has(bit_FMA | bit_OSXSAVE, bit_AVX2 | bit_BMI | bit_BMI2)
+            && keeps_wide())
         return *level = "v3", of_v3;
 #endif
 #ifdef HAS_v2
-    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt")) return *level = "v2", of_v2;
+    if (has(bit_SSE4_2 | bit_POPCNT, 0)) return *level = "v2", of_v2;
 #endif
 #ifdef HAS_v0
     return *level = "v0", of_v0;

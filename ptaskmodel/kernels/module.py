@@ -79,8 +79,14 @@ def has_numba() -> bool:
 
 
 def compiler_command() -> list[str]:
-    """The C compiler."""
-    return shlex.split(os.environ.get("CC") or "cc")
+    """The C compiler: $CC, else cc, else that of the package ziglang; empty if there is none."""
+    named = os.environ.get("CC")
+    command = shlex.split(named or "cc")
+    if shutil.which(command[0]):
+        return command
+    if not named and importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
+    return []
 
 
 def are_interpreted() -> bool:
@@ -173,8 +179,8 @@ def _build(fault: str) -> str | None:
     """Build what has changed; None, or why there still is no module."""
     if not has_numba():
         return f"{fault}, numba is not installed"
-    if not shutil.which(compiler_command()[0]):
-        return f"{fault}, there is no C compiler"
+    if not compiler_command():
+        return f"{fault}, there is no C compiler (`pip install ziglang` brings one)"
     if not os.access(PACKAGE, os.W_OK):
         return f"{fault}, {PACKAGE} cannot be written"
     if getattr(sys, "frozen", False) or not sys.executable:

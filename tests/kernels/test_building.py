@@ -78,6 +78,28 @@ def test_what_is_there_is_not_compiled_again(place):
     assert [line.split(" in ")[0] for line in then] == ["kernels: 2"]
 
 
+ZIG = """
+import os, sys
+assert sys.argv[1:3] == ["cc", "-mcpu=baseline"]
+os.execv({compiler!r}, ["cc", *sys.argv[3:]])
+"""
+
+
+def test_ziglang_serves_where_there_is_no_c_compiler(place, tmp_path):
+    """A stand-in here; the real one is tried by .ci/package."""
+    compiler = shutil.which("cc")
+    (tmp_path / "ziglang").mkdir()
+    (tmp_path / "ziglang" / "__main__.py").write_text(
+        f"import os\nos.environ['PATH'] = {os.environ['PATH']!r}" + ZIG.format(compiler=compiler)
+    )
+    (place / module.NAME).unlink()
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    process = start(place, PATH="/nowhere", PYTHONPATH=paths, CC="")
+    lines = said(process)
+    assert process.returncode == 0, lines
+    assert len(loaded(place).addresses) == 2
+
+
 FULL = """
 import errno, pathlib
 def full(path, content):
