@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -54,7 +55,9 @@ NO_COMPILER = (
     "there is no C compiler; install one (Debian: gcc, libc6-dev), name it in $CC, "
     "or `pip install ziglang`"
 )
+ELSEWHERE = "build as its owner does, or name another FILE by --to"
 GOES_ON = "the next build goes on from here"
+MEND = f"mend that, or set {OBJECTS} to a directory elsewhere; {GOES_ON}"
 
 
 class BuildFault(Exception):
@@ -186,7 +189,8 @@ def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -
     began = time.monotonic()
     gc.disable()  # what compiles leaves little behind
     fork = multiprocessing.get_context("fork")
-    with concurrent.futures.ProcessPoolExecutor(min(_cores(), count), fork) as pool:
+    pool = concurrent.futures.ProcessPoolExecutor(min(_cores(), count), fork, _end_with_parent)
+    with pool:
         waiting = [pool.submit(_compile, number, levels, place) for number in range(count)]
         try:
             for done, each in enumerate(concurrent.futures.as_completed(waiting), 1):
@@ -195,8 +199,16 @@ def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -
                 say(f"{done} of {count} compiled, {passed:.0f} s: {kernel.name}", done < count)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.kill()  # some kernels take a minute
             raise
     return count
+
+
+def _end_with_parent() -> None:
+    """End this process with that which started it, even a killed one: it holds the lock, too."""
+    parent: Any = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 def _cores() -> int:
@@ -237,7 +249,10 @@ def link(jobs: Iterable[Job], levels: tuple[str, ...], place: Path, target: Path
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
-            raise BuildFault(f"{command[0]} cannot link the module: {lines[-1][:200]}")
+            raise BuildFault(
+                f"{command[0]} cannot link the module: {lines[0][:200]}; mend that, "
+                "or name another compiler in $CC"
+            )
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
@@ -253,6 +268,8 @@ def build(levels: tuple[str, ...], place: Path, target: Path, quiet: bool = Fals
     place.mkdir(parents=True, exist_ok=True)
     with (place / "lock").open("w") as lock, contextlib.suppress(KeyboardInterrupt):
         _wait_for(lock)
+        for begun in (*place.glob("part-*"), *target.parent.glob(f".{target.name}-*")):
+            begun.unlink(missing_ok=True)  # by a build that was killed
         began = time.monotonic()
         _stamps = module.stamps()
         jobs = listed()
@@ -275,15 +292,13 @@ def _wait_for(lock: Any) -> None:
 
 
 def _forget_old(used: Iterable[Path], place: Path) -> None:
-    """Remove objects that no build has used for long, and what was begun."""
+    """Remove objects that no build has used for long."""
     for each in used:
         os.utime(each)
     oldest = time.time() - KEPT_S
     for each in place.glob(f"{module.SYMBOL}*"):
         if each.stat().st_mtime < oldest:
             each.unlink(missing_ok=True)
-    for each in place.glob("part-*"):
-        each.unlink(missing_ok=True)
 
 
 def main() -> None:
@@ -299,10 +314,12 @@ def main() -> None:
     try:
         if not module.compiler_command():
             raise BuildFault(NO_COMPILER)
+        if not os.access(chosen.to.resolve().parent, os.W_OK):
+            raise BuildFault(f"{chosen.to.resolve().parent} cannot be written; {ELSEWHERE}")
         build(levels, place.resolve(), chosen.to.resolve(), chosen.quiet)
     except BuildFault as fault:
         sys.exit(f"kernels: {fault}")
     except concurrent.futures.process.BrokenProcessPool:
         sys.exit(f"kernels: a process was killed (memory?); {GOES_ON}")
     except OSError as fault:
-        sys.exit(f"kernels: {fault.filename or place}: {fault.strerror or fault}")
+        sys.exit(f"kernels: {fault.filename or place}: {fault.strerror or fault}; {MEND}")

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,75 @@ def test_what_is_there_is_not_compiled_again(place):
     assert [line.split(" in ")[0] for line in then] == ["kernels: 2"]
 
 
+SLOW_LINK = """
+really = building.subprocess.run
+def run(command, **how):
+    building.Path(command[command.index("-o") + 1]).touch()
+    return really(["sleep", "3"])
+building.subprocess.run = run
+"""
+
+
+@pytest.mark.parametrize("moment", ["as it compiles", "as it links"])
+def test_a_build_that_is_killed_leaves_nothing_behind_and_nobody_waiting(place, moment):
+    content = (place / module.NAME).read_bytes()
+    if moment == "as it compiles":
+        next(place.glob("pk_*-v*.o")).unlink()
+        killed = start(place)
+        assert "to compile" in killed.stderr.readline()
+    else:  # the C compiler goes on
+        killed = start(place, SLOW_LINK)
+        while not list(place.glob(f".{module.NAME}-*")):
+            assert killed.poll() is None
+            time.sleep(0.05)
+    (place / "part-1").touch()
+    killed.kill()
+    said(killed)
+    assert (place / module.NAME).read_bytes() == content
+    lines = said(again := start(place))
+    assert again.returncode == 0, lines
+    assert len(loaded(place).addresses) == 2
+    assert not list(place.glob("part-*"))
+    assert not list(place.glob(f".{module.NAME}-*"))
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_module_as_it_was(place, tmp_path):
+    mounted = ["unshare", "--map-root-user", "--mount"]
+    if subprocess.run([*mounted, "true"], capture_output=True).returncode:
+        pytest.skip("no file system may be mounted")
+    objects, target = tmp_path / "objects", place / module.NAME
+    objects.mkdir()
+    content = target.read_bytes()
+    script = 'mount -t tmpfs -o size=4k none "$1"; exec "$2" -c "$3" --to "$4"'
+    build = f"{SMALL}building.main()"
+    failed = subprocess.run(
+        [*mounted, "sh", "-c", script, "sh", objects, sys.executable, build, target],
+        env=os.environ | {"PTASKMODEL_KERNEL_OBJECTS": str(objects)},
+        capture_output=True,
+        text=True,
+    )
+    assert failed.returncode == 1
+    last = failed.stderr.splitlines()[-1]
+    assert last.startswith(f"kernels: {objects}")
+    assert "No space left on device; mend that, or set PTASKMODEL_KERNEL_OBJECTS to" in last
+    assert target.read_bytes() == content
+
+
+READ_ONLY = """
+really, building.os.access = building.os.access, lambda path, how: how != 2 and really(path, how)
+"""
+
+
+def test_a_read_only_installation_is_one_line(place, tmp_path):
+    content = (place / module.NAME).read_bytes()
+    failed = start(place, READ_ONLY)
+    assert said(failed) == [
+        f"kernels: {place} cannot be written; build as its owner does, or name another FILE by --to"
+    ]
+    assert failed.returncode == 1
+    assert (place / module.NAME).read_bytes() == content
+
+
 ZIG = """
 import os, sys
 assert sys.argv[1:3] == ["cc", "-mcpu=baseline"]
@@ -100,14 +170,6 @@ def test_ziglang_serves_where_there_is_no_c_compiler(place, tmp_path):
     assert len(loaded(place).addresses) == 2
 
 
-FULL = """
-import errno, pathlib
-def full(path, content):
-    raise OSError(errno.ENOSPC, "No space left on device", str(path))
-pathlib.Path.write_bytes = full
-"""
-
-
 KILLED = """
 import os
 def killed(*_):
@@ -119,7 +181,6 @@ building._compile = killed
 @pytest.mark.parametrize(
     ("before", "environment", "says"),
     [
-        (FULL, {}, ": No space left on device"),
         ("", {"CC": "cc-that-is-not-there"}, "there is no C compiler; install one"),
         ("", {"CC": "false"}, "false cannot link the module"),
         (KILLED, {}, "killed"),
