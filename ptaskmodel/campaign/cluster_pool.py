@@ -3,7 +3,8 @@
 Each worker has parts of the runs ahead, about a second of work each, so that no worker waits for
 the scheduler; what became of a run is heard at once. A worker that dies gives back what it had. A
 run that dies with its process, or its worker, is tried once more, on another worker if there is
-one; then it has failed, and the others go on.
+one; then it has failed, and the others go on. Which run of several in a part took a worker down is
+not known: each of them is handed out alone, so that the next death is certain.
 """
 
 from __future__ import annotations
@@ -57,21 +58,31 @@ MOST_SENT = 20
 
 @dataclass(slots=True, eq=False)
 class _Flight:
-    """A run handed out: how often it was tried and lacked an input, where it died, who has it."""
+    """A run handed out: how often it was tried and lacked an input, where it died, who has it.
+
+    alone: to be handed out in a part of its own, and never taken back again, as a worker may have
+    died of it that was not charged to it.
+    """
 
     run: Run
     tries: int = 1
     sent: int = 0
+    alone: bool = False
     without: frozenset[str] = frozenset()
     share: str | None = None
 
 
 @dataclass(slots=True, eq=False)
 class _Share:
-    """What a worker has: runs not heard of yet, in the order in which they are made."""
+    """What a worker has: runs not heard of yet, in the order in which they are made.
+
+    single: it was handed out with one run, so that this run alone can have taken its worker down.
+    begun: heard before any of its runs is made, and before its worker's death is.
+    """
 
     worker: str
     flights: dict[str, _Flight]
+    single: bool
     since: float
     future: Any
     begun: bool = False
@@ -160,27 +171,41 @@ class ClusterPool:
         """Give every thread parts ahead, while there are runs."""
         self._even_out()
         while self._waiting and (worker := self._freest()) is not None:
-            flights = []
-            for _ in range(min(self._size(), len(self._waiting))):
-                run = self._waiting.popleft()
-                flights.append(self._flights.setdefault(run.id, _Flight(run)))
-            self._give(worker, flights)
+            self._give(worker, self._next_part())
+
+    def _next_part(self) -> list[_Flight]:
+        """The runs that wait longest, as many as make a part."""
+        flights: list[_Flight] = []
+        size = self._size()
+        while self._waiting and len(flights) < size:
+            run = self._waiting[0]
+            flight = self._flights.setdefault(run.id, _Flight(run))
+            if flight.alone and flights:
+                break
+            flights.append(flight)
+            self._waiting.popleft()
+            if flight.alone:
+                break
+        return flights
 
     def _even_out(self) -> None:
         """Take back what waits behind something long, where nothing else is left for others."""
         idle = sum(max(0, count - self._loads[who]) for who, count in self._threads.items())
         if self._waiting or not idle:
             return
-        behind = [
-            share
-            for share in self._shares.values()
-            if not share.begun
-            and self._loads[share.worker] > self._threads.get(share.worker, 0)
-            and time.monotonic() - share.since > STALE_S
-            and not any(flight.without or flight.sent for flight in share.flights.values())
-        ]
+        behind = []
+        so_far: collections.Counter[str] = collections.Counter()
+        for share in self._shares.values():
+            so_far[share.worker] += 1
+            if (
+                not share.begun
+                and so_far[share.worker] > self._threads.get(share.worker, 0)
+                and time.monotonic() - share.since > STALE_S
+                and not any(flight.alone or flight.sent for flight in share.flights.values())
+            ):
+                behind.append(share)
         for share in behind[:idle]:
-            self._take_back(share)
+            self._take_back(share, alone=True)  # it may have begun just now
 
     def _freest(self) -> str | None:
         """The worker that has least to do, if any has room for another part."""
@@ -211,7 +236,7 @@ class ClusterPool:
         for flight in flights:
             flight.share = key
         named = {flight.run.id: flight for flight in flights}
-        self._shares[key] = _Share(worker, named, time.monotonic(), future)
+        self._shares[key] = _Share(worker, named, len(flights) == 1, time.monotonic(), future)
         self._loads[worker] += 1
         future.add_done_callback(lambda _: self._heard.put((self._end, key)))
 
@@ -233,10 +258,13 @@ class ClusterPool:
     # What is heard
 
     def _look(self) -> None:
-        """See which workers there are."""
+        """See which workers there are.
+
+        Who is gone is said to ourselves, so that it is heard after all that it said before.
+        """
         there = dict(self._client.nthreads())
         for worker in self._threads.keys() - there:
-            self._lose(worker, expected=False)
+            self._client.log_event(self._client.id, {"gone": worker})
         self._threads = there
 
     def _see(self, event: Any) -> None:
@@ -248,29 +276,33 @@ class ClusterPool:
             self._lose(event["worker"], expected=event.get("expected", False))
 
     def _lose(self, worker: str, *, expected: bool) -> None:
-        """A worker is gone, which may be the fault of what it was making.
+        """A worker is gone, which is the fault of what it was making, unless that was expected."""
+        self._threads.pop(worker, None)
+        for share in [share for share in self._shares.values() if share.worker == worker]:
+            suspected = share.begun and not expected
+            flights = list(share.flights.values())
+            if suspected and share.single and flights and not share.lacking:
+                self._drop(share)
+                share.future.cancel()
+                self._died(flights[0], worker, f"its Dask workers died, {worker} last", "")
+            else:
+                self._take_back(share, alone=suspected)
 
-        That is the first run not heard of, of as many parts as it has threads. It is made once
-        more, alone, so that no other is given up for it.
-        """
-        threads = self._threads.pop(worker, 0)
-        shares = [share for share in self._shares.values() if share.worker == worker]
-        for k, share in enumerate(shares):
-            suspected = k < threads and not expected
-            self._take_back(share, without=next(iter(share.flights), None) if suspected else None)
-
-    def _take_back(self, share: _Share, without: str | None = None) -> None:
-        """Let somebody else make what a worker has; without: the run that took it down."""
+    def _take_back(self, share: _Share, *, alone: bool) -> None:
+        """Let somebody else make what a worker has; alone: a worker may die of it, or has."""
         self._drop(share)
         share.future.cancel()
-        suspect = None if without is None else share.flights.pop(without)
+        for flight in share.flights.values():
+            flight.alone = flight.alone or alone
         self._waiting.extendleft(flight.run for flight in reversed(share.flights.values()))
-        if suspect is not None:
-            self._died(suspect, share.worker, f"its Dask workers died, {share.worker} last", "")
 
     def _hear(self, said: Any) -> None:
         """Take what a worker says of a part, or of a run."""
-        if not isinstance(said, dict) or "part" not in said:
+        if not isinstance(said, dict):
+            return
+        if "gone" in said:
+            self._lose(said["gone"], expected=False)
+        if "part" not in said:
             return  # the scheduler's own words of us
         share = self._shares.get(said["part"])
         if "began" in said:
@@ -300,9 +332,7 @@ class ClusterPool:
         elif status != "finished":
             if self._is_gone():
                 raise CampaignError(self._gone())
-            self._look()  # its worker died, which may not have been heard of yet
-            if key in self._shares:
-                self._take_back(share)
+            self._take_back(share, alone=True)  # its worker died just after it
         else:
             self._drop(share)
             lacking = [flight for flight in share.lacking if flight.run.id in share.flights]
@@ -342,6 +372,7 @@ class ClusterPool:
     def _died(self, flight: _Flight, worker: str, error: str, log: str) -> None:
         """A run took its process or worker with it; it is in no share."""
         flight.without |= {worker}
+        flight.alone = True
         if flight.tries < TRIES:
             flight.tries += 1
             self._again(flight)

@@ -2,7 +2,9 @@
 
 They are made by a process of the worker's (see `maker`), so that a run that crashes, takes too long
 or too much memory takes no Dask worker with it, and a worker that computes still answers. What
-became of each is said at once, as an event of Dask's.
+became of each is said at once, as an event of Dask's. That a part begins, and what became of a run
+that is alone in its part, is with the scheduler before we go on: whoever hears that this worker is
+dead has heard these before, and knows what it was making.
 """
 
 from __future__ import annotations
@@ -199,7 +201,15 @@ class _Making:
         self._say({"run": record["id"], "record": json.dumps(told), "kept": kept})
 
     def _say(self, said: Said) -> None:
-        self._worker.log_event(self._part.topic, {"part": self._part.key, **said})
+        """Say something; that the part begins, and all of one run alone, is heard on return."""
+        from distributed.utils import sync
+
+        event = {"part": self._part.key, **said}
+        if "began" in said or len(self._part.calls) == 1:
+            scheduler = self._worker.scheduler
+            sync(self._worker.loop, scheduler.log_event, topic=self._part.topic, msg=event)
+        else:
+            self._worker.log_event(self._part.topic, event)
 
 
 def keep_there(one: Input, content: dict[str, bytes]) -> None:
