@@ -171,20 +171,26 @@ def exclusive_load(
         kinds.append((seconds, rng.uniform(0.05, 0.4)))
     names = [f"h{i}" for i in range(size)]
     free = list(range(size))
-    busy: list[tuple[float, int]] = []
+    busy: list[tuple[float, list[int]]] = []  # until when, which hosts, the lowest first
     jobs, now = [], 0.0
     for _ in range(count):
         n = rng.randint(least, most)
         while len(free) < n:
-            now, host = heapq.heappop(busy)
-            heapq.heappush(free, host)
-        hosts = [heapq.heappop(free) for _ in range(n)]
+            now, hosts = heapq.heappop(busy)
+            while busy and busy[0][0] == now:
+                hosts = sorted(hosts + heapq.heappop(busy)[1])
+            missing = n - len(free)
+            free += hosts[:missing]
+            if hosts[missing:]:
+                heapq.heappush(busy, (now, hosts[missing:]))
+        free.sort()
+        hosts = free[:n]
+        del free[:n]
         seconds, talk = rng.choice(kinds)
-        for host in hosts:
-            heapq.heappush(busy, (now + 2.0 * seconds, host))
+        heapq.heappush(busy, (now + 2.0 * seconds, hosts))
         messages = n - 1 if pattern == "all" else 1
         amount = BANDWIDTH_BPS * seconds * talk / messages
-        taken = tuple(names[i] for i in hosts)
+        taken = tuple([names[i] for i in hosts])
         jobs.append(Job(now, taken, pattern, SPEED_FLOPS * seconds, amount))
     return tuple(jobs)
 
