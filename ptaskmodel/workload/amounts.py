@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ptaskmodel.errors import SHOWN, WorkloadError, cut, shown
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Amounts, dates, weights and rates are 0 or within these, so that sums and ratios of any of them
 # stay finite and normal in double precision.
@@ -124,6 +125,16 @@ def flops_of(ranks: int, flops: ArrayLike | None) -> FloatArray:
     return own(values)
 
 
+def flops_of_each(ranks: IntArray, flops: Sequence[FloatArray]) -> FloatArray:
+    """The flops of the ranks of many ParallelWorks, one after the other, as `flops_of` says."""
+    if len(flops) == 1 or any(values.ndim for values in flops):
+        each = zip(ranks.tolist(), flops, strict=True)
+        return own(np.concatenate([flops_of(count, values) for count, values in each]))
+    amounts = np.array(flops, dtype=np.float64)
+    check_amounts("flops", amounts)
+    return own(np.repeat(amounts, ranks))
+
+
 def plural_hosts(count: int) -> str:
     return "1 host" if count == 1 else f"{count} hosts"
 
@@ -161,40 +172,83 @@ def flows_of_list(
     else:
         listed: Any = flows if isinstance(flows, np.ndarray) else list(flows)
         values = array_of("flows", listed)
+    _check_triples(values)
     if values.size == 0:
         return NO_INTS, NO_INTS, NO_FLOATS
-    if values.ndim != 2 or values.shape[1] != 3:
+    return _laid(ranks, ranks, 0, np.array(values.T, order="C"))[:3]
+
+
+def flows_of_lists(
+    ranks: IntArray, lists: Sequence[FloatArray]
+) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """The flows of many ParallelWorks, one after the other, from the triples of each.
+
+    ranks: of each work. Returns start, from, to, bytes; those of work k are
+    ``start[k]:start[k + 1]``. The place of a FieldError counts the triples of all.
+    """
+    used = [values for values in lists if values.size]
+    for values in used:
+        _check_triples(values)
+    counts = [len(values) if values.size else 0 for values in lists]
+    start = np.zeros(len(lists) + 1, dtype=np.int64)
+    np.cumsum(counts, out=start[1:])
+    if not used:
+        return start, NO_INTS, NO_INTS, NO_FLOATS
+    limits, squares = np.repeat(ranks, counts), ranks * ranks
+    before = np.repeat(np.cumsum(squares) - squares, counts)
+    columns = np.array(np.concatenate(used).T, order="C")
+    sender, receiver, amounts, kept = _laid(limits, int(ranks.max()), before, columns)
+    if kept is not None:
+        start = np.concatenate(([0], np.cumsum(kept)))[start]
+    return start, sender, receiver, amounts
+
+
+def _check_triples(values: FloatArray) -> None:
+    if values.size and (values.ndim != 2 or values.shape[1] != 3):
         raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each flow")
-    ends, amounts = values[:, :2], values[:, 2].copy()
-    numbers = _ranks_of(ranks, ends)
+
+
+def _laid(
+    ranks: IntArray | int, most: int, before: IntArray | int, columns: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, BoolArray | None]:
+    """From, to and bytes of flows, in order, and which of the ordered flows these are (None: all).
+
+    ranks: of the work of each flow, at most ``most``; before: pairs of ranks of the works before.
+    columns: the flows, shape (3, flows).
+    """
+    ends, amounts = columns[:2], columns[2].copy()  # a view would keep the ends, too
+    numbers = _ranks_of(ranks, most, ends)
     smallest = amounts.min()
     if numbers is None or not SMALLEST <= smallest <= amounts.max() <= LARGEST:
-        check_amounts("flows", values)
+        check_amounts("flows", columns.T)
     if numbers is None:
         wrong = (ends != np.floor(ends)) | (ends >= ranks)
-        row, column = (int(k) for k in np.argwhere(wrong)[0])
-        problem = f"{ends[row, column]:g} is not one of the {plural_hosts(ranks)}, numbered from 0"
+        row, column = (int(k) for k in np.argwhere(wrong.T)[0])
+        hosts = plural_hosts(int(np.broadcast_to(ranks, len(amounts))[row]))
+        problem = f"{ends[column, row]:g} is not one of the {hosts}, numbered from 0"
         raise FieldError("flows", problem, (row, column))
     sender, receiver = numbers
-    pairs = sender * ranks + receiver
+    pairs = before + sender * ranks + receiver
     if not (pairs[1:] > pairs[:-1]).all():
         order = np.argsort(pairs, kind="stable")
         pairs = pairs[order]
         (twice,) = np.nonzero(pairs[1:] == pairs[:-1])
         if len(twice):
             row = int(order[twice[0] + 1])
-            problem = f"from {ends[row, 0]:g} to {ends[row, 1]:g} again; give each pair once"
+            problem = f"from {ends[0, row]:g} to {ends[1, row]:g} again; give each pair once"
             raise FieldError("flows", problem, (row,))
         sender, receiver, amounts = sender[order], receiver[order], amounts[order]
+    kept = None
     if smallest == 0:
-        used = amounts > 0
-        sender, receiver, amounts = sender[used], receiver[used], amounts[used]
-    return own(sender), own(receiver), own(amounts)
+        kept = amounts > 0
+        sender, receiver, amounts = sender[kept], receiver[kept], amounts[kept]
+    return own(sender), own(receiver), own(amounts), kept
 
 
-def _ranks_of(ranks: int, ends: FloatArray) -> IntArray | None:
-    """The ends of flows, shape (flows, 2), as numbers of ranks, shape (2, flows); None: not all."""
-    if not 0 <= ends.min() <= ends.max() < ranks:
+def _ranks_of(ranks: IntArray | int, most: int, ends: FloatArray) -> IntArray | None:
+    """The ends of flows, shape (2, flows), as numbers of ranks; None: not all are."""
+    if not 0 <= ends.min() <= ends.max() < most:
         return None
-    numbers: IntArray = np.array(ends.T, dtype=np.int64, order="C")
-    return numbers if (numbers == ends.T).all() else None
+    numbers: IntArray = ends.astype(np.int64)
+    inside = type(ranks) is int or (numbers < ranks).all()
+    return numbers if inside and (numbers == ends).all() else None

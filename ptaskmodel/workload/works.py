@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -19,7 +20,9 @@ from ptaskmodel.workload.amounts import (
     check_amounts,
     check_number,
     flops_of,
+    flops_of_each,
     flows_of_list,
+    flows_of_lists,
     flows_of_matrix,
     frozen,
     own,
@@ -31,6 +34,8 @@ MAX_STAGES = 10**6
 MAX_DEPTH = 100
 # Steps of a work of which some parts go on side by side: they are listed one by one.
 MAX_STEPS = 10**6
+# Of many works, so many flows are looked at together: these arrays stay in a processor's cache.
+FLOWS_AT_ONCE = 1 << 15
 
 _TWO_ZEROS: FloatArray = own(np.zeros(2))
 _ZERO: IntArray = own(np.zeros(1, dtype=np.int64))
@@ -235,6 +240,29 @@ class ParallelWork(Work):
         if bytes is not None:
             return cls._trusted(flops_array, *flows_of_matrix(ranks, bytes))
         return cls._trusted(flops_array, NO_INTS, NO_INTS, NO_FLOATS)
+
+    @classmethod
+    def each(
+        cls, ranks: Sequence[int], flops: Sequence[FloatArray], flows: Sequence[FloatArray]
+    ) -> list[ParallelWork]:
+        """The works that `of` makes of many lists of flows, together, as parts of common arrays.
+
+        flops: of each work, shape () or (ranks,). flows: of each, shape (flows, 3) or empty. A
+        FieldError does not say of which work it is, unless there is one.
+        """
+        works: list[ParallelWork] = []
+        so_far = np.cumsum([len(values) for values in flows])
+        cuts = np.flatnonzero(np.diff(so_far // FLOWS_AT_ONCE)) + 1
+        for first, last in itertools.pairwise([0, *cuts.tolist(), len(flows)]):
+            counts = np.array(ranks[first:last], dtype=np.int64)
+            every = flops_of_each(counts, flops[first:last])
+            start, senders, receivers, amounts = flows_of_lists(counts, flows[first:last])
+            begin = 0
+            for n, (f, g) in zip(counts.tolist(), itertools.pairwise(start.tolist()), strict=True):
+                sent = senders[f:g], receivers[f:g], amounts[f:g]
+                works.append(cls._trusted(every[begin : begin + n], *sent))
+                begin += n
+        return works
 
     @classmethod
     def of_execution(cls, flops: float | None) -> ParallelWork:

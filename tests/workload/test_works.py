@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload import works as works_module
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.works import (
     MAX_DEPTH,
@@ -128,6 +129,45 @@ def test_fast_constructors_give_what_the_general_one_gives():
     ):
         for name in ("flops", "flow_from", "flow_to", "flow_bytes"):
             assert getattr(fast, name).tolist() == getattr(general, name).tolist()
+
+
+def flows_of(random, ranks):
+    pairs = random.sample(range(ranks * ranks), random.randint(0, ranks * ranks))
+    triples = [(*divmod(pair, ranks), random.choice([0.0, 1.0, 2.5])) for pair in pairs]
+    return np.array(triples, dtype=np.float64)
+
+
+def parts_of(work):
+    arrays = work.flops, work.flow_from, work.flow_to, work.flow_bytes
+    return [array.tolist() for array in arrays], work.pair_bytes
+
+
+@given(st.randoms(), st.lists(st.integers(1, 4), max_size=6), st.booleans())
+def test_works_made_together_are_those_made_one_by_one(random, ranks, alike):
+    flops = [np.array(7.0 + k if alike or k % 2 else [1.0] * n) for k, n in enumerate(ranks)]
+    flows = [flows_of(random, n) for n in ranks]
+    together = ParallelWork.each(ranks, flops, flows)
+    alone = [
+        ParallelWork.of(n, cpu, flows=sent)
+        for n, cpu, sent in zip(ranks, flops, flows, strict=True)
+    ]
+    assert list(map(parts_of, together)) == list(map(parts_of, alone))
+    assert not any(array.flags.writeable for work in together for array in work.demand(1)[2:])
+
+
+def test_works_made_together_in_several_pieces_are_all_there(monkeypatch):
+    monkeypatch.setattr(works_module, "FLOWS_AT_ONCE", 3)
+    flows = [np.array([[0, 1, 1.0 + k], [1, 0, 2.0]]) for k in range(7)]
+    made = ParallelWork.each([2] * 7, [np.array(float(k)) for k in range(7)], flows)
+    assert [work.flow_bytes.tolist() for work in made] == [[1.0 + k, 2.0] for k in range(7)]
+    assert [work.flops.tolist() for work in made] == [[float(k)] * 2 for k in range(7)]
+
+
+@pytest.mark.parametrize("bad", [[0, 2, 1], [2, 0, 1], [0, 0.5, 1], [-1, 0, 1], [0, 1, -1]])
+def test_a_bad_flow_among_many_works_is_refused(bad):
+    flows = [np.array([row], dtype=np.float64) for row in ([0, 1, 1], bad, [2, 0, 1])]
+    with pytest.raises(FieldError, match="flows"):
+        ParallelWork.each([2, 2, 3], [np.zeros(())] * 3, flows)
 
 
 def test_totals_are_spread_over_ranks_and_over_pairs_of_distinct_ranks():

@@ -16,6 +16,7 @@ from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.json_fields import Fields
 from ptaskmodel.workload.formats.tasks_json_profiles import (
     AMOUNT_FIELDS,
+    Inline,
     Profile,
     ProfileReader,
     unknown,
@@ -34,6 +35,16 @@ WORK_FIELDS = ("cpu", "com", "flows", "delay")
 _JSON_NAMES = {"start_s": "start", "walltime_s": "walltime", "seconds": "delay"}
 
 _log = logging.getLogger(__name__)
+
+
+# Of a task, fields that are numbers, and what they are called there.
+_NUMBERS = {
+    "start": "start_s",
+    "walltime": "walltime_s",
+    "weight": "weight",
+    "rate_bound": "rate_bound",
+    "competitors": "competitors",
+}
 
 
 class TasksFile(NamedTuple):
@@ -58,12 +69,21 @@ def read_tasks_file(path: str | Path) -> TasksFile:
     path = Path(path)
     with collector_at_rest():
         try:
-            found = _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS))
+            found = _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS), True)
         except WorkloadError:
-            # Messages show what is written: without arrays in place of lists.
-            found = _TasksReader(path).read(read_json(path))
+            # Messages show what is written, without arrays in place of lists, of one task.
+            found = _TasksReader(path).read(read_json(path), False)
     _log.info("read %s: %d tasks", shown_path(path), len(found.tasks))
     return found
+
+
+class _Entry(NamedTuple):
+    """What a task's entry says: its work comes from the source; the others are as in `Task`."""
+
+    pointer: str
+    hosts: tuple[str, ...]
+    source: Profile | Inline
+    others: dict[str, Any]
 
 
 class _TasksReader:
@@ -79,7 +99,8 @@ class _TasksReader:
         self._host_count = 0
         self._names: dict[str, str] = {}  # one string for all mentions of a host
 
-    def read(self, document: Any) -> TasksFile:
+    def read(self, document: Any, together: bool) -> TasksFile:
+        """What a document says; together: works are made at once, mistakes not told in order."""
         fail = self._fields.fail
         if type(document) is dict and "jobs" in document and "tasks" not in document:
             fail("", "this is a Batsim workload; run it by `ptaskmodel batch`")
@@ -96,42 +117,47 @@ class _TasksReader:
         if not listed:
             fail("/tasks", "is empty; give at least one task")
         self._profiles = self._profile_reader.read(document.get("profiles", {}))
-        tasks = [self._task(entry, f"/tasks/{k}") for k, entry in enumerate(listed)]
+        tasks: list[Task] = []
+        size = len(listed) if together else 1
+        for first in range(0, len(listed), size):
+            tasks += self._tasks(listed[first : first + size], first)
         self._check_ids(tasks)
         return TasksFile(tasks, [self._path, *self._arrays.paths])
 
-    def _task(self, entry: Any, pointer: str) -> Task:
+    def _tasks(self, entries: list[Any], first: int) -> list[Task]:
+        """The tasks of entries, numbered from ``first`` on."""
+        read = [self._entry(entry, f"/tasks/{k}") for k, entry in enumerate(entries, first)]
+        inline = [one.source for one in read if isinstance(one.source, Inline)]
+        works = iter(self._profile_reader.works(inline))
+        tasks: list[Task] = []
+        for one in read:
+            hosts, source = one.hosts, one.source
+            work = next(works) if isinstance(source, Inline) else source.work(len(hosts))
+            try:
+                tasks.append(Task(hosts, work, **one.others))
+            except FieldError as error:
+                self._fields.fail_in(one.pointer, error, _JSON_NAMES)
+        return tasks
+
+    def _entry(self, entry: Any, pointer: str) -> _Entry:
         fields = self._fields
         fields.object_of(entry, pointer, TASK_FIELDS, "a task")
         if "id" not in entry:
             fields.fail(pointer, "has no id; give each task its own")
         name = self._id(entry["id"], f"{pointer}/id")
         hosts = self._host_list(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
-        profile, profile_name = self._work_source(entry, pointer, len(hosts))
-        if profile.needs_hosts and not hosts:
+        source, profile = self._work_source(entry, pointer, len(hosts))
+        if source.needs_hosts and not hosts:
             fields.fail(f"{pointer}/hosts", "is missing; give the hosts that the task runs on")
-        self._check_size(profile, len(hosts), entry, pointer)
-        numbers = {
-            key: fields.number(entry[key], f"{pointer}/{key}")
-            for key in ("start", "walltime", "weight", "rate_bound", "competitors")
-            if key in entry
-        }
-        after = self._after(entry["after"], f"{pointer}/after") if "after" in entry else ()
-        try:
-            return Task(
-                hosts,
-                profile.work(len(hosts)),
-                name,
-                numbers.get("start", 0.0),
-                after,
-                numbers.get("walltime"),
-                numbers.get("weight", 1.0),
-                numbers.get("rate_bound"),
-                profile_name,
-                numbers.get("competitors"),
-            )
-        except FieldError as error:
-            fields.fail_in(pointer, error, _JSON_NAMES)
+        if isinstance(source, Profile) and profile is not None:
+            self._check_size(source, len(hosts), pointer)
+        others: dict[str, Any] = {"id": name, "profile": profile}
+        for key, field in _NUMBERS.items():
+            if key in entry:
+                others[field] = fields.number(entry[key], f"{pointer}/{key}")
+        if "after" in entry:
+            others["after"] = self._after(entry["after"], f"{pointer}/after")
+        return _Entry(pointer, hosts, source, others)
 
     def _id(self, value: Any, pointer: str) -> str:
         if type(value) in (int, float):
@@ -140,8 +166,8 @@ class _TasksReader:
 
     def _work_source(
         self, entry: dict[str, Any], pointer: str, ranks: int
-    ) -> tuple[Profile, str | None]:
-        """The profile of a task, its own if it carries its work, and the name of the former."""
+    ) -> tuple[Profile | Inline, str | None]:
+        """The profile of a task and its name, or what it carries itself and None."""
         fields = self._fields
         inline = [key for key in WORK_FIELDS if key in entry]
         if "profile" not in entry:
@@ -160,11 +186,9 @@ class _TasksReader:
             fields.fail(f"{pointer}/profile", unknown(name, self._profiles))
         return self._profiles[name], name
 
-    def _check_size(
-        self, profile: Profile, hosts: int, entry: dict[str, Any], pointer: str
-    ) -> None:
-        """The number of hosts fits the profile's; inline work says itself what does not fit."""
-        if "profile" not in entry or not profile.needs_hosts:
+    def _check_size(self, profile: Profile, hosts: int, pointer: str) -> None:
+        """The number of hosts fits the profile's."""
+        if not profile.needs_hosts:
             return
         if profile.ranks is not None and hosts != profile.ranks:
             problem = f"has {plural_hosts(hosts)} for a profile of {profile.ranks} ranks"
@@ -185,10 +209,10 @@ class _TasksReader:
                 fields.fail(f"{pointer}/{k}", f"is {shown(name)}; give the name of a host")
         key = tuple(value)
         if key not in self._hosts:
-            known = [self._names[name] for name in key if name in self._names]
+            known = tuple(filter(None, map(self._names.get, key)))
             if len(known) == len(key) and self._host_count + len(known) <= MAX_TOTAL_HOSTS:
                 self._host_count += len(known)
-                return self._hosts.setdefault(key, tuple(known))
+                return self._hosts.setdefault(key, known)
             names: list[str] = []
             for k, expression in enumerate(key):
                 try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.amounts import (
+    NO_FLOATS,
     FieldError,
     FloatArray,
     check_amounts,
@@ -17,6 +18,7 @@ from ptaskmodel.workload.amounts import (
     flops_of,
     flows_of_list,
     flows_of_matrix,
+    own,
 )
 from ptaskmodel.workload.formats.array_files import MAX_VALUES, ArrayFiles
 from ptaskmodel.workload.formats.json_document import token
@@ -38,6 +40,7 @@ EACH = "DefinedAmountsUsedForEachValue"
 SPREAD = "DefinedAmountsSpreadUniformly"
 
 _JSON_NAMES = {"flops": "cpu", "bytes": "com", "seconds": "delay", "stages": "seq"}
+_NO_FLOPS: FloatArray = own(np.zeros(()))
 
 
 class Profile:
@@ -72,6 +75,17 @@ class Profile:
         if key not in self._works:
             self._works[key] = self._build(ranks)
         return self._works[key]
+
+
+class Inline(NamedTuple):
+    """The amounts that a task carries itself, as of `ProfileReader.parallel`, on its hosts."""
+
+    pointer: str
+    ranks: int
+    cpu: FloatArray | None
+    com: FloatArray | None
+    flows: FloatArray | None
+    needs_hosts: bool = True
 
 
 class ProfileReader:
@@ -110,17 +124,28 @@ class ProfileReader:
             self._fields.fail(f"{pointer}/type", unknown(name, _KINDS))
         return _KINDS[name]
 
-    def inline(self, entry: dict[str, Any], pointer: str, ranks: int) -> Profile:
-        """The same amounts as of `parallel`, of a task that carries them itself on its hosts."""
+    def inline(self, entry: dict[str, Any], pointer: str, ranks: int) -> Inline:
+        """The amounts of a task that carries them itself."""
         cpu, com, flows = self._all_amounts(entry, pointer, ranks)
+        return Inline(pointer, ranks, cpu, com, flows)
 
-        def build(ranks: int) -> Work:
-            try:
-                return ParallelWork.of(ranks, cpu, com, flows)
-            except FieldError as error:
-                self._fields.fail_in(pointer, error, _JSON_NAMES)
-
-        return Profile(build)
+    def works(self, tasks: Sequence[Inline]) -> list[ParallelWork]:
+        """The works of tasks that carry them; only the mistake of one alone is told where it is."""
+        try:
+            with_flows = [task for task in tasks if task.com is None]
+            made = iter(
+                ParallelWork.each(
+                    [task.ranks for task in with_flows],
+                    [_NO_FLOPS if task.cpu is None else task.cpu for task in with_flows],
+                    [NO_FLOATS if task.flows is None else task.flows for task in with_flows],
+                )
+            )
+            return [
+                next(made) if task.com is None else ParallelWork.of(task.ranks, task.cpu, task.com)
+                for task in tasks
+            ]
+        except FieldError as error:
+            self._fields.fail_in(tasks[0].pointer, error, _JSON_NAMES)
 
     def parallel(self, entry: dict[str, Any], pointer: str) -> Profile:
         """cpu (numbers, or one for all), and com (n x n) or flows (triples)."""

@@ -379,3 +379,12 @@ def test_an_array_that_claims_to_be_huge_is_not_read(tmp_path):
     with zipfile.ZipFile(tmp_path / "w.npz", "w") as archive:
         archive.writestr("com.npy", npy)
     assert re.search(r"array 'com' has shape \(100000000000,\); at most", npz_message(tmp_path))
+
+
+def test_of_two_mistakes_the_first_task_is_told(tmp_path):
+    flows = {"T1": [[0, 2, 7]], "T2": [[0, 1, 7], [0, 1, 7]], "T3": "none"}
+    tasks = [{"id": name, "hosts": ["a", "b"], "flows": sent} for name, sent in flows.items()]
+    told = [message(tmp_path, json.dumps({"tasks": tasks[k:]}).encode()) for k in range(3)]
+    assert told[0].startswith(": /tasks/0/flows/0/1: 2 is not one of the 2 hosts")
+    assert told[1].startswith(": /tasks/0/flows/1: from 0 to 1 again")
+    assert told[2].startswith(": /tasks/0/flows: is 'none'")
