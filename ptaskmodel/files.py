@@ -123,7 +123,12 @@ def read_text(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModelE
 
     Raises ``error`` with the line that is not UTF-8.
     """
-    content = read_bytes(path, most=most, error=error).removeprefix(UTF8_MARK)
+    return text_of(read_bytes(path, most=most, error=error), path, error=error)
+
+
+def text_of(content: bytes, path: AnyPath, *, error: Kind = PTaskModelError) -> str:
+    """The same, of the content of a file."""
+    content = content.removeprefix(UTF8_MARK)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -223,7 +228,7 @@ def _raw(path: AnyPath, most: int) -> bytes:
         state = os.stat(path)
         if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode):
             with open(path, "rb") as stream:
-                return _bounded(stream, most)
+                return _bounded(stream, most, min(state.st_size, most) + 1)
         content = _piped(os.fspath(path), state.st_dev, state.st_ino)
     if len(content) > most:
         raise _TooLarge
@@ -248,9 +253,9 @@ def _piped(path: str, device: int, inode: int) -> bytes:
         return _bounded(stream, MAX_BYTES)
 
 
-def _bounded(stream: Any, most: int) -> bytes:
+def _bounded(stream: Any, most: int, at_once: int = _PIECE) -> bytes:
     pieces, size = [], 0
-    while piece := stream.read(_PIECE):
+    while piece := stream.read(at_once):
         pieces.append(piece)
         size += len(piece)
         if size > most:

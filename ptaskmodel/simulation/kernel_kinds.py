@@ -106,7 +106,7 @@ def prepare_sharing() -> None:
 
 def prepare_reading() -> None:
     """What reads long arrays of numbers, and logs."""
-    cut_numbers("[]", ())
+    cut_numbers(b"[]", ())
     parsed(b"1", 1, 1.0, large=0)
 
 

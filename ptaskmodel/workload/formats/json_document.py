@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_text, shown_path
+from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, text_of
 from ptaskmodel.workload.amounts import FloatArray
 
 # A half of a character outside the first 65,536, which means nothing without the other.
@@ -20,7 +20,8 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _AFTER_KEYS = ('":', " :", "\n:", "\t:", "\r:")
 _NESTED = {dict, list}
 
-# Characters; below, the scanner of numbers, or msgspec, would take longer to load than it saves.
+# Bytes, characters; below, the scanner of numbers, or msgspec, would take longer to load than it
+# saves.
 LARGE = 200_000
 NOT_SMALL = 50_000
 
@@ -53,12 +54,14 @@ def read_json(path: Path, *, writable: bool = False, arrays: Collection[str] = (
     Raises WorkloadError with ``file:line:column`` or the JSON pointer of the mistake.
     """
     where = shown_path(path)
-    text = read_text(path, error=WorkloadError)
-    if arrays and len(text) >= LARGE:
+    content = read_bytes(path, error=WorkloadError)
+    if arrays and len(content) >= LARGE:
         try:
-            return _read_with_arrays(text, arrays)
+            return _read_with_arrays(content.removeprefix(UTF8_MARK), arrays)
         except _NotRead:
             pass  # the mistake is told with its place in the whole text
+    text = text_of(content, path, error=WorkloadError)
+    del content
     if len(text) >= NOT_SMALL:
         try:
             return _read_quickly(text)
@@ -100,10 +103,13 @@ def _count_keys(document: Any) -> int:
     return count
 
 
-def _read_with_arrays(text: str, names: Collection[str]) -> Any:
+def _read_with_arrays(content: bytes, names: Collection[str]) -> Any:
     from ptaskmodel.workload.formats.json_numbers import PLACEHOLDER, cut_numbers
 
-    short, arrays = cut_numbers(text, names)
+    try:
+        short, arrays = cut_numbers(content, names)
+    except UnicodeDecodeError:
+        raise _NotRead from None
     following = iter(arrays)
 
     def put_back(constant: str) -> FloatArray:

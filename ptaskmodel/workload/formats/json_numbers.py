@@ -22,13 +22,12 @@ SMALLEST = 8
 POWERS = np.array([float(10**k) for k in range(23)])  # all exact
 
 
-def cut_numbers(text: str, names: Collection[str]) -> tuple[str, list[FloatArray]]:
-    """The text with NaN in place of long arrays of numbers, and these arrays in their order.
+def cut_numbers(content: bytes, names: Collection[str]) -> tuple[str, list[FloatArray]]:
+    """A UTF-8 text with NaN in place of long arrays of numbers, and these arrays in their order.
 
     names: of the fields whose arrays are looked at: of numbers, shape (n,), or of rows of as many
-    numbers each, shape (rows, n).
+    numbers each, shape (rows, n). Raises UnicodeDecodeError if the rest is not UTF-8.
     """
-    content = text.encode()
     # More than there can be; what is not used takes no memory.
     numbers = np.empty(len(content) // 2 + 1)
     cuts = np.empty((len(content) // (2 * SMALLEST) + 1, 4), dtype=np.int64)

@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.files import UTF8_MARK
 from ptaskmodel.workload.formats import json_document
 from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.json_numbers import SMALLEST, cut_numbers
@@ -28,7 +29,7 @@ def bits(values):
 
 def cut(text, count=SMALLEST):
     """The values read from ``count`` times a number, None if it was left in the text."""
-    short, arrays = cut_numbers(f'{{"cpu": [{", ".join([text] * count)}]}}', NAMES)
+    short, arrays = cut_numbers(f'{{"cpu": [{", ".join([text] * count)}]}}'.encode(), NAMES)
     if not arrays:
         return None
     assert short == '{"cpu": NaN}'
@@ -88,7 +89,7 @@ def test_what_is_not_understood_stays(text):
 
 def test_rows_need_one_length():
     def arrays(text):
-        return [array.tolist() for array in cut_numbers(text, NAMES)[1]]
+        return [array.tolist() for array in cut_numbers(text.encode(), NAMES)[1]]
 
     rows = [[k, k + 1, 0.5] for k in range(4)]
     assert arrays(json.dumps({"flows": rows})) == [rows]
@@ -103,7 +104,7 @@ def test_rows_need_one_length():
 def test_strings_are_left_alone():
     numbers = json.dumps(list(range(9)))
     text = json.dumps({"a": f'"cpu": {numbers}', '"cpu': 3, "cpu": "[1,2,3,4,5,6,7,8,9]"})
-    assert cut_numbers(text, NAMES) == (text, [])
+    assert cut_numbers(text.encode(), NAMES) == (text, [])
 
 
 def plain(value):
@@ -216,12 +217,24 @@ def test_large_files_are_cut(tmp_path):
     assert load_tasks(path)[0].work.flow_bytes.sum() == 50_000.0
 
 
+@pytest.mark.parametrize("large", [0, EVER])
+def test_what_is_not_utf_8_is_told_with_its_line(tmp_path, monkeypatch, large):
+    monkeypatch.setattr(json_document, "LARGE", large)
+    path = tmp_path / "tasks.json"
+    numbers = json.dumps(list(range(9))).encode()
+    path.write_bytes(b'{"cpu": ' + numbers + b',\n"description": "h\xf4te"}')
+    with pytest.raises(WorkloadError, match=r"tasks\.json:2: is not UTF-8"):
+        read_json(path, arrays=NAMES)
+    path.write_bytes(UTF8_MARK + b'{"cpu": ' + numbers + b"}")
+    assert list(read_json(path, arrays=NAMES)["cpu"]) == list(range(9))
+
+
 @pytest.mark.jit
 def test_numba_is_not_needed():
     text = json.dumps({"cpu": [float(k) for k in range(SMALLEST)]})
     code = (
         "import sys\nfrom ptaskmodel.workload.formats.json_numbers import cut_numbers\n"
-        f"assert cut_numbers({text!r}, ('cpu',))[1]\n"
+        f"assert cut_numbers({text.encode()!r}, ('cpu',))[1]\n"
         "sys.exit('numba' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
