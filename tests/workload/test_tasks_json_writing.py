@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Task
 from ptaskmodel.workload.formats.tasks_json import load_tasks
-from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
+from ptaskmodel.workload.formats.tasks_json_writing import json_texts, write_tasks
 from ptaskmodel.workload.works import Work
 
 RANKS = 3
@@ -97,3 +97,21 @@ def test_a_work_of_another_kind_is_refused(tmp_path):
     with pytest.raises(WorkloadError, match=r"profile '0': a Other cannot be written"):
         write_tasks([Task(("a",), Other())], tmp_path / "t.json")
     assert not (tmp_path / "t.json").exists()
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.integers(-(2**63), 2**63)
+    | st.floats()
+    | st.floats(1e-6, 1e-3)
+    | st.floats(1e14, 1e18)
+    | st.text(max_size=5)
+    | st.just("\ud800"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"\x7f'), inner),
+    max_leaves=6,
+)
+
+
+@given(st.lists(VALUES, max_size=4))
+def test_values_are_written_as_json_dumps_writes_them(values):
+    assert json_texts(values) == [json.dumps(value) for value in values]
