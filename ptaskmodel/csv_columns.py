@@ -21,8 +21,8 @@ WHOLE = 2.0**53
 # From here on floats are written without an exponent by msgspec, too; loading it pays for so many.
 LEAST = 1e-4
 MANY = 2**13
-# Lines made at once.
-PIECE = 2**17
+# Lines made at once: what fits a cache.
+PIECE = 2**14
 # Four digits at once: those of k without zeros in front at k, with them at 10,000 + k.
 _GROUP = 10_000
 _DIGITS = np.array([b"%d" % k for k in range(_GROUP)] + [b"%04d" % k for k in range(_GROUP)], "S4")
@@ -46,6 +46,15 @@ def lines(*columns: NDArray[Any]) -> bytes:
         parts += [_cells(column), marks(b",", len(column))]
     parts[-1] = marks(b"\n", len(columns[0]))
     return text(np.hstack(parts))
+
+
+def joined(parts: Sequence[Sequence[str] | str], count: int) -> str:
+    """So many lines: a text of each part after the other, the same of a part that is a text."""
+    # All at once takes half as long as each line by itself.
+    texts = [""] * (len(parts) * count)
+    for k, part in enumerate(parts):
+        texts[k :: len(parts)] = [part] * count if isinstance(part, str) else part
+    return "".join(texts)
 
 
 def text(cells: Cells) -> bytes:

@@ -15,6 +15,9 @@ def join_names(names: Iterable[str]) -> str:
     >>> join_names(["a", "b c"])
     "a 'b c'"
     """
+    names = tuple(names)
+    if all(names) and not _UNSAFE.search("".join(names)):
+        return " ".join(names)
     return " ".join(
         shlex.quote(name) if not name or _UNSAFE.search(name) else name for name in names
     )

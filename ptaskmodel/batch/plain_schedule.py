@@ -193,16 +193,13 @@ class PlainSchedule:
         texts = [*self.places.texts(), ""]
         hosts = [texts[k] for k in self.number.tolist()]
         others = [self._column(values) for values in more]
-        nothing = itertools.repeat("")
         for begin in range(0, count, csv_columns.PIECE):
             part = slice(begin, begin + csv_columns.PIECE)
-            numbers = csv_columns.lines(*(column[part] for column in columns)).decode().split("\n")
-            texts_of_some = (each[part] for each in (ids, profiles, hosts, *others))
-            id_, profile, place, *last = texts_of_some
-            rows = zip(
-                id_, itertools.repeat(name), profile, numbers, place, nothing, nothing, *last
-            )
-            yield "\n".join(map(",".join, rows)) + "\n"
+            lines = csv_columns.lines(*(column[part] for column in columns))
+            numbers = lines.decode().split("\n")[:-1]
+            last = (text for column in others for text in (",", column[part]))
+            texts = (ids[part], f",{name},", profiles[part], ",", numbers, ",", hosts[part], ",,")
+            yield csv_columns.joined((*texts, *last, "\n"), len(numbers))
 
     def _column(self, of_ended: Sequence[float] | FloatArray) -> list[str]:
         values = np.full(len(self.codes), math.nan)

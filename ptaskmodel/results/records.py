@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import platform
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ptaskmodel import __version__
+from ptaskmodel import __version__, csv_columns
 from ptaskmodel.files import digest, write_json
 from ptaskmodel.kernels.module import made_by
 from ptaskmodel.named_files import named_by
@@ -17,7 +16,9 @@ from ptaskmodel.names import join_names
 from ptaskmodel.results.output import FORMAT, SUMMARY
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
+    from numpy.typing import NDArray
 
     from ptaskmodel.simulation.refs import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
@@ -47,19 +48,33 @@ def write_tasks_csv(
     alone_s: the times that the tasks take alone, for two more columns: that time and the contention
     slowdown.
     """
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS if alone_s is None else (*COLUMNS, *ALONE_COLUMNS))
-    for k, record in enumerate(records):
-        row = (
-            record.task_id,
-            record.profile,
-            record.start_time,
-            record.finish_time,
-            record.execution_time,
-            record.final_state,
-            join_names(record.hosts),
+    import numpy
+
+    records = list(records)
+    columns = COLUMNS if alone_s is None else (*COLUMNS, *ALONE_COLUMNS)
+    stream.write(",".join(columns) + "\n")
+    for begin in range(0, len(records), csv_columns.PIECE):
+        some = records[begin : begin + csv_columns.PIECE]
+        rows = [(one.start_time, one.finish_time, one.execution_time) for one in some]
+        texts = (
+            (one.task_id for one in some),
+            (one.profile or "" for one in some),
+            (one.final_state for one in some),
+            (join_names(one.hosts) for one in some),
         )
-        writer.writerow(row if alone_s is None else (*row, *_slowdown(record, alone_s[k])))
+        ids, profiles, states, hosts = map(csv_columns.quoted, texts)
+        dates = _lines(numpy.array(rows, dtype=numpy.float64))
+        last: Sequence[str] = [""] * len(some)
+        if alone_s is not None:
+            found = map(_slowdown, some, alone_s[begin : begin + csv_columns.PIECE])
+            last = [f",{line}" for line in _lines(numpy.array(list(found), dtype=numpy.float64))]
+        lines = (ids, ",", profiles, ",", dates, ",", states, ",", hosts, last, "\n")
+        stream.write(csv_columns.joined(lines, len(some)))
+
+
+def _lines(rows: NDArray[np.float64]) -> list[str]:
+    """Some columns of each line; nan: none."""
+    return csv_columns.lines(*rows.T).decode().split("\n")[:-1]
 
 
 def _slowdown(record: TaskRecord, alone_s: float | None) -> tuple[float | None, float | None]:
