@@ -1,0 +1,221 @@
+"""The rules of the house, each with a list in debts/ of who does not keep it yet.
+
+The lists only shrink: who is on a list and keeps the rule is taken off. After a move of files,
+`python tests/test_house.py` writes them anew; look at what it changed.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "ptaskmodel"
+DEBTS = Path(__file__).parent / "debts"
+MOST_LINES = 500
+MOST_FILES = 16
+MOST_CHARACTERS = 100
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@functools.cache
+def texts() -> dict[str, str]:
+    """The text of each file of the package, by its path."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {
+        path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in paths
+    }
+
+
+def long_files() -> set[str]:
+    return {path for path, text in texts().items() if len(text.splitlines()) > MOST_LINES}
+
+
+def crowded_folders() -> set[str]:
+    paths = [Path(path) for path in texts()]
+    counts = Counter(str(path.parent) for path in paths if path.name != "__init__.py")
+    return {folder for folder, count in counts.items() if count > MOST_FILES}
+
+
+def wide_lines() -> set[str]:
+    """Lines that are too wide, by file and text, as their numbers change."""
+    return {
+        f"{path}: {line.strip()}"
+        for path, text in texts().items()
+        for line in text.splitlines()
+        if len(line) > MOST_CHARACTERS
+    }
+
+
+def compilers() -> set[str]:
+    """Files outside kernels/ that import numba or what is below it."""
+    return {
+        path
+        for path, text in texts().items()
+        if not path.startswith("kernels/") and imports_numba(ast.parse(text))
+    }
+
+
+def imports_numba(tree: ast.AST) -> bool:
+    """Whether there is an import of numba or llvmlite in a tree, by name or by a call."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = ast.unparse(node.func).rpartition(".")[2]
+            names = [str(node.args[0].value)] if called in ("import_module", "__import__") else []
+        else:
+            continue
+        if any(name.partition(".")[0] in ("numba", "llvmlite") for name in names):
+            return True
+    return False
+
+
+def unnamed_in_the_face() -> set[str]:
+    """Parameters of the public face (see `ptaskmodel.NAMES`) that no docstring names."""
+    return {f"{path} {name}: {parameter}" for path, name, parameter, public in found() if public}
+
+
+def unnamed_elsewhere() -> set[str]:
+    """How many parameters of other public functions that have a docstring it does not name."""
+    counts = Counter(path for path, _, _, public in found() if not public)
+    return {f"{path}: {count}" for path, count in counts.items()}
+
+
+@functools.cache
+def found() -> list[tuple[str, str, str, bool]]:
+    """Files, functions, parameters that are not named, and whether they are of the public face."""
+    return [
+        (path, name, parameter, name.partition(".")[0] in face().get(path, ()))
+        for path, text in texts().items()
+        if not any(part.startswith("_") for part in path.split("/"))
+        for name, parameter in unnamed_in(ast.parse(text), face().get(path, frozenset()))
+    ]
+
+
+@functools.cache
+def face() -> dict[str, frozenset[str]]:
+    """The names of the public face, by the file in which they are."""
+    import ptaskmodel
+
+    return {
+        home.partition(".")[2].replace(".", "/") + ".py": frozenset(names)
+        for home, names in ptaskmodel.NAMES.items()
+    }
+
+
+def unnamed_in(tree: ast.Module, faces: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """The functions of a file, each with a parameter that its docstring does not name.
+
+    faces: the names of functions and classes that need a docstring. What a constructor is given may
+    be named by the docstring of its class.
+    """
+    for node in tree.body:
+        if isinstance(node, Function) and not node.name.startswith("_"):
+            for name in unnamed(node, ast.get_docstring(node), node.name in faces):
+                yield node.name, name
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            about = ast.get_docstring(node)
+            for method in node.body:
+                if not isinstance(method, Function):
+                    continue
+                said = ast.get_docstring(method)
+                if method.name == "__init__":
+                    said = None if about is None and said is None else f"{about} {said}"
+                elif method.name.startswith("_"):
+                    continue
+                for name in unnamed(method, said, node.name in faces):
+                    yield f"{node.name}.{method.name}", name
+
+
+def unnamed(node: Function, said: str | None, needed: bool) -> list[str]:
+    """The parameters of a function that what is said of it does not name.
+
+    needed: whether something must be said of it.
+    """
+    if said is None and not needed:
+        return []
+    given = node.args
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    parameters += [one for one in (given.vararg, given.kwarg) if one is not None]
+    words = set(re.findall(r"\w+", said or ""))
+    return [
+        one.arg
+        for one in parameters
+        if one.arg not in ("self", "cls") and not one.arg.startswith("_") and one.arg not in words
+    ]
+
+
+RULES = {
+    "long_files": long_files,
+    "crowded_folders": crowded_folders,
+    "wide_lines": wide_lines,
+    "compilers": compilers,
+    "unnamed_in_the_face": unnamed_in_the_face,
+    "unnamed_elsewhere": unnamed_elsewhere,
+}
+
+
+def listed(rule: str) -> list[str]:
+    return (DEBTS / f"{rule}.txt").read_text(encoding="utf-8").splitlines()
+
+
+def lines(entries: Iterable[str]) -> str:
+    return "".join(f"{entry}\n" for entry in sorted(entries))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_nobody_new_breaks_a_rule(rule):
+    assert lines(RULES[rule]() - set(listed(rule))) == ""
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_who_keeps_a_rule_is_taken_off_its_list(rule):
+    assert lines(set(listed(rule)) - RULES[rule]()) == ""
+    assert listed(rule) == sorted(set(listed(rule)))
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("import numba", True),
+        ("from numba.core import types", True),
+        ("def f():\n    import llvmlite.binding", True),
+        ("importlib.import_module('numba')", True),
+        ("from ptaskmodel.kernels import numba_there", False),
+        ("import numbers", False),
+    ],
+)
+def test_what_an_import_of_numba_is(line, found):
+    assert imports_numba(ast.parse(line)) is found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('def f(a, *b, c=1, **d):\n    """Of a and d."""', ["f c", "f b"]),
+        ("def f(a): ...", []),
+        ("def asked(a): ...", ["asked a"]),
+        ('def _f(a):\n    """None."""', []),
+        ('class C:\n    """Of a."""\n    def __init__(self, a, b): ...', ["C.__init__ b"]),
+        ('class C:\n    def m(self, a):\n        """None."""', ["C.m a"]),
+        ("class C:\n    def __init__(self, a): ...", []),
+    ],
+)
+def test_what_an_unnamed_parameter_is(text, found):
+    unnamed = unnamed_in(ast.parse(text), frozenset({"asked"}))
+    assert [" ".join(one) for one in unnamed] == found
+
+
+if __name__ == "__main__":
+    for rule, broken in RULES.items():
+        (DEBTS / f"{rule}.txt").write_text(lines(broken()), encoding="utf-8")
