@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 import ptaskmodel as pm
-from ptaskmodel.batch.output import write_schedule
+from ptaskmodel.batch.output import plain_job_lines, write_schedule
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.results.records import write_tasks_csv
@@ -216,7 +216,7 @@ def schedules(log: Path, place: Path) -> dict[str, tuple[Callable[[], object], W
 
     def jobs_csv() -> None:
         with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
-            file.writelines(schedule.plain.job_lines("w0"))
+            file.writelines(plain_job_lines(schedule.plain, "w0"))
 
     def whole() -> None:
         options = {"host_names": names, "version": "0", "simulation_s": 0.0}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ptaskmodel.batch.output import host_texts
 from ptaskmodel.batch.plain_schedule import Places
 from ptaskmodel.csv_columns import floats, lines, quoted, text, words, write_columns
 
@@ -65,4 +66,4 @@ def test_texts_are_quoted_as_csv_quotes_them(texts):
 def test_texts_of_places():
     begins = np.array([0, 2, 2, 3, 3])
     places = Places(begins, np.array([0, 5, 9], "i4"), np.array([3, 1, 2], "i4"))
-    assert places.texts() == ["0-2 5", "", "9-10", ""]
+    assert host_texts(places) == ["0-2 5", "", "9-10", ""]

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import job_times
-from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.schedule import Schedule, figures_of
 from ptaskmodel.workload.job_arrays import users_of
 
 # Lengths are execution times; each class goes up to its limit, s.

@@ -57,7 +57,7 @@ from ptaskmodel.batch.policies.fcfs import Fcfs
 from ptaskmodel.batch.policies.filler import Filler
 from ptaskmodel.batch.policies.orders import KEYS, NamedOrder
 from ptaskmodel.batch.policies.redirection import Redirection
-from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.schedule import Schedule, schedule_of
 from ptaskmodel.batch.view import Policy
 from ptaskmodel.workload.job_arrays import JobArrays, job_arrays
 from ptaskmodel.workload.jobs import Job
@@ -156,7 +156,7 @@ class CompiledBatch:
                 [first_hosts(self.hosts)],
                 *(records[name] for name in ("hosts", "began", "over")),
             )
-        return PlainSchedule(
+        plain = PlainSchedule(
             self.jobs,
             self.arrays,
             times["start"],
@@ -169,7 +169,8 @@ class CompiledBatch:
             self.hosts,
             int(clock["decisions"]),
             now_s,
-        ).schedule()
+        )
+        return schedule_of(plain)
 
 
 def prepare_kernels() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import WAITING, Attempt
-from ptaskmodel.batch.schedule import Schedule
 
 FloatArray = NDArray[np.float64]
 
@@ -58,47 +56,6 @@ class Figures:
         """Which jobs never started and wait still."""
         never = np.isnan(self.first_start_s)
         return never & np.array([state == WAITING for state in self.states], dtype=bool)
-
-
-def figures_of(schedule: Schedule) -> Figures:
-    """The numbers of a schedule, found once."""
-    if not schedule.known:
-        plain = schedule.plain
-        schedule.known.append(_figures(schedule) if plain is None else plain.figures())
-    return schedule.known[0]
-
-
-def _figures(schedule: Schedule) -> Figures:
-    first: dict[int, float] = {}
-    stretches: list[tuple[float, float]] = []
-    hosts: list[float] = []
-    now = schedule.now_s
-    for attempt in schedule.attempts:
-        first.setdefault(id(attempt.job), attempt.start_s or 0.0)
-        for stretch in running_intervals(attempt, now):
-            stretches.append(stretch)
-            hosts.append(attempt.use)
-    final = schedule.final
-    dates = np.array(stretches, dtype=np.float64).reshape(len(stretches), 2)
-    whole = all(isinstance(count, int) for count in hosts)
-    return Figures(
-        np.array([a.job.submit_time_s for a in final], dtype=np.float64),
-        np.array([a.job.num_hosts for a in final], dtype=np.int64),
-        np.array([a.job.walltime_s for a in final], dtype=np.float64),
-        np.array([first.get(id(a.job), math.nan) for a in final], dtype=np.float64),
-        np.array([a.start_s for a in final], dtype=np.float64),
-        np.array([a.end_s for a in final], dtype=np.float64),
-        np.array([a.use for a in final], dtype=np.float64),
-        np.array([a.suspended_s(now) for a in final], dtype=np.float64),
-        np.array([a.overhead_s for a in final], dtype=np.float64),
-        [a.state for a in final],
-        np.array([a.was_cut for a in final], dtype=bool),
-        np.array([a.part_done for a in final], dtype=np.float64),
-        dates[:, 0],
-        dates[:, 1],
-        np.array(hosts, dtype=np.int64) if whole else np.array(hosts, dtype=np.float64),
-        len(schedule.attempts),
-    )
 
 
 def running_intervals(attempt: Attempt, now: float) -> Iterator[tuple[float, float]]:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME
-from ptaskmodel.batch.figures import Figures, figures_of
-from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.figures import Figures
+from ptaskmodel.batch.schedule import Schedule, figures_of
 from ptaskmodel.errors import SimulationError
 
 FloatArray = NDArray[np.float64]

@@ -10,15 +10,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel import csv_columns
 from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import (
     Load,
     contention_slowdown,
@@ -27,6 +27,7 @@ from ptaskmodel.batch.measures import (
     unavailable_host_seconds,
     used_host_seconds,
 )
+from ptaskmodel.batch.plain_schedule import STATES, SUCCEEDED, Places, PlainSchedule
 from ptaskmodel.batch.power_files import (
     ENERGY_COLUMNS,
     PSTATE_COLUMNS,
@@ -40,8 +41,8 @@ from ptaskmodel.batch.power_files import (
     switch_counts,
 )
 from ptaskmodel.batch.pstates import Pstates
-from ptaskmodel.batch.schedule import Schedule, has_ended
-from ptaskmodel.csv_columns import write_columns
+from ptaskmodel.batch.schedule import Schedule, figures_of, has_ended
+from ptaskmodel.workload.job_arrays import names_of
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.metering import BatchEnergy
@@ -124,7 +125,7 @@ def write_schedule(
     if schedule.plain is not None:
         with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
             file.write(",".join(columns) + "\n")
-            file.writelines(schedule.plain.job_lines(workload_name or FIRST_WORKLOAD, *more))
+            file.writelines(plain_job_lines(schedule.plain, workload_name or FIRST_WORKLOAD, *more))
     else:
         rows = _job_rows(schedule, workload_name, more, joules, metadata or {})
         if suspended:
@@ -153,8 +154,8 @@ def write_schedule(
         written.append("pstate_changes.csv")
     (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
     total = schedule.num_hosts
-    write_columns(directory / "machine_states.csv", STATE_COLUMNS, states)
-    write_columns(directory / "load.csv", LOAD_COLUMNS, _load_columns(over_time, total))
+    csv_columns.write_columns(directory / "machine_states.csv", STATE_COLUMNS, states)
+    csv_columns.write_columns(directory / "load.csv", LOAD_COLUMNS, _load_columns(over_time, total))
     _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
     return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
 
@@ -170,6 +171,70 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
+
+
+def plain_job_lines(
+    plain: PlainSchedule, workload_name: str, *more: Sequence[float] | NDArray[np.float64]
+) -> Iterator[str]:
+    """The lines of jobs.csv, many at a time, as they are written of attempts.
+
+    more: of each job that ran and ended, the columns after them.
+    """
+    count = len(plain.codes)
+    submit, walltime = plain.arrays.submit_s[:count], plain.arrays.walltime_s[:count]
+    execution, turnaround = plain.end_s - plain.start_s, plain.end_s - submit
+    stretch = np.divide(turnaround, execution, out=np.full(count, math.nan), where=execution > 0)
+    columns = (
+        submit,
+        plain.arrays.num_hosts[:count],
+        csv_columns.floats(walltime, missing="-1"),
+        plain.codes == SUCCEEDED,
+        csv_columns.words(STATES)[plain.codes],
+        plain.start_s,
+        execution,
+        plain.end_s,
+        plain.start_s - submit,
+        turnaround,
+        stretch,
+    )
+    (name,) = csv_columns.quoted([workload_name])
+    ids, profiles = (csv_columns.quoted(names[:count]) for names in names_of(plain.jobs))
+    texts = [*host_texts(plain.places), ""]
+    hosts = [texts[k] for k in plain.number.tolist()]
+    others = [_of_all(plain, values) for values in more]
+    for begin in range(0, count, csv_columns.PIECE):
+        part = slice(begin, begin + csv_columns.PIECE)
+        lines = csv_columns.lines(*(column[part] for column in columns))
+        numbers = lines.decode().split("\n")[:-1]
+        last = (text for column in others for text in (",", column[part]))
+        texts = (ids[part], f",{name},", profiles[part], ",", numbers, ",", hosts[part], ",,")
+        yield csv_columns.joined((*texts, *last, "\n"), len(numbers))
+
+
+def _of_all(plain: PlainSchedule, of_ended: Sequence[float] | NDArray[np.float64]) -> list[str]:
+    """The texts of a column of each job, given the numbers of those that ran and ended."""
+    values = np.full(len(plain.codes), math.nan)
+    values[~np.isnan(plain.end_s)] = of_ended
+    return csv_columns.lines(csv_columns.floats(values)).decode().split("\n")[:-1]
+
+
+def host_texts(places: Places) -> list[str]:
+    """The hosts of each attempt in Batsim's notation, such as "0-2 5"."""
+    first, length = places.first.astype(np.int64), places.length
+    counts = np.diff(places.begins)
+    ends = np.zeros(len(first), dtype=bool)
+    ends[places.begins[1:][counts > 0] - 1] = True
+    dash, last = (
+        csv_columns.marks(b"-", len(first)),
+        csv_columns.whole_numbers(first + length - 1),
+    )
+    several = np.hstack((dash, last))
+    several[length == 1] = 0
+    between = np.where(ends, ord("\n"), ord(" ")).astype(np.uint8)[:, None]
+    cells = np.hstack((csv_columns.whole_numbers(first), several, between))
+    found = np.full(len(counts), "", dtype=object)
+    found[counts > 0] = csv_columns.text(cells).decode().split("\n")[:-1]
+    return found.tolist()
 
 
 def _job_rows(

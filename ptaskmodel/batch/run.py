@@ -17,17 +17,15 @@ from ptaskmodel.batch.estimates import estimates_of
 from ptaskmodel.batch.execution import DelayExecution, Execution
 from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
 from ptaskmodel.batch.fairness import BASES, FairStart, Replayed, fair_starts
-from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.maintenance import read_maintenance
 from ptaskmodel.batch.measures import ROUNDING, contention_slowdown
 from ptaskmodel.batch.names import FAIRNESS
-from ptaskmodel.batch.plain_schedule import with_arrays
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
-from ptaskmodel.batch.schedule import Schedule, has_ended
+from ptaskmodel.batch.schedule import Schedule, figures_of, has_ended, with_arrays
 from ptaskmodel.batch.simulator import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
 from ptaskmodel.batch.view import Policy
 from ptaskmodel.errors import SimulationError

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ptaskmodel.batch.attempt import Attempt
+from ptaskmodel.batch.figures import Figures, running_intervals
 from ptaskmodel.batch.hostset import HostSet
+from ptaskmodel.batch.plain_schedule import STATES, Places, PlainSchedule
 from ptaskmodel.batch.pstates import Switch
+from ptaskmodel.on_demand import OnDemand
+from ptaskmodel.workload.job_arrays import job_arrays
+from ptaskmodel.workload.jobs import Job
 
 if TYPE_CHECKING:
     import pandas
-
-    from ptaskmodel.batch.figures import Figures
-    from ptaskmodel.batch.plain_schedule import PlainSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +100,102 @@ class Schedule:
 def has_ended(attempt: Attempt) -> bool:
     """Whether an attempt ran and is over."""
     return attempt.start_s is not None and attempt.end_s is not None
+
+
+def schedule_of(plain: PlainSchedule) -> Schedule:
+    """A schedule of arrays; its attempts are made when the first of them is asked for."""
+    made = functools.cache(plain.attempts)
+    started = len(plain.places.begins) - 1
+    return Schedule(
+        OnDemand(len(plain.codes), lambda: made()[0]),
+        OnDemand(started, lambda: made()[1]),
+        plain.num_hosts,
+        plain.events,
+        plain.now_s,
+        plain=plain,
+    )
+
+
+def with_arrays(schedule: Schedule, jobs: Sequence[Job]) -> Schedule:
+    """A schedule of attempts, with the same in arrays beside if it is no more than these can say.
+
+    jobs: those of the workload. Tables of many jobs are made of arrays in a fraction of the time.
+    """
+    final, attempts = schedule.final, schedule.attempts
+    changed = schedule.host_changes or schedule.link_changes or schedule.switches
+    same = all(attempt.job is job for attempt, job in zip(final, jobs, strict=False))
+    if changed or not same or len(final) > len(jobs) or not all(map(_is_plain, final)):
+        return schedule
+    number = np.array([attempt.number for attempt in final], dtype=np.int64)
+    if np.count_nonzero(number >= 0) != len(attempts):
+        return schedule
+    code = {state: k for k, state in enumerate(STATES)}
+    plain = PlainSchedule(
+        jobs,
+        job_arrays(jobs),
+        np.array([attempt.start_s for attempt in final], dtype=np.float64),
+        np.array([attempt.end_s for attempt in final], dtype=np.float64),
+        np.where(number < 0, math.nan, [attempt.expected_end_s for attempt in final]),
+        number,
+        np.array([code[attempt.state] for attempt in final], dtype=np.int8),
+        np.array([attempt.part_done for attempt in final], dtype=np.float64),
+        Places.of([attempt.placement for attempt in attempts]),
+        schedule.num_hosts,
+        schedule.events,
+        schedule.now_s,
+    )
+    return replace(schedule, plain=plain)
+
+
+def _is_plain(attempt: Attempt) -> bool:
+    """Whether all that there is to say of a job is in the arrays."""
+    return (
+        attempt.state in STATES
+        and attempt.ordinal == 0
+        and not attempt.suspensions
+        and not attempt.reason
+        and attempt.cores is None
+        and attempt.overhead_s == 0
+        and attempt.use == attempt.job.num_hosts
+    )
+
+
+def figures_of(schedule: Schedule) -> Figures:
+    """The numbers of a schedule, found once."""
+    if not schedule.known:
+        plain = schedule.plain
+        schedule.known.append(_figures(schedule) if plain is None else plain.figures())
+    return schedule.known[0]
+
+
+def _figures(schedule: Schedule) -> Figures:
+    first: dict[int, float] = {}
+    stretches: list[tuple[float, float]] = []
+    hosts: list[float] = []
+    now = schedule.now_s
+    for attempt in schedule.attempts:
+        first.setdefault(id(attempt.job), attempt.start_s or 0.0)
+        for stretch in running_intervals(attempt, now):
+            stretches.append(stretch)
+            hosts.append(attempt.use)
+    final = schedule.final
+    dates = np.array(stretches, dtype=np.float64).reshape(len(stretches), 2)
+    whole = all(isinstance(count, int) for count in hosts)
+    return Figures(
+        np.array([a.job.submit_time_s for a in final], dtype=np.float64),
+        np.array([a.job.num_hosts for a in final], dtype=np.int64),
+        np.array([a.job.walltime_s for a in final], dtype=np.float64),
+        np.array([first.get(id(a.job), math.nan) for a in final], dtype=np.float64),
+        np.array([a.start_s for a in final], dtype=np.float64),
+        np.array([a.end_s for a in final], dtype=np.float64),
+        np.array([a.use for a in final], dtype=np.float64),
+        np.array([a.suspended_s(now) for a in final], dtype=np.float64),
+        np.array([a.overhead_s for a in final], dtype=np.float64),
+        [a.state for a in final],
+        np.array([a.was_cut for a in final], dtype=bool),
+        np.array([a.part_done for a in final], dtype=np.float64),
+        dates[:, 0],
+        dates[:, 1],
+        np.array(hosts, dtype=np.int64) if whole else np.array(hosts, dtype=np.float64),
+        len(schedule.attempts),
+    )

@@ -12,7 +12,6 @@ from ptaskmodel import __version__
 from ptaskmodel.batch.attempt import NOT_OVER
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
-from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import killed_only_by_neighbours, metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
 from ptaskmodel.batch.plan import BatchOptions, only_delays
@@ -20,6 +19,7 @@ from ptaskmodel.batch.power_files import by_job
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import BatchResult, Driver, run_batch
+from ptaskmodel.batch.schedule import figures_of
 from ptaskmodel.batch.study_output import (
     write_classes,
     write_fair_starts,

@@ -11,9 +11,9 @@ import pytest
 
 from ptaskmodel.batch import BatchSimulation, Easy, Fcfs, Redirection
 from ptaskmodel.batch.execution import actual_duration_s
-from ptaskmodel.batch.figures import figures_of
 from ptaskmodel.batch.measures import distribution, job_times, load, metrics
 from ptaskmodel.batch.output import JOB_COLUMNS, write_schedule
+from ptaskmodel.batch.schedule import figures_of
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.models.lublin import lublin
