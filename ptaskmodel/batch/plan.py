@@ -105,15 +105,16 @@ class BatchOptions:
     host_order: str = "platform"
     most_hosts: int | None = None
 
-    def machine(self, platform: Platform) -> Machine:
-        """The machine that a platform is with these options (see `machine_of`)."""
-        return machine_of(
-            platform,
-            self.storages,
-            roles=self.roles,
-            order=self.host_order,
-            most=self.most_hosts,
-        )
+
+def machine_with(options: BatchOptions, platform: Platform) -> Machine:
+    """The machine that a platform is with these options (see `machine_of`)."""
+    return machine_of(
+        platform,
+        options.storages,
+        roles=options.roles,
+        order=options.host_order,
+        most=options.most_hosts,
+    )
 
 
 def _conservative_s(submit_s: FloatArray, work_host_s: FloatArray, hosts: int, loop: str) -> float:

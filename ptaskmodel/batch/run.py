@@ -22,7 +22,7 @@ from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.maintenance import read_maintenance
 from ptaskmodel.batch.measures import ROUNDING, contention_slowdown
 from ptaskmodel.batch.names import FAIRNESS
-from ptaskmodel.batch.plan import BatchOptions, Plan
+from ptaskmodel.batch.plan import BatchOptions, Plan, machine_with
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.schedule import Schedule, figures_of, has_ended, with_arrays
@@ -305,7 +305,7 @@ def run_batch(
     """
     options = options or BatchOptions()
     _check_fairness(options)
-    machine = options.machine(platform)
+    machine = machine_with(options, platform)
     plan = Plan(machine, workload, options, driver is not None and driver.ptasks)
     shared = None if plan.ptasks is None else plan.ptasks.simulation
     watch = None

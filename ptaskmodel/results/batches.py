@@ -14,7 +14,7 @@ from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.fairness import BASES
 from ptaskmodel.batch.measures import killed_only_by_neighbours, metrics
 from ptaskmodel.batch.output import write_neighbours, write_schedule
-from ptaskmodel.batch.plan import BatchOptions, only_delays
+from ptaskmodel.batch.plan import BatchOptions, machine_with, only_delays
 from ptaskmodel.batch.power_files import by_job
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
@@ -158,7 +158,7 @@ def without_larger(
     workload: Workload, platform: Platform, options: BatchOptions | None = None
 ) -> Workload:
     """The workload without the jobs that are larger than the platform, and a note of how many."""
-    limit = (options or BatchOptions()).machine(platform).num_hosts
+    limit = machine_with(options or BatchOptions(), platform).num_hosts
     kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
     gone = len(workload.jobs) - len(kept)
     note = f"left out {gone} jobs of more than {limit} hosts"

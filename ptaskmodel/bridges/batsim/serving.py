@@ -13,7 +13,7 @@ from ptaskmodel import interrupts
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.metering import MeteredExecution
-from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.plan import BatchOptions, machine_with
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.bridges.batsim.book import Book
 from ptaskmodel.bridges.batsim.external_events import ExternalEvent, read_external_events
@@ -118,7 +118,7 @@ def served(
 
     Raises PTaskModelError.
     """
-    machine = batch.machine(platform)
+    machine = machine_with(batch, platform)
     external = read_external_events(events, machine.num_hosts, options.forward_unknown_events)
     wire: Wire
     if replay is not None:
