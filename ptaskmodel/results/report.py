@@ -8,7 +8,8 @@ from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
-from ptaskmodel.results.drawing import clock_text, host_order, natural
+from ptaskmodel.results.csv_reading import finite, readable
+from ptaskmodel.results.drawing import clock_text, host_order, lasting, natural
 from ptaskmodel.results.interference import interference_sections
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
@@ -16,11 +17,11 @@ from ptaskmodel.results.page import empty_data, write_page
 from ptaskmodel.results.readings import stopped_text, warnings_of
 from ptaskmodel.results.replay.report import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.report_cards import cards_of, facts_of
-from ptaskmodel.results.report_sections import Section, pictured
+from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.results.slurm.reading import is_slurm
 from ptaskmodel.results.states import in_words
 from ptaskmodel.results.topology_page import topology_data
-from ptaskmodel.results.waiting import waiting_sections
+from ptaskmodel.results.waiting import CLASSES, MADE_ANEW, MOST_USERS, SHOWN, classes_of
 from ptaskmodel.results.waiting_plot import waiting_figure
 
 MAX_USES = {HOST: 200, LINK: 300}
@@ -37,6 +38,9 @@ SUBJECTS = {
     "rank": "A replay of an MPI application, message by message",
 }
 SLURM = "A simulation of what Slurm does with a workload"
+WAITING_NOTE = (
+    "Of the jobs that ran, in classes: how long they waited, and how slow that made them."
+)
 
 
 def write_report(
@@ -80,6 +84,41 @@ def _waits(results: Results) -> list[Section]:
         return [Section("Who waited how long", "No job waited.")]
     alt = "Waiting by hosts asked for, time of execution and user; distribution of slowdowns"
     return [pictured("Who waited how long", lambda: waiting_figure(results), alt=alt)]
+
+
+def waiting_sections(results: Results) -> list[Section]:
+    """One section with a table for each kind of class; none if the results are of no batch.
+
+    Raises PTaskModelError if classes.csv is not as it was written.
+    """
+    path = results.directory / CLASSES
+    with readable(path, MADE_ANEW):
+        found = classes_of(path)
+        users = found["user"]
+        tables = tuple(_classes_table(SHOWN[kind], found[kind][:MOST_USERS]) for kind in SHOWN)
+    tables = tuple(table for table in tables if table.rows)
+    if not tables:
+        return []
+    note = WAITING_NOTE
+    if len(users) > MOST_USERS:
+        note += f" The {MOST_USERS} of {len(users):,} users who used most are here."
+    return [Section("Waiting in classes of jobs", note, tables)]
+
+
+def _classes_table(name: str, classes: list[dict[str, str]]) -> Table:
+    header = (name, "jobs", "mean waiting", "longest", "mean execution", "mean bounded slowdown")
+    texts = [
+        (
+            row["class"],
+            f"{int(row['jobs']):,}",
+            lasting(finite(row["mean_waiting"])),
+            lasting(finite(row["max_waiting"])),
+            lasting(finite(row["mean_execution"])),
+            f"{finite(row['mean_bounded_slowdown']):,.4g}",
+        )
+        for row in classes
+    ]
+    return Table(header, texts, (1, 2, 3, 4, 5))
 
 
 def _title(results: Results) -> str:

@@ -4,7 +4,8 @@ import pytest
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.waiting import COLUMNS, MOST_USERS, waiting_sections
+from ptaskmodel.results.report import waiting_sections
+from ptaskmodel.results.waiting import COLUMNS, MOST_USERS
 from ptaskmodel.results.waiting_plot import waiting_figure
 
 
