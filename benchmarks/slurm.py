@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.quick_cycle import prepare_kernels
+from ptaskmodel.batch.slurm.quick_cycle import prepare_cycle
 from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
 from ptaskmodel.batch.slurm.run import SlurmRun, simulate
 from ptaskmodel.workload.works import DelayWork
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--preempt", action="store_true")
     given = parser.parse_args()
-    prepare_kernels()
+    prepare_cycle()
     shared = given.shared or given.preempt
     jobs = workload(given.jobs, given.days, given.nodes, given.load, shared)
     if given.preempt:

@@ -34,13 +34,15 @@ from ptaskmodel.caching import cache_directory
 from ptaskmodel.kernels import decorators, lowering, module
 from ptaskmodel.kernels.decorators import Kernel, Late, interpretable
 from ptaskmodel.kernels.identity import identity
-from ptaskmodel.kernels.kinds import PREPARE
 from ptaskmodel.kernels.layout import kind_of
 from ptaskmodel.kernels.lowering import LEVELS
 
 HERE = Path(__file__).resolve().parent
 # What machine code depends on besides the kernels themselves.
 COMPILER = ("entries.py", "layout.py", "lowering.py")
+# The module of a room whose `prepare` uses each of its kernels with all kinds of arguments that it
+# is called with; late kernels have an example of their own.
+KINDS = "kernel_kinds"
 # Where objects stay; by itself where what is made once is kept, for all checkouts of a user.
 OBJECTS = "PTASKMODEL_KERNEL_OBJECTS"
 KEPT_S = 30 * 86400
@@ -115,12 +117,17 @@ def symbol_of(kernel: Kernel, arguments: tuple) -> str:
     return module.symbol(kernel.name, f"late, {kind}" if kernel.is_late else kind)
 
 
+def rooms() -> list[str]:
+    """The packages that say how their kernels are used."""
+    found = HERE.parent.rglob(f"{KINDS}.py")
+    return sorted(".".join(file.relative_to(HERE.parents[1]).parent.parts) for file in found)
+
+
 def listed() -> list[Job]:
     """All kernels with the kinds of arguments that they are called with, the largest first."""
     decorators.builder = found = List()
-    for prepare in PREPARE:
-        place, _, function = prepare.partition(":")
-        getattr(importlib.import_module(place), function)()
+    for room in rooms():
+        importlib.import_module(f"{room}.{KINDS}").prepare()
     late = [kernel for kernel in decorators.all_kernels if isinstance(kernel, Late)]
     for kernel in late:
         found.note(kernel, kernel.example())

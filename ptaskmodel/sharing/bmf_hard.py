@@ -192,8 +192,8 @@ def _exact(core: _Core) -> bool:
     return core.check()
 
 
-def prepare_kernels() -> None:
-    """Use the kernels of rungs that few systems reach (see `kernels.kinds`)."""
+def prepare_rungs() -> None:
+    """Use the kernels of rungs that few systems reach (see `kernel_kinds`)."""
     core = _Core(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0))
     for rung in (_damped, _paths):
         rung(core)

@@ -338,6 +338,6 @@ def state_for(slots: int, words: int) -> CycleState:
     )
 
 
-def prepare_kernels() -> None:
-    """Use the kernel as it is used (see `kernels.kinds`)."""
+def prepare_cycle() -> None:
+    """Use the kernel as it is used (see `kernel_kinds`)."""
     cycle(state_for(1, 1))

@@ -1,0 +1,12 @@
+"""Uses the kernels of batches with all kinds of arguments that they are called with."""
+
+from __future__ import annotations
+
+from ptaskmodel.batch.compiled_loop import prepare_loop
+from ptaskmodel.batch.compiled_ptasks import prepare_tasks
+
+
+def prepare() -> None:
+    """All of them."""
+    prepare_loop()
+    prepare_tasks()

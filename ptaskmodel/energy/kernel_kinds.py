@@ -1,0 +1,10 @@
+"""Uses the kernels of energy with all kinds of arguments that they are called with."""
+
+from __future__ import annotations
+
+from ptaskmodel.energy.meter import prepare_meter
+
+
+def prepare() -> None:
+    """All of them."""
+    prepare_meter()
