@@ -29,9 +29,8 @@ NAMES = {
     "ptaskmodel.results.report": ("write_report",),
     "ptaskmodel.results.runs": ("SimulationOptions", "SimulationRun", "simulate_into"),
     "ptaskmodel.simulation.checkpoint": ("load_checkpoint", "save_checkpoint"),
-    "ptaskmodel.simulation.observers": ("Observer",),
     "ptaskmodel.simulation.refs": ("TaskRecord", "TaskRef"),
-    "ptaskmodel.simulation.simulation": ("Simulation",),
+    "ptaskmodel.simulation.simulation": ("Observer", "Simulation"),
     "ptaskmodel.workload.jobs": ("workload_from_frame",),
     "ptaskmodel.workload.reading": ("read_workload",),
     "ptaskmodel.workload.tasks": (

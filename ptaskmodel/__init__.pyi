@@ -26,9 +26,9 @@ from ptaskmodel.results.runs import SimulationRun as SimulationRun
 from ptaskmodel.results.runs import simulate_into as simulate_into
 from ptaskmodel.simulation.checkpoint import load_checkpoint as load_checkpoint
 from ptaskmodel.simulation.checkpoint import save_checkpoint as save_checkpoint
-from ptaskmodel.simulation.observers import Observer as Observer
 from ptaskmodel.simulation.refs import TaskRecord as TaskRecord
 from ptaskmodel.simulation.refs import TaskRef as TaskRef
+from ptaskmodel.simulation.simulation import Observer as Observer
 from ptaskmodel.simulation.simulation import Simulation as Simulation
 from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
 from ptaskmodel.workload.jobs import workload_from_frame as workload_from_frame

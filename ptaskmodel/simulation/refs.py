@@ -1,15 +1,13 @@
-"""A task in a simulation, as its users see it: references, records, observers."""
+"""A task in a simulation, as its users see it: references and records."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import Protocol, overload
 
+from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.workload.tasks import Task
-
-if TYPE_CHECKING:
-    from ptaskmodel.simulation.simulation import Simulation
 
 
 def date_or_none(value: float) -> float | None:
@@ -36,12 +34,58 @@ class TaskRecord:
     hosts: tuple[str, ...]
 
 
+class Referred(Protocol):
+    """The `Simulation` of a reference: what the reference asks, and what its readers may do."""
+
+    @property
+    def _intake(self) -> Intake: ...
+
+    def _state_name(self, task: int) -> str: ...
+
+    def _progress(self, task: int) -> float: ...
+
+    def _stages_done(self, task: int) -> int: ...
+
+    def _rate(self, task: int) -> float: ...
+
+    @property
+    def now(self) -> float: ...
+
+    def task(self, task_id: str) -> TaskRef: ...
+
+    def tasks(self) -> Iterator[TaskRef]: ...
+
+    def add(self, task: Task) -> TaskRef: ...
+
+    def add_all(self, tasks: Iterable[Task]) -> TaskRefs: ...
+
+    def cancel(self, task: TaskRef) -> None: ...
+
+    def suspend(self, task: TaskRef) -> None: ...
+
+    def resume(self, task: TaskRef) -> None: ...
+
+    def set_bandwidth(self, link: str, bandwidth_Bps: float) -> None: ...
+
+    def set_latency(self, link: str, latency_s: float) -> None: ...
+
+    def set_speed(self, host: str, factor: float) -> None: ...
+
+    def set_pstate(self, host: str, pstate: int) -> None: ...
+
+    def fail(self, name: str) -> None: ...
+
+    def restore(self, name: str) -> None: ...
+
+    def is_on(self, name: str) -> bool: ...
+
+
 class TaskRefs(Sequence["TaskRef"]):
     """References to tasks that were added together."""
 
     __slots__ = ("_numbers", "_simulation")
 
-    def __init__(self, simulation: Simulation, numbers: range) -> None:
+    def __init__(self, simulation: Referred, numbers: range) -> None:
         self._simulation = simulation
         self._numbers = numbers
 
@@ -66,7 +110,7 @@ class TaskRef:
 
     __slots__ = ("index", "simulation")
 
-    def __init__(self, simulation: Simulation, index: int) -> None:
+    def __init__(self, simulation: Referred, index: int) -> None:
         self.simulation = simulation
         self.index = index
 

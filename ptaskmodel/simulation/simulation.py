@@ -35,9 +35,8 @@ from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.checks import checked_amount, checked_platform
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.loop import run
-from ptaskmodel.simulation.observers import Observer, Watch, now_and_then
+from ptaskmodel.simulation.observers import Watch, now_and_then
 from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs
-from ptaskmodel.simulation.snapshot import Snapshot
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.trace_work import TraceWork
@@ -49,6 +48,23 @@ INFINITY = float("inf")
 # Between two pauses: at most so many events, fewer where each looks at many activities.
 EVENTS_PER_SLICE, LOOKS_PER_SLICE = 20_000, 4_000_000
 PROGRESS_EVERY_S = 0.2
+
+
+class Observer:
+    """Told of what happens; does nothing. Override what you need.
+
+    `stepped` comes after every date at which something happened, with the new rates in force.
+    At one date, ends are told before starts.
+    """
+
+    def task_started(self, task: TaskRef) -> None:
+        """A task has started, at the date of its simulation."""
+
+    def task_ended(self, task: TaskRef) -> None:
+        """A task has ended, in whatever state."""
+
+    def stepped(self, simulation: Simulation) -> None:
+        """All that happened at a date is done."""
 
 
 class Simulation:
@@ -88,7 +104,7 @@ class Simulation:
         self._intake = Intake(self.core)
         self._replays: Applications | None = None  # once a task replays a trace
         self._idle = False  # nothing will ever happen
-        self._watch = Watch()
+        self._watch = Watch[Observer]()
         self._settled: Simulation | None = None  # a twin, to read rates from
         self._ended: list[int] = []  # not reported to the caller yet, in the order they ended
 
@@ -303,7 +319,7 @@ class Simulation:
         if status == STEPPED:
             status = self._go(options._replace(mode=STEP))
             if status == STEPPED or self._watch.has_news:
-                self._watch.tell(self)
+                self._watch.tell(self._tell_observer)
         self.core.state.clock[0]["stepping"] = 0  # also where an end stopped it
         return status
 
@@ -313,8 +329,16 @@ class Simulation:
         while status == STEPPED and (self._watch.has_news or not self._is_settled):
             status = self._go(options._replace(mode=SETTLE))
             if self._watch.has_news:
-                self._watch.tell(self)
+                self._watch.tell(self._tell_observer)
         return int(status)
+
+    def _tell_observer(self, observer: Observer, ended: list[int], started: list[int]) -> None:
+        """Tell an observer what ended, then what started, and that the date is done."""
+        for k in ended:
+            observer.task_ended(TaskRef(self, k))
+        for k in started:
+            observer.task_started(TaskRef(self, k))
+        observer.stepped(self)
 
     def observe(self, observer: Observer) -> None:
         """Tell an observer of what happens from now on (the loop then stops at each date)."""
@@ -449,7 +473,7 @@ class Simulation:
         twin._intake = self._intake.copy()
         if self._replays is not None:
             twin._replays = self._replays.copy(twin.core)
-        twin._watch = Watch()
+        twin._watch = Watch[Observer]()
         twin._ended = self._ended.copy()
         twin._settled = None
         return twin
@@ -503,3 +527,14 @@ class Simulation:
     def frame(self) -> pandas.DataFrame:
         """The records as a DataFrame, one row per task, in the order they were added."""
         return view.frame(self.records())
+
+
+class Snapshot:
+    """A simulation held still; see `Simulation.snapshot`."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def restart(self) -> Simulation:
+        """A new simulation in the state of the snapshot."""
+        return self._simulation.fork()
