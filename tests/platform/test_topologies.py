@@ -19,8 +19,8 @@ from ptaskmodel.core.patterns.clusters import Cluster
 from ptaskmodel.core.patterns.laying import add_all_to_all, add_flows, clear
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
-from ptaskmodel.platform.routing.tally import Tally, Ways
 from ptaskmodel.platform.topologies.families import BY_NAME, FAMILIES, kind_of
+from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.star import Star, star_table
 from ptaskmodel.platform.topologies.topology import LONGEST, NO_ENDS, ParameterError, WalkTable
 

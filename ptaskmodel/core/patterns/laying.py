@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.platform.routing.tally import add, carry, note_latency
 from ptaskmodel.platform.routing.walks import all_to_all_shortcut, flows_by_tables, walk
+from ptaskmodel.platform.topologies.link_loads import add, carry, note_latency
 
 
 @entry

@@ -37,7 +37,7 @@ from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.tally import Tally, Ways
+from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Demand, Work, may_last

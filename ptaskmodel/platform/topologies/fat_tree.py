@@ -17,7 +17,7 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.platform.notes import short
-from ptaskmodel.platform.routing.tally import add, carry, note_latency
+from ptaskmodel.platform.topologies.link_loads import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
     FIRST,

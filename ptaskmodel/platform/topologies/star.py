@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.platform.routing.tally import add, carry, note_latency
+from ptaskmodel.platform.topologies.link_loads import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     LONGEST,
     NO_ENDS,

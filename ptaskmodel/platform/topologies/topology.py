@@ -129,7 +129,7 @@ class Topology(abc.ABC):
 
     all_to_all: ClassVar[Any] = None
     """Kernel (tally, ways, table, nodes, amount, scratch, counts): adds a flow of ``amount`` bytes
-    between each two of distinct nodes (in increasing order) to a ``routing.tally.Tally``, in a time
+    between each two of distinct nodes (in increasing order) to a ``link_loads.Tally``, in a time
     that does not grow with their pairs. False, with the tally spoilt, where it cannot; None: routes
     are walked. scratch: four values for each node; counts: twice ``Survey.ways`` zeros, to be left
     so."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.platform.routing.tally import carry, note_latency
+from ptaskmodel.platform.topologies.link_loads import carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
     FIRST,
