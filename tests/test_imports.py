@@ -108,18 +108,9 @@ def test_the_page_on_design_shows_every_room():
 
 
 def needed(path: Path, known: dict[str, Path]) -> set[str]:
-    """The modules of ours that a module imports when it runs, in functions too."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+    """The modules of ours that a module names: in functions and annotations too."""
     names: set[str] = set()
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -128,10 +119,30 @@ def needed(path: Path, known: dict[str, Path]) -> set[str]:
     return names & known.keys()
 
 
-def test_no_files_import_each_other_in_a_circle():
+def graph_of_files() -> dict[str, set[str]]:
     known = {}
     for path in modules():
         parts = ("ptaskmodel", *path.relative_to(PACKAGE).with_suffix("").parts)
         known[".".join(parts).removesuffix(".__init__")] = path
-    graph = {name: needed(path, known) for name, path in known.items()}
-    graphlib.TopologicalSorter(graph).prepare()  # CycleError names the circle
+    return {name: needed(path, known) for name, path in known.items()}
+
+
+def test_no_files_import_each_other_in_a_circle():
+    graphlib.TopologicalSorter(graph_of_files()).prepare()  # CycleError names the circle
+
+
+def test_no_folders_import_each_other_in_a_circle():
+    """Folders above or below each other aside; packages' own faces, too."""
+    folders: dict[str, set[str]] = {}
+    files = graph_of_files()
+    packages = {name.rpartition(".")[0] for name in files}
+    for name, others in files.items():
+        here = name.rpartition(".")[0]
+        used = {other.rpartition(".")[0] for other in others - packages}
+        if name not in packages:
+            folders.setdefault(here, set()).update(
+                there
+                for there in used
+                if not f"{there}.".startswith(f"{here}.") and not f"{here}.".startswith(f"{there}.")
+            )
+    graphlib.TopologicalSorter(folders).prepare()
