@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.crowd import can_gather, follow_crowd, gather
 from ptaskmodel.core.rates import is_alone, solve, solve_alone
 from ptaskmodel.core.state import (
     CHANGED,
@@ -254,13 +253,11 @@ def example() -> tuple[State, int]:
 def follow_rates(s, solver):
     """Rates of what changed, or may have: of how many activities.
 
-    They are written to the sub-system, limits by the numbers of resources.
+    They are written to the sub-system, limits by the numbers of resources. Where one resource
+    limits all of them, and nothing else is near to it, ``common`` of the clock says which.
     """
     clock = s.clock[0]
-    if clock.crowd >= 0:
-        others = follow_crowd(s, solver)
-        if others >= 0:
-            return others
+    clock.common = NOTHING
     clock.mark += 1
     mark = clock.mark
     n = begin(s, mark)
@@ -291,9 +288,8 @@ def follow_rates(s, solver):
         common = used_by_all(s, n) if n >= SEVERAL else NOTHING
         lowest = fill_common(s, n, common) if common >= 0 else 0.0
         if lowest > 0.0:
-            if can_gather(s, n, common):
-                gather(s, n, common, lowest)
-                return 0
+            clock.common = common
+            clock.lowest = lowest
             keep_close(s, n)
             return n
         m = lay_sub_system(s, v, n, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptaskmodel.core.affected import follow_rates
+from ptaskmodel.core.crowd import can_gather, follow_crowd, gather
 from ptaskmodel.core.heavy import DONE, solve_heavy
 from ptaskmodel.core.levels import GAVE_UP, adopt, certified, follow_levels, take_in_changes
 from ptaskmodel.core.queues import set_end
@@ -103,6 +104,21 @@ def solve_anew(s, o):
 
 
 @jit
+def follow(s, solver):
+    """Rates of what changed, or may have, but for a crowd, which gathers here; of how many."""
+    clock = s.clock[0]
+    if clock.crowd >= 0:
+        others = follow_crowd(s, solver)
+        if others >= 0:
+            return others
+    n = follow_rates(s, solver)
+    if clock.common >= 0 and can_gather(s, n, clock.common):
+        gather(s, n, clock.common, clock.lowest)
+        return 0
+    return n
+
+
+@jit
 def reshare(s, o):
     """Share anew what changed since the last time and apply the rates; OK or what is missing."""
     clock = s.clock[0]
@@ -114,7 +130,7 @@ def reshare(s, o):
             if clock.keeps_levels == 1 and clock.anew == 0:
                 n = max(follow_levels(s), GAVE_UP)
             elif clock.keeps_rates == 1:
-                n = max(follow_rates(s, o.solver), GAVE_UP)
+                n = max(follow(s, o.solver), GAVE_UP)
             clock.n_sub = n
             clock.unsolved = FOLLOWED
             if n == GAVE_UP:

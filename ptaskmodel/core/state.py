@@ -378,6 +378,10 @@ CLOCK = np.dtype(
         ("keeps_rates", INT),  # 1: max-min, of which only what is affected is solved anew
         ("by_rounds", INT),  # 1: fair bottleneck, among heavy resources from event to event
         ("anew", INT),  # 1: the rates in force are not good enough
+        # Of the rates found last (see `affected`): the resource that limits all, -1: no single one,
+        # and the lowest level at which anything else limits somebody.
+        ("common", number_in("resources")),
+        ("lowest", REAL),
         # Of a crowd (see `crowd`): 1: one may gather, as the front end knows how to go on with it;
         # the resource that limits it, -1: there is none; members that stand in the heap of goals,
         # and the one that does not, -1: nobody.

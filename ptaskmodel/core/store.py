@@ -71,7 +71,7 @@ def new_state(platform: Platform, live_bandwidths: bool) -> State:
     resources = _resources(platform)
     clock = records(SIZE_CLASSES, CLOCK)
     free = ("free_nodes", "free_users", "free_slots", "free_wakes")
-    for name in ("oldest", "newest", "aside", "run_last", "crowd", "crowd_head", *free):
+    for name in ("oldest", "newest", "aside", "run_last", "common", "crowd", "crowd_head", *free):
         clock[name] = -1
     clock["changed"] = NO_CHANGE
     traces, events = _traces(platform, live_bandwidths)
