@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+# The column of repetitions: runs of one number there share a seed.
+SEED = "repetition"
 CONFIDENCE = 0.95
 # A p value below this tells something apart from chance.
 SIGNIFICANT = 0.05

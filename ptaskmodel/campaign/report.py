@@ -13,7 +13,7 @@ from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
 from ptaskmodel.campaign.effects import effects
 from ptaskmodel.campaign.inputs import digest_of
-from ptaskmodel.campaign.intervals import p_digits
+from ptaskmodel.campaign.intervals import SEED, p_digits
 from ptaskmodel.campaign.pictures import (
     differences_figure,
     effects_figure,
@@ -21,7 +21,7 @@ from ptaskmodel.campaign.pictures import (
     pareto_figure,
 )
 from ptaskmodel.campaign.records import DONE, FAILED
-from ptaskmodel.campaign.statistics import SEED, means, paired
+from ptaskmodel.campaign.statistics import means, paired
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.drawing import NoMatplotlib, lasting

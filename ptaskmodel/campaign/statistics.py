@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.campaign.intervals import (
+    SEED,
     bounds_of,
     difference_test,
     holm,
@@ -25,7 +26,6 @@ from ptaskmodel.campaign.intervals import (
 if TYPE_CHECKING:
     import pandas
 
-SEED = "repetition"
 MEANS = ["runs", "seeds", "mean", "standard_deviation", "low", "high"]
 DIFFERENCES = [
     *("pairs", "seeds", "difference", "low", "high", "relative", "relative_low", "relative_high"),
