@@ -341,4 +341,5 @@ def _take_any(trace: Trace) -> np.ndarray:
         swaps = trace.values[start[both] + 3] == ANY_SOURCE
         found += [part.start + p2p[takes], part.start + both[swaps]]
     actions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
-    return np.unique(np.searchsorted(trace.first, actions, side="right") - 1)
+    ranks = np.searchsorted(trace.first, actions, side="right") - 1
+    return np.array(sorted(set(ranks.tolist())), dtype=np.int64)

@@ -173,7 +173,7 @@ class Patterns:
         """Those of the patterns that lie inside a cluster each, those of a cluster together."""
         shapes = [self.shape(number) for number in numbers]
         placement = Placement.of([shape.places for shape in shapes], router.clusters)
-        for cluster in np.unique(placement.cluster[placement.cluster >= 0]).tolist():
+        for cluster in sorted(set(placement.cluster[placement.cluster >= 0].tolist())):
             group = np.flatnonzero(placement.cluster == cluster)
             given = np.array(numbers, dtype=np.int64)[group]
             together = [shapes[k] for k in group.tolist()]

@@ -191,7 +191,8 @@ class Star(Topology):
         everywhere = times == 2 * len(nodes)
         common[used[everywhere]] = ~alone[everywhere]
         undefined = table[2 + nodes].any()
-        once = len(np.unique(inverse * (2 * n) + node * 2 + way)) == len(links)
+        ends = np.sort(inverse * (2 * n) + node * 2 + way)
+        once = bool((ends[1:] > ends[:-1]).all())
         plain = bool((alone | everywhere).all() and once and not undefined)
         return Survey(plain, ends=_ends(table, used[everywhere & ~alone]) if plain else NO_ENDS)
 
