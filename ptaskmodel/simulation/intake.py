@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import operator
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from ptaskmodel.core.driver import Core
 from ptaskmodel.core.patterns.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.core.store import enlarged
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
-from ptaskmodel.replay.applications import Applications
 from ptaskmodel.simulation.loop import finish
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.simulation.state import (
@@ -30,6 +30,9 @@ from ptaskmodel.workload.amounts import NO_INTS, IntArray
 from ptaskmodel.workload.order import check_acyclic
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.trace_work import TraceWork
+
+if TYPE_CHECKING:
+    from ptaskmodel.replay.applications import Applications
 
 INFINITY = float("inf")
 # Stages routed ahead when the loop asks for one: fewer returns to Python.

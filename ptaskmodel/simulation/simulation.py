@@ -26,23 +26,21 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.names import SMPI
-from ptaskmodel.replay.smpi import protocol_of
-from ptaskmodel.replay.state import NEEDS_RANKS
 from ptaskmodel.simulation import state, view
-from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.checks import checked_amount, checked_platform
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.observers import Watch, now_and_then
 from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     import pandas
+
+    from ptaskmodel.replay.applications import Applications
+    from ptaskmodel.workload.ti_traces import Trace
 
 INFINITY = float("inf")
 # Between two pauses: at most so many events, fewer where each looks at many activities.
@@ -94,6 +92,8 @@ class Simulation:
     ) -> None:
         self.platform = checked_platform(platform)
         if network_model == SMPI:
+            from ptaskmodel.replay.smpi import protocol_of
+
             self.network_model = protocol_of(SMPI, platform.config).model
         else:
             self.network_model = find_model(network_model, platform.config)
@@ -131,6 +131,9 @@ class Simulation:
         with collector_at_rest():
             added = self._intake.add(list(tasks), self.core)
             if self._intake.programs.replays and self._replays is None:
+                from ptaskmodel.replay.applications import Applications
+                from ptaskmodel.replay.smpi import protocol_of
+
                 protocol = protocol_of(self.network_model.name, self.platform.config)
                 self._replays = Applications(self.core, protocol)
             self._changed()
@@ -289,10 +292,14 @@ class Simulation:
         core, arrays = self.core.state, self._intake.arrays
         if self._replays is None:
             return run, (core, arrays, options)
+        from ptaskmodel.simulation.beside import run as run_beside
+
         return run_beside, (core, arrays, self._replays.state, options)
 
     def _serve_ranks(self, replays: Applications, status: int) -> bool:
         """Do what the loop asks for ranks; False if it does not."""
+        from ptaskmodel.replay.state import NEEDS_RANKS
+
         if status == NEEDS_RANKS:
             self._hand_over()
             self._intake.begin_ranks(replays)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.ti_traces import Trace
 from ptaskmodel.workload.works import Work
+
+if TYPE_CHECKING:
+    from ptaskmodel.workload.ti_traces import Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
