@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.recording.intervals import Listener, Recorder
-from ptaskmodel.recording.owners import Recorded
-from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
-from ptaskmodel.results.link_users import LINK_USERS, LinkUsers, Users
-from ptaskmodel.results.traces.files import trace_file
-from ptaskmodel.results.traces.growth import TraceGrowth
-from ptaskmodel.results.traces.writing import Trace
-from ptaskmodel.results.utilisation import UTILISATION, Utilisation
-
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from ptaskmodel.recording.intervals import Listener, Recorder
+    from ptaskmodel.recording.owners import Recorded
+    from ptaskmodel.results.attribution import Attribution
+    from ptaskmodel.results.link_users import LinkUsers, Users
+    from ptaskmodel.results.traces.writing import Trace
+    from ptaskmodel.results.utilisation import Utilisation
 
 
 class Observation:
@@ -42,20 +40,36 @@ class Observation:
         self.directory = Path(directory)
         self.files: list[str] = []
         self._writers: list[Trace] = []
-        for format_ in dict.fromkeys(traces):
-            name, writer = trace_file(format_, self.directory)
-            self.files.append(name)
-            self._writers.append(writer)
-        listeners: list[Listener] = list(self._writers)
-        if traces:
-            listeners.append(TraceGrowth(list(dict.fromkeys(traces)), trace_limit_GB))
-        self._attribution = Attribution() if attribution else None
+        self._attribution: Attribution | None = None
         self._tables: dict[str, Utilisation | LinkUsers] = {}
-        if self._attribution is not None:
+        self._recorder: Recorder | None = None
+        listeners: list[Listener] = []
+        if traces:
+            listeners += self._trace_writers(list(dict.fromkeys(traces)), trace_limit_GB)
+        if attribution:
+            from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
+            from ptaskmodel.results.link_users import LINK_USERS, LinkUsers
+            from ptaskmodel.results.utilisation import UTILISATION, Utilisation
+
+            self._attribution = Attribution()
             self._tables = {UTILISATION: Utilisation(), LINK_USERS: LinkUsers(users)}
             listeners += [self._attribution, *self._tables.values()]
             self.files += [BOTTLENECKS, ATTRIBUTION, *self._tables]
-        self._recorder = Recorder(simulation, listeners) if listeners else None
+        if listeners:
+            from ptaskmodel.recording.intervals import Recorder
+
+            self._recorder = Recorder(simulation, listeners)
+
+    def _trace_writers(self, formats: list[str], limit_GB: float | None) -> list[Listener]:
+        """What writes traces, and looks how large they become."""
+        from ptaskmodel.results.traces.files import trace_file
+        from ptaskmodel.results.traces.growth import TraceGrowth
+
+        for format_ in formats:
+            name, writer = trace_file(format_, self.directory)
+            self.files.append(name)
+            self._writers.append(writer)
+        return [*self._writers, TraceGrowth(formats, limit_GB)]
 
     def __enter__(self) -> Observation:
         return self
@@ -76,6 +90,8 @@ class Observation:
             self._abandon(late)
             raise
         if self._attribution is not None:
+            from ptaskmodel.results.attribution import ATTRIBUTION, BOTTLENECKS
+
             place = self.directory
             with (
                 (place / BOTTLENECKS).open("w", encoding="utf-8", newline="") as limits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.reader.loading import remarks_on
-from ptaskmodel.recording.alone import times_alone
-from ptaskmodel.recording.neighbours import Neighbours
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.results.checkpoints import Checkpoints
-from ptaskmodel.results.energy import ENERGY_FILES, TaskEnergyFiles
-from ptaskmodel.results.interference import costs_of, write_costs
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import whole_directory
 from ptaskmodel.results.records import records_frame, summarise, write_results
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
     from ptaskmodel.platform import Platform
+    from ptaskmodel.results.energy import TaskEnergyFiles
     from ptaskmodel.simulation.refs import TaskRecord
     from ptaskmodel.workload.tasks import Task
 
@@ -125,7 +122,7 @@ def simulate_into(
         warn(piling_up, OVERLOAD)
 
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
-        with TaskEnergyFiles(made, place) if options.energy else nullcontext() as energy:
+        with _energy_files(made, place, options.energy) as energy:
             run_watch = Stopwatch()
             made.run(options.until, progress=checkpoints.watching(made, progress))
             took_s = run_watch.rest_s
@@ -150,16 +147,40 @@ def simulate_into(
         return SimulationRun(*run(None))
     with whole_directory(directory) as place:
         recorded = options.traces, options.attribution, options.trace_limit
-        neighbours = Neighbours(made, by_limit=True) if options.neighbours else None
+        neighbours = None
+        if options.neighbours:
+            from ptaskmodel.recording.neighbours import Neighbours
+
+            neighbours = Neighbours(made, by_limit=True)
         with Observation(made, place, *recorded) as observation:
             summary, records = run(place)
-        alone_s = times_alone(made) if options.attribution or options.neighbours else None
-        files = (*observation.files, *(ENERGY_FILES if options.energy else ()))
+        files, alone_s = tuple(observation.files), None
+        if options.energy:
+            from ptaskmodel.results.energy import ENERGY_FILES
+
+            files = (*files, *ENERGY_FILES)
+        if options.attribution or neighbours is not None:
+            from ptaskmodel.recording.alone import times_alone
+
+            alone_s = times_alone(made)
         if neighbours is not None and alone_s is not None:
+            from ptaskmodel.results.interference import costs_of, write_costs
+
             files = (*files, write_costs(place, costs_of(made, neighbours, alone_s)))
         files = write_results(place, summary, records, alone_s=alone_s, files=files)
     checkpoints.remove()
     return SimulationRun(summary, records, Path(directory), files)
+
+
+def _energy_files(
+    simulation: Simulation, place: Path | None, wanted: bool
+) -> AbstractContextManager[TaskEnergyFiles | None]:
+    """What counts the joules of a simulation in a context around its run, if that is wanted."""
+    if not wanted:
+        return nullcontext()
+    from ptaskmodel.results.energy import TaskEnergyFiles
+
+    return TaskEnergyFiles(simulation, place)
 
 
 def check_nothing_to_write(**wanted: object) -> None:

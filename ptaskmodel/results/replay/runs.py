@@ -15,14 +15,10 @@ from ptaskmodel.files import write_json
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import for_summary, joining
-from ptaskmodel.replay.activities import Activities
-from ptaskmodel.replay.critical import Told
 from ptaskmodel.replay.driver import Listener, Progress, Replay, ReplayResult
 from ptaskmodel.replay.state import SPAN
-from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
-from ptaskmodel.results.replay.path import ReplayPath
 from ptaskmodel.results.replay.tables import (
     ACTION_TIMES,
     MATRIX,
@@ -33,7 +29,6 @@ from ptaskmodel.results.replay.tables import (
     column_of,
     doing,
 )
-from ptaskmodel.results.replay.timelines import FORMATS, Timelines
 from ptaskmodel.workload.ti_actions import ACTIONS, COMPUTE
 
 if TYPE_CHECKING:
@@ -108,7 +103,12 @@ def replay_into(
     inputs = list(inputs)
     watch = Stopwatch()
     made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
-    told = Told() if wanted.critical_path or wanted.timelines else None
+    told = None
+    if wanted.critical_path or wanted.timelines:
+        from ptaskmodel.replay.critical import Told
+        from ptaskmodel.results.replay.path import ReplayPath
+
+        told = Told()
     if directory is None:
         result = made.run(told, progress)
         summary = summary_of(platform, trace, result, watch, inputs)
@@ -122,6 +122,9 @@ def replay_into(
             listeners.append(stack.enter_context(Timeline(place, trace)))
             files += [SPANS, MESSAGES, MATRIX]
         if wanted.traces or wanted.attribution:
+            from ptaskmodel.replay.activities import Activities
+            from ptaskmodel.results.observing import Observation
+
             activities = Activities(made)
             options = wanted.traces, wanted.attribution, wanted.trace_limit_GB
             observation = Observation(activities, place, *options, users=activities)
@@ -134,6 +137,8 @@ def replay_into(
             summary["critical_path"] = path.summary()
             files += path.write(place)
         if told and wanted.timelines:
+            from ptaskmodel.results.replay.timelines import FORMATS, Timelines
+
             timelines = Timelines(trace, hosts, whole_actions(told.spans()), told.flights())
             for format_ in dict.fromkeys(wanted.timelines):
                 name, write = FORMATS[format_]
