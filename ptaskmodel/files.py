@@ -11,8 +11,6 @@ import io
 import json
 import os
 import re
-import secrets
-import shutil
 import stat
 import sys
 import zlib
@@ -378,7 +376,7 @@ def _told(path: AnyPath, error: Kind) -> Iterator[None]:
 def _claimed(target: Path, *, directory: bool = False) -> Iterator[Path]:
     """Make a file or a directory beside ``target``, and hold its lock (where there are locks)."""
     while True:
-        partial = target.with_name(f".{target.name[:_NAME_KEPT]}.{secrets.token_hex(4)}{_PARTIAL}")
+        partial = target.with_name(f".{target.name[:_NAME_KEPT]}.{os.urandom(4).hex()}{_PARTIAL}")
         if directory:
             partial.mkdir()
         place = partial / _LOCK if directory else partial
@@ -455,6 +453,8 @@ def whole_directory(
                 yield new
                 _put_in_place(new, target, partial / _OLD, owned, error)
             finally:
+                import shutil
+
                 shutil.rmtree(partial, ignore_errors=True)
 
 
@@ -512,6 +512,8 @@ def _clear_leftover(path: Path, target: Path) -> None:
                 if len(target.name) == _NAME_KEPT:  # perhaps not all of the name
                     return
                 (path / _OLD).rename(target)
+            import shutil
+
             shutil.rmtree(path)
         finally:
             os.close(handle)

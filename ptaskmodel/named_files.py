@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 import json
 import re
 from collections.abc import Iterator
@@ -63,6 +62,8 @@ def _names(path: Path) -> Iterator[str]:
     content = read_bytes(path)
     if start == b"<":
         for found in _ATTRIBUTE.finditer(content):
+            import html
+
             yield html.unescape((found[1] or found[2] or b"").decode("utf-8", errors="replace"))
     elif start == b"{":
         for found in _MEMBER.finditer(content):

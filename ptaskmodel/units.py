@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 
@@ -165,6 +164,8 @@ def _format(value: float, digits: int, units: dict[str, float]) -> str:
 
 
 def _unknown_unit(text: str, unit: str, units: dict[str, float]) -> str:
+    import difflib
+
     if unit[0].isspace():
         return f"{_shown(text)} has a blank before its unit; write them together"
     close = [known for known in units if known.lower() == unit.lower()]

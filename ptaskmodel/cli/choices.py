@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,6 +26,8 @@ class Choice(click.Choice):
 
 def did_you_mean(value: str, choices: Iterable[str]) -> str:
     """The end of a message on a wrong name: the nearest one, whatever the case."""
+    import difflib
+
     known = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(value.lower(), known, 1)
     return f"; did you mean '{known[near[0]]}'?" if near else ""

@@ -14,9 +14,6 @@ import hashlib
 import importlib.util
 import logging
 import os
-import shlex
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -80,6 +77,9 @@ def has_numba() -> bool:
 
 def compiler_command() -> list[str]:
     """The C compiler: $CC, else cc, else that of the package ziglang; empty if there is none."""
+    import shlex
+    import shutil
+
     named = os.environ.get("CC")
     command = shlex.split(named or "cc")
     if shutil.which(command[0]):
@@ -185,6 +185,8 @@ def _build(fault: str) -> str | None:
         return f"{fault}, {PACKAGE} cannot be written"
     if getattr(sys, "frozen", False) or not sys.executable:
         return f"{fault}, this program is no interpreter"
+    import subprocess
+
     places = [str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         # -P: nothing from where the user happens to be

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -130,6 +129,8 @@ class Platform:
         # Comparing with very many names would take longer than people wait for an error.
         some = list(known)[:20_000]
         example = next((one for one in some if one != LOOPBACK_NAME), LOOPBACK_NAME)
+        import difflib
+
         close = difflib.get_close_matches(str(name), some, 3)
         hint = f"do you mean {' or '.join(map(repr, close))}?" if close else f"e.g. {example!r}"
         return f"{self.path}: unknown {what} {short(str(name))}; {hint}"

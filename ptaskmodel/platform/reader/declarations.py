@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path
 
@@ -88,6 +87,8 @@ class Declarations:
         if "_" in key:
             self.source.note(element, "ignored", f"{key} has no effect any more; remove it")
             return ""
+        import difflib
+
         close = difflib.get_close_matches(key, CONFIG_KEYS, 1)
         hint = f"do you mean {close[0]}?" if close else "remove it"
         raise self.source.error(element, f"unknown key {short(key)}; {hint}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-import zipfile
 import zlib
 from pathlib import Path
 from typing import IO
@@ -27,7 +26,6 @@ _UNREADABLE = (
     RuntimeError,  # encrypted
     NotImplementedError,  # an unknown compression
     struct.error,
-    zipfile.BadZipFile,
     zlib.error,
 )
 
@@ -57,6 +55,8 @@ class ArrayFiles:
 
 
 def _read(path: Path, key: str, most: int) -> FloatArray:
+    import zipfile
+
     try:
         if not path.is_file():
             raise WorkloadError(f"{path} is not a file")
@@ -68,7 +68,7 @@ def _read(path: Path, key: str, most: int) -> FloatArray:
                 _check_header(path, key, member, most)
             with archive.open(f"{key}.npy") as member:
                 array = npy.read_array(member, allow_pickle=False)
-    except _UNREADABLE:
+    except (*_UNREADABLE, zipfile.BadZipFile):
         raise WorkloadError(f"{path} is not an .npz file that can be read") from None
     array = np.asarray(array, dtype=np.float64, order="C")
     array.flags.writeable = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from itertools import chain, islice
 from typing import Any, NoReturn
@@ -94,6 +93,8 @@ class Fields:
 
 def close_match(name: str, known: Iterable[str]) -> str | None:
     """The known name closest to a misspelt one (not looked for very far), None if none is."""
+    import difflib
+
     close = difflib.get_close_matches(name[:SHOWN], list(islice(known, 10_000)), 1)
     return close[0] if close else None
 
