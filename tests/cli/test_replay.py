@@ -6,6 +6,7 @@ import csv
 import json
 
 import pytest
+from loading import loaded_by
 
 from ptaskmodel.cli import main
 from ptaskmodel.workload import load_tasks
@@ -203,6 +204,16 @@ def test_everything_about_a_replay_is_written(case, capsys):
     for kind in ("ranks", "links"):
         assert main(["plot", "out", kind, "-o", f"{kind}.png"]) == 0
     assert main(["report", "out", "-o", "report.html"]) == 0
+
+
+def test_a_replay_imports_nothing_that_it_does_not_need(case):
+    loaded = loaded_by("replay", "p.xml", "traces.txt")
+    assert not {"numba", "scipy", "pandas", "networkx", "matplotlib", "rich", "msgspec"} & loaded
+    assert (
+        not {"numpy.ma", "concurrent.futures", "difflib", "html", "secrets", "subprocess"} & loaded
+    )
+    ours = ("batch", "recording", "replay.critical", "results.observing", "results.traces")
+    assert not {f"ptaskmodel.{name}" for name in (*ours, "simulation")} & loaded
 
 
 @pytest.mark.jit
