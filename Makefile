@@ -54,7 +54,7 @@ clean:
 	$(BIN)/python -m pip install --quiet --upgrade pip 'setuptools>=77'
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	@echo "Installing into .venv, about 500 MB: a minute or two where the network is quick"
+	@echo "Installing into .venv, about 550 MB: a minute or two where the network is quick"
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[jit]'
 	command -v $(firstword $(CC)) >/dev/null || $(BIN)/python -m pip install --quiet ziglang
 	touch $@

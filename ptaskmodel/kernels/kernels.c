@@ -2,8 +2,8 @@
  *
  * `addresses` maps the name of a kernel for one kind of arguments to the address of its function, for
  * the best level of this processor; `level` names that. table.h is written by `building.py`: LEVELS,
- * KERNELS, and the stamps of the sources. Of Python it needs what is declared here, no headers: all of
- * it is in the stable interface since 3.11.
+ * KERNELS, and the stamps of the sources, `stamps` here too, so that every linker keeps them. Of Python it
+ * needs what is declared here, no headers: all of it is in the stable interface since 3.11.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -46,8 +46,6 @@ LEVELS
 LEVELS
 #undef X
 #undef Y
-
-__attribute__((used)) static const char stamps[] = STAMPS;
 
 /* The kernels that allocate ask this of numba's runtime. */
 typedef struct { size_t references; void *destroy, *about, *data; size_t size; void *allocator; } Memory;
@@ -121,6 +119,7 @@ static int fill(Object *module)
     }
     failed = failed || PyModule_AddStringConstant(module, "level", level)
         || PyModule_AddStringConstant(module, "compiler", COMPILER)
+        || PyModule_AddStringConstant(module, "stamps", STAMPS)
         || PyModule_AddObjectRef(module, "addresses", addresses);
     Py_DecRef(addresses);
     return failed ? -1 : 0;
