@@ -6,7 +6,6 @@ import numpy as np
 
 from ptaskmodel.core.state import USED, State
 from ptaskmodel.core.sub_system import sub_system
-from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.solvers import rescue
 
 
@@ -15,6 +14,8 @@ def solve_hard(state: State, rule: str) -> None:
 
     Raises SharingError if the rule has none.
     """
+    from ptaskmodel.sharing.problem import SharingProblem
+
     n, m = int(state.clock[0]["n_sub"]), int(state.clock[0]["m_sub"])
     v = sub_system(state)
     z = int(v.start[n])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ptaskmodel.kernels.decorators import views
-from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import NOTHING_LEFT
+
+if TYPE_CHECKING:
+    from ptaskmodel.sharing.problem import SharingProblem
 
 
 class System(NamedTuple):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptaskmodel.errors import SharingError
-from ptaskmodel.sharing.allocation import Allocation
 from ptaskmodel.sharing.arrays import Answer, Settings, System
-from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES, Rule
+
+if TYPE_CHECKING:
+    from ptaskmodel.sharing.allocation import Allocation
+    from ptaskmodel.sharing.problem import SharingProblem
 
 
 def bmf(problem: SharingProblem) -> Allocation:
@@ -47,6 +49,8 @@ def solve(problem: SharingProblem, rule: str) -> Allocation:
     """The allocation of a problem by any rule of the table; SharingError if it is unknown."""
     if rule not in RULES:
         raise SharingError(f"rule {rule!r} is unknown: choose one of {', '.join(RULES)}")
+    from ptaskmodel.sharing.allocation import Allocation
+
     entry = RULES[rule]
     answer = Answer.room(problem)
     settings = Settings(variant=entry.variant)
