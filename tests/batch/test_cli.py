@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from loading import loaded_by
 
 from ptaskmodel.batch.kit import check_policy
 from ptaskmodel.batch.policies.user import user_policy
@@ -404,3 +405,9 @@ def test_several_batches_side_by_side(capsys, workload, tmp_path):
     assert queue.stat().st_size > 10_000
     assert main(["compare", places[0]]) == 2
     assert "give two directories of results" in capsys.readouterr().err
+
+
+def test_a_batch_imports_no_library_that_it_does_not_need(workload):
+    loaded = loaded_by("batch", GRAPHENE, workload())
+    assert not {"numba", "scipy", "pandas", "networkx", "matplotlib", "rich", "msgspec"} & loaded
+    assert "ptaskmodel.sharing.problem" not in loaded

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import STDIN, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
@@ -237,6 +235,8 @@ def write_batsim(
 
     ``num_hosts`` (nb_res) is the workload's own by default, else the size of its largest job.
     """
+    import msgspec
+
     document = batsim_document(workload, version, num_hosts)
     text = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
     write_bytes(path, text, error=WorkloadError)
