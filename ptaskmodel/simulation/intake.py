@@ -92,7 +92,8 @@ class Intake:
         if len(tasks) > 1:  # for one the loop asks itself
             now = core.now
             core.make_room_for_wakes(sum([task.start_s > now for task in tasks]))
-        self._chain(waits, core)
+        if waits:
+            self._chain(waits, core)
         return range(first, len(self.facts))
 
     def _places(self, tasks: Sequence[Task], core: Core) -> list[bytes]:
@@ -162,7 +163,8 @@ class Intake:
                         )
                     before.append(self.index[name])
                 found.append((k, before))
-        check_acyclic(found, self.ids)
+        if found:
+            check_acyclic(found, self.ids)
         return found
 
     def _register(self, tasks: Sequence[Task], places: Sequence[bytes], first: int) -> None:

@@ -12,11 +12,14 @@ import numpy as np
 
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.store import enlarged
-from ptaskmodel.simulation.state import Tasks
+from ptaskmodel.simulation.state import STAGE, Tasks
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last
 
 Key = tuple[int, bytes, float | None]
+
+# A stage that is not routed.
+NEW_STAGE = np.array((-1, 0.0, np.nan, 0), dtype=STAGE)
 
 
 @dataclass(slots=True)
@@ -95,11 +98,10 @@ class Programs:
         new["first"], new["count"], new["rounds"] = self.first[known:], counts, repeats
         new["users"] = 0
         new_stages = tasks.stages[before:last]
-        new_stages["pattern"], new_stages["amount"], new_stages["delay"] = -1, 0.0, np.nan
+        new_stages[:] = NEW_STAGE
         if may_last(kinds):
             delays = [work.duration_s for work in self.stage_work[before:]]
             new_stages["delay"] = np.array(delays, dtype=np.float64)  # nan for None
-        new_stages["ranks"] = 0
         if TraceWork in kinds or not all(kind.is_simple for kind in kinds):
             replayed = [type(work) is TraceWork for work in self.stage_work[before:]]
             new_stages["ranks"] = replayed
