@@ -294,7 +294,7 @@ def _wait_for(lock: Any) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        say("another build goes on, waiting for it")
+        say(f"another build goes on, waiting for it; to build apart, set {OBJECTS}")
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -77,6 +78,16 @@ def test_what_is_there_is_not_compiled_again(place):
     again, then = said(start(place)), said(start(place))
     assert "kernels: 1 of 2 to compile (all take a minute or two)" in again
     assert [line.split(" in ")[0] for line in then] == ["kernels: 2"]
+
+
+def test_who_waits_for_another_build_is_told(tmp_path):
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = start(tmp_path)
+        line = waiting.stderr.readline()
+        waiting.kill()
+    said(waiting)
+    assert line.endswith("waiting for it; to build apart, set PTASKMODEL_KERNEL_OBJECTS\n")
 
 
 SLOW_LINK = """
