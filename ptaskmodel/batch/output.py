@@ -178,7 +178,8 @@ def plain_job_lines(
 ) -> Iterator[str]:
     """The lines of jobs.csv, many at a time, as they are written of attempts.
 
-    more: of each job that ran and ended, the columns after them.
+    plain: what became of the jobs. workload_name: the same for all. more: of each job that ran and
+    ended, the columns after them.
     """
     count = len(plain.codes)
     submit, walltime = plain.arrays.submit_s[:count], plain.arrays.walltime_s[:count]
@@ -199,8 +200,8 @@ def plain_job_lines(
     )
     (name,) = csv_columns.quoted([workload_name])
     ids, profiles = (csv_columns.quoted(names[:count]) for names in names_of(plain.jobs))
-    texts = [*host_texts(plain.places), ""]
-    hosts = [texts[k] for k in plain.number.tolist()]
+    places = [*host_texts(plain.places), ""]
+    hosts = [places[k] for k in plain.number.tolist()]
     others = [_of_all(plain, values) for values in more]
     for begin in range(0, count, csv_columns.PIECE):
         part = slice(begin, begin + csv_columns.PIECE)
@@ -219,7 +220,7 @@ def _of_all(plain: PlainSchedule, of_ended: Sequence[float] | NDArray[np.float64
 
 
 def host_texts(places: Places) -> list[str]:
-    """The hosts of each attempt in Batsim's notation, such as "0-2 5"."""
+    """The hosts of each attempt in Batsim's notation, such as "0-2 5"; places: where they ran."""
     first, length = places.first.astype(np.int64), places.length
     counts = np.diff(places.begins)
     ends = np.zeros(len(first), dtype=bool)

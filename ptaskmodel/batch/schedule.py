@@ -103,7 +103,7 @@ def has_ended(attempt: Attempt) -> bool:
 
 
 def schedule_of(plain: PlainSchedule) -> Schedule:
-    """A schedule of arrays; its attempts are made when the first of them is asked for."""
+    """The schedule of ``plain``; its attempts are made when the first of them is asked for."""
     made = functools.cache(plain.attempts)
     started = len(plain.places.begins) - 1
     return Schedule(
@@ -161,7 +161,7 @@ def _is_plain(attempt: Attempt) -> bool:
 
 
 def figures_of(schedule: Schedule) -> Figures:
-    """The numbers of a schedule, found once."""
+    """The numbers of a ``schedule``, found once."""
     if not schedule.known:
         plain = schedule.plain
         schedule.known.append(_figures(schedule) if plain is None else plain.figures())

@@ -105,7 +105,10 @@ def solve_anew(s, o):
 
 @jit
 def follow(s, solver):
-    """Rates of what changed, or may have, but for a crowd, which gathers here; of how many."""
+    """Rates of what changed, or may have, but for a crowd, which gathers here; of how many.
+
+    s: the state. solver: the number of the rule's kernel.
+    """
     clock = s.clock[0]
     if clock.crowd >= 0:
         others = follow_crowd(s, solver)

@@ -37,7 +37,7 @@ def users_of(results: Results) -> list[tuple[str, int, float, float]]:
 
 
 def classes_of(path: Path) -> dict[str, list[dict[str, str]]]:
-    """The lines of classes.csv of the kinds that are shown; of users those that are known."""
+    """The lines of classes.csv at ``path`` of the kinds shown; of users those that are known."""
     found: dict[str, list[dict[str, str]]] = {kind: [] for kind in SHOWN}
     for row in rows(path, *COLUMNS, optional=True):
         if row["kind"] in found:

@@ -62,7 +62,7 @@ class Observer:
         """A task has ended, in whatever state."""
 
     def stepped(self, simulation: Simulation) -> None:
-        """All that happened at a date is done."""
+        """All that happened at a date in ``simulation`` is done."""
 
 
 class Simulation:
