@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.on_demand import OnDemand
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import Job, default_of, jobs_of_columns
 
 FloatArray = NDArray[np.float64]
 # More hosts than any machine has: what a job asks for beyond it is as good as this.
@@ -40,10 +43,11 @@ class JobArrays(NamedTuple):
 class JobTable(OnDemand[Job]):
     """Jobs of which the columns are there; the jobs are made when the first of them is asked for.
 
-    arrays, ids, profiles, users: of all of them. make: makes the jobs.
+    arrays, ids, profiles, users: of all of them. columns: makes the values of fields of the jobs
+    (of others, all have the default).
     """
 
-    __slots__ = ("arrays", "ids", "profiles", "users")
+    __slots__ = ("arrays", "columns", "ids", "profiles", "users")
 
     def __init__(
         self,
@@ -51,10 +55,15 @@ class JobTable(OnDemand[Job]):
         ids: Sequence[str],
         profiles: Sequence[str],
         users: Sequence[str | None],
-        make: Callable[[], Sequence[Job]],
+        columns: Callable[[], Mapping[str, Sequence[Any]]],
     ) -> None:
-        super().__init__(len(ids), make)
+        super().__init__(len(ids), self._jobs)
         self.arrays, self.ids, self.profiles, self.users = arrays, ids, profiles, users
+        self.columns = functools.cache(columns)
+
+    def _jobs(self) -> tuple[Job, ...]:
+        with collector_at_rest():
+            return jobs_of_columns(self.columns())
 
 
 def job_arrays(jobs: Sequence[Job]) -> JobArrays:
@@ -80,6 +89,14 @@ def sizes_of(jobs: Sequence[Job]) -> NDArray[np.int64]:
     if isinstance(jobs, JobTable):
         return jobs.arrays.num_hosts
     return np.array([min(job.num_hosts, MOST_HOSTS) for job in jobs], dtype=np.int64)
+
+
+def column_of(jobs: Sequence[Job], name: str) -> Sequence[Any]:
+    """A field of each of some jobs."""
+    if not isinstance(jobs, JobTable):
+        return [getattr(job, name) for job in jobs]
+    default = next(default_of(each) for each in fields(Job) if each.name == name)
+    return jobs.columns().get(name) or [default] * len(jobs)
 
 
 def names_of(jobs: Sequence[Job]) -> tuple[Sequence[str], Sequence[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from itertools import repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -84,10 +84,14 @@ def jobs_of_columns(columns: Mapping[str, Sequence[Any]]) -> tuple[Job, ...]:
     """
     jobs = [Job.__new__(Job) for _ in columns["id"]]
     for each in fields(Job):
-        made = each.default if each.default_factory is MISSING else each.default_factory()
-        values = columns.get(each.name, repeat(made, len(jobs)))
+        values = columns.get(each.name, repeat(default_of(each), len(jobs)))
         deque(map(getattr(Job, each.name).__set__, jobs, values), maxlen=0)
     return tuple(jobs)
+
+
+def default_of(each: Field[Any]) -> Any:
+    """What a field of a job is if nothing is said of it."""
+    return each.default if each.default_factory is MISSING else each.default_factory()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

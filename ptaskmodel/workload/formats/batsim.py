@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
 from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
+from ptaskmodel.workload.job_arrays import column_of
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
 
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
@@ -237,7 +239,8 @@ def write_batsim(
     """
     import msgspec
 
-    document = batsim_document(workload, version, num_hosts)
+    with collector_at_rest():
+        document = _document(workload, version, num_hosts)
     text = msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
     write_bytes(path, text, error=WorkloadError)
 
@@ -246,18 +249,27 @@ def batsim_document(
     workload: Workload, version: int = 5, num_hosts: int | None = None
 ) -> dict[str, Any]:
     """The document that `write_batsim` writes. Raises WorkloadError."""
+    import msgspec
+
+    document: dict[str, Any] = msgspec.to_builtins(_document(workload, version, num_hosts))
+    return document
+
+
+def _document(workload: Workload, version: int, num_hosts: int | None) -> dict[str, Any]:
+    """The same, its jobs as `_entries` makes them."""
     if version not in (2, 3, 4, 5):
         raise WorkloadError(f"Batsim version {version} is unknown: use 2, 3, 4 or 5")
-    size = num_hosts or workload.num_hosts or max((j.num_hosts for j in workload.jobs), default=1)
+    size = num_hosts or workload.num_hosts or max(column_of(workload.jobs, "num_hosts"), default=1)
     profiles: dict[str, dict[str, Any]] = {}
     for name, work in workload.profiles.items():
         profiles |= profile_fields(name, work, version)
-    for job in workload.jobs:
-        if job.return_code:
-            profiles[job.profile]["ret"] = job.return_code
+    named, codes = (column_of(workload.jobs, name) for name in ("profile", "return_code"))
+    for profile, code in zip(named, codes, strict=True):
+        if code:
+            profiles[profile]["ret"] = code
     document = dict(workload.extra) | {
         "nb_res": size,
-        "jobs": [_job_fields(job) for job in workload.jobs],
+        "jobs": _entries(workload.jobs),
         "profiles": profiles,
     }
     if workload.notes:
@@ -265,27 +277,29 @@ def batsim_document(
     return document
 
 
-def _job_fields(job: Job) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "id": job.id,
-        "subtime": job.submit_time_s,
-        "res": job.num_hosts,
-        "profile": job.profile,
+def _entries(jobs: Sequence[Job]) -> list[Any]:
+    """What the document says of each job: structures of msgspec, or dicts."""
+    import msgspec
+
+    column = functools.partial(column_of, jobs)
+    columns: dict[str, Sequence[Any]] = {
+        "id": column("id"),
+        "subtime": column("submit_time_s"),
+        "res": column("num_hosts"),
+        "profile": column("profile"),
+        "walltime": column("walltime_s"),
+        "cores": column("cores"),
+        "memory": [None if size is None else int(size) for size in column("memory_B")],
+        "resources": [dict(counts) if counts else None for counts in column("resources")],
+        "licences": [dict(counts) if counts else None for counts in column("licences")],
+        "competitors": column("competitors"),
+        **{key: column(key) for key in ORIGINS},
+        "think_time": [think_s or None for think_s in column("think_time_s")],
     }
-    if job.walltime_s is not None:
-        fields["walltime"] = job.walltime_s
-    if job.cores is not None:
-        fields["cores"] = job.cores
-    if job.memory_B is not None:
-        fields["memory"] = int(job.memory_B)
-    for key, counts in (("resources", job.resources), ("licences", job.licences)):
-        if counts:
-            fields[key] = dict(counts)
-    if job.competitors is not None:
-        fields["competitors"] = job.competitors
-    for key in ORIGINS:
-        if (name := getattr(job, key)) is not None:
-            fields[key] = name
-    if job.think_time_s:
-        fields["think_time"] = job.think_time_s
-    return fields | dict(job.extra)
+    fields = [(key, Any, None) for key in columns]
+    Entry = msgspec.defstruct("Entry", fields, omit_defaults=True)
+    entries: list[Any] = list(map(Entry, *columns.values()))
+    for k, extra in enumerate(column("extra")):
+        if extra:
+            entries[k] = msgspec.to_builtins(entries[k]) | dict(extra)
+    return entries

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import LARGEST, SMALLEST, FloatArray
 from ptaskmodel.workload.formats.batsim_works import Profiles
 from ptaskmodel.workload.job_arrays import JobArrays, JobTable
-from ptaskmodel.workload.jobs import NOTHING, Job, jobs_of_columns
+from ptaskmodel.workload.jobs import NOTHING
 
 # Where a job comes from, as logs say it: fields of ours, each a name or a number.
 ORIGINS = ("user", "group", "queue", "partition", "executable", "preceding_job")
@@ -75,7 +74,7 @@ def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
     for key, texts in origins.items():
         origins[key] = [texts[k] for k in places]
 
-    def make() -> tuple[Job, ...]:
+    def make() -> dict[str, Sequence[Any]]:
         columns: dict[str, Sequence[Any]] = {
             "id": ids,
             "submit_time_s": arrays.submit_s.tolist(),
@@ -90,8 +89,7 @@ def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
             columns["think_time_s"] = think_s[order].tolist()
         if not given <= _KNOWN:
             columns["extra"] = [_extra(entries[k]) for k in places]
-        with collector_at_rest():
-            return jobs_of_columns(columns)
+        return columns
 
     users = origins.get("user", [None] * len(ids))
     return JobTable(arrays, ids, names, users, make)

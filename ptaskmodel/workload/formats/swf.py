@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from ptaskmodel import csv_columns
 from ptaskmodel.errors import WorkloadError, cut
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
-from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.on_demand import OnDemand
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.swf_lines import parsed
 from ptaskmodel.workload.formats.table import Cleaning, Writing
-from ptaskmodel.workload.job_arrays import JobArrays, JobTable, job_arrays, names_of
-from ptaskmodel.workload.jobs import Job, Workload, jobs_of_columns
+from ptaskmodel.workload.job_arrays import JobArrays, JobTable, column_of, job_arrays, names_of
+from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.works import DelayWork
 
 FIELDS = (
@@ -284,9 +283,9 @@ def workload_from_swf(
     profiles = OnDemand(len(order), lambda: _each(names, which))
     users = OnDemand(len(order), lambda: _named(log.column("user")[order], 0))
 
-    def make() -> tuple[Job, ...]:
+    def columns() -> dict[str, Sequence[Any]]:
         rows = log.rows[order]
-        columns = {
+        return {
             "id": ids,
             "submit_time_s": arrays.submit_s.tolist(),
             "num_hosts": arrays.num_hosts.tolist(),
@@ -296,12 +295,10 @@ def workload_from_swf(
             "think_time_s": np.maximum(rows[:, COLUMN["think_time_s"]], 0).tolist(),
             **{name: _named(rows[:, COLUMN[name]], least) for name, least in ORIGINS},
         }
-        with collector_at_rest():
-            return jobs_of_columns(columns)
 
     machine = log.num_processors
     return Workload(
-        JobTable(arrays, ids, profiles, users, make),
+        JobTable(arrays, ids, profiles, users, columns),
         dict(zip(names, works, strict=True)),
         None if machine is None else math.ceil(machine / processors_per_host),
         name=Path(log.origin or "swf").name.split(".")[0],
@@ -365,7 +362,13 @@ def swf_from_workload(workload: Workload) -> SwfLog:
     arrays, (ids, _) = job_arrays(workload.jobs), names_of(workload.jobs)
     numbers = list(map(int, ids)) if all(map(str.isdecimal, ids)) else []
     numbered = len(set(numbers)) == len(ids) and min(numbers, default=1) > 0
-    thinks = [job.think_time_s if job.preceding_job else -1 for job in workload.jobs]
+    thinks = [
+        think_s if preceding else -1
+        for think_s, preceding in zip(
+            *(column_of(workload.jobs, name) for name in ("think_time_s", "preceding_job")),
+            strict=True,
+        )
+    ]
     for column, values in (
         ("job_number", numbers if numbered else np.arange(1, len(ids) + 1)),
         ("submit_time_s", arrays.submit_s),
@@ -380,7 +383,7 @@ def swf_from_workload(workload: Workload) -> SwfLog:
     renumbered = [] if numbered else ["jobs renumbered in order of submission"]
     job_numbers = dict(zip(ids, rows[:, COLUMN["job_number"]].tolist(), strict=True))
     for name, _ in ORIGINS:
-        names = [getattr(job, name) for job in workload.jobs]
+        names = column_of(workload.jobs, name)
         number = job_numbers if name == "preceding_job" else _numbers_of(names)
         if number is not job_numbers and any(n != _number(k) for n, k in number.items()):
             renumbered.append(f"{name}s renumbered")
