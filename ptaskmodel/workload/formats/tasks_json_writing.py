@@ -21,7 +21,6 @@ from ptaskmodel.workload.works import (
 )
 
 _EXPONENT = re.compile(rb"e[0-9-]")
-_OTHERS = (b"0.0000", b"null", b"\x7f")
 SPREAD = "DefinedAmountsSpreadUniformly"
 
 
@@ -52,18 +51,25 @@ def json_texts(values: Iterable[Any]) -> list[str]:
     """Each value as json.dumps writes it, in a fraction of the time."""
     import msgspec
 
-    encode, found = msgspec.json.Encoder().encode, []
-    for value in values:
-        try:
-            text = msgspec.json.format(encode(value), indent=0)
-        except ValueError:  # half of a character
-            text = b"null"
-        # Exponents, characters beyond ASCII and what is not finite are written in other ways.
-        if not text.isascii() or any(mark in text for mark in _OTHERS) or _EXPONENT.search(text):
-            found.append(json.dumps(value))
-        else:
-            found.append(text.decode())
-    return found
+    encode, format_ = msgspec.json.Encoder().encode, msgspec.json.format
+    values = list(values)
+    try:
+        texts = [format_(encode(value), indent=0) for value in values]
+    except ValueError:  # half of a character
+        return list(map(json.dumps, values))
+    if _is_alike(b"\n".join(texts)):
+        return list(map(bytes.decode, texts))
+    both = zip(texts, values, strict=True)
+    return [text.decode() if _is_alike(text) else json.dumps(value) for text, value in both]
+
+
+def _is_alike(text: bytes) -> bool:
+    """Whether nothing is in what msgspec wrote that json writes in another way.
+
+    That is exponents, characters beyond those of ASCII that are printed, and what is not finite.
+    """
+    others = any(mark in text for mark in (b"0.0000", b"null", b"\x7f"))
+    return text.isascii() and not others and not _EXPONENT.search(text)
 
 
 def _entries(tasks: Iterable[Task]) -> tuple[list[dict[str, Any]], _Profiles]:
