@@ -118,10 +118,9 @@ def batch_into(
             traces=writing.traces,
             attribution=writing.attribution,
         )
-    delays = options.profiles == "delay" or (
-        options.profiles == "as-given" and only_delays(workload)
-    )
-    if delays and (writing.traces or writing.attribution):
+    if (writing.traces or writing.attribution) and (
+        options.profiles == "delay" or (options.profiles == "as-given" and only_delays(workload))
+    ):
         raise SimulationError(
             f"{'--trace' if writing.traces else '--attribution'}: every job is a delay, which uses "
             "no host and no link; --profiles ptask makes parallel tasks of delays"
