@@ -45,7 +45,7 @@ def pages() -> dict[str, str]:
 def commands() -> Iterator[str]:
     """Every command with its options, as Markdown."""
     from ptaskmodel.cli import SECTIONS
-    from ptaskmodel.cli import commands as root
+    from ptaskmodel.cli import program as root
 
     context = click.Context(root, info_name="ptaskmodel")
     for section, entries in SECTIONS.items():

@@ -104,7 +104,7 @@ class LazyGroup(Group):
 
 @click.group(cls=LazyGroup, context_settings=HELP)
 @click.version_option(__version__, prog_name="ptaskmodel")
-def commands() -> None:
+def program() -> None:
     """How long parallel applications take when they share a platform.
 
     Begin with `ptaskmodel demo`; then `ptaskmodel init NAME` for a project of your own.
@@ -119,15 +119,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exit code 1).
     """
     if "_PTASKMODEL_COMPLETE" in os.environ:
-        commands.main(prog_name="ptaskmodel")
-    return run_as(commands, "ptaskmodel", arguments)
+        program.main(prog_name="ptaskmodel")
+    return run_as(program, "ptaskmodel", arguments)
 
 
 def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = None) -> int:
     """Run a command as a program of that name; the exit codes are those of `main`."""
     given = sys.argv[1:] if arguments is None else arguments
     # The context takes the list apart; what was typed for this program can be run once more.
-    typed = tuple(given) if arguments is None and command is commands else None
+    typed = tuple(given) if arguments is None and command is program else None
     with _talking(), taken(), _alone() if arguments is None else contextlib.nullcontext():
         return _exit_code(command, name, list(given), typed)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import graphlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Sequence as Seq
 from typing import TypeVar
 
 from ptaskmodel.errors import WorkloadError
@@ -24,7 +25,7 @@ def in_order(before: Mapping[Node, Iterable[Node]]) -> tuple[list[Node], list[No
         return [], error.args[1][:-1]
 
 
-def check_acyclic(waits: Iterable[tuple[int, Iterable[int]]], ids: Sequence[str]) -> None:
+def check_acyclic(waits: Iterable[tuple[int, Iterable[int]]], ids: Seq[str]) -> None:
     """Tasks do not wait for each other in a circle.
 
     waits: numbers of tasks, each with those that it waits for. ids: the names of all tasks.

@@ -12,7 +12,6 @@ from loading import loaded_by
 from ptaskmodel.batch.kit import check_policy
 from ptaskmodel.batch.policies.user import user_policy
 from ptaskmodel.cli import main
-from ptaskmodel.workload.formats import swf
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHENE = str(ROOT / "platforms" / "graphene.xml")
@@ -291,7 +290,7 @@ def test_jobs_of_a_log_stay_columns(monkeypatch, tmp_path):
     """The compiled loop and the files that are written need no object for each job."""
     log = tmp_path / "two.swf"
     log.write_text("".join(f"{k} {k} 0 9 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n" for k in (1, 2)))
-    monkeypatch.setattr(swf, "jobs_of_columns", None)
+    monkeypatch.setattr("ptaskmodel.workload.job_arrays.jobs_of_columns", None)
     out = tmp_path / "out"
     assert main(["batch", GRAPHENE, str(log), "--loop", "compiled", "-o", str(out)]) == 0
     assert len((out / "jobs.csv").read_text(encoding="utf-8").splitlines()) == 3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ptaskmodel import files
 from ptaskmodel.campaign.plan import plan_of
-from ptaskmodel.cli import commands, main
+from ptaskmodel.cli import main, program
 from ptaskmodel.errors import LONGEST, CampaignError, PTaskModelError, cut
 from ptaskmodel.platform.reader.loading import parse_platform
 from ptaskmodel.workload.formats.host_names import expand
@@ -35,7 +35,7 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()):
             yield from leaves(command.get_command(context, name), (*path, name))
 
 
-LEAVES = list(leaves(commands))
+LEAVES = list(leaves(program))
 
 
 def answer(words, capsys) -> str:
@@ -148,7 +148,7 @@ def test_memory_that_does_not_suffice_later_is_one_line(monkeypatch, capsys):
         def invoke(self, context):
             raise MemoryError
 
-    monkeypatch.setattr(type(commands), "get_command", lambda *_: Full("simulate"))
+    monkeypatch.setattr(type(program), "get_command", lambda *_: Full("simulate"))
     assert "the memory does not suffice" in answer(["simulate"], capsys)
 
 

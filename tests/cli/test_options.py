@@ -10,7 +10,7 @@ import click
 import pytest
 from small_files import FILES
 
-from ptaskmodel.cli import commands, main
+from ptaskmodel.cli import main, program
 from ptaskmodel.cli.choices import Choice
 
 # They write nothing, or what they make is their argument.
@@ -38,7 +38,7 @@ def all_commands(command, path=()):
     return found
 
 
-COMMANDS = all_commands(commands)
+COMMANDS = all_commands(program)
 
 
 def test_every_choice_answers_with_the_nearest():

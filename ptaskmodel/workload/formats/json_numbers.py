@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ptaskmodel.workload.amounts import FloatArray
 from ptaskmodel.workload.formats.scanning.numbers import cut
-
-FloatArray = NDArray[np.float64]
 
 PLACEHOLDER = "NaN"
 # Shorter arrays are read as fast without.
