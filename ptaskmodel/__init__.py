@@ -22,15 +22,39 @@ NAMES = {
     "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),
     "ptaskmodel.platform.topologies.fat_tree": ("FatTree",),
     "ptaskmodel.platform.topologies.torus": ("Torus",),
-    "ptaskmodel.results.batches": ("BatchRun", "BatchWriting", "batch_into"),
-    "ptaskmodel.results.comparison": ("Comparison", "compare"),
-    "ptaskmodel.results.loading": ("Results", "load_results"),
+    "ptaskmodel.results.batches": (
+        "BatchRun",
+        "BatchWriting",
+        "batch_into",
+    ),
+    "ptaskmodel.results.comparison": (
+        "Comparison",
+        "compare",
+    ),
+    "ptaskmodel.results.loading": (
+        "Results",
+        "load_results",
+    ),
     "ptaskmodel.results.plots": ("draw_results",),
     "ptaskmodel.results.report": ("write_report",),
-    "ptaskmodel.results.runs": ("SimulationOptions", "SimulationRun", "simulate_into"),
-    "ptaskmodel.simulation.checkpoint": ("load_checkpoint", "save_checkpoint"),
-    "ptaskmodel.simulation.refs": ("TaskRecord", "TaskRef"),
-    "ptaskmodel.simulation.simulation": ("Observer", "Simulation"),
+    "ptaskmodel.results.runs": (
+        "SimulationOptions",
+        "SimulationRun",
+        "simulate_into",
+    ),
+    "ptaskmodel.simulation.checkpoint": (
+        "load_checkpoint",
+        "save_checkpoint",
+    ),
+    "ptaskmodel.simulation.refs": (
+        "TaskRecord",
+        "TaskRef",
+    ),
+    "ptaskmodel.simulation.simulation": (
+        "Observer",
+        "Simulation",
+    ),
+    "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.jobs": ("workload_from_frame",),
     "ptaskmodel.workload.reading": ("read_workload",),
     "ptaskmodel.workload.tasks": (
@@ -41,9 +65,13 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.trace_work": ("TraceWork",),
-    "ptaskmodel.workload.works": ("DelayWork", "HomogeneousWork", "ParallelWork", "SequenceWork"),
+    "ptaskmodel.workload.works": (
+        "DelayWork",
+        "HomogeneousWork",
+        "ParallelWork",
+        "SequenceWork",
+    ),
 }
 
 __version__ = "0.1.0"

@@ -16,7 +16,7 @@ from typing import Any
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.cli.table import text_table
+from ptaskmodel.cli.show import text_table
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.slurm.live import LiveResults, live_into

@@ -10,14 +10,34 @@ NAMES = {
         "broadcast",
         "reduce",
     ),
-    "ptaskmodel.apps.communication": ("Communication", "bytes_between", "join"),
-    "ptaskmodel.apps.interference": ("OnOff", "connection_work", "interference_tasks"),
-    "ptaskmodel.apps.pdgemm": ("Pdgemm", "place"),
-    "ptaskmodel.apps.programs": ("Size", "program"),
-    "ptaskmodel.apps.trace_models": ("InCompany", "compare_in_company"),
-    "ptaskmodel.apps.trace_works": ("phases_at_collectives", "windows"),
-    "ptaskmodel.replay.bundles": ("bundle",),
+    "ptaskmodel.apps.communication": (
+        "Communication",
+        "bytes_between",
+        "join",
+    ),
+    "ptaskmodel.apps.interference": (
+        "OnOff",
+        "connection_work",
+        "interference_tasks",
+    ),
+    "ptaskmodel.apps.pdgemm": (
+        "Pdgemm",
+        "place",
+    ),
+    "ptaskmodel.apps.programs": (
+        "Size",
+        "program",
+    ),
+    "ptaskmodel.apps.trace_models": (
+        "InCompany",
+        "compare_in_company",
+    ),
+    "ptaskmodel.apps.trace_works": (
+        "phases_at_collectives",
+        "windows",
+    ),
     "ptaskmodel.apps.two_groups": ("TwoGroups",),
+    "ptaskmodel.replay.bundles": ("bundle",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

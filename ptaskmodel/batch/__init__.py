@@ -7,8 +7,13 @@ them (see `ptaskmodel.faces`).
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.batch.allocations": ("ALLOCATIONS", "Allocation", "allocation_by_name"),
+    "ptaskmodel.batch.allocations": (
+        "ALLOCATIONS",
+        "Allocation",
+        "allocation_by_name",
+    ),
     "ptaskmodel.batch.attempt": (
+        "Attempt",
         "FAILED",
         "KILLED",
         "REJECTED",
@@ -17,10 +22,12 @@ NAMES = {
         "SUSPENDED",
         "WAITING",
         "WALLTIME",
-        "Attempt",
     ),
-    "ptaskmodel.batch.classes": ("ClassRow", "by_class"),
     "ptaskmodel.batch.checkpoints": ("Checkpointing",),
+    "ptaskmodel.batch.classes": (
+        "ClassRow",
+        "by_class",
+    ),
     "ptaskmodel.batch.decisions": (
         "Drain",
         "Kill",
@@ -34,17 +41,52 @@ NAMES = {
     ),
     "ptaskmodel.batch.dependencies": ("ClosedLoop",),
     "ptaskmodel.batch.events": ("Event",),
-    "ptaskmodel.batch.execution": ("DelayExecution", "actual_duration_s", "walltime_or_inf"),
-    "ptaskmodel.batch.fairness": ("FairStart", "Replayed", "fair_starts"),
+    "ptaskmodel.batch.execution": (
+        "DelayExecution",
+        "actual_duration_s",
+        "walltime_or_inf",
+    ),
+    "ptaskmodel.batch.failures": (
+        "FailureLaw",
+        "failures_of",
+        "read_failures",
+    ),
+    "ptaskmodel.batch.fairness": (
+        "FairStart",
+        "Replayed",
+        "fair_starts",
+    ),
     "ptaskmodel.batch.faults": ("PolicyFault",),
-    "ptaskmodel.batch.failures": ("FailureLaw", "failures_of", "read_failures"),
     "ptaskmodel.batch.hostset": ("HostSet",),
-    "ptaskmodel.batch.kit": ("Verifier", "check_policy", "check_schedule", "random_jobs"),
-    "ptaskmodel.batch.machine": ("Machine", "machine_of"),
-    "ptaskmodel.batch.maintenance": ("Window", "read_maintenance"),
-    "ptaskmodel.batch.measures": ("contention_slowdown", "job_times", "load", "metrics"),
-    "ptaskmodel.batch.plan": ("BatchOptions", "Plan", "only_delays"),
-    "ptaskmodel.batch.policies": ("POLICIES", "policy_by_name"),
+    "ptaskmodel.batch.kit": (
+        "Verifier",
+        "check_policy",
+        "check_schedule",
+        "random_jobs",
+    ),
+    "ptaskmodel.batch.machine": (
+        "Machine",
+        "machine_of",
+    ),
+    "ptaskmodel.batch.maintenance": (
+        "Window",
+        "read_maintenance",
+    ),
+    "ptaskmodel.batch.measures": (
+        "contention_slowdown",
+        "job_times",
+        "load",
+        "metrics",
+    ),
+    "ptaskmodel.batch.plan": (
+        "BatchOptions",
+        "Plan",
+        "only_delays",
+    ),
+    "ptaskmodel.batch.policies": (
+        "POLICIES",
+        "policy_by_name",
+    ),
     "ptaskmodel.batch.policies.conservative": ("Conservative",),
     "ptaskmodel.batch.policies.easy": ("Easy",),
     "ptaskmodel.batch.policies.fcfs": ("Fcfs",),
@@ -64,13 +106,33 @@ NAMES = {
         "by_utilisation",
     ),
     "ptaskmodel.batch.policies.user": ("user_policy",),
-    "ptaskmodel.batch.pstates": ("HostPstates", "Pstates", "Switch"),
-    "ptaskmodel.batch.queue_measures": ("OverTime", "QueueMeasures"),
-    "ptaskmodel.batch.run": ("BatchResult", "new_simulation", "run_batch"),
-    "ptaskmodel.batch.schedule": ("HostChange", "Schedule"),
+    "ptaskmodel.batch.pstates": (
+        "HostPstates",
+        "Pstates",
+        "Switch",
+    ),
+    "ptaskmodel.batch.queue_measures": (
+        "OverTime",
+        "QueueMeasures",
+    ),
+    "ptaskmodel.batch.run": (
+        "BatchResult",
+        "new_simulation",
+        "run_batch",
+    ),
+    "ptaskmodel.batch.schedule": (
+        "HostChange",
+        "Schedule",
+    ),
     "ptaskmodel.batch.simulator": ("BatchSimulation",),
     "ptaskmodel.batch.spaces": ("HostCapacity",),
-    "ptaskmodel.batch.view": ("Policy", "View"),
-    "ptaskmodel.workload.jobs": ("Job", "Workload"),
+    "ptaskmodel.batch.view": (
+        "Policy",
+        "View",
+    ),
+    "ptaskmodel.workload.jobs": (
+        "Job",
+        "Workload",
+    ),
 }
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -1,4 +1,7 @@
-"""The command line: subcommands imported on use, and what each kind of failure looks like."""
+"""The command line: subcommands imported on use, and what each kind of failure looks like.
+
+What is said of a wrong command line: one line, with what to give instead.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import gc
 import importlib
 import logging
 import os
+import re
 import signal
 import sys
 import traceback
@@ -19,12 +23,58 @@ import click
 
 from ptaskmodel import __version__, remarks
 from ptaskmodel.cli.command import HELP, TYPED, Group
-from ptaskmodel.cli.mistakes import mistake_text
-from ptaskmodel.cli.talking import LOGGER, Teller, is_verbose, tell
+from ptaskmodel.cli.progress import LOGGER, Teller, is_verbose, tell
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.interrupts import taken
 from ptaskmodel.memory import available_bytes, collector_seldom
 from ptaskmodel.remarks import Remark
+
+_OF_BATSIM = ("-p", "-w", "-e", "-s", "--platform", "--workload", "--export")
+_WITHOUT_SCHEDULER = ("--no-sched", "--batexec")
+_NOT_WHOLE = re.compile(r"is not a valid integer( range)?$")
+
+
+def mistake_text(error: click.UsageError) -> str:
+    """One line on a mistake in a command line: the command, what is wrong, what it takes."""
+    context = error.ctx
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if context is None:
+        return message
+    command = context.command_path.partition(" ")[2]
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        message = f"{_missing(error.param)}; give {_usage(context)}"
+    elif isinstance(error, click.BadParameter):
+        return _NOT_WHOLE.sub("is not a whole number; give one", message)
+    elif command == "batch" and getattr(error, "option_name", None) in _OF_BATSIM:
+        message += "; give PLATFORM WORKLOAD -o DIR, or take Batsim's options with `batsim`"
+    elif command == "report" and message.startswith("Got unexpected extra argument"):
+        message = "a page is of one run; for several `ptaskmodel compare A B --page FILE`"
+    elif getattr(error, "option_name", None) in _WITHOUT_SCHEDULER:
+        message = f"No such option '{error.option_name}'; use ptaskmodel batch --policy fcfs"  # type: ignore[attr-defined]
+    what = f"{command}: {message}" if command else message
+    return f"{what} (`{context.command_path} --help` says more)"
+
+
+def _missing(parameter: click.Parameter) -> str:
+    """What is missing, and what it may be."""
+    name = parameter.human_readable_name
+    if isinstance(parameter, click.Option):
+        name = max(parameter.opts, key=len)
+    if isinstance(parameter.type, click.Choice):
+        return f"{name} is missing, one of {', '.join(parameter.type.choices)}"
+    return f"{name} is missing"
+
+
+def _usage(context: click.Context) -> str:
+    """The command with what it cannot do without."""
+    parts = [context.command_path]
+    for parameter in context.command.params:
+        if isinstance(parameter, click.Argument):
+            parts.append(parameter.human_readable_name)
+        elif parameter.required:
+            parts.append(f"{parameter.opts[0]} {parameter.metavar or str(parameter.name).upper()}")
+    return " ".join(parts)
+
 
 USER_ERROR = 2
 BY_SIGNAL = 128
@@ -50,28 +100,28 @@ SECTIONS = {
         "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
         "slurm": Entry("ptaskmodel.cli.slurm:slurm", "Say what a slurm.conf does with a workload."),
         "slurm-live": Entry(
-            "ptaskmodel.cli.slurm_live:slurm_live", "Let a real Slurm decide over simulated nodes."
+            "ptaskmodel.cli.slurm:slurm_live", "Let a real Slurm decide over simulated nodes."
         ),
         "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),
-        "serve": Entry("ptaskmodel.cli.serve:serve", "Let schedulers made for Batsim decide."),
+        "serve": Entry("ptaskmodel.cli.batsim:serve", "Let schedulers made for Batsim decide."),
     },
     PREPARE: {
-        "init": Entry("ptaskmodel.cli.init:init", "Begin a project: platform, tasks, notebook."),
+        "init": Entry("ptaskmodel.cli.demo:init", "Begin a project: platform, tasks, notebook."),
         "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
-        "tasks": Entry("ptaskmodel.cli.tasks:tasks", "Check a tasks file."),
+        "tasks": Entry("ptaskmodel.cli.simulate:tasks", "Check a tasks file."),
         "workload": Entry(
             "ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."
         ),
         "trace": Entry(
             "ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."
         ),
-        "warmup": Entry("ptaskmodel.cli.warmup:warmup", "Nothing to do any more (until 0.3)."),
+        "warmup": Entry("ptaskmodel.cli.demo:warmup", "Nothing to do any more (until 0.3)."),
     },
     LOOK: {
-        "report": Entry("ptaskmodel.cli.report:report", "Make a page of the results of a run."),
-        "plot": Entry("ptaskmodel.cli.plot:plot", "Draw the results of a run."),
+        "report": Entry("ptaskmodel.cli.compare:report", "Make a page of the results of a run."),
+        "plot": Entry("ptaskmodel.cli.compare:plot", "Draw the results of a run."),
         "compare": Entry("ptaskmodel.cli.compare:compare", "Say what changed between two runs."),
-        "schema": Entry("ptaskmodel.cli.schema:schema", "Say what files hold, as JSON Schema."),
+        "schema": Entry("ptaskmodel.cli.compare:schema", "Say what files hold, as JSON Schema."),
     },
     STUDY: {
         "campaign": Entry("ptaskmodel.cli.campaign:campaign", "Many runs: sweep, keep, compare."),

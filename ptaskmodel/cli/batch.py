@@ -183,7 +183,7 @@ def batch(
 ) -> None:
     """Schedule the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM (SimGrid XML)."""
     from ptaskmodel.batch.plan import BatchOptions, check_sizes
-    from ptaskmodel.cli.pairs import number_or_text, number_time_or_text, pairs
+    from ptaskmodel.cli.parameters import number_or_text, number_time_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.platform import load_platform

@@ -14,7 +14,7 @@ import click
 
 from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import COUNT, PATH, Choice
-from ptaskmodel.cli.talking import LOGGER, tell
+from ptaskmodel.cli.progress import LOGGER, tell
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.units import format_time
 

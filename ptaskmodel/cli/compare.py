@@ -1,14 +1,23 @@
-"""``ptaskmodel compare``: what changed between two runs."""
+"""``ptaskmodel compare``: what changed between two runs.
+
+``ptaskmodel plot``: pictures of the results of a run.
+
+``ptaskmodel report``: a page about a run that anyone can open.
+
+``ptaskmodel schema``: JSON Schemas of what is read, written and printed.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
 from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, output_option
+from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, POSITIVE, Choice, output_option
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.names import COLOURS, PICTURES
 
 
 @click.command(cls=Command)
@@ -74,3 +83,106 @@ def compare(
     for path in (output, picture, page):
         if path is not None:
             click.echo(f"written   {path}")
+
+
+@click.command(cls=Command)
+@click.argument("results", metavar="RESULTS", type=PATH)
+@click.argument("picture", metavar="PICTURE", type=Choice(PICTURES))
+@click.option(
+    "--colour",
+    type=Choice(COLOURS),
+    default="mean",
+    show_default=True,
+    help="What the colours of the topology say: mean use over the run, highest use in an "
+    "interval, or time in which each limited somebody.",
+)
+@click.option(
+    "--from", "since_s", metavar="S", type=NOT_NEGATIVE, help="Of ranks: draw from then on, in s."
+)
+@click.option("--until", "until_s", metavar="S", type=POSITIVE, help="Of ranks: until then, in s.")
+@click.option("--messages/--no-messages", default=True, help="Of ranks: draw messages.")
+@output_option("The picture to write: .png, .svg or .pdf.", required=True)
+def plot(
+    results: Path,
+    picture: str,
+    colour: str,
+    since_s: float | None,
+    until_s: float | None,
+    messages: bool,
+    output: Path,
+) -> None:
+    """Draw the results in directory RESULTS.
+
+    gantt: tasks on hosts over time; progress: what part of each is done; links, hosts: what part
+    of each is used over time; topology: the platform coloured by use; slowdowns: their
+    distribution; load: hosts in use and the queue of a batch; queue: how long those in it have
+    waited; waits: which of its jobs, and for how long; reasons, backfill: of a simulated Slurm,
+    why jobs waited, and backfill's cycles; power: what hosts and links draw (needs a run with
+    --energy); times: how long each rank of a replay did what; ranks: and when; matrix: who sent to
+    whom (both need --timeline). progress, links, hosts, topology and slowdowns need a run with
+    --attribution.
+    """
+    from ptaskmodel.results.plots import draw_results
+
+    if picture != "ranks" and (since_s is not None or until_s is not None or not messages):
+        raise PTaskModelError("--from, --until and --no-messages are of the picture 'ranks' alone")
+    if since_s is not None and until_s is not None and since_s >= until_s:
+        raise PTaskModelError(f"--from {since_s:g} is not before --until {until_s:g}")
+    draw_results(
+        results, picture, output, colour, since_s=since_s, until_s=until_s, messages=messages
+    )
+    click.echo(f"written   {output}")
+
+
+# What a directory of a campaign holds, and no other.
+CAMPAIGN = "campaign.toml"
+
+
+@click.command(cls=Command)
+@click.argument("results", metavar="RESULTS", type=PATH)
+@output_option("The page to write.", default="report.html", show_default=True)
+@click.option(
+    "--against",
+    metavar="RESULTS",
+    type=PATH,
+    help="Of two runs of slurm: also say what changed since that one, who gains and who loses.",
+)
+def report(results: Path, output: Path, against: Path | None) -> None:
+    """Make one self-contained HTML page of the results in directory RESULTS.
+
+    RESULTS are of `simulate`, `batch`, `slurm` or `replay`, or a campaign. The page shows most of
+    runs with --attribution, of replays with --timeline and --critical-path.
+    """
+    if (results / CAMPAIGN).exists():
+        from ptaskmodel.campaign import Campaign, write_campaign_report
+
+        if against is not None:
+            raise PTaskModelError(f"{results}: --against is for results of slurm")
+        write_campaign_report(Campaign.in_directory(results), output)
+        click.echo(f"written   {output}")
+        return
+    from ptaskmodel.cli.progress import told_reading
+    from ptaskmodel.results.report import write_report
+
+    with told_reading(results, "making a page of"):
+        write_report(results, output, against=against)
+    click.echo(f"written   {output}")
+
+
+@click.command(cls=Command)
+@click.argument("name", required=False)
+def schema(name: str | None) -> None:
+    """Print the JSON Schema of NAME; without it, list the names.
+
+    Tables (CSV) are described by their lines: an object with a property for each column, null
+    where the field is empty.
+    """
+    from ptaskmodel.results.schemas import schema_names, schema_of
+
+    if name is None:
+        names = schema_names()
+        width = max(map(len, names)) + 2
+        for known, what in names.items():
+            click.echo(f"{known:<{width}}{what}")
+        return
+    click.echo(json.dumps(schema_of(name), indent=2, ensure_ascii=False))

@@ -1,7 +1,15 @@
-"""``ptaskmodel demo``: the first example, which an installed package brings along."""
+"""``ptaskmodel demo``: the first example, which an installed package brings along.
+
+``ptaskmodel init``: a directory to begin a project in.
+
+The files that `ptaskmodel demo` and `ptaskmodel init` begin with, as data of the package.
+
+``ptaskmodel warmup``: there is nothing to do any more. Until 0.3.
+"""
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import click
@@ -39,7 +47,6 @@ def demo(output: Path) -> None:
     DIR gets its platform, its tasks and the results; an earlier demo there is replaced.
     """
     from ptaskmodel.cli.show import run_text
-    from ptaskmodel.cli.starting import DEMO, starting_files
     from ptaskmodel.files import whole_file
     from ptaskmodel.platform import load_platform
     from ptaskmodel.results.runs import SimulationOptions, simulate_into
@@ -68,3 +75,46 @@ def demo(output: Path) -> None:
     click.echo(f" --attribution -o {output / 'results'}")
     click.echo(f"See it    ptaskmodel report {output / 'results'}")
     click.echo("Your own  ptaskmodel init my-study")
+
+
+@click.command(cls=Command)
+@click.argument("name", metavar="NAME", type=PATH)
+def init(name: Path) -> None:
+    """Make the directory NAME with a platform, tasks, a notebook and what to do with them.
+
+    Nothing that is there is replaced: NAME must not exist, or be empty.
+    """
+    from ptaskmodel.files import whole_directory
+
+    if name.is_dir() and any(name.iterdir()):
+        raise PTaskModelError(f"{name}: is there and not empty; give another name")
+    files = starting_files(PROJECT)
+    with whole_directory(name, lambda _: ()) as place:
+        for file, text in files.items():
+            (place / file).write_text(text, encoding="utf-8")
+    click.echo(f"written   {len(files)} files in {name}: {', '.join(files)}")
+    click.echo(f"next      cd {name}")
+    click.echo("          ptaskmodel simulate platform.xml tasks.json --attribution -o results")
+    click.echo("          ptaskmodel report results -o report.html")
+    click.echo("what if   copy platform.xml to faster.xml, change the copy, then")
+    click.echo("          ptaskmodel simulate faster.xml tasks.json --attribution -o results-2")
+    click.echo("          ptaskmodel compare results results-2")
+
+
+DEMO, PROJECT = "demo", "project"
+
+
+def starting_files(kind: str) -> dict[str, str]:
+    """Names and texts of the files of DEMO or PROJECT, sorted by name."""
+    places = resources.files("ptaskmodel.cli").joinpath("starting", kind).iterdir()
+    return {
+        place.name: place.read_text(encoding="utf-8")
+        for place in sorted(places, key=lambda place: place.name)
+        if place.is_file()
+    }
+
+
+@click.command(cls=Command, deprecated="kernels come with the package; it goes with 0.3")
+def warmup() -> None:
+    """Do nothing: kernels are compiled when the package is built."""
+    click.echo("nothing to do: kernels are compiled when the package is built")

@@ -1,4 +1,7 @@
-"""Kinds of options and arguments that the commands share: names, finite numbers, files."""
+"""Kinds of options and arguments that the commands share: names, finite numbers, files.
+
+KEY=VALUE arguments.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.choices import Choice as Choice
+from ptaskmodel.cli.command import Choice as Choice
 from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
-from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.results.names import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
-from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed
+from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed, parse_time, split_float
 from ptaskmodel.workload.names import PATTERNS
 
 PATH = click.Path(path_type=Path)
@@ -317,3 +320,39 @@ def recording_options(what: str) -> Any:
         return command
 
     return add
+
+
+def pairs(given: tuple[str, ...], option: str, convert: Callable[[str], Any]) -> dict[str, Any]:
+    """KEY=VALUE arguments of an option as a dictionary; SimulationError for others."""
+    found = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign or not key or not value:
+            raise SimulationError(f"{option}: '{text}' is not KEY=VALUE")
+        try:
+            found[key] = convert(value)
+        except UnitError as error:
+            raise SimulationError(f"{option}: {key}: {error}") from None
+    return found
+
+
+def number_or_text(text: str) -> int | float | str:
+    """A value as what it looks like."""
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def number_time_or_text(text: str) -> int | float | str:
+    """The same; a number with a unit of time (``1h``) is that in seconds. Raises UnitError."""
+    value = number_or_text(text)
+    if isinstance(value, str):
+        try:
+            split_float(value)
+        except UnitError:
+            return value
+        return parse_time(value)
+    return value

@@ -1,4 +1,7 @@
-"""``ptaskmodel simulate``: run the tasks of a file on a platform, show and write the results."""
+"""``ptaskmodel simulate``: run the tasks of a file on a platform, show and write the results.
+
+``ptaskmodel tasks``: check a tasks file.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import Command
+from ptaskmodel.cli.command import Command, Group
 from ptaskmodel.cli.parameters import (
     NOT_NEGATIVE,
     PATH,
@@ -18,6 +21,7 @@ from ptaskmodel.cli.parameters import (
     platform_argument,
     recording_options,
 )
+from ptaskmodel.errors import WorkloadError
 
 
 @click.command(cls=Command)
@@ -89,3 +93,50 @@ def simulate(
         click.echo(json_text(run_as_json(run)))
     else:
         click.echo(run_text(run))
+
+
+@click.group(cls=Group)
+def tasks() -> None:
+    """Check a tasks file."""
+
+
+@tasks.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--platform",
+    "platform_file",
+    metavar="PLATFORM",
+    type=click.Path(path_type=Path),
+    help="Check too that this platform has the hosts and routes, and how long it takes.",
+)
+def validate(file: Path, platform_file: Path | None) -> None:
+    """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
+    from ptaskmodel.files import shown_path
+    from ptaskmodel.simulation.task_checks import check_tasks
+    from ptaskmodel.workload.formats.json_document import read_json
+    from ptaskmodel.workload.formats.tasks_json import load_tasks
+
+    loaded = load_tasks(file)
+    names = {name for task in loaded for name in task.hosts}
+    platform = None
+    if platform_file is not None:
+        from ptaskmodel.platform import load_platform
+
+        platform = load_platform(platform_file)
+        known = {host.name for host in platform.hosts}
+        for k, task in enumerate(loaded):
+            missing = next((name for name in task.hosts if name not in known), None)
+            if missing is not None:
+                raise WorkloadError(
+                    f"{shown_path(file)}: /tasks/{k}/hosts: {missing!r} is not a host of "
+                    f"{shown_path(platform_file)}; give one of its hosts"
+                )
+    findings = check_tasks(read_json(file), loaded, platform)
+    name = shown_path(file)
+    for finding in findings:
+        click.echo(f"{name}: {finding.pointer}: {finding.kind}: {finding.text}")
+    first, last = min(t.start_s for t in loaded), max(t.start_s for t in loaded)
+    dates = f"start at {first:g} s" if first == last else f"start from {first:g} to {last:g} s"
+    count = "1 task" if len(loaded) == 1 else f"{len(loaded)} tasks"
+    warnings = f", {len(findings)} warning{'s' * (len(findings) != 1)}" if findings else ""
+    click.echo(f"{name}: {count} on {len(names)} hosts, {dates}{warnings}")

@@ -1,9 +1,12 @@
-"""``ptaskmodel slurm``: what a slurm.conf does with a workload."""
+"""``ptaskmodel slurm``: what a slurm.conf does with a workload.
+
+``ptaskmodel slurm-live``: a real Slurm decides over a simulated machine.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +21,11 @@ from ptaskmodel.cli.parameters import (
     directory_option,
     slurm_options,
 )
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.slurm.live import LiveResults
+    from ptaskmodel.results.slurm.live_comparison import LiveComparison
+
 
 NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
 
@@ -104,7 +112,7 @@ def slurm(
     from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
     from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-    from ptaskmodel.cli.pairs import number_time_or_text, pairs
+    from ptaskmodel.cli.parameters import number_time_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.cli.show_slurm import slurm_text
@@ -152,3 +160,141 @@ def slurm(
             progress=progress,
         )
     click.echo(summary_text(found) if as_json else slurm_text(found))
+
+
+SHOWN = 8
+
+
+@click.command(name="slurm-live", cls=Command)
+@slurm_options
+@click.option(
+    "--failures",
+    metavar="FILE",
+    type=PATH,
+    help="Daemons that die and come back: CSV with time, daemon (a node or slurmctld), what "
+    "(dies, starts, restarts).",
+)
+@click.option(
+    "--slack",
+    "slack_us",
+    metavar="MICROSECONDS",
+    type=NOT_NEGATIVE,
+    default=0.0,
+    show_default=True,
+    help="By how much every wait is longer; ties fall otherwise, as with a seed.",
+)
+@click.option(
+    "--compare", is_flag=True, help="Also simulate Slurm on the same input: where they differ."
+)
+@directory_option("Write jobs.csv, sacct.txt, events.csv, ... there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def slurm_live(
+    conf_file: Path,
+    workload_file: Path,
+    platform_file: Path | None,
+    profiles: str,
+    ratio: float,
+    pattern: str,
+    accounts: Path | None,
+    processors_per_node: int | None,
+    failures: Path | None,
+    slack_us: float,
+    compare: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Let the Slurm that is installed here decide over simulated nodes, with CONF (a slurm.conf).
+
+    Its daemons run unmodified, on the loopback, under a clock that jumps from event to event; when
+    the jobs of WORKLOAD end is up to the simulation. WORKLOAD is as for `ptaskmodel slurm`.
+    """
+    from ptaskmodel.batch.slurm.conf.reading import read_conf
+    from ptaskmodel.batch.slurm.requests.submissions import read_submissions
+    from ptaskmodel.bridges.slurm_live.failures import read_failures
+    from ptaskmodel.bridges.slurm_live.run import T0, LiveOptions
+    from ptaskmodel.cli.progress import told_progress
+    from ptaskmodel.cli.show import summary_text
+    from ptaskmodel.platform import load_platform
+    from ptaskmodel.results.slurm.live import live_into
+    from ptaskmodel.results.slurm.runs import SlurmOptions
+
+    conf = read_conf(conf_file)
+    submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
+    given = (conf_file, workload_file, platform_file, accounts, failures)
+    options = LiveOptions(
+        t0=T0 if submissions.t0 is None else submissions.t0,
+        slack_us=slack_us,
+        failures=() if failures is None else read_failures(failures, conf),
+    )
+    platform = None if platform_file is None else load_platform(platform_file)
+    with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
+        found = live_into(
+            output,
+            conf_file,
+            submissions,
+            options,
+            accounts=accounts,
+            platform=platform,
+            works=SlurmOptions(profiles=profiles, ratio=ratio, pattern=pattern),
+            compare=compare,
+            inputs=[path for path in given if path is not None],
+            progress=progress,
+        )
+    click.echo(summary_text(found) if as_json else _text(found))
+    if found.run.stopped is not None:
+        raise found.run.stopped
+
+
+def _text(found: LiveResults) -> str:
+    from ptaskmodel.cli.show_slurm import slurm_text
+
+    run = found.run
+    speed = run.simulated_s / run.wall_s if run.wall_s > 0 else 0.0
+    parts = [
+        slurm_text(found),
+        f"Slurm {run.version} decided over {run.simulated_s:.0f} s, {speed:.0f} times as fast as "
+        "they last",
+    ]
+    if found.comparison is not None:
+        parts.append(_comparison_text(found.comparison))
+    return "\n\n".join(parts)
+
+
+def _comparison_text(found: LiveComparison) -> str:
+    """Where the simulated Slurm differs, in a few lines and a table of the jobs that do."""
+    from ptaskmodel.cli.show import text_table
+    from ptaskmodel.results.slurm.live_comparison import NEAR_S
+
+    said = found.summary()
+    lines = [
+        f"Compared with the simulated Slurm: of {said['jobs']} jobs {said['same_start']} start in "
+        f"the same second, {said['near_start']} within {NEAR_S} s (largest gap "
+        f"{said['largest_gap_s']} s), {said['same_nodes']} on the same nodes."
+    ]
+    different = [pair for pair in found.pairs if pair.differs]
+    if not different or found.first is None:
+        return lines[0]
+    lines.append(f"Job {found.first.job} is the first of which something else was decided:")
+    different.sort(key=lambda pair: pair is not found.first)
+    rows = [
+        (
+            pair.job,
+            *("-" if start is None else str(start) for start in pair.starts_s),
+            *(text[:24] or "-" for text in pair.nodes),
+            *pair.schedulers,
+        )
+        for pair in different[:SHOWN]
+    ]
+    header = (
+        "job",
+        "start, real",
+        "simulated",
+        "nodes, real",
+        "simulated",
+        "by, real",
+        "simulated",
+    )
+    lines.append(text_table(header, rows, right=(1, 2)))
+    if len(different) > SHOWN:
+        lines.append(f"... and {len(different) - SHOWN} more")
+    return "\n".join(lines)

@@ -4,10 +4,24 @@ from ptaskmodel.faces import face
 
 NAMES = {
     "ptaskmodel.replay.algorithms": ("algorithms_named",),
-    "ptaskmodel.replay.placement": ("hosts_in_file", "hosts_named", "hosts_of_ranks"),
-    "ptaskmodel.replay.driver": ("Replay", "ReplayResult", "replay"),
-    "ptaskmodel.workload.formats.ti_trace": ("read_trace", "write_trace"),
-    "ptaskmodel.workload.ti_building": ("trace_of_actions", "write_text_trace"),
+    "ptaskmodel.replay.driver": (
+        "Replay",
+        "ReplayResult",
+        "replay",
+    ),
+    "ptaskmodel.replay.placement": (
+        "hosts_in_file",
+        "hosts_named",
+        "hosts_of_ranks",
+    ),
+    "ptaskmodel.workload.formats.ti_trace": (
+        "read_trace",
+        "write_trace",
+    ),
+    "ptaskmodel.workload.ti_building": (
+        "trace_of_actions",
+        "write_text_trace",
+    ),
     "ptaskmodel.workload.ti_traces": ("Trace",),
 }
 

@@ -3,6 +3,7 @@
 from ptaskmodel.faces import face
 
 NAMES = {
+    "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.tasks": (
         "Delay",
         "Execution",
@@ -11,7 +12,6 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.works": (
         "DelayWork",
         "HomogeneousWork",

@@ -11,7 +11,7 @@ import pytest
 from small_files import FILES
 
 from ptaskmodel.cli import main, program
-from ptaskmodel.cli.choices import Choice
+from ptaskmodel.cli.command import Choice
 
 # They write nothing, or what they make is their argument.
 WITHOUT_OUTPUT = {

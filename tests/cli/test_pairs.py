@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptaskmodel.cli.pairs import number_time_or_text, pairs
+from ptaskmodel.cli.parameters import number_time_or_text, pairs
 from ptaskmodel.errors import SimulationError
 
 
