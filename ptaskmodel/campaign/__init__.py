@@ -5,14 +5,27 @@ from __future__ import annotations
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.campaign.campaign": ("Campaign", "Estimate", "Status"),
+    "ptaskmodel.campaign.campaign": (
+        "Campaign",
+        "Estimate",
+        "Status",
+        "write_table",
+    ),
     "ptaskmodel.campaign.cluster": ("Cluster",),
     "ptaskmodel.campaign.effects": ("effects",),
-    "ptaskmodel.campaign.plan": ("Plan", "Run", "plan_of", "read_plan"),
+    "ptaskmodel.campaign.plan": (
+        "Plan",
+        "Run",
+        "plan_of",
+        "read_plan",
+    ),
     "ptaskmodel.campaign.report": ("write_campaign_report",),
     "ptaskmodel.campaign.scripts": ("told_campaigns",),
-    "ptaskmodel.campaign.statistics": ("means", "paired", "pareto"),
-    "ptaskmodel.campaign.tables": ("write_table",),
+    "ptaskmodel.campaign.statistics": (
+        "means",
+        "paired",
+        "pareto",
+    ),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -1,4 +1,7 @@
-"""A campaign: its plan and where its runs are kept; makes those that are missing."""
+"""A campaign: its plan and where its runs are kept; makes those that are missing.
+
+Writes the table of a campaign: Parquet, or CSV.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,11 @@ from ptaskmodel.campaign.pool import Pool, processors
 from ptaskmodel.campaign.records import DONE, FAILED, LEVEL, Index
 from ptaskmodel.campaign.store import MISSING, PACKED, Store
 from ptaskmodel.errors import CampaignError
+from ptaskmodel.files import whole_path
 
 if TYPE_CHECKING:
     import pandas
+
 
 # Told of each run that was made: how many are done, how many failed, of how many, the run, its
 # seconds, what went wrong.
@@ -256,3 +261,36 @@ def _unseen(chosen: Collection[str], known: Collection[str]) -> str:
     parts = [name for name in known if name.startswith(f"{strange}.")]
     near = parts or difflib.get_close_matches(strange, known, 5) or sorted(known)
     return f"no run has '{strange}': use some of {', '.join(near)}"
+
+
+PARQUET = ".parquet"
+
+
+def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
+    """Write a table, whole, in the format that its name asks for: .parquet or .csv.
+
+    Raises CampaignError for another name, or if Parquet needs a library that is missing.
+    """
+    path = Path(path)
+    if path.suffix not in (PARQUET, ".csv"):
+        raise CampaignError(f"{path}: tables are .parquet or .csv; choose one of them")
+    with whole_path(path, error=CampaignError) as partial:
+        if path.suffix == ".csv":
+            frame.to_csv(partial, index=False, lineterminator="\n")
+            return
+        try:
+            _plain(frame).to_parquet(partial, index=False, engine="pyarrow")
+        except ImportError:
+            raise CampaignError(
+                f"{path}: Parquet needs pyarrow: run pip install pyarrow, or give .csv"
+            ) from None
+
+
+def _plain(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """With columns of one type each: levels of mixed types as text."""
+    mixed = {
+        name: frame[name].map(str)
+        for name in frame.columns
+        if frame[name].dtype == object and len({type(value) for value in frame[name]}) > 1
+    }
+    return frame.assign(**mixed)

@@ -24,9 +24,8 @@ from typing import Any
 from ptaskmodel import __version__
 from ptaskmodel.campaign.cluster import Cluster
 from ptaskmodel.campaign.inputs import Input, content_of, input_at
-from ptaskmodel.campaign.maker import died, failed
 from ptaskmodel.campaign.plan import Plan, Run
-from ptaskmodel.campaign.pool import TRIES, Tell, call_of, tell_of
+from ptaskmodel.campaign.pool import TRIES, Tell, call_of, died, failed, tell_of
 from ptaskmodel.campaign.remote import FUNCTION, Part, Said, keep_there, make_there
 from ptaskmodel.campaign.store import TOKEN, Store
 from ptaskmodel.errors import CampaignError, PTaskModelError

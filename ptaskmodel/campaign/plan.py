@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.constraints import Condition
+from ptaskmodel.campaign.built_in import Kind, kind_of
 from ptaskmodel.campaign.factors import (
     METHODS,
     MOST_POINTS,
+    Condition,
     Interval,
     Sampling,
     Value,
@@ -23,8 +24,6 @@ from ptaskmodel.campaign.factors import (
     read_factor,
 )
 from ptaskmodel.campaign.inputs import digest_of
-from ptaskmodel.campaign.kind import Kind
-from ptaskmodel.campaign.kinds import kind_of
 from ptaskmodel.errors import CampaignError, shown
 from ptaskmodel.files import read_text
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.inputs import Input, digest_of, leads_to
-from ptaskmodel.campaign.maker import Maker, MakerDiedError, failed, order_of, too_long
+from ptaskmodel.campaign.pool import Maker, MakerDiedError, failed, order_of, too_long
 from ptaskmodel.campaign.store import TOKEN, Store
 from ptaskmodel.campaign.worker import Call
 from ptaskmodel.errors import CampaignError

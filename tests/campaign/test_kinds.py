@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.campaign.built_in import KINDS
-from ptaskmodel.campaign.kind import numbers_of
+from ptaskmodel.campaign.built_in import KINDS, numbers_of
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError, SlurmError
 

@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from ptaskmodel.campaign.constraints import Condition
-from ptaskmodel.campaign.factors import Interval, Sampling, points, read_factor
-from ptaskmodel.campaign.kinds import kind_of
+from ptaskmodel.campaign.built_in import kind_of
+from ptaskmodel.campaign.factors import Condition, Interval, Sampling, points, read_factor
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.errors import CampaignError
 
