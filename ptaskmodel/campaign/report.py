@@ -35,8 +35,7 @@ from ptaskmodel.results.drawing import (
     new_figure,
     short_name,
 )
-from ptaskmodel.results.page import empty_data, write_page
-from ptaskmodel.results.report_sections import Section, Table
+from ptaskmodel.results.page import Section, Table, empty_data, write_page
 from ptaskmodel.results.states import ENDED, WORDS, in_words
 
 if TYPE_CHECKING:

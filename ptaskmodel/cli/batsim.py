@@ -110,7 +110,7 @@ def batsim(**given: Any) -> None:
     from ptaskmodel.files import read_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.power import host_power
-    from ptaskmodel.results.batsim_files import check_prefix, write_batsim_files
+    from ptaskmodel.results.batches import check_prefix, write_batsim_files
 
     check_prefix(given["prefix"])
     config_file = given["sched_cfg_file"]

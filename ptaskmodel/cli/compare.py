@@ -17,7 +17,7 @@ import click
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, POSITIVE, Choice, output_option
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.names import COLOURS, PICTURES
+from ptaskmodel.results import COLOURS, PICTURES
 
 
 @click.command(cls=Command)

@@ -15,7 +15,7 @@ import click
 from ptaskmodel.cli.command import Choice as Choice
 from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.errors import PTaskModelError, SimulationError
-from ptaskmodel.results.names import TRACE_FORMATS
+from ptaskmodel.results import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed, parse_time, split_float
 from ptaskmodel.workload.names import PATTERNS

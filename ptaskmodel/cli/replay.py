@@ -24,7 +24,7 @@ from ptaskmodel.cli.rank_hosts import (
 )
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.replay.names import MODELS
-from ptaskmodel.results.names import TIMELINE_FORMATS, TRACE_FORMATS
+from ptaskmodel.results import TIMELINE_FORMATS, TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from ptaskmodel.cli.parameters import (
 )
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.slurm.live import LiveResults
-    from ptaskmodel.results.slurm.live_comparison import LiveComparison
+    from ptaskmodel.results.slurm.live import LiveComparison, LiveResults
 
 
 NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
@@ -263,7 +262,7 @@ def _text(found: LiveResults) -> str:
 def _comparison_text(found: LiveComparison) -> str:
     """Where the simulated Slurm differs, in a few lines and a table of the jobs that do."""
     from ptaskmodel.cli.show import text_table
-    from ptaskmodel.results.slurm.live_comparison import NEAR_S
+    from ptaskmodel.results.slurm.live import NEAR_S
 
     said = found.summary()
     lines = [

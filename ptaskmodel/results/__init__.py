@@ -1,1 +1,42 @@
-"""What a simulation leaves behind: records, traces, pictures, reports."""
+"""What a simulation leaves behind: records, traces, pictures, reports.
+
+Names of what results can hold and how they are drawn, for the choices of the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TRACE_FORMATS: Mapping[str, str] = {
+    "csv": "a table for any tool",
+    "parquet": "the same table, compact, for data frames",
+    "paje": "for the tools that read Paje traces",
+    "perfetto": "for the Perfetto UI",
+}
+
+TIMELINE_FORMATS = ("paje", "perfetto")
+
+# By what the picture "topology" can be coloured.
+COLOURS: Mapping[str, str] = {
+    "mean": "mean use over the run",
+    "peak": "highest use in an interval",
+    "limiting": "time in which it limited somebody",
+}
+
+PICTURES: Mapping[str, str] = {
+    "gantt": "tasks on hosts over time",
+    "progress": "how much of each task is done over time",
+    "links": "what part of each link is used over time",
+    "hosts": "what part of each host is used over time",
+    "topology": "the platform coloured by use",
+    "slowdowns": "their distribution",
+    "load": "hosts in use and the queue of a batch over time",
+    "queue": "how long those in the queue have waited, utilisation and tuning over time",
+    "waits": "how long jobs of a batch waited, by size, length and user",
+    "reasons": "how many jobs of a simulated Slurm wait for which reason over time",
+    "backfill": "what backfill of a simulated Slurm tested in each cycle, and how long it took",
+    "power": "what hosts and links draw over time, and the energy of that",
+    "ranks": "what each rank of a replay did when",
+    "times": "how long each rank of a replay did what",
+    "matrix": "who sent how much to whom in a replay",
+}

@@ -14,9 +14,8 @@ from ptaskmodel.results.comparison import (
     comparison_figure,
 )
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.page import empty_data, write_page
+from ptaskmodel.results.page import Section, Table, empty_data, pictured, write_page
 from ptaskmodel.results.readings import warnings_of_runs
-from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.results.slurm.comparison import both_slurm
 from ptaskmodel.results.standings import Standings, standings, standings_figure
 from ptaskmodel.results.standings_metrics import Group

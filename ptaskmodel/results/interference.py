@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptaskmodel.recording.limits import HOST, LINK
-from ptaskmodel.results.csv_reading import finite, readable, rows
-from ptaskmodel.results.report_sections import Section, Table
+from ptaskmodel.results.output import finite, readable, rows
+from ptaskmodel.results.page import Section, Table
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.neighbours import Neighbours

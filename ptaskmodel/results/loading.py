@@ -13,8 +13,7 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
-from ptaskmodel.results.csv_reading import finite, number, readable, rows
-from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY
+from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY, finite, number, readable, rows
 from ptaskmodel.results.replay.tables import RANKS
 from ptaskmodel.results.slurm import reading as slurm_reading
 

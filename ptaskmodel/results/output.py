@@ -1,12 +1,19 @@
-"""Directories of results, which are either whole or not there; see `files`."""
+"""Directories of results, which are either whole or not there; see `files`.
+
+Tables of results as they are read: columns that must be there, numbers that are finite.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
-from contextlib import AbstractContextManager
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ptaskmodel import files
+from ptaskmodel.errors import PTaskModelError
 
 FORMAT = "ptaskmodel results 1"
 SUMMARY = "summary.json"
@@ -95,3 +102,43 @@ def _earlier_files(path: Path) -> frozenset[str]:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         pass
     return frozenset()
+
+
+@contextmanager
+def readable(path: Path, remedy: str = "") -> Iterator[None]:
+    """What is wrong with a table is said as a PTaskModelError, with what to do about it."""
+    try:
+        yield
+    except (OSError, ValueError, csv.Error) as error:
+        what = f"{path}: cannot be read ({error})"
+        raise PTaskModelError(f"{what}; {remedy}" if remedy else what) from None
+
+
+def rows(path: Path, *columns: str, optional: bool = False) -> Iterator[dict[str, str]]:
+    """The lines of a table, which must have these columns. Raises ValueError with the line."""
+    if optional and not path.exists():
+        return
+    with path.open(encoding="utf-8", newline="") as stream:
+        reader = csv.DictReader(stream, strict=True)
+        missing = sorted(set(columns) - set(reader.fieldnames or ()))
+        if missing:
+            raise ValueError(f"{path.name}:1: no column {missing[0]!r}")
+        for row in reader:
+            if None in row or None in row.values():
+                raise ValueError(
+                    f"{path.name}:{reader.line_num}: not {len(reader.fieldnames or ())} fields"
+                )
+            yield row
+
+
+def finite(text: str) -> float:
+    """A finite number. Raises ValueError for anything else."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is not a finite number")
+    return value
+
+
+def number(text: str | None) -> float | None:
+    """A finite number, or None where nothing stands."""
+    return finite(text) if text else None

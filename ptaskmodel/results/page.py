@@ -1,15 +1,116 @@
-"""Writes the one self-contained page that runs, batches, replays and campaigns have in common."""
+"""Writes the one self-contained page that runs, batches, replays and campaigns have in common.
+
+Sections of a report that are pictures and tables, made as HTML before the page is opened.
+"""
 
 from __future__ import annotations
 
+import base64
 import html
-from collections.abc import Sequence
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import json_text, whole_file
-from ptaskmodel.results.report_sections import Section, as_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# CSS pixels: of an inch of a picture; where a phone is narrower than the least, it scrolls.
+PIXELS, LEAST = 96, 560
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Texts in rows below a header; the columns of ``right`` hold numbers."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, and below it a sentence, points, a picture, tables, a text as it is.
+
+    alt: what the picture shows.
+    """
+
+    title: str
+    note: str = ""
+    tables: tuple[Table, ...] = ()
+    picture: Figure | None = None
+    alt: str = ""
+    points: tuple[str, ...] = ()
+    text: str = ""
+
+
+def pictured(
+    title: str,
+    draw: Callable[[], Figure],
+    note: str = "",
+    alt: str = "",
+    tables: tuple[Table, ...] = (),
+) -> Section:
+    """A section with a picture, or with why there is none: nothing to draw, or no matplotlib."""
+    try:
+        return Section(title, note, tables, draw(), alt)
+    except PTaskModelError as nothing:
+        return Section(title, f"{note} {nothing}.".strip(), tables)
+
+
+def as_html(sections: Sequence[Section]) -> str:
+    """The sections one after the other; nothing in them is taken for HTML."""
+    return "\n".join(_section(section) for section in sections)
+
+
+def _section(section: Section) -> str:
+    parts = [f"<h2>{html.escape(section.title)}</h2>"]
+    if section.note:
+        parts.append(f'<p class="soft">{html.escape(section.note)}</p>')
+    if section.points:
+        said = "".join(f"<li>{html.escape(point)}</li>" for point in section.points)
+        parts.append(f"<ul>{said}</ul>")
+    if section.picture is not None:
+        parts.append(_image(section.picture, section.alt or section.title))
+    parts += [_table(table) for table in section.tables]
+    if section.text:
+        parts.append(f"<pre>{html.escape(section.text)}</pre>")
+    return "<section>" + "\n".join(parts) + "</section>"
+
+
+def _table(table: Table) -> str:
+    def cells(tag: str, texts: Sequence[str]) -> str:
+        return "".join(
+            f"<{tag}{' class=' + chr(34) + 'number' + chr(34) if k in table.right else ''}>"
+            f"{html.escape(text)}</{tag}>"
+            for k, text in enumerate(texts)
+        )
+
+    rows = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
+    head = f"<thead><tr>{cells('th', table.header)}</tr></thead>"
+    return f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>'
+
+
+def _image(figure: Figure, alt: str) -> str:
+    """The figure as an image inside the page, without a date."""
+    import matplotlib as mpl
+
+    stream = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None}, facecolor="white", dpi=150)
+    data = base64.b64encode(stream.getvalue()).decode("ascii")
+    width = round(PIXELS * figure.get_figwidth())
+    size = f"width:clamp({min(width, LEAST)}px,100%,{width}px)"
+    source = f"data:image/svg+xml;base64,{data}"
+    image = f'<img class="picture" style="{size}" src="{source}" alt="{html.escape(alt)}">'
+    return f'<div class="scrolled">{image}</div>'
+
 
 SCRIPTS = ("topology.js", "ranks.js", "report.js")
 

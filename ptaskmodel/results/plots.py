@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results import PICTURES
 from ptaskmodel.results.drawing import (
     BLUE,
     GREEN,
@@ -34,10 +35,7 @@ from ptaskmodel.results.drawing import (
 )
 from ptaskmodel.results.gantt import gantt
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.machine_load import machine_load
-from ptaskmodel.results.names import PICTURES
-from ptaskmodel.results.power_curve import power_over_time
-from ptaskmodel.results.queue_over_time import queue_over_time
+from ptaskmodel.results.machine_load import machine_load, power_over_time, queue_over_time
 from ptaskmodel.results.replay import plots as replay_plots
 from ptaskmodel.results.slurm import pictures as slurm_pictures
 from ptaskmodel.results.slurm import reading as slurm_reading

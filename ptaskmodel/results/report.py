@@ -1,4 +1,7 @@
-"""One self-contained page about a run, for a person who did not run it."""
+"""One self-contained page about a run, for a person who did not run it.
+
+The first things that a report says: numbers on cards, inputs and choices, warnings.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,151 @@ from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
-from ptaskmodel.results.csv_reading import finite, readable
-from ptaskmodel.results.drawing import clock_text, host_order, lasting, natural
+from ptaskmodel.results.drawing import (
+    clock_text,
+    host_order,
+    lasting,
+    natural,
+    prefix_of,
+    short_name,
+)
 from ptaskmodel.results.interference import interference_sections
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
 from ptaskmodel.results.machine_load import load_data
-from ptaskmodel.results.page import empty_data, write_page
-from ptaskmodel.results.readings import stopped_text, warnings_of
-from ptaskmodel.results.replay.report import ranks_table, replay_sections, timeline_data
-from ptaskmodel.results.report_cards import cards_of, facts_of
-from ptaskmodel.results.report_sections import Section, Table, pictured
+from ptaskmodel.results.output import finite, readable
+from ptaskmodel.results.page import Section, Table, empty_data, pictured, write_page
+from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
+from ptaskmodel.results.replay.report import (
+    ranks_table,
+    replay_cards,
+    replay_sections,
+    timeline_data,
+)
 from ptaskmodel.results.slurm.reading import is_slurm
-from ptaskmodel.results.states import in_words
-from ptaskmodel.results.topology_page import topology_data
-from ptaskmodel.results.waiting import CLASSES, MADE_ANEW, MOST_USERS, SHOWN, classes_of
-from ptaskmodel.results.waiting_plot import waiting_figure
+from ptaskmodel.results.standings_metrics import outcomes
+from ptaskmodel.results.states import ENDED, in_words
+from ptaskmodel.results.topology import topology_data
+from ptaskmodel.results.waiting_plot import (
+    CLASSES,
+    MADE_ANEW,
+    MOST_USERS,
+    SHOWN,
+    classes_of,
+    waiting_figure,
+)
+
+# Of the time of all tasks: less than this held up by a resource is no bottleneck to name.
+WORTH_TELLING = 0.001
+
+
+def cards_of(results: Results, limits: list[list[Any]]) -> list[list[str]]:
+    """[name, value, what it is about or \"\"]; limits: as `report.limits_of` gives them."""
+    summary = results.summary
+    makespan = summary.get("makespan", summary.get("makespan_s", results.end_s))
+    cards = [["makespan", lasting(makespan)]]
+    if results.stopped is not None:
+        cards = [["simulated until", clock_text(results.stopped.at_s)]]
+    counts = outcomes(results)
+    all_ended = list(counts) == [ENDED]
+    cards.append([f"{results.what}s", f"{results.submitted:,}", "all ended" * all_ended])
+    if not all_ended:
+        cards += [[word, f"{number:,}"] for word, number in counts.items()]
+    if results.what == "rank":
+        cards += replay_cards(summary)
+    cards += _batch_cards(summary)
+    cards += _energy_cards(summary)
+    slow = [task.slowdown for task in results.tasks if task.slowdown is not None]
+    if slow:
+        cards.append(["mean contention slowdown", f"{sum(slow) / len(slow):.4g}"])
+    if limits:
+        cards.append(_bottleneck(results, limits, slow))
+    return cards
+
+
+def _bottleneck(results: Results, limits: list[list[Any]], slow: list[float]) -> list[str]:
+    """The host or link that limited tasks longest while others used it, too, if any did."""
+    total = sum(row[2] for row in limits)
+    found = [row for row in limits if row[0] in (HOST, LINK) and row[3] >= WORTH_TELLING * total]
+    if not found or not found[0][3] or max(slow, default=2.0) <= 1.0 + 1e-6:
+        return ["worst bottleneck", "none", "nothing that several shared cost time"]
+    kind, name, _, shared = found[0][:4]
+    whose = "messages' and computations'" if results.what == "rank" else f"{results.what}s'"
+    text = f"{kind} {short_name(name, 44)}"
+    return [
+        "worst bottleneck",
+        text,
+        f"{shared / total:.1%} of the {whose} time, in spells that others shared",
+    ]
+
+
+def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
+    """What the summary of a batch says of waiting and of the use of the machine."""
+    cards = []
+    for name, key, text in (
+        ("mean waiting", "waiting_s", lasting),
+        ("mean bounded slowdown", "bounded_slowdown", "{:,.4g}".format),
+    ):
+        mean = summary[key].get("mean") if isinstance(summary.get(key), dict) else None
+        if isinstance(mean, int | float):
+            cards.append([name, text(mean)])
+    used, useful = summary.get("utilisation"), summary.get("useful_utilisation")
+    if isinstance(used, int | float):
+        cards.append(["utilisation", f"{used:.1%}"])
+    if isinstance(useful, int | float):
+        about = "of the machine; what the jobs that ended need alone"
+        cards.append(["useful utilisation", f"{useful:.1%}", about])
+    killed = summary.get("killed_only_by_neighbours")
+    if killed:
+        cards.append(["killed by neighbours", f"{killed:,}", "alone they would have ended"])
+    return cards
+
+
+def _energy_cards(summary: dict[str, Any]) -> list[list[str]]:
+    """The joules of the run and the most that was drawn, if they were counted."""
+    found = summary.get("energy")
+    if not isinstance(found, dict):
+        return []
+    cards = []
+    for name, key, unit in (("energy", "total_J", "J"), ("peak power", "peak_W", "W")):
+        value = found.get(key)
+        if isinstance(value, int | float):
+            scale, prefix = prefix_of(value)
+            cards.append([name, f"{value / scale:.4g} {prefix}{unit}"])
+    return cards
+
+
+def facts_of(results: Results) -> list[list[str]]:
+    """[name, value] of inputs, choices, versions, and remarks that change no reading."""
+    summary = results.summary
+    facts = [["input", f"{e['path']} (SHA-256 {e['sha256'][:12]}…)"]
+             for e in summary.get("inputs") or [] if "path" in e and "sha256" in e]  # fmt: skip
+    names = {
+        "solver": "solver",
+        "network_model": "network model",
+        "count": "competitors counted by",
+        "policy": "scheduling policy",
+        "allocation": "allocation",
+        "events": "events",
+        "end_date": "simulated until (s)",
+        "simulation_wall_time_s": "simulated in (s)",
+    }
+    for key, name in names.items():
+        if key in summary:
+            value = summary[key]
+            facts.append([name, _fact(key, value)])
+    facts += [[remark["level"], remark["text"]] for remark in other_remarks(results)]
+    versions = summary.get("versions")
+    if isinstance(versions, dict):
+        facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
+    return facts
+
+
+def _fact(key: str, value: Any) -> str:
+    """A value of the summary for a reader, who needs dates to the millisecond."""
+    if key.endswith("_time_s"):
+        return f"{value:.4g}"
+    return f"{round(value, 3):,}" if key == "end_date" else str(value)
+
 
 MAX_USES = {HOST: 200, LINK: 300}
 # More spells of tasks than these are not sent.

@@ -12,8 +12,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
-from ptaskmodel.results.checkpoints import Checkpoints
-from ptaskmodel.results.observing import Observation
+from ptaskmodel.results.observing import Checkpoints, Observation
 from ptaskmodel.results.output import whole_directory
 from ptaskmodel.results.records import records_frame, summarise, write_results
 from ptaskmodel.results.states import outcome_remarks, stopped_remark

@@ -26,9 +26,8 @@ from ptaskmodel.results.drawing import (
     time_unit,
 )
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.queue_over_time import OVER_TIME, columns_of
-from ptaskmodel.results.slurm.curves import last_date_s, queue_depth
-from ptaskmodel.results.slurm.reading import is_slurm, read_jobs
+from ptaskmodel.results.machine_load import OVER_TIME, columns_of
+from ptaskmodel.results.slurm.reading import is_slurm, last_date_s, queue_depth, read_jobs
 from ptaskmodel.results.standings_metrics import (
     Group,
     Metric,

@@ -1,4 +1,7 @@
-"""Who waited in a batch, as a picture: by size, length and user, and how many how long."""
+"""Who waited in a batch, as a picture: by size, length and user, and how many how long.
+
+Who waited in a batch, as classes.csv says: jobs by their size, their length and their user.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.csv_reading import finite, readable, rows
 from ptaskmodel.results.drawing import BLUE, GREEN, GREY, ORANGE, RED, new_figure, short_name
 from ptaskmodel.results.loading import JOBS, Results
-from ptaskmodel.results.waiting import MADE_ANEW, MOST_USERS, users_of
+from ptaskmodel.results.output import finite, readable, rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+CLASSES = "classes.csv"
+CLASS_COLUMNS = ("kind", "class", "jobs", "host_seconds", "mean_waiting", "max_waiting",
+           "mean_execution", "mean_bounded_slowdown")  # fmt: skip
+# Kinds of classes, and the head of their column.
+SHOWN = {"size": "hosts asked for", "length": "time of execution", "user": "user"}
+MOST_USERS = 20
+MADE_ANEW = "make the batch anew"
+# The only class of users where a workload names none.
+UNKNOWN = "unknown"
+
+
+def users_of(results: Results) -> list[tuple[str, int, float, float]]:
+    """(user, jobs, mean waiting in s, longest in s), who used most first; empty if not known.
+
+    Raises PTaskModelError if classes.csv is not as it was written.
+    """
+    path = results.directory / CLASSES
+    with readable(path, MADE_ANEW):
+        return [
+            (
+                row["class"],
+                int(row["jobs"]),
+                finite(row["mean_waiting"]),
+                finite(row["max_waiting"]),
+            )
+            for row in classes_of(path)["user"]
+        ]
+
+
+def classes_of(path: Path) -> dict[str, list[dict[str, str]]]:
+    """The lines of classes.csv at ``path`` of the kinds shown; of users those that are known."""
+    found: dict[str, list[dict[str, str]]] = {kind: [] for kind in SHOWN}
+    for row in rows(path, *CLASS_COLUMNS, optional=True):
+        if row["kind"] in found:
+            found[row["kind"]].append(row)
+    found["user"] = _known(found["user"])
+    return found
+
+
+def _known(users: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Users by what they used; none where all there is is a class of those unknown."""
+    if [row["class"] for row in users] == [UNKNOWN]:
+        return []
+    return sorted(users, key=lambda row: -finite(row["host_seconds"]))
+
+
 FloatArray = NDArray[np.float64]
-COLUMNS = ("requested_number_of_resources", "execution_time", "waiting_time", "turnaround_time")
+JOB_COLUMNS = ("requested_number_of_resources", "execution_time", "waiting_time", "turnaround_time")
 # Less than this is drawn as this: most jobs of a quiet machine do not wait at all.
 LEAST_S = 1.0
 MARKS = (
@@ -75,9 +124,9 @@ def _jobs(path: Path) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """COLUMNS of the jobs that ran."""
     found = []
     with readable(path, MADE_ANEW):
-        for row in rows(path, *COLUMNS):
-            if all(row[name] for name in COLUMNS):
-                found.append([finite(row[name]) for name in COLUMNS])
+        for row in rows(path, *JOB_COLUMNS):
+            if all(row[name] for name in JOB_COLUMNS):
+                found.append([finite(row[name]) for name in JOB_COLUMNS])
     if not found:
         raise PTaskModelError(f"{path}: no job ran; nothing to draw")
     asked, lasted, waited, turned = np.array(found).T

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.results.checkpoints import Checkpoints
+from ptaskmodel.results.observing import Checkpoints
 from ptaskmodel.results.records import provenance
 from ptaskmodel.results.runs import SimulationOptions, simulate_into
 from ptaskmodel.results.standings import standings

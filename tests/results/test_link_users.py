@@ -10,7 +10,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
-from ptaskmodel.results import link_users
+from ptaskmodel.results import utilisation
 from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.observing import Observation
 
@@ -21,7 +21,7 @@ PLATFORM = """<platform version="4.1"><zone id="w" routing="Full">
 
 
 def table(directory):
-    with (directory / link_users.LINK_USERS).open() as stream:
+    with (directory / utilisation.LINK_USERS).open() as stream:
         return [line.rstrip("\n").split(",") for line in stream][1:]
 
 
@@ -54,9 +54,9 @@ def test_two_flows_that_share_a_link(cable, tmp_path):
 def test_of_many_users_those_that_sent_most_are_named_and_all_are_counted(
     cable, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(link_users, "MOST", 3)
-    monkeypatch.setattr(link_users, "MAX_PAIRS", 5)
-    monkeypatch.setattr(link_users, "PENDING", 1)
+    monkeypatch.setattr(utilisation, "MOST", 3)
+    monkeypatch.setattr(utilisation, "MAX_PAIRS", 5)
+    monkeypatch.setattr(utilisation, "PENDING", 1)
     tasks = [pm.Flow("a", "b", 10.0 * (k + 1), start_s=20.0 * k, id=f"t{k}") for k in range(9)]
     observed(cable, tasks, tmp_path)
     rows = table(tmp_path)

@@ -67,7 +67,7 @@ def test_names_that_we_never_write_are_not_ours_whatever_the_summary_says(tmp_pa
 
 def test_every_file_of_results_is_known():
     from ptaskmodel.results import attribution, loading, records, utilisation
-    from ptaskmodel.results.traces import files as trace_files
+    from ptaskmodel.results import traces as trace_files
 
     traces = {name for name, _ in trace_files.FILES.values()}
     tables = {records.TASKS, loading.JOBS, loading.MACHINES, utilisation.UTILISATION}

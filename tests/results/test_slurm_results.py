@@ -20,9 +20,17 @@ from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.plots import draw_results
 from ptaskmodel.results.report import write_report
 from ptaskmodel.results.slurm.comparison import compare_slurm
-from ptaskmodel.results.slurm.curves import Curve, queue_depth, thinned, used, waiting
-from ptaskmodel.results.slurm.groups import length_class, size_class
-from ptaskmodel.results.slurm.reading import SlurmJob, read_jobs
+from ptaskmodel.results.slurm.reading import (
+    Curve,
+    SlurmJob,
+    length_class,
+    queue_depth,
+    read_jobs,
+    size_class,
+    thinned,
+    used,
+    waiting,
+)
 from ptaskmodel.results.slurm.runs import slurm_into
 from ptaskmodel.results.slurm.summary import limit_notes
 

@@ -20,7 +20,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording import intervals
 from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.replay import trace_of_actions
-from ptaskmodel.results.traces.files import trace_file
+from ptaskmodel.results.traces import trace_file
 from ptaskmodel.results.traces.paje import PajeTrace
 from ptaskmodel.results.traces.perfetto import PerfettoTrace
 from ptaskmodel.results.traces.tables import CsvTrace, ParquetTrace

@@ -5,13 +5,12 @@ import pytest
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.report import waiting_sections
-from ptaskmodel.results.waiting import COLUMNS, MOST_USERS
-from ptaskmodel.results.waiting_plot import waiting_figure
+from ptaskmodel.results.waiting_plot import CLASS_COLUMNS, MOST_USERS, waiting_figure
 
 
 def results_with(place, *lines):
     """Results of a batch with these lines of classes.csv."""
-    text = "\n".join([",".join((*COLUMNS, "unfair_jobs")), *lines]) + "\n"
+    text = "\n".join([",".join((*CLASS_COLUMNS, "unfair_jobs")), *lines]) + "\n"
     (place / "classes.csv").write_text(text)
     return Results(place, "job", {}, [])
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ptaskmodel.cli import main
-from ptaskmodel.results.names import PICTURES
+from ptaskmodel.results import PICTURES
 
 LACK = "pictures need matplotlib; run: pip install matplotlib"
 JOBS = {

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.csv_reading import finite, readable, rows
 from ptaskmodel.results.drawing import lasting, prefix_of
 from ptaskmodel.results.loading import Results
+from ptaskmodel.results.output import finite, readable, rows
+from ptaskmodel.results.page import Section, Table, pictured
 from ptaskmodel.results.replay import plots as replay_plots
 from ptaskmodel.results.replay.tables import (
     ACTION_TIMES,
@@ -24,7 +25,6 @@ from ptaskmodel.results.replay.tables import (
     column_of,
     doing,
 )
-from ptaskmodel.results.report_sections import Section, Table, pictured
 from ptaskmodel.workload.ti_actions import NUMBER
 
 REPLAYED_ANEW = "replay anew"

@@ -106,7 +106,7 @@ def replay_into(
     told = None
     if wanted.critical_path or wanted.timelines:
         from ptaskmodel.replay.critical import Told
-        from ptaskmodel.results.replay.path import ReplayPath
+        from ptaskmodel.results.replay.tables import ReplayPath
 
         told = Told()
     if directory is None:

@@ -24,9 +24,14 @@ from ptaskmodel.results.drawing import (
     time_unit,
 )
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.slurm.curves import last_date_s, waiting
-from ptaskmodel.results.slurm.groups import grouped
-from ptaskmodel.results.slurm.reading import SlurmJob, is_slurm, read_jobs
+from ptaskmodel.results.slurm.reading import (
+    SlurmJob,
+    grouped,
+    is_slurm,
+    last_date_s,
+    read_jobs,
+    waiting,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

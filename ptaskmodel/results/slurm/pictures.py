@@ -19,14 +19,18 @@ from ptaskmodel.results.drawing import (
     time_unit,
 )
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.slurm.curves import Curve, last_date_s, thinned, used, waiting
-from ptaskmodel.results.slurm.groups import grouped
 from ptaskmodel.results.slurm.reading import (
+    Curve,
     SlurmJob,
+    grouped,
     is_slurm,
+    last_date_s,
     read_cycles,
     read_jobs,
     read_reasons,
+    thinned,
+    used,
+    waiting,
 )
 
 if TYPE_CHECKING:

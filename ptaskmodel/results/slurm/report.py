@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.report_sections import Section, Table, pictured
+from ptaskmodel.results.page import Section, Table, pictured
 from ptaskmodel.results.slurm import pictures as slurm_pictures
 from ptaskmodel.results.slurm.comparison import (
     BY,

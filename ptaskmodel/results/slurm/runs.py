@@ -29,14 +29,15 @@ from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
-from ptaskmodel.results.slurm.settings import settings_of, unread_notes
 from ptaskmodel.results.slurm.summary import (
     limit_notes,
     orphan_notes,
     qos_notes,
+    settings_of,
     state_counts,
     stranger_remarks,
     summary_of,
+    unread_notes,
 )
 from ptaskmodel.results.slurm.tables import (
     JOB_COLUMNS,

@@ -1,1 +1,36 @@
-"""Who used what and when, in the formats of other programs."""
+"""Who used what and when, in the formats of other programs.
+
+The traces of a directory of results: which file, and which writer, for each format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results import TRACE_FORMATS
+from ptaskmodel.results.traces.paje import PajeTrace
+from ptaskmodel.results.traces.perfetto import PerfettoTrace
+from ptaskmodel.results.traces.tables import CsvTrace, ParquetTrace
+from ptaskmodel.results.traces.writing import Trace
+
+FILES: Mapping[str, tuple[str, Callable[[Path], Trace]]] = {
+    "csv": ("trace.csv", CsvTrace),
+    "parquet": ("trace.parquet", ParquetTrace),
+    "paje": ("trace.paje", PajeTrace),
+    "perfetto": ("trace.perfetto.json", PerfettoTrace),
+}
+
+
+def trace_file(format_: str, directory: Path) -> tuple[str, Trace]:
+    """(name, writer) of the trace of a format in a directory of results.
+
+    Raises PTaskModelError for an unknown format or one that needs a missing library.
+    """
+    if format_ not in FILES:
+        raise PTaskModelError(
+            f"trace {format_!r} is not known; choose one of {', '.join(TRACE_FORMATS)}"
+        )
+    name, writer = FILES[format_]
+    return name, writer(directory / name)
