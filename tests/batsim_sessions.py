@@ -11,9 +11,8 @@ from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.bridges.batsim.book import Book
-from ptaskmodel.bridges.batsim.external_events import read_external_events
-from ptaskmodel.bridges.batsim.serving import Session
-from ptaskmodel.bridges.batsim.telling import SessionOptions
+from ptaskmodel.bridges.batsim.scheduler import Session
+from ptaskmodel.bridges.batsim.telling import SessionOptions, read_external_events
 
 HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

@@ -9,9 +9,7 @@ import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.bridges.slurm_live.building import built
-from ptaskmodel.bridges.slurm_live.faults import LiveFault
-from ptaskmodel.bridges.slurm_live.installed import installed
+from ptaskmodel.bridges.slurm_live.installed import LiveFault, built, installed
 from ptaskmodel.bridges.slurm_live.run import LiveRun, run_live
 
 CONF = """SchedulerType=sched/backfill

@@ -105,7 +105,7 @@ def batsim(**given: Any) -> None:
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.batch.run import run_batch
     from ptaskmodel.bridges.batsim.book import Book
-    from ptaskmodel.bridges.batsim.serving import served
+    from ptaskmodel.bridges.batsim.scheduler import served
     from ptaskmodel.bridges.batsim.telling import SessionOptions
     from ptaskmodel.files import read_text
     from ptaskmodel.platform import load_platform
@@ -337,7 +337,7 @@ def serve(
     """
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.bridges.batsim.book import Book
-    from ptaskmodel.bridges.batsim.serving import served
+    from ptaskmodel.bridges.batsim.scheduler import served
     from ptaskmodel.bridges.batsim.telling import SessionOptions
     from ptaskmodel.cli.parameters import pairs
     from ptaskmodel.cli.progress import told_progress

@@ -209,7 +209,7 @@ def slurm_live(
     """
     from ptaskmodel.batch.slurm.conf.reading import read_conf
     from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-    from ptaskmodel.bridges.slurm_live.failures import read_failures
+    from ptaskmodel.bridges.slurm_live.cluster import read_failures
     from ptaskmodel.bridges.slurm_live.run import T0, LiveOptions
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text

@@ -1,28 +1,330 @@
-"""The jobs and profiles that a scheduler knows, by the names that they have in the protocol."""
+"""The jobs and profiles that a scheduler knows, by the names that they have in the protocol.
+
+Jobs that exchange messages with a scheduler: profiles that send and receive, step by step.
+
+Source: Batsim's documentation of the profiles ``send`` and ``recv``.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+import signal
+import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.bridges.batsim.job_messages import (
-    MARK,
-    MESSAGE_READERS,
-    SUBMITTED,
-    Entry,
-    check_messages,
-    talks,
-)
+from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.execution import Progress
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import only_below
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of
+from ptaskmodel.workload.formats.batsim_profiles import Fields, Reader, amount
 from ptaskmodel.workload.formats.batsim_works import Profiles
 from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
+from ptaskmodel.workload.order import in_order
 from ptaskmodel.workload.reading import format_of, read_workload
+from ptaskmodel.workload.works import SequenceWork, Work
+
+SLEEP_S, POLL_S = 1e-7, 5e-3
+MAX_STEPS = 1_000_000
+MAX_REGEX = 1000
+MATCH_S = 1.0  # of processor time, for one message
+SUBMITTED, RUNNING, ENDED, REJECTED = "SUBMITTED", "RUNNING", "COMPLETED", "REJECTED"
+MARK = "!"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SendWork(Work):
+    """Sends an object to the scheduler, then sleeps."""
+
+    message: Mapping[str, Any]
+    sleep_s: float
+
+    @property
+    def duration_s(self) -> float:
+        return self.sleep_s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReceiveWork(Work):
+    """Takes the first message for its job, then does a profile by what it says ("": none).
+
+    Without a message it does the profile ``timeout`` or, if that is "", looks every ``poll_s``.
+    """
+
+    pattern: re.Pattern[str]
+    success: str
+    failure: str
+    timeout: str
+    poll_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """Without waiting and what comes then: how long that takes is up to the scheduler."""
+        return 0.0
+
+    @property
+    def outcomes(self) -> list[str]:
+        return [name for name in (self.success, self.failure, self.timeout) if name]
+
+
+def talks(work: Work) -> bool:
+    """Whether a work sends or receives messages."""
+    return any(isinstance(part, SendWork | ReceiveWork) for part in work.parts())
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _read_send(fields: Fields, spot: str, directory: Path) -> Work:
+    message = fields.get("msg")
+    if not isinstance(message, Mapping):
+        raise WorkloadError(f"{spot}/msg: what is sent must be there and be an object")
+    return SendWork(message, amount(fields, "sleeptime", spot, SLEEP_S))
+
+
+def _read_receive(fields: Fields, spot: str, directory: Path) -> Work:
+    texts = {"regex": ".*", "success": "", "failure": "", "timeout": ""}
+    for key in texts:
+        texts[key] = fields.get(key, texts[key])
+        if not isinstance(texts[key], str):
+            raise WorkloadError(f"{spot}/{key}: {shown(texts[key])} is not a string")
+    if len(texts["regex"]) > MAX_REGEX:
+        raise WorkloadError(f"{spot}/regex: it has more than {MAX_REGEX} characters: shorten it")
+    try:
+        pattern = re.compile(texts.pop("regex"))
+    except (re.error, RecursionError, OverflowError) as error:
+        raise WorkloadError(f"{spot}/regex: it is no regular expression: {error}") from None
+    poll_s = amount(fields, "polltime", spot, POLL_S)
+    if poll_s == 0:
+        raise WorkloadError(f"{spot}/polltime: 0 is not a time above 0 s")
+    return ReceiveWork(pattern, **texts, poll_s=poll_s)
+
+
+MESSAGE_READERS: Mapping[str, Reader] = {
+    **dict.fromkeys(("send", "SCHEDULER_SEND"), _read_send),
+    **dict.fromkeys(("recv", "SCHEDULER_RECV"), _read_receive),
+}
+
+
+def check_messages(shelf: Profiles, where: str) -> None:
+    """Profiles that talk lead to profiles that are there, only to delays, and to an end.
+
+    where: what errors begin with. Raises WorkloadError.
+    """
+    works = shelf.works
+    leads: dict[str, list[str]] = {}
+    for name, work in works.items():
+        spot = f"{where}profile {shown(name)}"
+        if isinstance(work, ReceiveWork):
+            leads[name] = work.outcomes
+        else:
+            leads[name] = shelf.stage_names(shelf.fields[name], spot, works)
+        for other in leads[name]:
+            if other not in works:
+                raise WorkloadError(f"{spot}: there is no profile {shown(other)}: define it")
+    order, circle = in_order(leads)
+    if circle:
+        raise WorkloadError(
+            f"{where}profile {shown(circle[0])} leads back to itself: let jobs that receive "
+            "messages end ('polltime' waits for one)"
+        )
+    steps: dict[str, float] = {}
+    talking = set[str]()
+    for name in order:
+        work, others = works[name], leads[name]
+        spot = f"{where}profile {shown(name)}"
+        counts = [steps[other] for other in others]
+        if isinstance(work, ReceiveWork):
+            steps[name] = 1 + max(counts, default=0)
+        else:
+            steps[name] = (sum(counts) or 1) * work.rounds
+        if not (talking.intersection(others) or isinstance(work, SendWork | ReceiveWork)):
+            continue
+        talking.add(name)
+        for other in others:
+            if works[other].duration_s is None:
+                raise WorkloadError(
+                    f"{spot}: {shown(other)} is no delay: jobs that exchange messages are made "
+                    "of messages and delays"
+                )
+        if steps[name] > MAX_STEPS:
+            raise WorkloadError(f"{spot}: more than {MAX_STEPS} steps: repeat it less often")
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+class Entry:
+    """A job in the protocol.
+
+    id: with the name of its workload. fields: its object there. state: one of the names above, and
+    None until it is submitted. killed: whether the scheduler killed it; reported: whether it was
+    told that the job ended; by_hand: whether the scheduler simulates it itself. inbox: messages for
+    it that it has not taken; conversation: if it exchanges messages, while it runs; code: its
+    return code.
+    """
+
+    __slots__ = (
+        "attempt",
+        "by_hand",
+        "code",
+        "conversation",
+        "fields",
+        "id",
+        "inbox",
+        "is_static",
+        "job",
+        "killed",
+        "metadata",
+        "profiles",
+        "reported",
+        "state",
+    )
+
+    def __init__(
+        self, name: str, job: Job, fields: dict[str, Any], profiles: Profiles, is_static: bool
+    ) -> None:
+        self.id = name
+        self.job = job
+        self.fields = {**fields, "id": name}
+        self.profiles = profiles
+        self.is_static = is_static
+        self.state: str | None = None
+        self.attempt: Attempt | None = None
+        self.killed = False
+        self.reported = False
+        self.by_hand = False
+        self.metadata: str | None = None
+        self.inbox: deque[str] = deque()
+        self.conversation: Conversation | None = None
+        self.code = job.return_code
+
+    @property
+    def profile_fields(self) -> Mapping[str, Any]:
+        """The object of its profile."""
+        return self.profiles.fields[self.job.profile]
+
+    @property
+    def profile_id(self) -> str:
+        """The name of its profile, with that of its workload."""
+        return f"{self.id.partition(MARK)[0]}{MARK}{self.job.profile}"
+
+
+class Conversation:
+    """A running job that exchanges messages.
+
+    due: when it goes on by itself, s; inf while it waits for a message. limit: when its walltime is
+    over. wake: the date for which it was last planned to go on. state: how it ended, None before.
+    """
+
+    def __init__(self, entry: Entry, now: float) -> None:
+        walltime_s = entry.job.walltime_s
+        self.entry = entry
+        self.due = now
+        self.limit = inf if walltime_s is None else now + walltime_s
+        self.wake = -1.0
+        self.state: str | None = None
+        self.code = entry.job.return_code
+        self._own = _steps(entry.job.work)
+        self._ways = [self._own]
+        self._doing: Work | None = None
+        self._is_own = False
+        self._since = now
+        self._begun = 0
+
+    def go_on(self, now: float) -> Iterator[Mapping[str, Any]]:
+        """Do all that is due; yields what is sent."""
+        while self.state is None and self.due <= now < self.limit:
+            if isinstance(self._doing, ReceiveWork):
+                self._receive(self._doing)
+            self._doing, self._since = self._next(), now
+            if self._doing is None:
+                self.state = FAILED if self.code else SUCCESS
+            elif isinstance(self._doing, ReceiveWork):
+                self.due = now if self.entry.inbox or self._doing.timeout else inf
+            else:
+                self.due = now + (self._doing.duration_s or 0.0)
+                if isinstance(self._doing, SendWork):
+                    yield self._doing.message
+        if self.state is None and now >= self.limit:
+            self.state = WALLTIME
+
+    def notice(self, now: float) -> None:
+        """There is a message for the job: it sees it when it looks next."""
+        if isinstance(self._doing, ReceiveWork) and self.due == inf:
+            looks = math.ceil((now - self._since) / self._doing.poll_s)
+            self.due = max(now, self._since + looks * self._doing.poll_s)
+
+    def progress(self, now: float) -> Progress:
+        """Works of the job's own profile that are done, and the part of the next that is."""
+        lasts_s = self._doing.duration_s if self._doing is not None and self._is_own else None
+        part = (now - self._since) / lasts_s if lasts_s else 0.0
+        return Progress(max(self._begun - 1, 0), min(part, 1.0))
+
+    def _next(self) -> Work | None:
+        while self._ways:
+            work = next(self._ways[-1], None)
+            if work is not None:
+                self._is_own = self._ways[-1] is self._own
+                self._begun += self._is_own
+                return work
+            self._ways.pop()
+        return None
+
+    def _receive(self, work: ReceiveWork) -> None:
+        """Go the way that the first message says; one with a return code is the last."""
+        inbox = self.entry.inbox
+        name = work.timeout
+        if inbox:
+            name = work.success if _matches(work.pattern, inbox.popleft()) else work.failure
+        if not name:
+            return
+        shelf = self.entry.profiles
+        if shelf.codes[name]:
+            self._ways.clear()
+            self.code = shelf.codes[name]
+        self._ways.append(_steps(shelf.works[name]))
+
+
+def _matches(pattern: re.Pattern[str], message: str) -> bool:
+    """Whether all of a message matches. Raises WorkloadError if that takes too long to find out.
+
+    Matching goes on for ever on some patterns and messages, but lets signals in; those, in turn,
+    come to the main thread alone, where commands run.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return pattern.fullmatch(message) is not None
+
+    def give_up(*_: object) -> None:
+        raise WorkloadError(
+            f"regular expression {shown(pattern.pattern)} takes more than {MATCH_S:g} s to match a "
+            f"message of {len(message)} characters: simplify it"
+        )
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MATCH_S)
+    try:
+        return pattern.fullmatch(message) is not None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _steps(work: Work) -> Iterator[Work]:
+    """The simple works of a work, in order, as they come."""
+    if not isinstance(work, SequenceWork):
+        yield work
+        return
+    for _ in range(work.rounds):
+        yield from work.one_round()
 
 
 class Book:

@@ -1,4 +1,7 @@
-"""What a scheduler may say: the types of its messages, and how mistakes in them are told."""
+"""What a scheduler may say: the types of its messages, and how mistakes in them are told.
+
+What a scheduler did wrong, in one line: when, in which event and field, and the remedy.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,19 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ptaskmodel.bridges.batsim.faults import SchedulerFault
+from ptaskmodel.batch.faults import PolicyFault
 from ptaskmodel.errors import shown
+
+
+class SchedulerFault(PolicyFault):
+    """A scheduler broke the protocol, fell silent or left; the message says how and when."""
+
+    def __init__(
+        self, what: str, *, now: float, event: int | None = None, kind: str = "", field: str = ""
+    ) -> None:
+        place = "" if event is None else f"event {event} ({kind}){': ' + field if field else ''}: "
+        super().__init__(f"the scheduler, at {now!r} s: {place}{what}")
+
 
 PROTOCOLS = (2, 3, 4)
 # Batsim writes six decimals, so dates that come back may be so much too early, s.

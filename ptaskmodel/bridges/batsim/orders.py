@@ -12,12 +12,12 @@ from ptaskmodel.batch.hostset import HostSet, Mask, members, text
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.view import View
 from ptaskmodel.bridges.batsim import messages as said
-from ptaskmodel.bridges.batsim.book import Book
-from ptaskmodel.bridges.batsim.job_messages import (
+from ptaskmodel.bridges.batsim.book import (
     ENDED,
     REJECTED,
     RUNNING,
     SUBMITTED,
+    Book,
     Conversation,
     Entry,
     talks,

@@ -2,15 +2,21 @@
 
 A request says what happened up to its date. The reply's decisions take effect at their own dates,
 and until its end the scheduler is busy: what happens meanwhile is told when it is free.
+
+A batch that a scheduler elsewhere decides: from files and a wire to a result.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf
+from pathlib import Path
 from typing import Any
 
+from ptaskmodel import interrupts
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.decisions import Decision, Drain, Kill
 from ptaskmodel.batch.events import HOST_DOWN, HOST_UP, MESSAGE, SWITCHED
@@ -18,29 +24,48 @@ from ptaskmodel.batch.execution import Execution, Progress
 from ptaskmodel.batch.hostset import HostSet, mask_of, text
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.metering import MeteredExecution
+from ptaskmodel.batch.plan import BatchOptions, machine_with
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.batch.view import View
-from ptaskmodel.bridges.batsim.book import Book
-from ptaskmodel.bridges.batsim.external_events import AVAILABLE, UNAVAILABLE, ExternalEvent
-from ptaskmodel.bridges.batsim.faults import SchedulerFault
-from ptaskmodel.bridges.batsim.job_messages import ENDED, RUNNING, SUBMITTED, Conversation, Entry
-from ptaskmodel.bridges.batsim.messages import RegisterJob, RegisterProfile, Said, kind_of
+from ptaskmodel.bridges.batsim.book import ENDED, RUNNING, SUBMITTED, Book, Conversation, Entry
+from ptaskmodel.bridges.batsim.messages import (
+    RegisterJob,
+    RegisterProfile,
+    Said,
+    SchedulerFault,
+    kind_of,
+)
 from ptaskmodel.bridges.batsim.orders import Orders, Refused
-from ptaskmodel.bridges.batsim.redis_store import RedisStore
-from ptaskmodel.bridges.batsim.talk import Talk
 from ptaskmodel.bridges.batsim.telling import (
+    AVAILABLE,
     COMPLETED_FIRST,
     THEN_CALLS,
     THEN_MESSAGES,
     THEN_NOTIFY,
     THEN_SUBMITTED,
+    UNAVAILABLE,
+    ExternalEvent,
     SessionOptions,
     Storages,
     job_completed,
     job_submitted,
+    read_external_events,
     simulation_begins,
 )
+from ptaskmodel.bridges.batsim.wires import (
+    ENDPOINT,
+    PLACE,
+    RedisStore,
+    ReplayingWire,
+    SocketWire,
+    Talk,
+    Wire,
+    free_endpoint,
+    recorded,
+)
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.interrupts import Interrupted
+from ptaskmodel.platform.platform import Platform
 
 # Messages of the simulation to this policy, besides external events.
 CALL, TURN, NO_MORE_JOBS = "call", "turn", "no more jobs"
@@ -319,3 +344,100 @@ class ExternalScheduler:
         self._talk.close()
         if self._redis is not None:
             self._redis.close()
+
+
+@dataclass
+class Session:
+    """Drives a batch (see `batch.run.Driver`) by what a scheduler says.
+
+    fault: how the scheduler or a signal ended the run, None if it ended well; what happened until
+    then is in the schedule.
+    """
+
+    wire: Wire
+    book: Book
+    machine: Machine
+    options: SessionOptions
+    external: Sequence[ExternalEvent] = ()
+    ptasks: bool = field(init=False)
+    fault: SchedulerFault | Interrupted | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.ptasks = self.options.dynamic_jobs
+        self._talk = Talk(self.wire, self.options.protocol)
+        self.policy = ExternalScheduler(
+            self._talk, self.book, self.machine, self.options, list(self.external)
+        )
+
+    def metadata(self) -> Mapping[str, str]:
+        return self.book.metadata()
+
+    def notes(self) -> tuple[str, ...]:
+        return self._talk.notes()
+
+    def run(
+        self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
+    ) -> Mapping[str, Any]:
+        stopped = None
+        try:
+            with interrupts.held():
+                self._converse(simulation, execution, metered)
+                interrupts.check()
+        except SchedulerFault as fault:
+            self.fault, stopped = fault, str(fault)
+        except Interrupted as fault:
+            self.fault, stopped = fault, f"{fault} at {simulation.now!r} s"
+        talk = self._talk
+        return {
+            "protocol": self.options.protocol,
+            "exchanges": talk.exchanges,
+            "early_replies": talk.early,
+            "scheduler_wall_time_s": talk.scheduler_s,
+            "longest_exchange_wall_time_s": talk.longest_s,
+            "stopped": stopped,
+        }
+
+    def _converse(
+        self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
+    ) -> None:
+        """Step to the end. Raises SchedulerFault, Interrupted."""
+        try:
+            self.policy.begin(simulation, execution, metered)
+            while simulation.step():
+                interrupts.check()
+            self.policy.end()
+        finally:
+            self.policy.close()
+
+
+@contextlib.contextmanager
+def served(
+    platform: Platform,
+    book: Book,
+    batch: BatchOptions,
+    options: SessionOptions,
+    *,
+    endpoint: str | None = None,
+    command: str | None = None,
+    timeout_s: float = inf,
+    events: Sequence[Path] = (),
+    record: Path | None = None,
+    replay: Path | None = None,
+) -> Iterator[Session]:
+    """A session with a scheduler at an endpoint, which is closed whatever happens.
+
+    command: starts the scheduler (see `wires.start_scheduler`). events: files of external events.
+    record: where to write all messages; replay: a record to take the place of the scheduler.
+
+    Raises PTaskModelError.
+    """
+    machine = machine_with(batch, platform)
+    external = read_external_events(events, machine.num_hosts, options.forward_unknown_events)
+    wire: Wire
+    if replay is not None:
+        wire = ReplayingWire(replay)
+    else:
+        place = endpoint or (free_endpoint() if command and PLACE in command else ENDPOINT)
+        wire = SocketWire(place, timeout_s, command)
+    with contextlib.closing(wire), recorded(wire, record) as recording:
+        yield Session(recording, book, machine, options, external)

@@ -1,9 +1,15 @@
-"""How messages travel: ZeroMQ to a scheduler that is there or started here; records of them."""
+"""How messages travel: ZeroMQ to a scheduler that is there or started here; records of them.
+
+Jobs and profiles by way of Redis, as Batsim up to version 4 offers it.
+
+A conversation with a scheduler: requests with dates, replies, and the time that it takes.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import shlex
 import socket
 import subprocess
@@ -12,17 +18,148 @@ import time
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import msgspec
 
 from ptaskmodel import interrupts
-from ptaskmodel.bridges.batsim.faults import SchedulerFault
-from ptaskmodel.bridges.batsim.messages import LARGEST_MESSAGE
-from ptaskmodel.bridges.batsim.talk import Wire
-from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.bridges.batsim.book import Entry
+from ptaskmodel.bridges.batsim.messages import (
+    LARGEST_MESSAGE,
+    ROUNDED_S,
+    OldReply,
+    Reply,
+    SchedulerFault,
+    read_reply,
+)
+from ptaskmodel.errors import SimulationError, WorkloadError, shown
 from ptaskmodel.files import read_text, whole_file
 from ptaskmodel.guarding import end_guarded, start_guarded
+
+
+class RedisStore:
+    """Keys ``PREFIX:job_w0!12`` and ``PREFIX:profile_w0!name`` of a Redis server.
+
+    Raises SimulationError if there is no server, or no Python package for it.
+    """
+
+    def __init__(self, host: str, port: int, prefix: str) -> None:
+        try:
+            import redis
+        except ImportError:
+            raise SimulationError(
+                "Redis needs the Python package redis: pip install redis"
+            ) from None
+        self._where = f"Redis at {host}:{port}"
+        self._errors = redis.RedisError
+        self._server = redis.Redis(host, port, socket_timeout=10)
+        self._prefix = prefix
+        self._profiles: set[str] = set()
+        self._call("ping")
+
+    def _call(self, command: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._server, command)(*arguments)
+        except self._errors as error:
+            raise SimulationError(f"{self._where}: {error}") from None
+
+    def put(self, entry: Entry) -> None:
+        """Let a job and its profile be found."""
+        values = {f"{self._prefix}:job_{entry.id}": msgspec.json.encode(entry.fields)}
+        if entry.profile_id not in self._profiles:
+            self._profiles.add(entry.profile_id)
+            key = f"{self._prefix}:profile_{entry.profile_id}"
+            values[key] = msgspec.json.encode(entry.profile_fields)
+        self._call("mset", values)
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        """The object of a "job" or "profile" that the scheduler put there; WorkloadError if not."""
+        key = f"{self._prefix}:{kind}_{name}"
+        raw = self._call("get", key)
+        try:
+            found = None if raw is None else msgspec.json.decode(raw)
+        except (msgspec.DecodeError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise WorkloadError(f"/data/{kind}: {self._where} has no object at {shown(key)}")
+        return found
+
+    def close(self) -> None:
+        self._server.close()
+
+
+# A scheduler that is asked so often at one date does not let the time pass.
+MAX_EXCHANGES_AT_A_DATE = 100_000
+
+
+class Wire(Protocol):
+    """What carries messages to a scheduler and back."""
+
+    def exchange(self, request: bytes, now: float) -> bytes:
+        """The reply to a request, made at the date ``now``; raises SchedulerFault."""
+        ...
+
+    def close(self) -> None:
+        """The conversation is over, or broken."""
+        ...
+
+
+class Talk:
+    """Asks a scheduler.
+
+    exchanges: how often so far; scheduler_s: wall time that it took; early: replies dated before
+    their requests.
+    """
+
+    def __init__(self, wire: Wire, protocol: int) -> None:
+        self._wire = wire
+        self.protocol = protocol
+        self.exchanges = 0
+        self.scheduler_s = 0.0
+        self.longest_s = 0.0
+        self.early = 0
+        self._first_early = self._coarse = ""
+        self._now = -1.0
+        self._at_this_date = 0
+        self._encode = msgspec.json.Encoder().encode
+
+    def ask(self, now: float, events: list[dict[str, Any]]) -> Reply | OldReply:
+        """Say what happened up to a date, s, and get the decisions. Raises SchedulerFault."""
+        self._at_this_date = 0 if now > self._now else self._at_this_date + 1
+        self._now = now
+        if self._at_this_date > MAX_EXCHANGES_AT_A_DATE:
+            raise SchedulerFault(
+                f"it answered {MAX_EXCHANGES_AT_A_DATE:,} times without letting time pass", now=now
+            )
+        request = self._encode({"now": float(now), "events": events})
+        began = time.perf_counter()
+        raw = self._wire.exchange(request, now)
+        took = time.perf_counter() - began
+        self.exchanges += 1
+        self.scheduler_s += took
+        self.longest_s = max(self.longest_s, took)
+        reply, earliest = read_reply(raw, self.protocol, now)
+        if earliest < now - ROUNDED_S:
+            self.early += 1
+            self._first_early = self._first_early or f"for {earliest!r} s at {now!r} s"
+        if not self._coarse and math.ulp(now) > ROUNDED_S:
+            self._coarse = (
+                f"at {now:g} s dates are {math.ulp(now):.2g} s apart: shorter delays may move no "
+                "clock"
+            )
+        return reply
+
+    def notes(self) -> tuple[str, ...]:
+        """What was odd about dates, a line each."""
+        early = (
+            f"{self.early} replies of the scheduler were dated before their requests, the first "
+            f"{self._first_early}: they took effect at the request's date"
+        )
+        return (*([early] if self.early else []), *([self._coarse] if self._coarse else []))
+
+    def close(self) -> None:
+        self._wire.close()
+
 
 ENDPOINT = "tcp://localhost:28000"
 PLACE = "{socket}"

@@ -1,19 +1,25 @@
-"""slurmdbd and its database, for accounts, fair share and QOSs."""
+"""slurmdbd and its database, for accounts, fair share and QOSs.
+
+Users of a workload, made known to Slurm where the machine does not know them.
+"""
 
 from __future__ import annotations
 
 import getpass
 import os
+import pwd
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.bridges.slurm_live.cluster import Cluster
-from ptaskmodel.bridges.slurm_live.faults import LiveFault
-from ptaskmodel.bridges.slurm_live.installed import SQL
+from ptaskmodel.bridges.slurm_live.installed import SQL, LiveFault
 from ptaskmodel.bridges.slurm_live.processes import how
 from ptaskmodel.bridges.slurm_live.settings import CLUSTER
+from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath, read_text
 
 TABLES = ("mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data")
@@ -126,3 +132,34 @@ def _write_conf(cluster: Cluster) -> None:
     place = cluster.path("slurmdbd.conf")
     place.touch(mode=0o600)
     place.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+
+
+# Numbers that machines give to nobody, and that a container has.
+FIRST, LAST = 61_184, 65_519
+
+
+def users_of(requests: Sequence[JobRequest], accounts: AnyPath | None) -> list[str]:
+    """The users of jobs and of a file of accounts, by name. Raises SlurmError."""
+    found = {request.user for request in requests}
+    if accounts is not None:
+        found |= {one.user for one in read_accounts(accounts).associations}
+    return sorted(name for name in found if name)
+
+
+def passwd(users: Iterable[str]) -> str:
+    """Lines as of /etc/passwd for those whom the machine does not know. Raises LiveFault."""
+    lines = []
+    number = FIRST
+    for name in users:
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            if not name.isprintable() or set(name) & set(":, /") or name.isdigit():
+                raise LiveFault(
+                    f"user {shown(name)}: give a name that a system could have"
+                ) from None
+            lines.append(f"{name}:x:{number}:{number}::/:/bin/sh\n")
+            number += 1
+    if number > LAST:
+        raise LiveFault(f"there are {len(lines)} users; give at most {LAST - FIRST}")
+    return "".join(lines)

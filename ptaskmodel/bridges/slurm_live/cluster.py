@@ -1,8 +1,13 @@
-"""Slurm's daemons on the loopback, under the virtual clock, in a directory of their own."""
+"""Slurm's daemons on the loopback, under the virtual clock, in a directory of their own.
+
+Failures that are injected: daemons that die, and come back.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import itertools
 import os
 import select
@@ -15,12 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel.batch.slurm.conf.facts import Conf
-from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
 from ptaskmodel.bridges.slurm_live import clock as clocks
-from ptaskmodel.bridges.slurm_live.building import Built
 from ptaskmodel.bridges.slurm_live.clock import Clock, ns_of
-from ptaskmodel.bridges.slurm_live.faults import LiveFault
-from ptaskmodel.bridges.slurm_live.installed import Installed
+from ptaskmodel.bridges.slurm_live.installed import Built, Installed, LiveFault
 from ptaskmodel.bridges.slurm_live.processes import Ended, Processes, how
 from ptaskmodel.bridges.slurm_live.reading import last_error
 from ptaskmodel.bridges.slurm_live.settings import (
@@ -30,8 +33,9 @@ from ptaskmodel.bridges.slurm_live.settings import (
     most_gpus,
     topology_conf,
 )
-from ptaskmodel.bridges.slurm_live.sleepers import Sleepers
-from ptaskmodel.errors import cut
+from ptaskmodel.bridges.slurm_live.submitting import Sleepers
+from ptaskmodel.errors import SlurmError, cut, shown
+from ptaskmodel.files import AnyPath, read_text, shown_path
 
 FOLDERS = ("bin", "state", "spool", "log", "out", "gpus")
 CONTROLLER = "slurmctld"
@@ -325,3 +329,44 @@ def _is_free(address: str, port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+DIES, STARTS, RESTARTS = "dies", "starts", "restarts"
+COLUMNS = ("time", "daemon", "what")
+LARGEST = 1e12
+
+
+class Failure(NamedTuple):
+    """daemon: the name of a node, whose slurmd is meant, or slurmctld. what: see above."""
+
+    date_s: float
+    daemon: str
+    what: str
+
+
+def read_failures(path: AnyPath, conf: Conf) -> tuple[Failure, ...]:
+    """The failures of a CSV file, by date. Raises SlurmError with file and line."""
+    where = shown_path(path)
+    rows = csv.DictReader(io.StringIO(read_text(path, error=SlurmError)))
+    if rows.fieldnames is None or tuple(rows.fieldnames) != COLUMNS:
+        raise SlurmError(f"{where}:1: give the columns {','.join(COLUMNS)}")
+    known = {*nodes_of(conf).names, CONTROLLER}
+    found = []
+    for row in rows:
+        place = f"{where}:{rows.line_num}"
+        try:
+            date_s = float(row["time"] or "")
+        except ValueError:
+            date_s = -1.0
+        if not 0 <= date_s <= LARGEST:
+            raise SlurmError(f"{place}: time is {shown(row['time'])}: give seconds, 0 or more")
+        if row["daemon"] not in known:
+            raise SlurmError(
+                f"{place}: daemon is {shown(row['daemon'])}: give a node or {CONTROLLER}"
+            )
+        if row["what"] not in (DIES, STARTS, RESTARTS):
+            raise SlurmError(
+                f"{place}: what is {shown(row['what'])}: give dies, starts or restarts"
+            )
+        found.append(Failure(date_s, str(row["daemon"]), str(row["what"])))
+    return tuple(sorted(found, key=lambda failure: failure.date_s))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ptaskmodel.bridges.slurm_live.faults import LiveFault
+from ptaskmodel.bridges.slurm_live.installed import LiveFault
 
 WARDEN = Path(__file__).resolve().parent / "warden.py"
 MOST = 1 << 18

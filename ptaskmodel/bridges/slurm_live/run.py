@@ -20,17 +20,13 @@ from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases, of_virtual_clock
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
-from ptaskmodel.bridges.slurm_live.accounting import start_accounting
+from ptaskmodel.bridges.slurm_live.accounting import passwd, start_accounting, users_of
 from ptaskmodel.bridges.slurm_live.book import Book
-from ptaskmodel.bridges.slurm_live.building import built
-from ptaskmodel.bridges.slurm_live.cluster import Cluster
-from ptaskmodel.bridges.slurm_live.failures import CONTROLLER, DIES, RESTARTS, Failure
-from ptaskmodel.bridges.slurm_live.faults import LiveFault
-from ptaskmodel.bridges.slurm_live.installed import installed
+from ptaskmodel.bridges.slurm_live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure
+from ptaskmodel.bridges.slurm_live.installed import LiveFault, built, installed
 from ptaskmodel.bridges.slurm_live.reading import LOADED, Event, in_order
 from ptaskmodel.bridges.slurm_live.settings import slurm_conf
 from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
-from ptaskmodel.bridges.slurm_live.users import passwd, users_of
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import AnyPath
 

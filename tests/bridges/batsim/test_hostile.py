@@ -10,7 +10,7 @@ import threading
 import pytest
 from batsim_sessions import SLEEPY, Calls, job, reply, serve
 
-from ptaskmodel.bridges.batsim import talk
+from ptaskmodel.bridges.batsim import wires
 from ptaskmodel.bridges.batsim.wires import SocketWire, free_endpoint
 
 PROFILES = {
@@ -413,7 +413,7 @@ def test_decisions_after_the_end(tmp_path):
 
 
 def test_time_that_does_not_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(talk, "MAX_EXCHANGES_AT_A_DATE", 50)
+    monkeypatch.setattr(wires, "MAX_EXCHANGES_AT_A_DATE", 50)
     ask = ("QUERY", {"requests": {"consumed_energy": {}}})
     wire = Calls(lambda request: reply(request, ask))
     session, result = serve(

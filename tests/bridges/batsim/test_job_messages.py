@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from batsim_sessions import Calls, job, reply, serve
 
-from ptaskmodel.bridges.batsim import job_messages
+from ptaskmodel.bridges.batsim import book
 from ptaskmodel.errors import WorkloadError
 
 PROFILES = {
@@ -172,7 +172,7 @@ def test_profiles_that_cannot_be_are_refused(tmp_path, case):
 
 
 def test_a_message_that_would_be_matched_for_ever_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_messages, "MATCH_S", 0.05)
+    monkeypatch.setattr(book, "MATCH_S", 0.05)
     profiles = PROFILES | {"hear": PROFILES["hear"] | {"regex": "(a+)+b"}}
     wire = Talker(message(5.0, "a" * 40))
     session, _ = serve(tmp_path, wire, [job(0, profile="hear")], profiles)

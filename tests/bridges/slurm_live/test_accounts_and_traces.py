@@ -8,8 +8,7 @@ import json
 import pytest
 from real_slurm import CORES, needs_slurm, written
 
-from ptaskmodel.bridges.slurm_live.faults import LiveFault
-from ptaskmodel.bridges.slurm_live.installed import installed
+from ptaskmodel.bridges.slurm_live.installed import LiveFault, installed
 from ptaskmodel.cli import main
 
 ACCOUNTS = """add account physics Fairshare=3

@@ -9,10 +9,11 @@ import pytest
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.nodes import nodes_of
 from ptaskmodel.batch.slurm.requests.recorded import read_jobs
-from ptaskmodel.bridges.slurm_live import building, installed
-from ptaskmodel.bridges.slurm_live.failures import read_failures
-from ptaskmodel.bridges.slurm_live.faults import LiveFault
-from ptaskmodel.bridges.slurm_live.placements import Placements
+from ptaskmodel.bridges.slurm_live import installed
+from ptaskmodel.bridges.slurm_live import installed as building
+from ptaskmodel.bridges.slurm_live.book import Placements
+from ptaskmodel.bridges.slurm_live.cluster import read_failures
+from ptaskmodel.bridges.slurm_live.installed import LiveFault
 from ptaskmodel.bridges.slurm_live.reading import Event, event_of, in_order, over_of
 from ptaskmodel.bridges.slurm_live.settings import Place, gres_conf, most_gpus, slurm_conf
 from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
