@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.batch.output import host_texts
-from ptaskmodel.batch.plain_schedule import Places
+from ptaskmodel.batch.schedule import Places
 from ptaskmodel.csv_columns import floats, lines, quoted, text, words, write_columns
 
 INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)

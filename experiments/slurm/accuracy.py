@@ -12,7 +12,7 @@ from common import Row
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.requests.recorded import read_jobs
+from ptaskmodel.batch.slurm.requests.submissions import read_jobs
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.batch.slurm.watching import hostlist
 

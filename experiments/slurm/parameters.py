@@ -6,7 +6,7 @@ from pathlib import Path
 
 from common import Row, configuration, evenly, measures
 
-from ptaskmodel.batch.slurm.requests.from_workload import NODES, submissions_of
+from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.batch.slurm.run import simulate
 
 INTERVALS_s = (7, 15, 30, 60, 90)

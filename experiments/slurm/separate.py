@@ -13,8 +13,8 @@ import numpy as np
 from common import Row, configuration, ended, evenly, measures
 
 from ptaskmodel.batch.slurm.controllers import parts_of
-from ptaskmodel.batch.slurm.costs import FREE, Costs
-from ptaskmodel.batch.slurm.requests.from_workload import NODES, submissions_of
+from ptaskmodel.batch.slurm.phases import FREE, Costs
+from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.batch.slurm.run import simulate
 
 # Of the nodes: 4200 of 5936, as published.

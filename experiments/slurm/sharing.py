@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 from common import Row, configuration, ended, evenly
 
-from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
-from ptaskmodel.batch.slurm.requests.from_workload import NODES, submissions_of
 from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.batch.slurm.run import alone_s, execution_on, simulate
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.works import ParallelWork
 

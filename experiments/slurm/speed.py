@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common import MODEL, Row, configuration, evenly
 
-from ptaskmodel.batch.slurm.requests.from_workload import NODES, submissions_of
+from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.reading import read_workload

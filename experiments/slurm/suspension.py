@@ -14,8 +14,8 @@ import numpy as np
 from common import Row, configuration, evenly, measures
 
 from ptaskmodel.batch.slurm.conf.facts import Conf
-from ptaskmodel.batch.slurm.requests.from_workload import NODES, submissions_of
 from ptaskmodel.batch.slurm.requests.request import JobRequest
+from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.transforms.shuffling import shuffled

@@ -26,11 +26,16 @@ NAMES = {
     "ptaskmodel.batch.checkpoints": ("Checkpointing",),
     "ptaskmodel.batch.classes": (
         "ClassRow",
+        "FairStart",
+        "Replayed",
         "by_class",
+        "fair_starts",
     ),
     "ptaskmodel.batch.decisions": (
         "Drain",
+        "Event",
         "Kill",
+        "PolicyFault",
         "Reject",
         "Requeue",
         "Resume",
@@ -39,8 +44,6 @@ NAMES = {
         "Suspend",
         "Wake",
     ),
-    "ptaskmodel.batch.dependencies": ("ClosedLoop",),
-    "ptaskmodel.batch.events": ("Event",),
     "ptaskmodel.batch.execution": (
         "DelayExecution",
         "actual_duration_s",
@@ -51,13 +54,8 @@ NAMES = {
         "failures_of",
         "read_failures",
     ),
-    "ptaskmodel.batch.fairness": (
-        "FairStart",
-        "Replayed",
-        "fair_starts",
-    ),
-    "ptaskmodel.batch.faults": ("PolicyFault",),
     "ptaskmodel.batch.hostset": ("HostSet",),
+    "ptaskmodel.batch.job_queue": ("ClosedLoop",),
     "ptaskmodel.batch.kit": (
         "Verifier",
         "check_policy",
@@ -89,14 +87,18 @@ NAMES = {
     ),
     "ptaskmodel.batch.policies.conservative": ("Conservative",),
     "ptaskmodel.batch.policies.easy": ("Easy",),
-    "ptaskmodel.batch.policies.fcfs": ("Fcfs",),
-    "ptaskmodel.batch.policies.filler": ("Filler",),
+    "ptaskmodel.batch.policies.fcfs": (
+        "Fcfs",
+        "Filler",
+    ),
     "ptaskmodel.batch.policies.gang": ("Gang",),
     "ptaskmodel.batch.policies.metric_aware": ("MetricAware",),
-    "ptaskmodel.batch.policies.power_cap": ("PowerCap",),
+    "ptaskmodel.batch.policies.power_cap": (
+        "PowerCap",
+        "SleepIdle",
+    ),
     "ptaskmodel.batch.policies.preemptive": ("Preemptive",),
     "ptaskmodel.batch.policies.redirection": ("Redirection",),
-    "ptaskmodel.batch.policies.sleep_idle": ("SleepIdle",),
     "ptaskmodel.batch.policies.tuning": (
         "Check",
         "Measures",

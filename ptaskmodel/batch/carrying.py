@@ -8,11 +8,16 @@ from typing import Any
 
 from ptaskmodel.batch.attempt import KILLED, LEAVING, REJECTED, Attempt
 from ptaskmodel.batch.decisions import (
+    LATER,
     OFF,
     ON,
+    WAKE,
+    Agenda,
     Decision,
     Drain,
+    Event,
     Kill,
+    PolicyFault,
     Reject,
     Requeue,
     Resume,
@@ -21,9 +26,7 @@ from ptaskmodel.batch.decisions import (
     Suspend,
     Wake,
 )
-from ptaskmodel.batch.events import LATER, WAKE, Agenda, Event
 from ptaskmodel.batch.execution import Execution
-from ptaskmodel.batch.faults import PolicyFault
 from ptaskmodel.batch.hostset import HostSet, Mask, Placement, as_mask, members
 from ptaskmodel.batch.pstates import Switcher
 from ptaskmodel.batch.schedule import HostChange, LinkChange

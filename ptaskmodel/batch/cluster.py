@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ptaskmodel.batch.attempt import SUSPENDED, Attempt
-from ptaskmodel.batch.free_hosts import FreeHosts
-from ptaskmodel.batch.hostset import Mask, Placement, mask_of, members
+from ptaskmodel.batch.hostset import FreeHosts, Mask, Placement, mask_of, members
 from ptaskmodel.batch.spaces import (
     CoreSpace,
     HostCapacity,

@@ -4,13 +4,21 @@ Jobs that last a known time on whole hosts, a policy that is built in, and an al
 makes a job wait: then dates do not depend on hosts, and ranks in the queue are known beforehand.
 The schedule equals that of the open loop (`simulator`) to the bit. First fit is part of the kernel;
 other allocations, and those of redirection, are asked afterwards (`compiled_hosts`).
+
+The hosts of the attempts of a compiled batch, asked of the allocation when all is over.
+
+Dates do not depend on hosts there, so that it can be asked start by start, as the open loop does.
+
+Redirection in the compiled loop: what the kernel is told, and the schedule that it leaves.
 """
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import inf
 from typing import Any
 
@@ -18,13 +26,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.allocations import Allocation
-from ptaskmodel.batch.allocations.contiguous import Contiguous
-from ptaskmodel.batch.allocations.fewest_switches import FewestSwitches
-from ptaskmodel.batch.allocations.first_fit import FirstFit
-from ptaskmodel.batch.allocations.random_hosts import Random
-from ptaskmodel.batch.allocations.spread import Spread
+from ptaskmodel.batch.allocations.first_fit import (
+    Contiguous,
+    FewestSwitches,
+    FirstFit,
+    Random,
+    Spread,
+)
+from ptaskmodel.batch.attempt import KILLED, WAITING, Attempt
 from ptaskmodel.batch.compiled.loop import go_on
 from ptaskmodel.batch.compiled.state import (
+    BY_COUNTER,
+    BY_ESTIMATE,
+    BY_HOSTS,
+    BY_START,
     CIRCLES,
     CONSERVATIVE,
     EASY,
@@ -34,35 +49,178 @@ from ptaskmodel.batch.compiled.state import (
     JOB,
     PAUSED,
     REDIRECTION,
+    Redirecting,
     State,
     new_state,
     with_more_pieces,
 )
-from ptaskmodel.batch.compiled_hosts import chosen_hosts
-from ptaskmodel.batch.compiled_redirection import redirected_schedule, redirecting
-from ptaskmodel.batch.estimates import Estimate, estimates_of
-from ptaskmodel.batch.hostset import Mask, first_hosts
-from ptaskmodel.batch.plain_schedule import (
+from ptaskmodel.batch.execution import Estimate, estimates_of
+from ptaskmodel.batch.hostset import Mask, Runs, first_hosts, runs
+from ptaskmodel.batch.policies.conservative import Conservative
+from ptaskmodel.batch.policies.easy import Easy
+from ptaskmodel.batch.policies.fcfs import Fcfs, Filler
+from ptaskmodel.batch.policies.orders import KEYS, NamedOrder
+from ptaskmodel.batch.policies.redirection import Redirection
+from ptaskmodel.batch.schedule import (
     CUT,
     FAILS,
+    STATES,
     STILL_RUNS,
     SUCCEEDED,
     WAITS,
     Places,
+    PlainAttempt,
     PlainSchedule,
+    Schedule,
+    schedule_of,
 )
-from ptaskmodel.batch.policies.conservative import Conservative
-from ptaskmodel.batch.policies.easy import Easy
-from ptaskmodel.batch.policies.fcfs import Fcfs
-from ptaskmodel.batch.policies.filler import Filler
-from ptaskmodel.batch.policies.orders import KEYS, NamedOrder
-from ptaskmodel.batch.policies.redirection import Redirection
-from ptaskmodel.batch.schedule import Schedule, schedule_of
 from ptaskmodel.batch.view import Policy
 from ptaskmodel.workload.job_arrays import JobArrays, job_arrays
 from ptaskmodel.workload.jobs import Job
 
 Ints = NDArray[np.int64]
+
+
+def chosen_hosts(
+    allocation: Allocation,
+    groups: Sequence[Mask],
+    sizes: Ints,
+    began: Ints,
+    over: Ints,
+    group: Ints | None = None,
+    instead_of: Ints | None = None,
+) -> Places:
+    """The hosts that an allocation chooses for each attempt.
+
+    groups: of hosts. By number of the attempt: how many hosts it needs, at which decision it began,
+    before which it ended (-1: not by itself), in which group it is (the first, if left out), and
+    which attempt was stopped so that it could begin (-1, or left out: none).
+    """
+    ended = np.flatnonzero(over >= 0)
+    leaving = ended[np.argsort(over[ended], kind="stable")].tolist()
+    left = over[leaving].tolist()
+    groups_of = repeat(0, len(sizes)) if group is None else group.tolist()
+    stopped = repeat(-1, len(sizes)) if instead_of is None else instead_of.tolist()
+    free, gone = list(groups), 0
+    running: dict[int, tuple[int, Mask]] = {}
+    begins, first, length = [0], [], []
+
+    def give_back(number: int) -> None:
+        place, mask = running.pop(number)
+        free[place] |= mask
+
+    rows = zip(began.tolist(), sizes.tolist(), groups_of, stopped, strict=True)
+    for number, (decision, size, place, other) in enumerate(rows):
+        while gone < len(left) and left[gone] < decision:
+            give_back(leaving[gone])
+            gone += 1
+        if other >= 0:
+            give_back(other)
+        mask = allocation.choose(size, free[place])
+        assert mask is not None
+        free[place] &= ~mask
+        running[number] = place, mask
+        for begin, count in runs(mask):
+            first.append(begin)
+            length.append(count)
+        begins.append(len(first))
+    return Places(
+        np.array(begins, dtype=np.int64),
+        np.array(first, dtype=np.int32),
+        np.array(length, dtype=np.int32),
+    )
+
+
+# What each rule of conflict compares, and its sign.
+RULES = {
+    "counter": (BY_COUNTER, -1),
+    "longest": (BY_ESTIMATE, -1),
+    "shortest": (BY_ESTIMATE, 1),
+    "largest": (BY_HOSTS, -1),
+    "smallest": (BY_HOSTS, 1),
+    "oldest": (BY_START, 1),
+    "youngest": (BY_START, -1),
+}
+
+
+def redirecting(policy: Redirection, arrays: JobArrays, hosts: int) -> Redirecting | None:
+    """What the kernel is told; None if the policy, or a job, is not for it."""
+    if type(policy.principal) is not Easy:
+        return None
+    principal, apart = policy.groups(hosts)
+    sizes = arrays.num_hosts
+    if not ((sizes >= 1) & (sizes <= principal.bit_count())).all():
+        return None
+    return Redirecting(apart.bit_count(), float(policy.theta), *RULES[policy.conflict])
+
+
+def redirected_schedule(
+    state: State,
+    jobs: Sequence[Job],
+    codes: NDArray[np.int8],
+    groups: tuple[Mask, Mask],
+    allocation: Allocation,
+    now_s: float,
+) -> Schedule:
+    """What happened, the attempts that were stopped included. codes: states of the jobs."""
+    clock, records = state.clock[0], state.jobs
+    started, submitted = int(clock["started"]), int(clock["position"])
+    lost = state.lost[: int(clock["n_lost"])]
+    find = functools.cache(lambda: _places(state, groups, allocation))
+
+    def runs_of(number: int) -> Runs:
+        return find().runs(number)
+
+    again = {int(row["job"]) for row in lost}
+    attempts: list[Attempt] = [None] * started  # type: ignore[list-item]
+    columns = ("job", "number", "start", "expected")
+    for k, number, start, expected in zip(*(lost[name].tolist() for name in columns), strict=True):
+        attempt = PlainAttempt(jobs[k], runs_of, start, expected, number, KILLED)
+        attempt.end_s = float(records[k]["start"])
+        attempt.reason = "redirected"
+        attempts[number] = attempt
+    final: list[Attempt] = []
+    part = records[:submitted]
+    ran = np.zeros(submitted, dtype=bool)
+    ran[state.order[:started]] = True
+    rows = zip(
+        ran.tolist(),
+        codes[:submitted].tolist(),
+        *(part[name].tolist() for name in ("number", "start", "expected", "end", "over")),
+        strict=True,
+    )
+    for k, (has_run, code, number, start, expected, end, over) in enumerate(rows):
+        if not has_run:
+            final.append(Attempt(jobs[k], 0, None, inf, -1, WAITING))
+            continue
+        attempt = PlainAttempt(jobs[k], runs_of, start, expected, number, STATES[code])
+        attempt.end_s = end if over >= 0 else None
+        attempt.ordinal = int(k in again)
+        attempts[number] = attempt
+        final.append(attempt)
+    return Schedule(
+        tuple(final),
+        tuple(attempts),
+        groups[0].bit_count() + groups[1].bit_count(),
+        int(clock["decisions"]),
+        now_s,
+    )
+
+
+def _places(state: State, groups: tuple[Mask, Mask], allocation: Allocation) -> Places:
+    """The hosts of all attempts by number."""
+    order = state.order[: int(state.clock[0]["started"])]
+    lost = state.lost[: int(state.clock[0]["n_lost"])]
+    records = state.jobs[order]
+    began, over = records["began"].copy(), records["over"].copy()
+    apart = records["apart"].copy()
+    instead_of = np.full(len(order), -1)
+    began[lost["number"]] = lost["began"]
+    over[lost["number"]], apart[lost["number"]] = -1, 0
+    instead_of[state.jobs["number"][lost["job"]]] = lost["number"]
+    return chosen_hosts(allocation, groups, records["hosts"], began, over, apart, instead_of)
+
+
 Progress = Callable[[float, int, int], None]
 POLICIES = {
     Fcfs: FCFS,

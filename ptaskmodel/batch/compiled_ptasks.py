@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.allocations.first_fit import FirstFit
-from ptaskmodel.batch.compiled.simulated import enter, next_killed, one_date
+from ptaskmodel.batch.compiled.loop import enter_ptask, next_killed, one_date
 from ptaskmodel.batch.compiled.state import CIRCLES, FULL, PAUSED, with_more_pieces
 from ptaskmodel.batch.compiled_loop import PAUSE, CompiledBatch, compiled_batch
 from ptaskmodel.batch.execution import walltime_or_inf
 from ptaskmodel.batch.machine import Machine, machine_of
-from ptaskmodel.batch.plain_schedule import CUT, FAILS, SUCCEEDED
 from ptaskmodel.batch.policies.fcfs import Fcfs
-from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.schedule import CUT, FAILS, SUCCEEDED, Schedule
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.patterns.straight import Room, StraightLaying
 from ptaskmodel.core.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
@@ -127,7 +126,7 @@ class CompiledPtasks:
                 if started and not self.laying.lay(started):
                     return None
                 if done == PAUSED:
-                    enter(state, core.state, t, first, gamma, self.alone_s)
+                    enter_ptask(state, core.state, t, first, gamma, self.alone_s)
                     told += 1
                     if progress is not None and told % PAUSE == 0:
                         progress(*(clock[name].item() for name in ("now", "over", "waiting")))
@@ -172,7 +171,7 @@ def prepare_tasks() -> None:
     assert made is not None
     core, t, laying = made.simulation.core.state, _tasks(1), made.laying
     one_date.prepare(batch.state, core, t, made.works, made.hosts, laying.placement, laying.demands)
-    enter.prepare(batch.state, core, t, 0, 0.0, made.alone_s)
+    enter_ptask.prepare(batch.state, core, t, 0, 0.0, made.alone_s)
     next_killed.prepare(batch.state, t, 0.0)
 
 

@@ -1,15 +1,23 @@
-"""How long jobs run: an execution starts attempts and says which of them ends next."""
+"""How long jobs run: an execution starts attempts and says which of them ends next.
+
+What the scheduler believes of the durations of jobs: of one, or of all in arrays.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.checkpoints import Checkpointing
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.workload.job_arrays import JobArrays
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import Work
 
@@ -263,3 +271,34 @@ def actual_duration_s(job: Job) -> float:
 def walltime_or_inf(job: Job) -> float:
     """How long the user of a job said that it would last at most, s; inf if that is unknown."""
     return inf if job.walltime_s is None else job.walltime_s
+
+
+Estimate = Callable[[Job], float]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """So many times another estimate; at most the walltime, if jobs are ``limited`` to it."""
+
+    factor: float
+    of: Estimate
+    limited: bool
+
+    def __call__(self, job: Job) -> float:
+        scaled = self.factor * self.of(job)
+        return min(scaled, walltime_or_inf(job)) if self.limited else scaled
+
+
+def estimates_of(estimate: Estimate, jobs: Sequence[Job], arrays: JobArrays) -> FloatArray:
+    """The estimate of each job, s; those built in need no `Job` for it."""
+    if estimate is walltime_or_inf:
+        return arrays.limit_s
+    if estimate is delay_of:
+        return arrays.duration_s
+    if estimate is actual_duration_s:
+        return np.minimum(arrays.duration_s, arrays.limit_s)
+    if isinstance(estimate, Scaled):
+        scaled = estimate.factor * estimates_of(estimate.of, jobs, arrays)
+        return np.minimum(scaled, arrays.limit_s) if estimate.limited else scaled
+    return np.array([estimate(job) for job in jobs], dtype=np.float64)

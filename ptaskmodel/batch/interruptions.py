@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptaskmodel.batch.attempt import FAILED, KILLED, Attempt
 from ptaskmodel.batch.carrying import Carrier
-from ptaskmodel.batch.events import (
+from ptaskmodel.batch.decisions import (
     HOST_DOWN,
     HOST_UP,
     LINK_DOWN,
@@ -16,8 +16,7 @@ from ptaskmodel.batch.events import (
 )
 from ptaskmodel.batch.execution import INTERRUPTED, LEFT, Ended, Execution
 from ptaskmodel.batch.hostset import HostSet, Mask
-from ptaskmodel.batch.maintenance import Window
-from ptaskmodel.batch.outages import Outage, Outages
+from ptaskmodel.batch.maintenance import Outage, Outages, Window
 from ptaskmodel.batch.schedule import HostChange, LinkChange
 from ptaskmodel.batch.state import State
 from ptaskmodel.workload.jobs import Job

@@ -11,8 +11,8 @@ from math import inf
 
 from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.attempt import KILLED, REJECTED, Attempt
+from ptaskmodel.batch.decisions import PolicyFault
 from ptaskmodel.batch.execution import actual_duration_s, walltime_or_inf
-from ptaskmodel.batch.faults import PolicyFault
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.batch.spaces import HostCapacity

@@ -3,6 +3,8 @@
 Columns and meanings are those of Batsim's documentation (versions 3 to 5), so that tools made for
 it (evalys) read them. Without energy ``consumed_energy`` stays empty and schedule.json has no
 ``consumed_joules``.
+
+Writes what studies of schedulers look at: the queue over time, classes of jobs, the tuning.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
 from ptaskmodel.batch.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.classes import BASES, ClassRow, FairStart
 from ptaskmodel.batch.measures import (
     Load,
     contention_slowdown,
@@ -27,9 +30,21 @@ from ptaskmodel.batch.measures import (
     unavailable_host_seconds,
     used_host_seconds,
 )
-from ptaskmodel.batch.plain_schedule import STATES, SUCCEEDED, Places, PlainSchedule
-from ptaskmodel.batch.power_files import (
-    ENERGY_COLUMNS,
+from ptaskmodel.batch.policies.tuning import Measures, Tuning
+from ptaskmodel.batch.pstates import Pstates
+from ptaskmodel.batch.queue_measures import OverTime
+from ptaskmodel.batch.schedule import (
+    STATES,
+    SUCCEEDED,
+    Places,
+    PlainSchedule,
+    Schedule,
+    figures_of,
+    has_ended,
+)
+from ptaskmodel.csv_columns import write_columns
+from ptaskmodel.results.energy import (
+    CONSUMED_ENERGY_COLUMNS,
     PSTATE_COLUMNS,
     STATE_COLUMNS,
     States,
@@ -40,12 +55,11 @@ from ptaskmodel.batch.power_files import (
     pstate_rows,
     switch_counts,
 )
-from ptaskmodel.batch.pstates import Pstates
-from ptaskmodel.batch.schedule import Schedule, figures_of, has_ended
 from ptaskmodel.workload.job_arrays import names_of
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.metering import BatchEnergy
+
 
 JOB_COLUMNS = (
     "job_id",
@@ -146,7 +160,7 @@ def write_schedule(
     summary = batsim_summary(schedule, version, simulation_s, states)
     if energy is not None:
         summary["consumed_joules"] = energy.consumed_J
-        _write_csv(directory / "consumed_energy.csv", ENERGY_COLUMNS, energy_rows(energy))
+        _write_csv(directory / "consumed_energy.csv", CONSUMED_ENERGY_COLUMNS, energy_rows(energy))
         written.append("consumed_energy.csv")
     if pstates is not None and (energy is not None or schedule.switches):
         changed = pstate_rows(schedule, pstates)
@@ -394,3 +408,80 @@ def batsim_summary(
         found[f"mean_{name}"] = float(defined.mean()) if len(defined) else None
         found[f"max_{name}"] = float(defined.max()) if len(defined) else None
     return found
+
+
+OVER_TIME, CLASSES, TUNING = "over_time.csv", "classes.csv", "tuning.csv"
+FAIR_STARTS = "fair_starts.csv"
+OVER_TIME_COLUMNS = (
+    "time",
+    "queue_depth",
+    "waiting_jobs",
+    "used_hosts",
+    "utilisation_1h",
+    "utilisation_10h",
+    "utilisation_24h",
+    "lost_capacity",
+)
+CLASS_COLUMNS = (
+    "kind",
+    "class",
+    "jobs",
+    "killed",
+    "host_seconds",
+    "mean_waiting",
+    "max_waiting",
+    "mean_execution",
+    "mean_bounded_slowdown",
+    "unfair_jobs",
+)
+FAIR_COLUMNS = (
+    "job_id",
+    "submission_time",
+    "starting_time",
+    *(f"fair_start_by_{basis}" for basis in BASES),
+    *(f"unfair_by_{basis}" for basis in BASES),
+)
+CHECK_COLUMNS = ("time", "queue_depth", *Measures._fields[2:])
+
+
+def write_over_time(directory: Path, found: OverTime) -> str:
+    """Write over_time.csv: a line for each sample; its name."""
+    columns: list[Any] = [found.date_s, found.queue_depth_s, found.waiting_jobs, found.used_hosts]
+    columns += [*found.utilisation.values(), found.lost]
+    write_columns(directory / OVER_TIME, OVER_TIME_COLUMNS, columns)
+    return OVER_TIME
+
+
+def write_classes(directory: Path, found: Sequence[ClassRow]) -> str:
+    """Write classes.csv: a line for each class of jobs; its name."""
+    return _write(directory / CLASSES, CLASS_COLUMNS, found)
+
+
+def write_tuning(directory: Path, tuning: Tuning) -> str:
+    """Write tuning.csv: a line for each check, its measures and the values after it; its name."""
+    names = [rule.parameter for rule in tuning.rules]
+    rows = ((*check.measures, *check.values) for check in tuning.log)
+    return _write(directory / TUNING, (*CHECK_COLUMNS, *names), rows)
+
+
+def write_fair_starts(directory: Path, found: Iterable[FairStart]) -> str:
+    """Write fair_starts.csv: a line for each job that started; its name."""
+    rows = (
+        (
+            fair.job.id,
+            fair.job.submit_time_s,
+            fair.start_s,
+            *("" if date is None or date != date else date for date in fair[2:]),
+            *(int(fair.is_unfair(basis)) for basis in BASES),
+        )
+        for fair in found
+    )
+    return _write(directory / FAIR_STARTS, FAIR_COLUMNS, rows)
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    return path.name

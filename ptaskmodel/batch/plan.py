@@ -13,18 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.bundled import bundled_profiles
 from ptaskmodel.batch.checkpoints import Checkpointing
-from ptaskmodel.batch.estimates import Estimate, Scaled
 from ptaskmodel.batch.execution import (
     DelayExecution,
+    Estimate,
     Execution,
+    Scaled,
     actual_duration_s,
     delay_of,
     walltime_or_inf,
 )
 from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
+from ptaskmodel.batch.ptasks import bundled_profiles
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration

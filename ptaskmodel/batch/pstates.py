@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from ptaskmodel.batch.events import LATER, SWITCHED, Agenda, Event
+from ptaskmodel.batch.decisions import LATER, SWITCHED, Agenda, Event
 from ptaskmodel.batch.execution import Execution
 from ptaskmodel.batch.hostset import HostSet, Mask, mask_of, members, of_hosts
 from ptaskmodel.errors import SimulationError

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.attempt import WAITING
 from ptaskmodel.batch.measures import Load, load
-from ptaskmodel.batch.plain_schedule import PlainSchedule
-from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.schedule import PlainSchedule, Schedule
 from ptaskmodel.workload.jobs import Job
 
 FloatArray = NDArray[np.float64]

@@ -12,11 +12,10 @@ import numpy as np
 
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
-from ptaskmodel.batch.dependencies import ClosedLoop
-from ptaskmodel.batch.estimates import estimates_of
-from ptaskmodel.batch.execution import DelayExecution, Execution
+from ptaskmodel.batch.classes import BASES, FairStart, Replayed, fair_starts
+from ptaskmodel.batch.execution import DelayExecution, Execution, estimates_of
 from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
-from ptaskmodel.batch.fairness import BASES, FairStart, Replayed, fair_starts
+from ptaskmodel.batch.job_queue import ClosedLoop
 from ptaskmodel.batch.kit import Verifier
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.maintenance import read_maintenance
@@ -342,7 +341,7 @@ def run_batch(
     alone = _alone_s(plan, schedule, None if loop == "open" else compiled) if wanted else None
     neighbours = None
     if watch is not None and plan.ptasks is not None and alone is not None:
-        from ptaskmodel.batch.neighbours import lost_seconds
+        from ptaskmodel.batch.measures import lost_seconds
 
         neighbours = tuple(
             lost_seconds(schedule, alone, watch.charges, plan.ptasks.attempt_of_task)

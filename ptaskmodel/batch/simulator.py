@@ -14,7 +14,7 @@ from ptaskmodel.batch.allocations.first_fit import FirstFit
 from ptaskmodel.batch.attempt import WAITING, Attempt
 from ptaskmodel.batch.carrying import Carrier
 from ptaskmodel.batch.cluster import Cluster
-from ptaskmodel.batch.events import (
+from ptaskmodel.batch.decisions import (
     BY_HAND,
     HOST_DOWN,
     HOST_UP,
@@ -24,14 +24,16 @@ from ptaskmodel.batch.events import (
     MESSAGE,
     Agenda,
     Event,
+    PolicyFault,
+    misbehaved,
+    policy_name,
+    raised,
 )
 from ptaskmodel.batch.execution import DelayExecution, Execution, walltime_or_inf
 from ptaskmodel.batch.failures import Changes
-from ptaskmodel.batch.faults import PolicyFault, misbehaved, policy_name, raised
 from ptaskmodel.batch.interruptions import Interruptions
-from ptaskmodel.batch.maintenance import Maintenance, Window
+from ptaskmodel.batch.maintenance import Maintenance, Outages, Window
 from ptaskmodel.batch.names import ON_FAILURE
-from ptaskmodel.batch.outages import Outages
 from ptaskmodel.batch.pstates import HostPstates, Pstates
 from ptaskmodel.batch.schedule import Schedule
 from ptaskmodel.batch.spaces import HostCapacity

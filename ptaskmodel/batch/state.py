@@ -11,7 +11,7 @@ from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.allocations.first_fit import FirstFit
 from ptaskmodel.batch.attempt import RUNNING, SUSPENDED, Attempt
 from ptaskmodel.batch.cluster import Cluster
-from ptaskmodel.batch.events import Event
+from ptaskmodel.batch.decisions import Event
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.job_queue import JobQueue
 from ptaskmodel.batch.maintenance import Maintenance

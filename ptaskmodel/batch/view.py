@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.decisions import Decision
-from ptaskmodel.batch.events import ENDED, MACHINE, MESSAGE, SUBMITTED, Event
+from ptaskmodel.batch.decisions import ENDED, MACHINE, MESSAGE, SUBMITTED, Decision, Event
 from ptaskmodel.batch.hostset import HostSet, Mask, as_mask
 from ptaskmodel.batch.maintenance import Window
 from ptaskmodel.batch.pstates import Pstates

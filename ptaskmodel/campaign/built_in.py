@@ -292,7 +292,7 @@ def _submissions(
 
 def _check_changes(names: Iterable[str]) -> None:
     """Raises CampaignError for a key that no slurm.conf has."""
-    from ptaskmodel.batch.slurm.conf.changes import check_names
+    from ptaskmodel.batch.slurm.conf.reading import check_names
 
     try:
         check_names(name.removeprefix(f"{CHANGES}.") for name in names if "." in name)

@@ -106,11 +106,10 @@ def slurm(
     from ptaskmodel.batch.failures import FailureLaw
     from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.conf.reading import read_conf
-    from ptaskmodel.batch.slurm.conf.reservation_lines import read_reservations
-    from ptaskmodel.batch.slurm.costs import Costs
     from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
-    from ptaskmodel.batch.slurm.phases import drawn, read_cycles, read_phases
+    from ptaskmodel.batch.slurm.phases import Costs, drawn, read_cycles, read_phases
     from ptaskmodel.batch.slurm.requests.submissions import read_submissions
+    from ptaskmodel.batch.slurm.reservations import read_reservations
     from ptaskmodel.cli.parameters import number_time_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text

@@ -16,28 +16,35 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.batch.attempt import NOT_OVER
-from ptaskmodel.batch.classes import by_class
-from ptaskmodel.batch.fairness import BASES
+from ptaskmodel.batch.classes import BASES, by_class
 from ptaskmodel.batch.measures import killed_only_by_neighbours, load, metrics
-from ptaskmodel.batch.output import batsim_summary, write_neighbours, write_schedule
+from ptaskmodel.batch.output import (
+    batsim_summary,
+    write_classes,
+    write_fair_starts,
+    write_neighbours,
+    write_over_time,
+    write_schedule,
+    write_tuning,
+)
 from ptaskmodel.batch.plan import BatchOptions, machine_with, only_delays
-from ptaskmodel.batch.power_files import by_job, machine_states
 from ptaskmodel.batch.pstates import Pstates
 from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import BatchResult, Driver, run_batch
 from ptaskmodel.batch.schedule import figures_of
-from ptaskmodel.batch.study_output import (
-    write_classes,
-    write_fair_starts,
-    write_over_time,
-    write_tuning,
-)
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.files import check_file_to_write, whole_path, write_json
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
-from ptaskmodel.results.energy import ENERGY_FILES, PowerFile, energy_summary, write_energy
+from ptaskmodel.results.energy import (
+    ENERGY_FILES,
+    PowerFile,
+    by_job,
+    energy_summary,
+    machine_states,
+    write_energy,
+)
 from ptaskmodel.results.observing import Observation
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import choices, provenance

@@ -26,19 +26,20 @@ from ptaskmodel.batch import (
     run_batch,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.contiguous import Contiguous
-from ptaskmodel.batch.allocations.fewest_switches import FewestSwitches
-from ptaskmodel.batch.allocations.first_fit import FirstFit
-from ptaskmodel.batch.allocations.random_hosts import Random
-from ptaskmodel.batch.allocations.spread import Spread
+from ptaskmodel.batch.allocations.first_fit import (
+    Contiguous,
+    FewestSwitches,
+    FirstFit,
+    Random,
+    Spread,
+)
 from ptaskmodel.batch.classes import by_class
 from ptaskmodel.batch.compiled.state import RUN
 from ptaskmodel.batch.compiled_loop import compiled_batch
-from ptaskmodel.batch.estimates import Scaled
-from ptaskmodel.batch.execution import delay_of
+from ptaskmodel.batch.execution import Scaled, delay_of
 from ptaskmodel.batch.measures import load
 from ptaskmodel.batch.output import write_schedule
-from ptaskmodel.batch.policies.filler import Filler
+from ptaskmodel.batch.policies.fcfs import Filler
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.batch.policies.redirection import CONFLICTS
 from ptaskmodel.batch.queue_measures import QueueMeasures

@@ -24,8 +24,7 @@ from ptaskmodel.batch import (
     run_batch,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.contiguous import Contiguous
-from ptaskmodel.batch.allocations.first_fit import FirstFit
+from ptaskmodel.batch.allocations.first_fit import Contiguous, FirstFit
 from ptaskmodel.batch.compiled_loop import compiled_batch
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.errors import SimulationError

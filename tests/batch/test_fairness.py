@@ -20,10 +20,9 @@ from ptaskmodel.batch import (
     actual_duration_s,
     random_jobs,
 )
-from ptaskmodel.batch.allocations.contiguous import Contiguous
+from ptaskmodel.batch.allocations.first_fit import Contiguous, Random
 from ptaskmodel.batch.allocations.partitions import buddy
-from ptaskmodel.batch.allocations.random_hosts import Random
-from ptaskmodel.batch.fairness import BASES, Replayed, fair_starts
+from ptaskmodel.batch.classes import BASES, Replayed, fair_starts
 from ptaskmodel.batch.policies.metric_aware import MetricAware
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork

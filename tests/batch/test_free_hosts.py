@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ptaskmodel.batch import hostset
-from ptaskmodel.batch.free_hosts import FreeHosts
+from ptaskmodel.batch.hostset import FreeHosts
 
 
 @pytest.mark.parametrize(("num_hosts", "rounds"), [(1, 5), (7, 40), (70, 20), (5000, 4)])

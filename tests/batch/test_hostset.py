@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.batch import hostset
-from ptaskmodel.batch.allocations.contiguous import Contiguous
-from ptaskmodel.batch.allocations.fewest_switches import FewestSwitches
-from ptaskmodel.batch.allocations.first_fit import FirstFit
-from ptaskmodel.batch.allocations.random_hosts import Random
-from ptaskmodel.batch.allocations.spread import Spread
+from ptaskmodel.batch.allocations.first_fit import (
+    Contiguous,
+    FewestSwitches,
+    FirstFit,
+    Random,
+    Spread,
+)
 from ptaskmodel.batch.calendars import HostCounts, PlaceCalendar
 from ptaskmodel.batch.spaces import HostSpace
 from ptaskmodel.errors import WorkloadError

@@ -20,8 +20,7 @@ from ptaskmodel.batch import (
     check_schedule,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.contiguous import Contiguous
-from ptaskmodel.batch.allocations.first_fit import FirstFit
+from ptaskmodel.batch.allocations.first_fit import Contiguous, FirstFit
 from ptaskmodel.batch.compiled_loop import compiled_batch
 from ptaskmodel.batch.hostset import of_hosts
 from ptaskmodel.batch.policies.orders import orders

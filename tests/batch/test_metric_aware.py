@@ -27,7 +27,7 @@ from ptaskmodel.batch import (
     random_jobs,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.contiguous import Contiguous
+from ptaskmodel.batch.allocations.first_fit import Contiguous
 from ptaskmodel.batch.allocations.partitions import buddy
 from ptaskmodel.batch.forecasts import forecast
 from ptaskmodel.batch.policies.metric_aware import MetricAware, by_priority

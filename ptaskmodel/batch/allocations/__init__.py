@@ -39,13 +39,13 @@ class Entry(NamedTuple):
 
 ALLOCATIONS = {
     "first-fit": Entry("first_fit", "FirstFit", "the free hosts of lowest number"),
-    "contiguous": Entry("contiguous", "Contiguous", "consecutive hosts; the job waits for them"),
+    "contiguous": Entry("first_fit", "Contiguous", "consecutive hosts; the job waits for them"),
     "contiguous-best-effort": Entry(
-        "contiguous", "Contiguous", "as few pieces as possible", {"strict": False}
+        "first_fit", "Contiguous", "as few pieces as possible", {"strict": False}
     ),
-    "random": Entry("random_hosts", "Random", "free hosts at random"),
-    "spread": Entry("spread", "Spread", "free hosts as far apart as possible"),
-    "topology": Entry("fewest_switches", "FewestSwitches", "under as few switches as possible"),
+    "random": Entry("first_fit", "Random", "free hosts at random"),
+    "spread": Entry("first_fit", "Spread", "free hosts as far apart as possible"),
+    "topology": Entry("first_fit", "FewestSwitches", "under as few switches as possible"),
     "buddy": Entry("partitions", "buddy", "aligned blocks of a power of two hosts, held whole"),
     "intrepid": Entry("partitions", "intrepid", "partitions of Intrepid: 80 hosts, 5 rows of 16"),
 }

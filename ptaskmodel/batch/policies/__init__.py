@@ -34,10 +34,10 @@ POLICIES = {
     "metric-aware": Entry(
         "metric_aware", "MetricAware", "waiting balanced against length, windows, tuning"
     ),
-    "filler": Entry("filler", "Filler", "whatever fits; large jobs may starve"),
+    "filler": Entry("fcfs", "Filler", "whatever fits; large jobs may starve"),
     "preemptive": Entry("preemptive", "Preemptive", "a higher priority pushes a lower one aside"),
     "gang": Entry("gang", "Gang", "jobs take turns on the hosts, all hosts of a job at once"),
-    "sleep-idle": Entry("sleep_idle", "SleepIdle", "idle hosts sleep, and are woken for the queue"),
+    "sleep-idle": Entry("power_cap", "SleepIdle", "idle hosts sleep, and are woken for the queue"),
     "power-cap": Entry("power_cap", "PowerCap", "jobs start while hosts stay below a power cap"),
     "redirection": Entry("redirection", "Redirection", "two groups of hosts, long jobs moved"),
 }

@@ -1,12 +1,19 @@
-"""First come, first served."""
+"""First come, first served.
+
+A filler: whatever fits.
+
+The policies that others put theirs on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ptaskmodel.batch.decisions import Decision, Start
+from ptaskmodel.batch.policies.easy import Easy
 from ptaskmodel.batch.policies.orders import Order
-from ptaskmodel.batch.view import View
+from ptaskmodel.batch.view import Policy, View
+from ptaskmodel.errors import SimulationError
 
 
 class Fcfs:
@@ -20,3 +27,25 @@ class Fcfs:
             if not view.fits(job):
                 return
             yield Start(job, within=view.within)
+
+
+class Filler:
+    """Every job that fits starts, in the order of the queue. Large jobs may wait for ever."""
+
+    def __init__(self, order: Order | None = None) -> None:
+        self.order = order
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        job = view.next_fitting()
+        while job is not None:
+            yield Start(job, within=view.within)
+            job = view.next_fitting(job)
+
+
+def policy_under(name: str, order: Order | None) -> Policy:
+    """The policy that starts jobs: "easy" or "fcfs". Raises SimulationError for another name."""
+    if name == "easy":
+        return Easy(order)
+    if name == "fcfs":
+        return Fcfs(order)
+    raise SimulationError(f"option under is '{name}': use easy or fcfs")

@@ -9,8 +9,7 @@ from ptaskmodel.batch.slurm import phases as phases_of
 from ptaskmodel.batch.slurm.backfill import Cycle, Statistics
 from ptaskmodel.batch.slurm.conf.facts import BACKFILL
 from ptaskmodel.batch.slurm.controller import Controller
-from ptaskmodel.batch.slurm.costs import FREE, QUEUE, Costs
-from ptaskmodel.batch.slurm.phases import BEHIND_S, Phases, Turn
+from ptaskmodel.batch.slurm.phases import BEHIND_S, FREE, QUEUE, Costs, Phases, Turn
 from ptaskmodel.batch.slurm.quick_cycle import QuickCycles, suits
 
 

@@ -16,10 +16,10 @@ from ptaskmodel.batch.slurm.conf.facts import (
     SUSPEND,
     YES,
     Conf,
+    Nodes,
 )
 from ptaskmodel.batch.slurm.lives import Lives, Note
 from ptaskmodel.batch.slurm.needs import Need
-from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.record import Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.reservations import Asker

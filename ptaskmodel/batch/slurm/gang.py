@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.slurm.conf.facts import Partition
-from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.conf.facts import Nodes, Partition
 from ptaskmodel.batch.slurm.record import JobRecord
 
 # What a job uses of each node (by index), and the row of those that run: cores as masks, or CPUs.

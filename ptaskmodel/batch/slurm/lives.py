@@ -8,23 +8,18 @@ from math import floor, inf
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.slurm import record
-from ptaskmodel.batch.slurm.completing import EPILOG_S, KILL_S, Cleaning, Completing, nodes_of
-from ptaskmodel.batch.slurm.conf.facts import CONS_TRES, Conf, Partition
-from ptaskmodel.batch.slurm.deadlines import Deadlines, Ended
+from ptaskmodel.batch.slurm.conf.facts import CONS_TRES, Conf, Nodes, Partition
 from ptaskmodel.batch.slurm.gang import Gang
 from ptaskmodel.batch.slurm.needs import YEAR_S
-from ptaskmodel.batch.slurm.nodes import Nodes
-from ptaskmodel.batch.slurm.over_time import outstaying, over_limit, over_time_s
+from ptaskmodel.batch.slurm.partition_limits import Deadlines, Ended
 from ptaskmodel.batch.slurm.phases import AT_ONCE_S, Phases, second_of
-from ptaskmodel.batch.slurm.precedence import Precedence
-from ptaskmodel.batch.slurm.preemption import Preemption
+from ptaskmodel.batch.slurm.preemption import Precedence, Preemption
 from ptaskmodel.batch.slurm.queueing import RESERVATION_DELETED, Queue
-from ptaskmodel.batch.slurm.record import Allocation, JobRecord
+from ptaskmodel.batch.slurm.record import Allocation, JobRecord, outstaying, over_limit, over_time_s
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.rules import Rules
-from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.select.answers import Answers
-from ptaskmodel.batch.slurm.select.plugin import select_of
+from ptaskmodel.batch.slurm.running import EPILOG_S, KILL_S, Cleaning, Completing, Running, nodes_of
+from ptaskmodel.batch.slurm.select.plugin import Answers, select_of
 from ptaskmodel.batch.slurm.select.rooms import GPU
 
 # How long a job that is requeued is not eligible: its credential lives on.

@@ -12,16 +12,16 @@ from ptaskmodel.batch.slurm import phases as phases_of
 from ptaskmodel.batch.slurm.backfill import Statistics
 from ptaskmodel.batch.slurm.backfill_thread import BackfillThread
 from ptaskmodel.batch.slurm.controller import Controller
-from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.main import main_pass
 from ptaskmodel.batch.slurm.needs import YEAR_S
 from ptaskmodel.batch.slurm.node_failures import NodeFailures
-from ptaskmodel.batch.slurm.order import (
+from ptaskmodel.batch.slurm.phases import (
     CHECK,
     CLEAN,
     COMMAND,
     CYCLE,
     CYCLED,
+    FREE,
     LIMITS_S,
     NODES,
     PASSED,
@@ -31,10 +31,14 @@ from ptaskmodel.batch.slurm.order import (
     SLICE,
     SUBMIT,
     TURN,
+    Costs,
     Event,
+    Phases,
+    Recorded,
+    Turn,
+    late_cleaning,
     script_of,
 )
-from ptaskmodel.batch.slurm.phases import Phases, Recorded, Turn, late_cleaning
 from ptaskmodel.batch.slurm.record import RUNNING, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.memory import collector_at_rest

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ptaskmodel.batch.hostset import Mask
 from ptaskmodel.batch.slurm.needs import Need
 from ptaskmodel.batch.slurm.queueing import BAD_CONSTRAINTS, Entry
-from ptaskmodel.batch.slurm.reasons import is_account_limit
-from ptaskmodel.batch.slurm.record import PENDING, JobRecord
+from ptaskmodel.batch.slurm.record import PENDING, JobRecord, is_account_limit
 from ptaskmodel.batch.slurm.rules import LICENCES
 
 if TYPE_CHECKING:

@@ -2,6 +2,8 @@
 
 Source: Slurm 22.05's documentation of the plugin, and its behaviour: sums in double precision, in
 its order of terms, cut to whole numbers.
+
+The priorities that a configuration asks for.
 """
 
 from __future__ import annotations
@@ -12,14 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.accounts.facts import Accounts, Amounts, billed, requested
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.members import Member
-from ptaskmodel.batch.slurm.accounts.tres import Tres, billed, requested
-from ptaskmodel.batch.slurm.accounts.usage import Usage
-from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
-from ptaskmodel.batch.slurm.priority import Sizes, Waiting
-from ptaskmodel.batch.slurm.rows import Rows
+from ptaskmodel.batch.slurm.accounts.usage import Rows, Usage
+from ptaskmodel.batch.slurm.conf.facts import MULTIFACTOR, Conf, Partition
+from ptaskmodel.batch.slurm.priority import Basic, Sizes, Waiting
 
 MOST = 0xFFFFFFFF
 FOREVER_min = 0xFFFFFFFF
@@ -98,7 +98,7 @@ class Multifactor:
             size = self._size(job, cpus) * self._of.weight_job_size
             self._rows.set(row, "jobsize", size)
 
-    def started(self, job: Waiting, now: int, tres: Tres) -> None:
+    def started(self, job: Waiting, now: int, tres: Amounts) -> None:
         """The job runs from now on, with these resources."""
         self.gone(job)
         if self.usage is not None and job.account and job.account.association is not None:
@@ -230,7 +230,7 @@ class Multifactor:
             size = (least / nodes + cpus / of_all) / 2
         return min(max(size, 0.0), 1.0)
 
-    def _tres_term(self, tres: Tres, partition: Partition) -> float:
+    def _tres_term(self, tres: Amounts, partition: Partition) -> float:
         raw, term = "NO_NORMAL_TRES" in self._of.flags, 0.0
         has = self._sizes.tres.get(partition.name, {})
         for name, weight in self._of.weight_tres.items():
@@ -297,3 +297,15 @@ def _total(term: Mapping[str, Any], nice: Any, several: bool) -> Any:
     if several:
         return term["partition"] + (before + term["qos"] + term["tres"] - nice)
     return before + term["partition"] + term["qos"] + term["tres"] - nice
+
+
+Priorities = Basic | Multifactor
+
+
+def priorities_of(
+    conf: Conf, accounts: Accounts, tree: ShareTree, sizes: Sizes, began_s: int
+) -> Priorities:
+    """PriorityType's; began_s: when the controller starts, Unix seconds."""
+    if conf.priority_type == MULTIFACTOR:
+        return Multifactor(conf, accounts, tree, sizes, began_s)
+    return Basic()

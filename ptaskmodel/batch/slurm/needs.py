@@ -1,16 +1,31 @@
-"""What a job needs of nodes in one partition, all defaults and caps applied."""
+"""What a job needs of nodes in one partition, all defaults and caps applied.
+
+MaxMemPerCPU and MaxMemPerNode: CPUs that come with memory, and jobs that wait for ever.
+
+As Slurm 22.05 does it at submission. A partition's limit replaces the cluster's; of the two, the
+one per CPU comes first. Where CPUs and memory of nodes count, they are those of the partition's
+first node.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, inf
 from typing import NamedTuple
 
 from ptaskmodel.batch.hostset import Mask, members, of_hosts
-from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Partition
-from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.conf.facts import (
+    EXCLUSIVE,
+    FORCE,
+    LINEAR,
+    YES,
+    Conf,
+    Gres,
+    Nodes,
+    Partition,
+)
 from ptaskmodel.batch.slurm.requests.request import UNBOUNDED, WHOLE_NODES, JobRequest
 
 # Memory that is asked for: of each node, for each CPU, or all that a node has.
@@ -294,3 +309,64 @@ def limit_min(request: JobRequest, partition: Partition) -> float:
         if given is not None:
             return given
     return inf
+
+
+class FirstNode(NamedTuple):
+    """CPUs and memory (MiB) of a partition's first node."""
+
+    cpus: int
+    memory_MiB: int
+
+
+def with_cpus_for_memory(
+    request: JobRequest, partition: Partition, conf: Conf, first: FirstNode
+) -> JobRequest:
+    """The request with as many CPUs as MaxMemPerCPU wants for its memory.
+
+    Memory for each CPU: its tasks get more CPUs, with less each. Memory of each node: more CPUs on
+    each node.
+    """
+    most = _limits(partition, conf)[0]
+    if not most:
+        return request
+    kind, amount = memory_asked(request, partition, conf)
+    if kind == PER_CPU:
+        factor = ceil(amount / most)
+        if factor <= 1:
+            return request
+        each = ceil(amount / factor)
+        return replace(
+            request, cpus_per_task=request.cpus_per_task * factor, memory_per_cpu_MiB=each
+        )
+    cpus = ceil((first.memory_MiB if kind == ALL else amount) / most)
+    return replace(request, least_cpus_per_node=max(request.least_cpus_per_node, cpus))
+
+
+def over_memory(request: JobRequest, partition: Partition, conf: Conf, first: FirstNode) -> bool:
+    """Whether MaxMemPerNode keeps a job from starting."""
+    per_cpu, most = _limits(partition, conf)
+    if per_cpu or not most:
+        return False
+    kind, amount = memory_asked(request, partition, conf)
+    if kind == ALL:
+        return first.memory_MiB > most
+    if kind == PER_CPU:
+        amount *= _cpus_on_one(request, partition, conf, first)
+    return amount > most
+
+
+def _limits(partition: Partition, conf: Conf) -> tuple[int | None, int | None]:
+    """The limit for each CPU, and the one for each node."""
+    own = partition.max_mem_per_cpu_MiB, partition.max_mem_per_node_MiB
+    return own if any(own) else (conf.max_mem_per_cpu_MiB, conf.max_mem_per_node_MiB)
+
+
+def _cpus_on_one(request: JobRequest, partition: Partition, conf: Conf, first: FirstNode) -> int:
+    """The CPUs that a job is taken to have on a node."""
+    whole = conf.select_type == LINEAR or partition.over_subscribe == EXCLUSIVE
+    if whole or request.exclusive == WHOLE_NODES:
+        return first.cpus
+    tasks = request.tasks_per_node or 1
+    if request.tasks_per_node is None and request.tasks is not None and request.max_nodes:
+        tasks = ceil(request.tasks / request.max_nodes)
+    return max(tasks * request.cpus_per_task, request.least_cpus_per_node)

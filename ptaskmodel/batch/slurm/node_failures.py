@@ -14,10 +14,10 @@ from math import floor, inf
 from pathlib import Path
 
 from ptaskmodel.batch.failures import FailureLaw, read_failures
-from ptaskmodel.batch.outages import Outages
-from ptaskmodel.batch.slurm.completing import nodes_of
+from ptaskmodel.batch.maintenance import Outages
 from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.controller import Controller
+from ptaskmodel.batch.slurm.running import nodes_of
 from ptaskmodel.errors import SlurmError, shown
 
 Changes = Iterable[tuple[float, bool]]

@@ -1,4 +1,14 @@
-"""When the controller's threads wake: phases as parameters, drawn by a seed, or as recorded."""
+"""When the controller's threads wake: phases as parameters, drawn by a seed, or as recorded.
+
+What scheduling costs: how long backfill's tests take, off by default.
+
+Without costs a cycle happens at one date. With them each test takes a while: the cycle holds the
+controller for bf_yield_interval, lets it go for bf_yield_sleep, and is over at bf_max_time. Source
+of the model: Slurm 22.05's documentation of these options. Cycles of a published simulation of
+Stampede 2 (Simakov et al. 2018) lasted 0.5 to 0.75 s a test.
+
+What happens in the loop of a Slurm simulation, by what comes first at one date.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +26,7 @@ import msgspec
 
 from ptaskmodel.batch.slurm import values
 from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
-from ptaskmodel.batch.slurm.requests.recorded import PHASE_S
+from ptaskmodel.batch.slurm.requests.submissions import PHASE_S
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.workload.formats.json_document import read_json
@@ -246,3 +256,71 @@ _PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
 def second_of(phases: Phases, date: float) -> int:
     """The controller's clock at a date: whole seconds of Unix time."""
     return phases.t0 + floor(date + AT_ONCE_S)
+
+
+# Why a cycle was over: all were looked at, or a limit, or something changed in a pause.
+QUEUE, DEPTH, TIME, CHANGED, STARTS, ROOM = "queue", "depth", "time", "changed", "starts", "room"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """test_s: how long it takes backfill to test a job, s. Raises SlurmError below 0."""
+
+    test_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.test_s < float("inf"):
+            raise SlurmError(f"a test that costs {self.test_s} s: give 0 or more")
+
+
+FREE = Costs()
+
+
+LIMITS_S = 30
+(
+    CLEAN,
+    SUBMIT,
+    COMMAND,
+    NODES,
+    TURN,
+    REFRESH,
+    SLICE,
+    CYCLE,
+    END,
+    CHECK,
+    PASSED_FULL,
+    PASSED,
+    CYCLED,
+    RELEASED,
+) = range(14)
+_SCRIPTED = {
+    FULL: PASSED_FULL,
+    DEFAULT_DEPTH: PASSED,
+    BACKFILL: CYCLED,
+}
+
+
+# Something that is not an end of a job by itself: its date (s), one of the above, and of whom.
+Event = tuple[float, int, int]
+
+
+def script_of(recorded: Recorded, places: Mapping[str, int]) -> list[Event]:
+    """Passes, cycles, limit checks and ends at the dates of a recorded run.
+
+    places: of jobs by their ids, in order of submission.
+    """
+    script: list[Event] = [(date, _SCRIPTED[what], 0) for date, what in recorded.cycles]
+    script += [(date, CHECK, 0) for date in _checks(recorded)]
+    script += [(date, END, places[job]) for job, date in recorded.ended.items() if job in places]
+    return sorted(script)
+
+
+def _checks(recorded: Recorded) -> set[float]:
+    """When limits were checked: when jobs were killed, and every 30 s from each full pass on."""
+    full = [date for date, what in recorded.cycles if what == FULL]
+    found = {*recorded.checked, *full}
+    for date, following in zip(full, [*full[1:], inf], strict=True):
+        gap = round(following - date) if following < inf else 2 * LIMITS_S
+        if gap % LIMITS_S == 0:
+            found |= {date + late for late in range(LIMITS_S, gap, LIMITS_S)}
+    return found

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
+from ptaskmodel.batch.slurm.accounts.facts import Amounts
 from ptaskmodel.batch.slurm.accounts.members import Member
-from ptaskmodel.batch.slurm.accounts.tres import Tres
 from ptaskmodel.batch.slurm.conf.facts import Partition
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 
@@ -39,7 +39,7 @@ class Sizes(NamedTuple):
 
     nodes: int
     cpus: int
-    tres: Mapping[str, Tres]
+    tres: Mapping[str, Amounts]
 
 
 class Basic:
@@ -79,7 +79,7 @@ class Basic:
     def tested(self, job: Waiting, cpus: int) -> None:
         """Nothing depends on the size."""
 
-    def started(self, job: Waiting, now: int, tres: Tres) -> None:
+    def started(self, job: Waiting, now: int, tres: Amounts) -> None:
         """No usage is kept."""
 
     def ended(self, job: Waiting, now: int) -> None:

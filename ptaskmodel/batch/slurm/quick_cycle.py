@@ -33,9 +33,8 @@ from ptaskmodel.batch.slurm.compiled.cycle import (
     CycleState,
     cycle,
 )
-from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf, Nodes
 from ptaskmodel.batch.slurm.needs import Need
-from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import PENDING, Allocation, JobRecord
 from ptaskmodel.kernels.decorators import as_compiled
 

@@ -1,13 +1,19 @@
-"""The life of a job in the controller: what Slurm's job record keeps, as it changes."""
+"""The life of a job in the controller: what Slurm's job record keeps, as it changes.
+
+Who has run for longer than its limit, or than its reservation, allows.
+
+Why a job waits or is refused, in Slurm's words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from ptaskmodel.batch.attempt import Attempt
 from ptaskmodel.batch.hostset import Mask
-from ptaskmodel.batch.slurm.conf.facts import Partition
+from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reservation
 
@@ -136,3 +142,84 @@ class JobRecord:
 
 # Who runs or is suspended, by the end of its limit: (date, place in the list of all, job).
 Ends = Sequence[tuple[float, int, JobRecord]]
+
+
+# Jobs and their numbers, by the ends of their limits (Unix s).
+ByEnd = Sequence[tuple[float, int, JobRecord]]
+
+
+def over_time_s(conf: Conf, partition: Partition) -> float:
+    """How long after its limit a job is killed at the next check, s; inf: never."""
+    own = partition.over_time_limit_min
+    return 60 * (conf.over_time_limit_min if own is None else own)
+
+
+def over_limit(conf: Conf, by_end: ByEnd, now: int) -> list[JobRecord]:
+    """Those who run and whose time limit is over."""
+    over = []
+    for end, _, job in by_end:
+        if end > now:
+            break
+        if job.state != RUNNING or job.limit_s == inf:
+            continue
+        if job.victim or now >= end + over_time_s(conf, job.partition):
+            over.append(job)
+    return over
+
+
+def outstaying(
+    conf: Conf, by_end: ByEnd, now: int, known: Sequence[JobRecord] = ()
+) -> list[JobRecord]:
+    """Who runs in a reservation that is over, apart from some who are known."""
+    before = now - conf.resv_over_run_min * 60
+    return [
+        job
+        for _, _, job in by_end
+        if job.reservation is not None
+        and job.reservation.end_s < before
+        and job.state == RUNNING
+        and job not in known
+    ]
+
+
+ACCOUNT_LIMITS = ("QOS", "Assoc")
+
+GROUP, GROUP_MINUTES = "Grp{}", "Grp{}Minutes"
+GROUP_RUN_MINUTES = "Grp{}RunMinutes"
+PER_JOB, MINUTES_PER_JOB = "Max{}PerJob", "Max{}MinutesPerJob"
+PER_NODE, PER_USER, PER_ACCOUNT = "Max{}PerNode", "Max{}PerUser", "Max{}PerAccount"
+LEAST = "Min{}"
+
+_LABELS = {"cpu": "Cpu", "node": "Node", "billing": "Billing", "energy": "Energy"}
+_KINDS = {"gres": "GRES", "license": "License", "bb": "BB"}
+# The oldest reasons, by (kind, resource), have names of their own.
+_OLD = {
+    (GROUP, "cpu"): "GrpCpuLimit",
+    (GROUP_MINUTES, "cpu"): "GrpCPUMinutesLimit",
+    (GROUP_RUN_MINUTES, "cpu"): "GrpCPURunMinutesLimit",
+    (GROUP, "mem"): "GrpMemLimit",
+    (GROUP, "node"): "GrpNodeLimit",
+    (PER_JOB, "cpu"): "MaxCpuPerJobLimit",
+    (MINUTES_PER_JOB, "cpu"): "MaxCpuMinutesPerJobLimit",
+    (PER_JOB, "node"): "MaxNodePerJobLimit",
+    (PER_USER, "cpu"): "MaxCpuPerUserLimit",
+    (PER_USER, "node"): "MaxNodePerUserLimit",
+    (LEAST, "cpu"): "MinCpuNotSatisfied",
+}
+
+
+def of_resource(whose: str, kind: str, resource: str) -> str:
+    """The reason of a limit to a TRES. whose: QOS or Assoc. kind: GROUP, PER_JOB, ..."""
+    old = _OLD.get((kind, resource))
+    if old is not None:
+        return whose + old
+    if resource == "mem":
+        label = "Memory" if whose == "QOS" else "Mem"
+    else:
+        label = _LABELS.get(resource) or _KINDS.get(resource.partition("/")[0], "Unknown")
+    return whose + kind.format(label)
+
+
+def is_account_limit(reason: str) -> bool:
+    """Whether a reason names a limit of a QOS or an association."""
+    return reason.startswith(ACCOUNT_LIMITS)

@@ -7,21 +7,28 @@ from dataclasses import replace
 from operator import attrgetter
 
 from ptaskmodel.batch.hostset import Mask, members
-from ptaskmodel.batch.slurm.accounts.facts import Accounts, plain_accounts
+from ptaskmodel.batch.slurm.accounts.facts import (
+    Accounts,
+    Amounts,
+    billed,
+    gres_names,
+    plain_accounts,
+    requested,
+)
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.limits import Limits
 from ptaskmodel.batch.slurm.accounts.members import Member, Members
-from ptaskmodel.batch.slurm.accounts.tres import Tres, billed, gres_names, requested
-from ptaskmodel.batch.slurm.arrays import Arrays
-from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Partition
-from ptaskmodel.batch.slurm.dependencies import Dependencies
-from ptaskmodel.batch.slurm.memory_limits import (
+from ptaskmodel.batch.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Nodes, Partition
+from ptaskmodel.batch.slurm.dependencies import Arrays, Dependencies
+from ptaskmodel.batch.slurm.multifactor import priorities_of
+from ptaskmodel.batch.slurm.needs import (
     FirstNode,
+    Need,
+    features_of,
+    need_of,
     over_memory,
     with_cpus_for_memory,
 )
-from ptaskmodel.batch.slurm.needs import Need, features_of, need_of
-from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.partition_limits import (
     DOWN,
     MEMORY,
@@ -30,7 +37,6 @@ from ptaskmodel.batch.slurm.partition_limits import (
     refused_by,
     waits_for,
 )
-from ptaskmodel.batch.slurm.priorities import priorities_of
 from ptaskmodel.batch.slurm.priority import Sizes
 from ptaskmodel.batch.slurm.queueing import ARRAY_LIMIT
 from ptaskmodel.batch.slurm.record import Allocation, JobRecord
@@ -409,7 +415,7 @@ class Rules:
             return allocation.size * self._nodes.cpus[0]
         return sum(self._nodes.cpus[k] for k in members(allocation.nodes))
 
-    def _tres(self, job: JobRecord, allocation: Allocation, partition: Partition) -> Tres:
+    def _tres(self, job: JobRecord, allocation: Allocation, partition: Partition) -> Amounts:
         """What a job has of each resource, or would have in a partition."""
         found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
         found["mem"] = sum(allocation.memory_MiB)
@@ -420,7 +426,7 @@ class Rules:
             found[f"license/{name}"] = count
         return self._billed(found, partition)
 
-    def _billed(self, tres: Tres, partition: Partition) -> Tres:
+    def _billed(self, tres: Amounts, partition: Partition) -> Amounts:
         """The same, with what it is billed for."""
         if not self.limits.enforced:
             return tres

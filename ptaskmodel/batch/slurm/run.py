@@ -1,29 +1,41 @@
-"""One simulation of Slurm: a configuration, jobs, phases; and what became of the jobs."""
+"""One simulation of Slurm: a configuration, jobs, phases; and what became of the jobs.
+
+The nodes of a configuration as hosts of a platform, which jobs share.
+
+Says before a run that more work comes than the nodes can do meanwhile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.execution import DelayExecution, Execution
+from ptaskmodel.batch.machine import machine_of
+from ptaskmodel.batch.ptasks import PtaskExecution
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
-from ptaskmodel.batch.slurm.arrays import Arrays
-from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.batch.slurm.controller import Controller
-from ptaskmodel.batch.slurm.controllers import Part
-from ptaskmodel.batch.slurm.costs import FREE, Costs
+from ptaskmodel.batch.slurm.controllers import Part, run_together
+from ptaskmodel.batch.slurm.dependencies import Arrays
 from ptaskmodel.batch.slurm.loop import Loop, Progress
 from ptaskmodel.batch.slurm.node_failures import Changes, NodeFailures
-from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
-from ptaskmodel.batch.slurm.phases import Phases, Recorded, second_of
+from ptaskmodel.batch.slurm.phases import FREE, Costs, Phases, Recorded, second_of
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.reservations import Reserved
 from ptaskmodel.batch.slurm.rules import Rules
 from ptaskmodel.batch.slurm.running import Running
-from ptaskmodel.batch.slurm.together import run_together
 from ptaskmodel.batch.slurm.watching import Watch
+from ptaskmodel.errors import SlurmError
+from ptaskmodel.remarks import OVERLOAD, warn
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.attempt import Attempt
+    from ptaskmodel.batch.machine import Machine
+    from ptaskmodel.platform.platform import Platform
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,3 +173,76 @@ def _outcome(loop: Loop) -> SlurmRun:
     return SlurmRun(
         controller.conf, controller.nodes, controller.phases, tuple(controller.jobs), loop
     )
+
+
+def machine_for(platform: Platform, conf: Conf) -> Machine:
+    """The hosts of a platform that are the nodes: of the same name, or of the same place.
+
+    Raises SlurmError if some nodes have no host.
+    """
+    machine, nodes = machine_of(platform), nodes_of(conf)
+    hosts = set(machine.names)
+    missing = [name for name in nodes.names if name not in hosts]
+    if len(missing) == len(nodes) and len(nodes) <= machine.num_hosts:
+        names = machine.names[: len(nodes)]
+    elif missing:
+        raise SlurmError(
+            f"{platform.path}: {len(missing)} of {len(nodes)} nodes are no hosts, such as "
+            f"'{missing[0]}': name the hosts as the nodes of the slurm.conf"
+        )
+    else:
+        names = nodes.names
+    return replace(machine, names=names)
+
+
+def execution_on(platform: Platform, conf: Conf) -> PtaskExecution:
+    """What runs jobs on a platform. Raises SlurmError if some nodes have no host."""
+    from ptaskmodel.simulation.simulation import Simulation
+
+    return PtaskExecution(machine_for(platform, conf), Simulation(platform), limited=False)
+
+
+def alone_s(execution: PtaskExecution, attempts: Sequence[Attempt]) -> list[float]:
+    """How long each attempt would have taken with the platform to itself, s.
+
+    Which part of their work those did that were cut off is noted where it is known.
+    """
+    from ptaskmodel.batch.alone import AloneTimes
+    from ptaskmodel.simulation.simulation import Simulation
+
+    platform = execution.machine.platform
+    alone = AloneTimes(execution.machine, lambda: Simulation(platform))
+    alone.note_parts_done(attempts, execution)
+    return alone.of_attempts(attempts)
+
+
+# With fewer jobs a burst of submissions would look like a load.
+FEW_JOBS = 1000
+
+
+def offered_load(conf: Conf, jobs: Sequence[JobRequest]) -> float:
+    """CPU seconds of jobs whose run time is known, over those of all nodes while jobs come.
+
+    A job runs for its limit at most. 0 if all come at one date.
+    """
+    nodes = nodes_of(conf)
+    whole = sum(nodes.cpus)
+    dates = [job.submit_s for job in jobs]
+    span_s = max(dates, default=0.0) - min(dates, default=0.0)
+    if span_s <= 0.0 or whole == 0:
+        return 0.0
+    of_node = whole / len(nodes)
+    work = 0.0
+    for job in jobs:
+        if job.run_s is not None:
+            limit_s = job.run_s if job.limit_min is None else 60.0 * job.limit_min
+            cpus = max(job.cpus or 0, of_node * job.least_nodes if job.cpus is None else 0)
+            work += min(job.run_s, limit_s) * cpus
+    return work / (span_s * whole)
+
+
+def warn_of_overload(conf: Conf, jobs: Sequence[JobRequest]) -> None:
+    """Warn if the offered load is above 1."""
+    load = offered_load(conf, jobs) if len(jobs) >= FEW_JOBS else 0.0
+    if load > 1.0:
+        warn(f"the offered load is {load:.3g}: the queue grows as long as jobs come", OVERLOAD)

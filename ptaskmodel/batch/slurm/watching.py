@@ -9,8 +9,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.slurm.controller import Controller
 from ptaskmodel.batch.slurm.multifactor import FACTORS
 from ptaskmodel.batch.slurm.phases import BACKFILL, FULL, Turn
-from ptaskmodel.batch.slurm.reasons import is_account_limit
-from ptaskmodel.batch.slurm.record import DEADLINE, PENDING, JobRecord
+from ptaskmodel.batch.slurm.record import DEADLINE, PENDING, JobRecord, is_account_limit
 
 # What the events of a recorded run are called, by pass.
 PASSES = {FULL: "full queue", "default": "default depth"}

@@ -18,8 +18,7 @@ from typing import Any
 
 from ptaskmodel import interrupts
 from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.decisions import Decision, Drain, Kill
-from ptaskmodel.batch.events import HOST_DOWN, HOST_UP, MESSAGE, SWITCHED
+from ptaskmodel.batch.decisions import HOST_DOWN, HOST_UP, MESSAGE, SWITCHED, Decision, Drain, Kill
 from ptaskmodel.batch.execution import Execution, Progress
 from ptaskmodel.batch.hostset import HostSet, mask_of, text
 from ptaskmodel.batch.machine import Machine

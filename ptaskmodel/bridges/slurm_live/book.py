@@ -13,8 +13,7 @@ from math import inf
 
 from ptaskmodel.batch.attempt import FAILED, KILLED, Attempt
 from ptaskmodel.batch.execution import Execution
-from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
-from ptaskmodel.batch.slurm.nodes import Nodes
+from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf, Nodes
 from ptaskmodel.batch.slurm.record import PENDING, REFUSED, RUNNING, Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.values import hosts

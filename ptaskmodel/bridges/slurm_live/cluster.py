@@ -19,8 +19,7 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from ptaskmodel.batch.slurm.conf.facts import Conf
-from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
+from ptaskmodel.batch.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.bridges.slurm_live import clock as clocks
 from ptaskmodel.bridges.slurm_live.clock import Clock, ns_of
 from ptaskmodel.bridges.slurm_live.installed import Built, Installed, LiveFault

@@ -12,14 +12,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.execution import DelayExecution, Execution
-from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.loop import Progress
-from ptaskmodel.batch.slurm.nodes import Nodes, nodes_of
-from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases, of_virtual_clock
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
+from ptaskmodel.batch.slurm.run import execution_on
 from ptaskmodel.bridges.slurm_live.accounting import passwd, start_accounting, users_of
 from ptaskmodel.bridges.slurm_live.book import Book
 from ptaskmodel.bridges.slurm_live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure

@@ -18,12 +18,11 @@ from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.loop import Progress
-from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import BACKFILL, VIRTUAL
 from ptaskmodel.batch.slurm.record import JobRecord
-from ptaskmodel.batch.slurm.requests.profiles import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.requests.request import Submissions
-from ptaskmodel.batch.slurm.run import SlurmRun, simulate
+from ptaskmodel.batch.slurm.requests.submissions import AS_GIVEN, with_profiles
+from ptaskmodel.batch.slurm.run import SlurmRun, execution_on, simulate
 from ptaskmodel.batch.slurm.watching import hostlist
 from ptaskmodel.bridges.slurm_live.reading import LOADED, START, SUBMIT, Event
 from ptaskmodel.bridges.slurm_live.run import LiveOptions, LiveRun, run_live

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.batch.slurm.accounts.facts import Accounts
 from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.controllers import Part, parts_of
-from ptaskmodel.batch.slurm.costs import FREE, Costs
 from ptaskmodel.batch.slurm.loop import Progress
 from ptaskmodel.batch.slurm.node_failures import Changes
-from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on
-from ptaskmodel.batch.slurm.overload import warn_of_overload
-from ptaskmodel.batch.slurm.phases import Phases, Recorded
+from ptaskmodel.batch.slurm.phases import FREE, Costs, Phases, Recorded
 from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
-from ptaskmodel.batch.slurm.requests.profiles import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.requests.request import Submissions
+from ptaskmodel.batch.slurm.requests.submissions import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.reservations import Reserved
-from ptaskmodel.batch.slurm.run import SlurmRun, simulate, simulate_together
+from ptaskmodel.batch.slurm.run import (
+    SlurmRun,
+    alone_s,
+    execution_on,
+    simulate,
+    simulate_together,
+    warn_of_overload,
+)
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json

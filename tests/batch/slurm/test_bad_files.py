@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.conf.reservation_lines import read_reservations
 from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
+from ptaskmodel.batch.slurm.reservations import read_reservations
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError

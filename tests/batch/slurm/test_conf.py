@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ptaskmodel.batch.slurm.conf import keys
 from ptaskmodel.batch.slurm.conf.facts import Gres
-from ptaskmodel.batch.slurm.conf.node_lines import NODE, PARTITION
+from ptaskmodel.batch.slurm.conf.lines import NODE, PARTITION
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.results.slurm.summary import unread_notes

@@ -4,7 +4,7 @@ import pytest
 from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job, run, starts
 
 from ptaskmodel.batch.slurm.controllers import parts_of
-from ptaskmodel.batch.slurm.costs import CHANGED, DEPTH, QUEUE, TIME, Costs
+from ptaskmodel.batch.slurm.phases import CHANGED, DEPTH, QUEUE, TIME, Costs
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError
 

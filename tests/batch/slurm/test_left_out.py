@@ -9,7 +9,7 @@ from batch.slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job
 from ptaskmodel.batch.slurm import loop
 from ptaskmodel.batch.slurm.phases import drawn
 from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.select import answers
+from ptaskmodel.batch.slurm.select import plugin
 from ptaskmodel.batch.slurm.watching import Watch
 
 DAY_S = 86_400
@@ -59,5 +59,5 @@ def test_answers_that_are_known(tmp_path, monkeypatch, select):
     ]
     conf = conf_of(tmp_path, select + SHARED)
     quick = told(conf, jobs)
-    monkeypatch.setattr(answers, "_known", lambda kept, key, ask: ask())
+    monkeypatch.setattr(plugin, "_known", lambda kept, key, ask: ask())
     assert told(conf, jobs) == quick

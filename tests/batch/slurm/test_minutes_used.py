@@ -12,7 +12,7 @@ from ptaskmodel.batch.slurm.accounts.facts import Accounts, Limits, Qos, plain_a
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.limit_tests import WALL, qos_holder
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.accounts.spending import Spending
+from ptaskmodel.batch.slurm.accounts.usage import Spending
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.phases import read_phases

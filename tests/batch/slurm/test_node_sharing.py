@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from batch.slurm.small_clusters import CORES, LINEAR, conf_of, job, run
 
-from ptaskmodel.batch.slurm.on_platform import alone_s, execution_on, machine_for
-from ptaskmodel.batch.slurm.requests.profiles import with_profiles
 from ptaskmodel.batch.slurm.requests.request import Submissions
+from ptaskmodel.batch.slurm.requests.submissions import with_profiles
+from ptaskmodel.batch.slurm.run import alone_s, execution_on, machine_for
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork

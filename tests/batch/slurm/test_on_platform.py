@@ -5,10 +5,9 @@ import json
 import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of
 
-from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.run import execution_on, simulate
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.platform import load_platform
 

@@ -7,8 +7,7 @@ from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job
 
 from ptaskmodel.batch.slurm.accounts.members import Member
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.precedence import Precedence
-from ptaskmodel.batch.slurm.preemption import Preemption
+from ptaskmodel.batch.slurm.preemption import Precedence, Preemption
 from ptaskmodel.batch.slurm.queueing import Queue
 from ptaskmodel.batch.slurm.record import JobRecord
 

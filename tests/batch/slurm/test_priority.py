@@ -17,8 +17,8 @@ from ptaskmodel.batch.slurm.conf.facts import Conf, Partition, PriorityParameter
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.multifactor import Multifactor
 from ptaskmodel.batch.slurm.priority import Basic, Sizes
-from ptaskmodel.batch.slurm.requests.recorded import read_jobs
 from ptaskmodel.batch.slurm.requests.request import ArrayTask, JobRequest
+from ptaskmodel.batch.slurm.requests.submissions import read_jobs
 from ptaskmodel.workload.works import DelayWork
 
 DAY = 86_400

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.nodes import nodes_of
+from ptaskmodel.batch.slurm.conf.facts import nodes_of
 from ptaskmodel.batch.slurm.phases import Phases, drawn
 from ptaskmodel.batch.slurm.run import simulate
 

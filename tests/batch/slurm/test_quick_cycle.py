@@ -5,7 +5,7 @@ import random
 import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of, job
 
-from ptaskmodel.batch.slurm.nodes import nodes_of
+from ptaskmodel.batch.slurm.conf.facts import nodes_of
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.quick_cycle import suits
 from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command

@@ -9,11 +9,11 @@ from batch.slurm.recorded_runs import meta, rows
 
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.conf.reservation_lines import read_reservations
 from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
 from ptaskmodel.batch.slurm.record import REFUSED
 from ptaskmodel.batch.slurm.requests.request import Command
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
+from ptaskmodel.batch.slurm.reservations import read_reservations
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.batch.slurm.watching import hostlist
 

@@ -9,7 +9,7 @@ from ptaskmodel.batch.hostset import members
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.requests.recorded import read_jobs
+from ptaskmodel.batch.slurm.requests.submissions import read_jobs
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.batch.slurm.values import hosts
 from ptaskmodel.batch.slurm.watching import hostlist

@@ -3,8 +3,8 @@
 import pytest
 from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job, nodes_of, run
 
-from ptaskmodel.batch.slurm.conf.reservation_lines import read_reservations
 from ptaskmodel.batch.slurm.phases import Phases
+from ptaskmodel.batch.slurm.reservations import read_reservations
 from ptaskmodel.errors import SlurmError
 
 GOOD = "create reservation ReservationName=m Nodes=n[3-4] Users=root StartTime=now+300 Duration=5"

@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.batch.slurm.conf.facts import Conf, Gres, Partition
-from ptaskmodel.batch.slurm.requests.from_workload import CPUS, NODES, submissions_of
 from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
 from ptaskmodel.batch.slurm.requests.sacct import looks_like, read_sacct
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
+from ptaskmodel.batch.slurm.requests.submissions import (
+    CPUS,
+    NODES,
+    read_submissions,
+    submissions_of,
+)
 from ptaskmodel.errors import SlurmError, WorkloadError
 from ptaskmodel.results.slurm.tables import sacct_row, write_sacct
 from ptaskmodel.workload.jobs import Job, Workload

@@ -6,9 +6,8 @@ import json
 import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.overload import offered_load, warn_of_overload
 from ptaskmodel.batch.slurm.requests.request import Command, JobRequest
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.batch.slurm.run import offered_load, simulate, warn_of_overload
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.cli import main
 from ptaskmodel.workload.works import DelayWork

@@ -9,10 +9,9 @@ import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of
 
 from ptaskmodel.batch.slurm.controllers import parts_of
-from ptaskmodel.batch.slurm.on_platform import execution_on
 from ptaskmodel.batch.slurm.phases import Phases
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import simulate, simulate_together
+from ptaskmodel.batch.slurm.run import execution_on, simulate, simulate_together
 from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.cli import main
 from ptaskmodel.platform import load_platform

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ptaskmodel.batch.slurm.conf.facts import nodes_of
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.nodes import nodes_of
-from ptaskmodel.batch.slurm.requests.recorded import read_jobs
+from ptaskmodel.batch.slurm.requests.submissions import read_jobs
 from ptaskmodel.bridges.slurm_live import installed
 from ptaskmodel.bridges.slurm_live import installed as building
 from ptaskmodel.bridges.slurm_live.book import Placements

@@ -12,9 +12,9 @@ from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ptaskmodel.batch.slurm import reasons
+from ptaskmodel.batch.slurm import record
 from ptaskmodel.batch.slurm.accounts.facts import Limits, Qos, Tres
-from ptaskmodel.batch.slurm.reasons import of_resource
+from ptaskmodel.batch.slurm.record import of_resource
 
 # Whose jobs count together: of a QOS all, those of a user, of an account; of an association.
 Holder = tuple[str, ...]
@@ -138,13 +138,13 @@ class _Making:
         self._count(self.before, accounts, limits.max_jobs_per_account, "QOSMaxJobsPerAccountLimit")
         self._count(self.before, users, limits.max_jobs, "QOSMaxJobsPerUserLimit")
         self._wall(WALL, whole, limits.max_wall_min, "QOSMaxWallDurationPerJobLimit")
-        self._tres("QOS", reasons.GROUP_MINUTES, whole, limits.grp_tres_mins)
-        self._tres("QOS", reasons.GROUP, whole, limits.grp_tres)
-        self._tres("QOS", reasons.GROUP_RUN_MINUTES, whole, limits.grp_tres_run_mins)
+        self._tres("QOS", record.GROUP_MINUTES, whole, limits.grp_tres_mins)
+        self._tres("QOS", record.GROUP, whole, limits.grp_tres)
+        self._tres("QOS", record.GROUP_RUN_MINUTES, whole, limits.grp_tres_run_mins)
         self._of_job("QOS", whole, limits)
-        self._tres("QOS", reasons.LEAST, whole, limits.min_tres_per_job)
-        self._tres("QOS", reasons.PER_ACCOUNT, accounts, limits.max_tres_per_account)
-        self._tres("QOS", reasons.PER_USER, users, limits.max_tres_per_user)
+        self._tres("QOS", record.LEAST, whole, limits.min_tres_per_job)
+        self._tres("QOS", record.PER_ACCOUNT, accounts, limits.max_tres_per_account)
+        self._tres("QOS", record.PER_USER, users, limits.max_tres_per_user)
 
     def of_association(self, index: int, limits: Limits, own: bool) -> None:
         holder = association_holder(index)
@@ -152,9 +152,9 @@ class _Making:
         self._count(self.submit, holder, limits.grp_submit, "AssocGrpSubmitJobsLimit")
         self._count(self.before, holder, limits.grp_jobs, "AssocGrpJobsLimit")
         self._wall(GROUP_WALL, holder, limits.grp_wall_min, "AssocGrpWallLimit")
-        self._tres("Assoc", reasons.GROUP_MINUTES, holder, limits.grp_tres_mins)
-        self._tres("Assoc", reasons.GROUP, holder, limits.grp_tres)
-        self._tres("Assoc", reasons.GROUP_RUN_MINUTES, holder, limits.grp_tres_run_mins)
+        self._tres("Assoc", record.GROUP_MINUTES, holder, limits.grp_tres_mins)
+        self._tres("Assoc", record.GROUP, holder, limits.grp_tres)
+        self._tres("Assoc", record.GROUP_RUN_MINUTES, holder, limits.grp_tres_run_mins)
         if own:
             self._count(self.submit, holder, limits.max_submit, "AssocMaxSubmitJobLimit")
             self._count(self.before, holder, limits.max_jobs, "AssocMaxJobsLimit")
@@ -162,9 +162,9 @@ class _Making:
             self._of_job("Assoc", holder, limits)
 
     def _of_job(self, whose: str, holder: Holder, limits: Limits) -> None:
-        self._tres(whose, reasons.MINUTES_PER_JOB, holder, limits.max_tres_mins_per_job)
-        self._tres(whose, reasons.PER_JOB, holder, limits.max_tres_per_job)
-        self._tres(whose, reasons.PER_NODE, holder, limits.max_tres_per_node)
+        self._tres(whose, record.MINUTES_PER_JOB, holder, limits.max_tres_mins_per_job)
+        self._tres(whose, record.PER_JOB, holder, limits.max_tres_per_job)
+        self._tres(whose, record.PER_NODE, holder, limits.max_tres_per_node)
 
     def _count(self, into: list[CountTest], holder: Holder, most: int | None, why: str) -> None:
         if most is not None:

@@ -14,8 +14,8 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.batch.hostset import Mask, of_hosts
-from ptaskmodel.batch.slurm import reasons
-from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm import record
+from ptaskmodel.batch.slurm.accounts.facts import Accounts, Amounts, requested
 from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.batch.slurm.accounts.limit_tests import (
     GROUP_WALL,
@@ -27,17 +27,16 @@ from ptaskmodel.batch.slurm.accounts.limit_tests import (
     tests_of,
 )
 from ptaskmodel.batch.slurm.accounts.members import Member
-from ptaskmodel.batch.slurm.accounts.options import limits_given
-from ptaskmodel.batch.slurm.accounts.spending import Spending
-from ptaskmodel.batch.slurm.accounts.tres import Tres, requested
+from ptaskmodel.batch.slurm.accounts.sacctmgr import limits_given
+from ptaskmodel.batch.slurm.accounts.usage import Spending
 from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 
 # Kinds of limits to what all jobs of a holder have now.
-HELD = (reasons.GROUP, reasons.PER_USER, reasons.PER_ACCOUNT)
-OF_MINUTES = (reasons.GROUP_MINUTES, reasons.GROUP_RUN_MINUTES, reasons.MINUTES_PER_JOB)
+HELD = (record.GROUP, record.PER_USER, record.PER_ACCOUNT)
+OF_MINUTES = (record.GROUP_MINUTES, record.GROUP_RUN_MINUTES, record.MINUTES_PER_JOB)
 # Kinds of limits that say how many nodes a job may have, whoever else runs.
-OF_NODES = (*HELD, reasons.PER_JOB)
+OF_NODES = (*HELD, record.PER_JOB)
 UNREAD = (
     "grp_jobs_accrue",
     "max_jobs_accrue",
@@ -60,7 +59,7 @@ class _Held(NamedTuple):
     factor: by which its time counts.
     """
 
-    tres: Tres
+    tres: Amounts
     nodes: tuple[int, ...]
     start_s: int
     end_s: float
@@ -163,7 +162,7 @@ class Limits:
         return found
 
     def exceeds(
-        self, job: Limited, partition: Partition, tres: Tres, nodes: tuple[int, ...]
+        self, job: Limited, partition: Partition, tres: Amounts, nodes: tuple[int, ...]
     ) -> str | None:
         """Why a job may not start with what it would get; None: it may.
 
@@ -175,7 +174,7 @@ class Limits:
             return None
         minutes = _minutes(job.request, partition, tests.planned)
         for test in tests.after:
-            if test.kind == reasons.GROUP_MINUTES:
+            if test.kind == record.GROUP_MINUTES:
                 if self._over_minutes(test, tres, minutes, tests.factor):
                     return test.reason
                 continue
@@ -187,7 +186,7 @@ class Limits:
                     asked = sum(node not in used.nodes for node in nodes)
                 if asked and asked + used.tres[test.resource] > test.most:
                     return test.reason
-            elif test.kind == reasons.GROUP_RUN_MINUTES:
+            elif test.kind == record.GROUP_RUN_MINUTES:
                 asked = tres.get(test.resource, 0) * minutes
                 if asked and asked + self._run_minutes(test) > test.most:
                     return test.reason
@@ -197,7 +196,7 @@ class Limits:
         self,
         job: Limited,
         partition: Partition,
-        tres: Tres,
+        tres: Amounts,
         nodes: tuple[int, ...],
         now: int,
         end_s: float,
@@ -250,14 +249,14 @@ class Limits:
                 self._use(holder).submitted += 1
         self._in[number] = tests
 
-    def _over_alone(self, test: TresTest, tres: Tres, minutes: float) -> bool:
+    def _over_alone(self, test: TresTest, tres: Amounts, minutes: float) -> bool:
         """Whether a job is over a limit even if it is the only one."""
         asked = tres.get(test.resource, 0)
-        if test.kind == reasons.LEAST:
+        if test.kind == record.LEAST:
             return asked < test.most
         if test.kind in OF_MINUTES:
             return asked > 0 and asked * minutes > test.most
-        if test.kind == reasons.PER_NODE:
+        if test.kind == record.PER_NODE:
             asked = asked // max(1, int(tres.get("node", 1)))
         return asked > test.most
 
@@ -265,7 +264,7 @@ class Limits:
         """Bring what was used up to date, with the priorities."""
         self._spending.refresh(now)
 
-    def must_end(self, job: Limited, tres: Tres, ran_s: float) -> bool:
+    def must_end(self, job: Limited, tres: Amounts, ran_s: float) -> bool:
         """Whether a running job is over a limit: its own of minutes, or its holders'."""
         tests = self._of(job, job.partition)
         if tests is None:
@@ -276,10 +275,10 @@ class Limits:
         minutes = int(ran_s // 60)
         for of in tests.after:
             has = tres.get(of.resource, 0)
-            if of.kind == reasons.GROUP_MINUTES:
+            if of.kind == record.GROUP_MINUTES:
                 if has and self._is_spent(of.holder, of.resource, of.most, 0):
                     return True
-            elif of.kind == reasons.MINUTES_PER_JOB and has and minutes * has + 1 > of.most:
+            elif of.kind == record.MINUTES_PER_JOB and has and minutes * has + 1 > of.most:
                 return True
         return False
 
@@ -300,7 +299,7 @@ class Limits:
         tres = requested(job.request, partition, self._conf)
         for of in tests.after:
             asked = tres.get(of.resource, 0)
-            if of.kind == reasons.GROUP_MINUTES and asked and tests.factor:
+            if of.kind == record.GROUP_MINUTES and asked and tests.factor:
                 most = of.most - minutes * asked if self._safe else of.most - 1
                 found = max(found, self._spending.below_s(of.holder, of.resource, most))
         return found
@@ -313,7 +312,7 @@ class Limits:
         used = self._spending.minutes(holder, name)
         return used >= most or used + asked > most
 
-    def _over_minutes(self, test: TresTest, tres: Tres, minutes: float, factor: float) -> bool:
+    def _over_minutes(self, test: TresTest, tres: Amounts, minutes: float, factor: float) -> bool:
         """Whether GrpTRESMins keeps a job from starting."""
         asked = tres.get(test.resource, 0) * minutes
         if not asked:

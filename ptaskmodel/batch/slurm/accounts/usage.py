@@ -1,18 +1,101 @@
-"""What running jobs use, added to shares as time passes, and forgotten again."""
+"""What running jobs use, added to shares as time passes, and forgotten again.
+
+Rows of numbers that come and go: kept in blocks that never move, so that views of them last.
+
+What the jobs of QOSs and associations have used: the minutes that GrpTRESMins and GrpWall limit.
+
+As for fair share, usage is brought up to date at each refresh of priorities and when a job ends,
+and decays; that of a QOS with the flag NoDecay does not. Without priority/multifactor none is kept.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from ptaskmodel.batch.slurm.accounts.facts import Accounts, Amounts
 from ptaskmodel.batch.slurm.accounts.fair_share import UNKNOWN, ShareTree, decay_factor
-from ptaskmodel.batch.slurm.conf.facts import DAY_S, PriorityParameters
-from ptaskmodel.batch.slurm.rows import Rows
+from ptaskmodel.batch.slurm.accounts.limit_tests import WALL, Holder, association_holder, qos_holder
+from ptaskmodel.batch.slurm.conf.facts import DAY_S, MULTIFACTOR, Conf, PriorityParameters
+
+BLOCK = 4096
+Block = NDArray
+
+
+class Rows:
+    """Columns by name, in blocks of equal length.
+
+    columns: their types. A row is its number; those given back are taken again, lowest first.
+    """
+
+    def __init__(self, columns: Mapping[str, DTypeLike]) -> None:
+        self.columns = dict(columns)
+        self._nothing: dict[str, float] = dict.fromkeys(columns, 0)
+        self.blocks: list[Block] = []
+        # Of each block, which rows are taken.
+        self._live: list[NDArray[np.bool_]] = []
+        self._free: list[int] = []
+        self.count = 0
+
+    def take(self, values: Mapping[str, float]) -> int:
+        """A row with these values; the others are 0."""
+        if not self._free:
+            begin = len(self.blocks) * BLOCK
+            self.blocks.append(np.zeros(BLOCK, list(self.columns.items())))
+            self._live.append(np.zeros(BLOCK, dtype=np.bool_))
+            self._free = list(range(begin + BLOCK - 1, begin - 1, -1))
+        row = self._free.pop()
+        given = {**self._nothing, **values}
+        self.block(row)[row % BLOCK] = (*given.values(),)
+        self._live[row // BLOCK][row % BLOCK] = True
+        self.count += 1
+        return row
+
+    def give_back(self, row: int) -> None:
+        """Free a row."""
+        self._live[row // BLOCK][row % BLOCK] = False
+        self._free.append(row)
+        self.count -= 1
+
+    def block(self, row: int) -> Block:
+        """The block that a row is in, at ``row % BLOCK``."""
+        return self.blocks[row // BLOCK]
+
+    def view(self, row: int, column: str) -> NDArray:
+        """A column's value in a row, as an array of one that changes with it."""
+        place = row % BLOCK
+        return self.block(row)[column][place : place + 1]
+
+    def set(self, row: int, column: str, value: float) -> None:
+        self.block(row)[column][row % BLOCK] = value
+
+    def get(self, row: int, column: str) -> float:
+        return self.block(row)[column][row % BLOCK]
+
+    def taken(self) -> Iterator[tuple[Block, NDArray[np.intp]]]:
+        """The blocks that have taken rows, and their places."""
+        for block, live in zip(self.blocks, self._live, strict=True):
+            places = live.nonzero()[0]
+            if len(places):
+                yield block, places
+
+    def records(self) -> NDArray:
+        """All taken rows, with all columns."""
+        found = [block[places] for block, places in self.taken()]
+        return np.concatenate(found) if found else np.empty(0, list(self.columns.items()))
+
+    def column(self, name: str) -> NDArray:
+        """A column of all taken rows."""
+        found = [block[name][places] for block, places in self.taken()]
+        return np.concatenate(found) if found else np.empty(0, self.columns[name])
+
 
 FAR_s = 2**60
 _QUARTERS = (4, 7, 10)
@@ -177,3 +260,107 @@ def next_reset(period: str, last_s: int) -> int:
     return int(
         last.replace(year=last.year + (month > 12), month=(month - 1) % 12 + 1, day=1).timestamp()
     )
+
+
+NO_DECAY = "NODECAY"
+
+
+def _zeros() -> defaultdict[str, float]:
+    return defaultdict(float)
+
+
+@dataclass(slots=True)
+class _Spent:
+    """Of one holder. seconds: by TRES, as of the last refresh and of the jobs that ended since.
+
+    steady: what the jobs that ran at the last refresh use a second, in all; fresh: since when, and
+    what, each that has started since.
+    """
+
+    fades: bool
+    seconds: defaultdict[str, float] = field(default_factory=_zeros)
+    steady: defaultdict[str, float] = field(default_factory=_zeros)
+    fresh: dict[int, tuple[int, Amounts]] = field(default_factory=dict)
+
+
+class Spending:
+    """The usage of those who have a limit to it. kept: whether any is."""
+
+    def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree, began_s: int) -> None:
+        self._fading = Fading(conf.priority, began_s)
+        self._of: dict[Holder, _Spent] = {}
+        self._running: dict[int, tuple[list[_Spent], Amounts]] = {}
+        for qos in accounts.qos.values():
+            if qos.limits.grp_tres_mins or qos.limits.grp_wall_min is not None:
+                self._of[qos_holder(qos.name)] = _Spent(NO_DECAY not in qos.flags)
+        for index, one in enumerate(tree.associations):
+            if one.limits.grp_tres_mins or one.limits.grp_wall_min is not None:
+                self._of[association_holder(index)] = _Spent(True)
+        self.kept = bool(self._of) and conf.database and conf.priority_type == MULTIFACTOR
+
+    @property
+    def last_s(self) -> int:
+        """The last refresh, Unix seconds."""
+        return self._fading.last_s
+
+    def started(
+        self, number: int, holders: Iterable[Holder], tres: Amounts, factor: float, now: int
+    ) -> None:
+        """A job runs from now on. factor: the UsageFactor of its QOS."""
+        found = [self._of[holder] for holder in holders if holder in self._of]
+        if not self.kept or not found:
+            return
+        rates = {name: count * factor for name, count in tres.items()} | {WALL: factor}
+        self._running[number] = found, rates
+        for spent in found:
+            spent.fresh[number] = now, rates
+
+    def ended(self, number: int, now: int) -> None:
+        """A job runs no longer: its rest counts at once."""
+        found, rates = self._running.pop(number, ((), {}))
+        for spent in found:
+            start, _ = spent.fresh.pop(number, (None, rates))
+            if start is None:
+                for name, rate in rates.items():
+                    spent.steady[name] -= rate
+            lasted = now - (self.last_s if start is None else start)
+            self._add(spent, rates, lasted)
+
+    def refresh(self, now: int) -> None:
+        """Decay all usage to now and add that of running jobs."""
+        resets, rest = self._fading.resets(now), self._fading.rest(now)
+        for spent in self._of.values():
+            if resets:
+                spent.seconds.clear()
+            elif spent.fades:
+                for name in spent.seconds:
+                    spent.seconds[name] *= rest
+            self._add(spent, spent.steady, now - self.last_s)
+            for start, rates in spent.fresh.values():
+                self._add(spent, rates, now - start)
+                for name, rate in rates.items():
+                    spent.steady[name] += rate
+            spent.fresh.clear()
+        self._fading.last_s = now
+
+    def minutes(self, holder: Holder, name: str) -> int:
+        """How much of a TRES (WALL: time) a holder has used, whole minutes."""
+        return int(self._of[holder].seconds[name] / 60)
+
+    def below_s(self, holder: Holder, name: str, most_min: float) -> float:
+        """When a holder has used at most so much, if nobody runs, Unix s; inf: never; 0: now."""
+        spent, fading = self._of[holder], self._fading
+        if spent.seconds[name] < 60 * (most_min + 1):
+            return 0.0
+        if most_min < 0:
+            return math.inf
+        reset_s = math.inf if fading.reset_s == FAR_s else fading.reset_s
+        if not spent.fades or fading.remains >= 1:
+            return reset_s
+        over = math.log(spent.seconds[name] / (60 * (most_min + 1)))
+        return min(reset_s, self.last_s - over / math.log(fading.remains))
+
+    def _add(self, spent: _Spent, rates: Mapping[str, float], seconds: int) -> None:
+        amount = self._fading.amount(seconds) if spent.fades else max(0, seconds)
+        for name, rate in rates.items():
+            spent.seconds[name] += amount * rate

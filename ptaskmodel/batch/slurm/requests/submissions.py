@@ -1,20 +1,254 @@
-"""The one door for what runs on a simulated Slurm, whatever the format of the file."""
+"""The one door for what runs on a simulated Slurm, whatever the format of the file.
+
+Any workload as requests to Slurm: logs in SWF, Batsim's JSON, models.
+
+Jobs of which only the run time is known as parallel tasks or traces, for a platform to slow.
+
+``jobs.csv`` of a recorded run: what was submitted to a real Slurm, and how long it ran.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.ptasks import bundled_profiles
 from ptaskmodel.batch.slurm import values
-from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.conf.facts import Conf, Gres
 from ptaskmodel.batch.slurm.dependencies import parsed
-from ptaskmodel.batch.slurm.requests import recorded, sacct
-from ptaskmodel.batch.slurm.requests.from_workload import CPUS, NODES, submissions_of
-from ptaskmodel.batch.slurm.requests.request import Submissions
+from ptaskmodel.batch.slurm.requests import sacct, sbatch
+from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
 from ptaskmodel.errors import SlurmError, WorkloadError, shown
-from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
+from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, read_text, shown_path
 from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.reading import format_of, read_workload
+from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
+from ptaskmodel.workload.transforms.trace_rule import trace_profiles
+from ptaskmodel.workload.works import DelayWork, Work
+
+NODES, CPUS = "nodes", "cpus"
+MIB = 2.0**20
+ONE_MINUTE_s = 60
+
+
+def submissions_of(
+    workload: Workload, conf: Conf, counts: str = NODES, t0: int | None = None
+) -> Submissions:
+    """The jobs of a workload as requests to a cluster.
+
+    counts: what ``num_hosts`` counts: NODES, taken whole unless a job asks for cores; or CPUS, as
+    tasks that Slurm places, which suits logs that count processors. Walltimes are rounded up to
+    minutes. Groups become accounts; partitions and queues count if the configuration has one of
+    that name, else jobs go to the default one. t0: Unix time of date 0.
+    """
+    partitions = {partition.name for partition in conf.partitions}
+    jobs = [_request(job, counts, partitions) for job in workload.jobs]
+    strange = {name for job in workload.jobs for name in _places(job) if name not in partitions}
+    notes = list(workload.notes)
+    if strange:
+        some = ", ".join(sorted(strange)[:3])
+        notes.append(f"{len(strange)} queues or partitions are not in the configuration: {some}")
+    return Submissions(tuple(jobs), t0, tuple(notes))
+
+
+def _places(job: Job) -> list[str]:
+    """The names that may be those of its partition, best first."""
+    return [name for name in (job.partition, job.queue) if name is not None]
+
+
+def _request(job: Job, counts: str, partitions: Collection[str]) -> JobRequest:
+    limit = None if job.walltime_s is None else math.ceil(job.walltime_s / ONE_MINUTE_s)
+    place = next((name for name in _places(job) if name in partitions), None)
+    nodes = counts == NODES
+    whole = nodes and job.cores is None
+    return JobRequest(
+        job.id,
+        job.submit_time_s,
+        job.work,
+        user=job.user,
+        account=job.group,
+        name=job.executable,
+        partitions=() if place is None else (place,),
+        min_nodes=job.num_hosts if nodes else None,
+        max_nodes=job.num_hosts if nodes else None,
+        tasks=None if whole else job.num_hosts * (job.cores or 1),
+        tasks_per_node=job.cores if nodes else None,
+        memory_per_node_MiB=None if job.memory_B is None else math.ceil(job.memory_B / MIB),
+        gres=tuple(Gres(name, None, count) for name, count in job.resources.items()),
+        exclusive=WHOLE_NODES if whole else None,
+        limit_min=limit,
+        licenses=job.licences,
+        fails=bool(job.return_code),
+        where=f"job '{job.id}'",
+    )
+
+
+AS_GIVEN, PTASK, SMPI = "as-given", "ptask", "smpi"
+KINDS = (AS_GIVEN, PTASK, SMPI)
+
+
+def with_profiles(
+    submissions: Submissions,
+    kind: str,
+    machine: Machine,
+    *,
+    ratio: float = 0.5,
+    pattern: str = "alltoall",
+) -> Submissions:
+    """The jobs with the kind of work that is asked for, by the rules of `ptaskmodel batch`.
+
+    kind: AS_GIVEN; PTASK: delays become parallel tasks, for the speed and the network card of the
+    first host, and traces their bundles; SMPI: works become traces. A job has a rank for
+    each of its tasks, whose part of the card is that of a core, or for each of its nodes if it asks
+    for nodes alone.
+
+    Raises SlurmError for another kind, WorkloadError where works cannot be made.
+    """
+    if kind == AS_GIVEN:
+        return submissions
+    if kind not in KINDS:
+        raise SlurmError(f"profiles '{kind}': use one of {', '.join(KINDS)}")
+    host = machine.platform.host(machine.names[0])
+    works: dict[str, Work] = {}
+    notes = list(submissions.notes)
+    for of_tasks, part in ((False, 1), (True, host.cores)):
+        some = [job for job in submissions.jobs if (job.tasks is not None) == of_tasks]
+        if not some:
+            continue
+        workload = Workload(tuple(_jobs_of(some)), {}, name="slurm")
+        if kind == PTASK:
+            workload = ptask_profiles(
+                bundled_profiles(workload, machine.platform.config),
+                speed_flops=host.speed_flops,
+                bandwidth_Bps=machine.card_Bps() / part,
+                ratio=ratio,
+                pattern=pattern,
+            )
+        else:
+            workload = trace_profiles(workload)
+        works |= {job.id: job.work for job in workload.jobs}
+        notes += workload.notes
+    jobs = tuple(replace(job, work=works[job.id]) for job in submissions.jobs)
+    return Submissions(jobs, submissions.t0, tuple(notes))
+
+
+def _jobs_of(requests: Iterable[JobRequest]) -> Iterable[Job]:
+    for each in requests:
+        ranks = each.least_nodes if each.tasks is None else each.tasks
+        yield Job(each.id, each.submit_s, ranks, each.id, each.work)
+
+
+PHASE_S = 0.5
+MOST_JOBS = 1_000_000
+NEEDED = ("id", "submit", "limit", "run")
+
+Row = Mapping[str, str]
+
+
+def looks_like(start: bytes) -> bool:
+    """Whether a file that begins so may be one."""
+    names = start.split(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r").split(",")
+    return set(NEEDED) <= set(names)
+
+
+def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
+    """The jobs of a ``jobs.csv``, each submitted ``phase_s`` after its date there.
+
+    Columns: id, submit (s), nodes (least or least-most), cores (tasks; without them whole nodes,
+    exclusively unless ``exclusive`` is 0), limit, run (s), and if need be user, account, qos,
+    priority, nice, partition, exclusive, mem, depend, begin (s), deadline (s), extra (more options
+    of sbatch).
+
+    Raises SlurmError with file and line.
+    """
+    where = shown_path(path)
+    text = read_text(path, error=SlurmError)
+    if not looks_like(text[:4096].encode()):
+        raise SlurmError(f"{where}:1: give the columns {', '.join(NEEDED)}, separated by commas")
+    rows = csv.DictReader(io.StringIO(text), strict=True)
+    found: list[JobRequest] = []
+    seen: dict[str, str] = {}
+    try:
+        for row in rows:
+            place = f"{where}:{rows.line_num}"
+            if None in row:
+                raise SlurmError(f"{place}: has more fields than the first line; take some out")
+            fields = {name: (value or "").strip() for name, value in row.items()}
+            if (before := seen.setdefault(fields["id"], place)) is not place:
+                raise SlurmError(f"{place}: job {shown(fields['id'])} is there twice ({before})")
+            found += _jobs_of_row(fields, place, phase_s)
+            if len(found) > MOST_JOBS:
+                raise SlurmError(f"{place}: there are more than {MOST_JOBS:,} jobs; give fewer")
+    except csv.Error as fault:
+        raise SlurmError(f"{where}:{rows.reader.line_num}: {fault}; write plain CSV") from None
+    return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)))
+
+
+def _jobs_of_row(row: Row, where: str, phase_s: float) -> Iterator[JobRequest]:
+    """The job of a row, or the tasks of its array."""
+    if not row["id"] or not row["id"].isprintable():
+        raise SlurmError(f"{where}: id is {shown(row['id'])}: give the job a name")
+    fields: dict[str, Any] = {
+        "submit_s": _value(row, "submit", where, _seconds) + phase_s,
+        "limit_min": math.ceil(_value(row, "limit", where, _seconds) / 60),
+        "work": DelayWork(_value(row, "run", where, _seconds)),
+        "name": row["id"],
+        "where": where,
+    }
+    for column, (field, read) in _COLUMNS.items():
+        if row.get(column):
+            fields[field] = _value(row, column, where, read)
+    if row.get("nodes"):
+        fields |= _value(row, "nodes", where, sbatch.node_range)
+    whole = not row.get("cores") and row.get("exclusive") != "0"
+    if whole or (row.get("cores") and row.get("exclusive") == "1"):
+        fields["exclusive"] = WHOLE_NODES
+    fields |= _value(row, "extra", where, sbatch.options) if row.get("extra") else {}
+    indices, at_most = fields.pop("array", (None, None))
+    if indices is None:
+        yield JobRequest(row["id"], **fields)
+        return
+    for index in indices:
+        task = ArrayTask(row["id"], index, at_most)
+        yield JobRequest(f"{row['id']}_{index}", array=task, **fields)
+
+
+def _value(row: Row, column: str, where: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(row[column])
+    except ValueError as fault:
+        raise SlurmError(f"{where}: {column} is {shown(row[column])}: {fault}") from None
+
+
+def _seconds(text: str) -> float:
+    value = values.number(text)
+    if value > values.LONGEST_S:
+        raise ValueError("give seconds, less than 20 years")
+    return value
+
+
+_COLUMNS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "cores": ("tasks", lambda text: values.whole(text, 1)),
+    "user": ("user", str),
+    "account": ("account", str),
+    "qos": ("qos", str),
+    "priority": ("priority", lambda text: values.whole(text, 0, 2**32 - 1)),
+    "nice": ("nice", lambda text: values.whole(text, -(2**31), 2**31)),
+    "partition": ("partitions", values.names),
+    "mem": ("memory_per_node_MiB", values.mebibytes),
+    "depend": ("dependency", str),
+    "begin": ("begin_s", _seconds),
+    "deadline": ("deadline_s", _seconds),
+}
+
 
 START = 4096
-PHASE_S = 0.5
 # Columns that only tables of jobs have.
 _TELLING = {
     "jobid",
@@ -61,8 +295,8 @@ def _read(
     t0: int | None,
 ) -> Submissions:
     start = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)[:START]
-    if recorded.looks_like(start):
-        return recorded.read_jobs(path, phase_s)
+    if looks_like(start):
+        return read_jobs(path, phase_s)
     if sacct.looks_like(start):
         return sacct.read_sacct(path, phase_s)
     if start.lower().replace(b",", b" ").split()[:1] == [b"jobid"]:
@@ -89,7 +323,7 @@ def _read(
 def _nearly(start: bytes, path: AnyPath) -> None:
     """SlurmError for a table that lacks a column without which nothing can be told."""
     line = start.split(b"\n")[0].decode("utf-8", "replace").strip()
-    for mark, kind, needed in (("|", "sacct -P", sacct.NEEDED), (",", "jobs.csv", recorded.NEEDED)):
+    for mark, kind, needed in (("|", "sacct -P", sacct.NEEDED), (",", "jobs.csv", NEEDED)):
         given = {name.strip() for name in line.split(mark)}
         names = {name.lower() for name in given}
         if len(names) > 2 and len(names & {*needed, *_TELLING}) > 1:

@@ -6,12 +6,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from math import inf
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts
-from ptaskmodel.batch.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Partition
+from ptaskmodel.batch.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Nodes, Partition
 from ptaskmodel.batch.slurm.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
-from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.select import cores
-from ptaskmodel.batch.slurm.select.core_rows import (
+from ptaskmodel.batch.slurm.select.cores import (
     Rows,
     Used,
     free_cpus,
@@ -19,7 +18,7 @@ from ptaskmodel.batch.slurm.select.core_rows import (
     joined,
     nodes_in,
 )
-from ptaskmodel.batch.slurm.select.fitting import Style, fit, takes_any
+from ptaskmodel.batch.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
 from ptaskmodel.batch.slurm.select.rooms import (
     GPU,
     LIGHTEST,
@@ -35,7 +34,6 @@ from ptaskmodel.batch.slurm.select.rooms import (
     memory_on_each,
     piece_of,
 )
-from ptaskmodel.batch.slurm.select.spreading import dealt, memory_of
 from ptaskmodel.batch.slurm.select.tree import Tree
 
 # Whether an allocation is refused although it fits, as one over too many switches.

@@ -9,8 +9,8 @@ from math import ceil
 from operator import itemgetter
 
 from ptaskmodel.batch.hostset import Mask, first_hosts, members, of_hosts, runs
+from ptaskmodel.batch.slurm.conf.facts import Nodes
 from ptaskmodel.batch.slurm.needs import ALL, PER_CPU, Need
-from ptaskmodel.batch.slurm.nodes import Nodes
 from ptaskmodel.batch.slurm.record import RUNNING, Allocation, Ends, JobRecord
 from ptaskmodel.batch.slurm.select.choice import Offer, Picking, choose
 from ptaskmodel.batch.slurm.select.tree import Tree
