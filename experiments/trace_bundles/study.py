@@ -14,8 +14,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ptaskmodel.apps.disturbance import pairs_of
 from ptaskmodel.apps.programs import Size, program
+from ptaskmodel.apps.trace_models import pairs_of
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.replay import hosts_named
 from ptaskmodel.results.replay.trace_comparison import REPLAY, ModelOptions, compare_trace

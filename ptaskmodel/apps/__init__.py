@@ -4,19 +4,18 @@ from ptaskmodel.faces import face
 
 NAMES = {
     "ptaskmodel.apps.collectives": (
+        "Communication",
         "all_to_all",
         "allgather",
         "allreduce",
         "broadcast",
-        "reduce",
-    ),
-    "ptaskmodel.apps.communication": (
-        "Communication",
         "bytes_between",
         "join",
+        "reduce",
     ),
     "ptaskmodel.apps.interference": (
         "OnOff",
+        "TwoGroups",
         "connection_work",
         "interference_tasks",
     ),
@@ -36,7 +35,6 @@ NAMES = {
         "phases_at_collectives",
         "windows",
     ),
-    "ptaskmodel.apps.two_groups": ("TwoGroups",),
     "ptaskmodel.replay.bundles": ("bundle",),
 }
 

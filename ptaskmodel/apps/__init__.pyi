@@ -1,13 +1,14 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
+from ptaskmodel.apps.collectives import Communication as Communication
 from ptaskmodel.apps.collectives import all_to_all as all_to_all
 from ptaskmodel.apps.collectives import allgather as allgather
 from ptaskmodel.apps.collectives import allreduce as allreduce
 from ptaskmodel.apps.collectives import broadcast as broadcast
+from ptaskmodel.apps.collectives import bytes_between as bytes_between
+from ptaskmodel.apps.collectives import join as join
 from ptaskmodel.apps.collectives import reduce as reduce
-from ptaskmodel.apps.communication import Communication as Communication
-from ptaskmodel.apps.communication import bytes_between as bytes_between
-from ptaskmodel.apps.communication import join as join
 from ptaskmodel.apps.interference import OnOff as OnOff
+from ptaskmodel.apps.interference import TwoGroups as TwoGroups
 from ptaskmodel.apps.interference import connection_work as connection_work
 from ptaskmodel.apps.interference import interference_tasks as interference_tasks
 from ptaskmodel.apps.pdgemm import Pdgemm as Pdgemm
@@ -18,5 +19,4 @@ from ptaskmodel.apps.trace_models import InCompany as InCompany
 from ptaskmodel.apps.trace_models import compare_in_company as compare_in_company
 from ptaskmodel.apps.trace_works import phases_at_collectives as phases_at_collectives
 from ptaskmodel.apps.trace_works import windows as windows
-from ptaskmodel.apps.two_groups import TwoGroups as TwoGroups
 from ptaskmodel.replay.bundles import bundle as bundle

@@ -17,8 +17,7 @@ from typing import Unpack
 
 import numpy as np
 
-from ptaskmodel.apps.collectives import broadcast
-from ptaskmodel.apps.communication import Communication, join, parallel_work
+from ptaskmodel.apps.collectives import Communication, broadcast, join, parallel_work
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.amounts import FloatArray
 from ptaskmodel.workload.tasks import Common, Task

@@ -3,6 +3,8 @@
 Their kinds are those of which parallel programs are mostly made: an all-to-all (as of FFTs), a
 stencil (exchanges with neighbours in a grid), a pipeline, a master with its workers, and a matrix
 product by broadcasts along rows and columns.
+
+Names of what can be made here, for the choices of the command line.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.apps.collectives import broadcast
-from ptaskmodel.apps.names import PROGRAMS
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.ti_building import Action, trace_of_actions
 from ptaskmodel.workload.ti_traces import Trace
+
+PROGRAMS = ("all-to-all", "stencil", "pipeline", "master-worker", "pdgemm")
+PHASES = ("none", "collectives", "time")
+
 
 Actions = list[list[Action]]
 

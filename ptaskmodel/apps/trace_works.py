@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from ptaskmodel.apps.names import PHASES
+from ptaskmodel.apps.programs import PHASES
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay

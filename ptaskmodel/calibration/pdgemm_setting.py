@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
+from ptaskmodel.apps.interference import TwoGroups
 from ptaskmodel.apps.pdgemm import Pdgemm, place
-from ptaskmodel.apps.two_groups import TwoGroups
 from ptaskmodel.calibration.ptask import Setting
 from ptaskmodel.platform import Platform
 

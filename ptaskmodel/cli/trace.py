@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptaskmodel.apps.names import PHASES, PROGRAMS
+from ptaskmodel.apps.programs import PHASES, PROGRAMS
 from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import (
     COUNT,
@@ -287,7 +287,7 @@ def compare(
     check_rank_options(ranks_on, hosts)
     numbers = whole_numbers("--flows", flows, least=0)
     counts = whole_numbers("--windows", windows, least=1)
-    from ptaskmodel.apps.disturbance import pairs_of
+    from ptaskmodel.apps.trace_models import pairs_of
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import hosts_named, read_trace

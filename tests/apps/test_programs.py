@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from smpi import WHOLE, is_installed
 
-from ptaskmodel.apps.names import PROGRAMS
-from ptaskmodel.apps.programs import Size, grid, program
+from ptaskmodel.apps.programs import PROGRAMS, Size, grid, program
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import read_trace, replay, trace_of_actions, write_text_trace

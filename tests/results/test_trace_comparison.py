@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from ptaskmodel.apps.disturbance import disturbed, pairs_of
 from ptaskmodel.apps.programs import Size, program
+from ptaskmodel.apps.trace_models import disturbed, pairs_of
 from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform

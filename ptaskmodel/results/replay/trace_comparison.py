@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ptaskmodel.apps.disturbance import Pairs, disturbed
 from ptaskmodel.apps.interference import connection_work
-from ptaskmodel.apps.trace_models import REPLAY, tasks_of_trace
+from ptaskmodel.apps.trace_models import REPLAY, Pairs, disturbed, tasks_of_trace
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.loading import remarks_on
