@@ -3,8 +3,12 @@
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.calibration.applying": ("apply", "apply_to_jobs"),
-    "ptaskmodel.calibration.calibration_file": ("read_calibration", "write_calibration"),
+    "ptaskmodel.calibration.calibration_file": (
+        "apply",
+        "apply_to_jobs",
+        "read_calibration",
+        "write_calibration",
+    ),
     "ptaskmodel.calibration.fit_rates": ("rates_fitter",),
     "ptaskmodel.calibration.leastsquares": ("Parameter",),
     "ptaskmodel.calibration.measurements": (
@@ -13,7 +17,11 @@ NAMES = {
         "MeasurementError",
         "read_measurements",
     ),
-    "ptaskmodel.calibration.reporting": ("parameter_table", "prediction_table", "report"),
+    "ptaskmodel.calibration.reporting": (
+        "parameter_table",
+        "prediction_table",
+        "report",
+    ),
     "ptaskmodel.calibration.results": (
         "Calibration",
         "GroupCalibration",
@@ -23,7 +31,11 @@ NAMES = {
         "parse_labels",
         "summarise",
     ),
-    "ptaskmodel.calibration.run": ("CalibrationOptions", "CalibrationRun", "calibrate_file"),
+    "ptaskmodel.calibration.run": (
+        "CalibrationOptions",
+        "CalibrationRun",
+        "calibrate_file",
+    ),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

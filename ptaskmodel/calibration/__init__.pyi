@@ -1,6 +1,6 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
-from ptaskmodel.calibration.applying import apply as apply
-from ptaskmodel.calibration.applying import apply_to_jobs as apply_to_jobs
+from ptaskmodel.calibration.calibration_file import apply as apply
+from ptaskmodel.calibration.calibration_file import apply_to_jobs as apply_to_jobs
 from ptaskmodel.calibration.calibration_file import read_calibration as read_calibration
 from ptaskmodel.calibration.calibration_file import write_calibration as write_calibration
 from ptaskmodel.calibration.fit_rates import rates_fitter as rates_fitter

@@ -5,17 +5,21 @@ its computing (the part of the nominal speed that it reaches), and the number of
 it counts for where it meets interference (share coefficient m = a / k of the sharing problem). The
 interference of w units (TCP connections, host pairs) is a task that counts for w: the application
 keeps k / (k + w) of a resource on which both are limited.
+
+PDGEMM in the two-group set-up: what is calibrated where no other application is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ptaskmodel.apps.interference import OnOff, interference_tasks
+from ptaskmodel.apps.interference import OnOff, TwoGroups, interference_tasks
+from ptaskmodel.apps.pdgemm import Pdgemm, place
 from ptaskmodel.calibration.measurements import Measurement, MeasurementError
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform, load_platform
@@ -139,3 +143,74 @@ def setting_from_files(
     for name in pair:
         platform.host(name)
     return Setting(platform, tasks[0].hosts, tasks[0].work, (pair[0], pair[1]))
+
+
+CLUSTERS = ("paravance", "grisou")
+ORDER = 80_000
+PROCESSES = 256
+# A placement whose undisturbed runtime is that of the published table, 311.5 s.
+REFERENCE_SEED = 70
+
+
+@functools.cache
+def two_groups_platform(name: str) -> Platform:
+    """The platform of ``TwoGroups(name)``."""
+    return TwoGroups(name).platform()
+
+
+def pdgemm_setting(
+    cluster: str = "paravance",
+    *,
+    sub_blocks: int = 1,
+    blocking: bool = False,
+    phases: int | None = None,
+    seed: int = REFERENCE_SEED,
+    part: float = 1.0,
+) -> Setting:
+    """The measured PDGEMM on ``cluster``, its ranks placed at random with ``seed``.
+
+    phases: None for one bundled task (``Pdgemm.work``); part: of the whole run.
+    """
+    groups = TwoGroups(cluster)
+    app = Pdgemm(ORDER, PROCESSES, sub_blocks, blocking)
+    work = app.work(phases)
+    if part != 1.0:
+        work = work.divided(1.0 / part, 1.0 / part)
+    return Setting(
+        two_groups_platform(cluster),
+        place(groups.hosts, PROCESSES, "random", seed),
+        work,
+        (groups.hosts[0], groups.hosts[groups.nodes_per_group]),
+    )
+
+
+def bundle_of_labels(labels: Mapping[str, str], part: float = 1.0) -> Setting:
+    """The bundled task (or a part of it) on the cluster that a group's labels name.
+
+    Other labels do not matter to a bundle. Any cluster but the measured ones has the same nodes.
+    """
+    named = labels.get("cluster", "")
+    return _known_setting(named if named in CLUSTERS else CLUSTERS[0], None, 1, False, part)
+
+
+def phases_of_labels(phases: int) -> Callable[[Mapping[str, str]], Setting]:
+    """The settings of groups in ``phases`` phases, blocking and cut as their labels say."""
+
+    def setting(labels: Mapping[str, str]) -> Setting:
+        return _known_setting(
+            labels["cluster"],
+            phases,
+            int(labels["block_subdivisions"]),
+            labels["broadcast"] == "blocking",
+        )
+
+    return setting
+
+
+@functools.lru_cache(maxsize=32)
+def _known_setting(
+    cluster: str, phases: int | None, sub_blocks: int, blocking: bool, part: float = 1.0
+) -> Setting:
+    return pdgemm_setting(
+        cluster, phases=phases, blocking=blocking, sub_blocks=sub_blocks, part=part
+    ).merged()

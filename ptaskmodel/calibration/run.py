@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.calibration.fit_ptask import DEFAULT_FIXED, ptask_fitter
-from ptaskmodel.calibration.fit_rates import rates_fitter
+from ptaskmodel.calibration.fit_rates import DEFAULT_FIXED, ptask_fitter, rates_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
-from ptaskmodel.calibration.pdgemm_setting import bundle_of_labels
-from ptaskmodel.calibration.ptask import setting_from_files
+from ptaskmodel.calibration.ptask import bundle_of_labels, setting_from_files
 from ptaskmodel.calibration.reporting import prediction_table
 from ptaskmodel.calibration.results import (
     Calibration,

@@ -22,23 +22,20 @@ from ptaskmodel.calibration import (
     read_measurements,
     summarise,
 )
-from ptaskmodel.calibration.fit_ptask import ptask_fitter
+from ptaskmodel.calibration.fit_rates import predicted_runtime, ptask_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup
-from ptaskmodel.calibration.pdgemm_setting import (
-    REFERENCE_SEED,
-    bundle_of_labels,
-    pdgemm_setting,
-    two_groups_platform,
-)
 from ptaskmodel.calibration.ptask import (
     NOMINAL,
+    REFERENCE_SEED,
     Setting,
+    bundle_of_labels,
+    pdgemm_setting,
     plain_runtime,
     runtime_beside,
     setting_from_files,
+    two_groups_platform,
     undisturbed_runtime,
 )
-from ptaskmodel.calibration.rates import predicted_runtime
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.tasks import Task
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.calibration.figures import (
+from ptaskmodel.calibration.reporting import (
     BLACK,
     BLUE,
     GREEN,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdgemm_study.tables import FIRST_CONNECTIONS
-from ptaskmodel.calibration.fit_ptask import ptask_fitter
+from ptaskmodel.calibration.fit_rates import ptask_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, read_measurements
-from ptaskmodel.calibration.pdgemm_setting import pdgemm_setting
+from ptaskmodel.calibration.ptask import pdgemm_setting
 from ptaskmodel.calibration.results import Calibration, GroupCalibration, Prediction, summarise
 
 if TYPE_CHECKING:

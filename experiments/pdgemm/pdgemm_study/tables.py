@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.apps.interference import OnOff, interference_tasks
-from ptaskmodel.calibration.fit_ptask import ptask_fitter
-from ptaskmodel.calibration.fit_rates import rates_fitter
+from ptaskmodel.calibration.fit_rates import predicted_runtime, ptask_fitter, rates_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
-from ptaskmodel.calibration.pdgemm_setting import (
+from ptaskmodel.calibration.ptask import (
     REFERENCE_SEED,
+    Setting,
     bundle_of_labels,
+    latest_end,
     pdgemm_setting,
     phases_of_labels,
+    plain_runtime,
+    undisturbed_runtime,
 )
-from ptaskmodel.calibration.ptask import Setting, latest_end, plain_runtime, undisturbed_runtime
-from ptaskmodel.calibration.rates import predicted_runtime
 from ptaskmodel.calibration.results import (
     Calibration,
     calibrate,
