@@ -77,7 +77,7 @@ def simulate(
     from ptaskmodel.results.runs import SimulationOptions, simulate_into
 
     if options["energy"]:
-        from ptaskmodel.energy.tables import power_tables
+        from ptaskmodel.energy.meter import power_tables
 
         power_tables(platform)  # what is wrong with it is said before anything is compiled
     with told_progress(len(tasks), "tasks") as progress:

@@ -3,11 +3,17 @@
 Power: Heinrich, Cornebize, Degomme, Legrand, Carpen-Amarie, Hunold, Orgerie and Quinson,
 "Predicting the energy consumption of MPI applications at scale using a single node", IEEE Cluster
 2017; a host draws Idle without load, else Epsilon plus its load times (AllCores - Epsilon).
+
+The power of a platform as tables for the meter.
+
+What availability traces change that matters to power: hosts on and off, bandwidths of links.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import heapq
+import itertools
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -22,20 +28,131 @@ from ptaskmodel.energy.integral.records import (
     OWNER,
     PLACE,
     RELEASE,
+    RESOURCE,
     SAMPLE,
     SAMPLED,
+    STATE,
     TOTAL,
     Books,
+    sweep,
+    used_so_far,
 )
-from ptaskmodel.energy.integral.sweep import sweep, used_so_far
-from ptaskmodel.energy.tables import power_tables
-from ptaskmodel.energy.traces import PowerTraces
+from ptaskmodel.errors import PlatformError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
+from ptaskmodel.platform.model import Host
+from ptaskmodel.platform.power import HostPower, Watts, host_power, link_power, sleep_states
 from ptaskmodel.recording.intervals import Rows
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.simulation import Simulation
+
+
+NOTHING = Watts(0.0, 0.0, 0.0)
+
+
+def power_tables(
+    platform: Platform, leave_out: Collection[int] = (), switching: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """(resources, states) of a platform in which nothing runs, as the kernel takes them.
+
+    leave_out: hosts (indices) that draw nothing. switching: the pstates by which hosts go to sleep
+    and come back draw what one flop after the other on one core draws, as in Batsim.
+
+    Raises PlatformError where power is not what it should be, or nobody says any.
+    """
+    n = len(platform.hosts)
+    rows: list[tuple[float, float, float, float]] = []
+    resources = records(n + len(platform.all_links), RESOURCE)
+    known = 0
+    for host in platform.hosts:
+        found = None if host.index in leave_out else host_power(platform, host)
+        known += found is not None
+        r = resources[host.index]
+        r["first_state"] = len(rows)
+        r["state"] = len(rows) + host.pstate
+        r["off_W"] = 0.0 if found is None else found.off_W
+        rows += _states(platform, host, found, switching)
+    for link in platform.all_links:
+        wattage = link_power(platform, link)
+        known += wattage is not None
+        r = resources[n + link.index]
+        r["first_state"] = r["state"] = len(rows)
+        r["capacity"] = link.bandwidth_Bps
+        idle, busy = wattage or (0.0, 0.0)
+        rows.append((idle, idle, busy, np.nan))
+    if not known:
+        raise PlatformError(
+            f"{platform.path}: no host and no link says what it draws; give hosts the property "
+            "wattage_per_state (Idle:Epsilon:AllCores for each speed)"
+        )
+    states = records(len(rows), STATE)
+    states[:] = np.array(rows, dtype=STATE)
+    resources["on"] = True
+    resources["host"][:n] = True
+    resources["watts"] = resources["idle"] = states["idle"][resources["state"]]
+    resources["capacity"][:n] = states["capacity"][resources["state"][:n]]
+    return resources, states
+
+
+def _states(
+    platform: Platform, host: Host, power: HostPower | None, switching: bool
+) -> list[tuple[float, float, float, float]]:
+    """Rows of the states of a host."""
+    watts = [NOTHING] * len(host.speeds_flops) if power is None else list(power.states)
+    if switching:
+        for sleep in sleep_states(platform, host).values():
+            for pstate in sleep:
+                virtual = watts[pstate]
+                drawn = virtual.epsilon_W + (virtual.full_W - virtual.epsilon_W) / host.cores
+                # All three alike, but what is at the least load stays what the platform says.
+                watts[pstate] = Watts(drawn, virtual.epsilon_W, drawn)
+    rows = []
+    for state, speed in zip(watts, host.speeds_flops, strict=True):
+        # A speed of 0 counts as a load of 1.
+        idle = state.full_W if speed <= 0.0 else state.idle_W
+        epsilon = state.full_W if speed <= 0.0 else state.epsilon_W
+        rows.append((idle, epsilon, state.full_W, speed * host.cores))
+    return rows
+
+
+def without_power(platform: Platform, hosts: Collection[Host]) -> list[str]:
+    """Names of hosts that do not say what they draw."""
+    return [host.name for host in hosts if host_power(platform, host) is None]
+
+
+# date s, resource, kind, value, what comes after
+Coming = tuple[float, int, int, float, Iterator[tuple[float, float]]]
+
+
+class PowerTraces:
+    """The changes of a platform by itself, in order of date: computed again, not recorded."""
+
+    def __init__(self, platform: Platform, since_s: float) -> None:
+        n = len(platform.hosts)
+        found = [(host.index, int(TURNED), host.state_trace) for host in platform.hosts]
+        found += [(n + link.index, int(CAPACITY), link.bandwidth_trace) for link in platform.links]
+        self._coming: list[Coming] = []
+        for resource, kind, trace in found:
+            if trace is not None:
+                events = trace.events(since_s)
+                if since_s > 0.0:
+                    events = itertools.dropwhile(lambda event: event[0] <= since_s, events)
+                self._next(resource, kind, events)
+
+    def advance(self, date: float) -> np.ndarray:
+        """The changes up to a date, s, as records of the stream."""
+        changes = []
+        while self._coming and self._coming[0][0] <= date:
+            when, resource, kind, value, events = heapq.heappop(self._coming)
+            changes.append((when, kind, resource, value, -1, 0.0, LIMIT_NOTHING))
+            self._next(resource, kind, events)
+        return np.array(changes, dtype=EVENT)
+
+    def _next(self, resource: int, kind: int, events: Iterator[tuple[float, float]]) -> None:
+        for date, value in itertools.islice(events, 1):
+            heapq.heappush(self._coming, (date, resource, kind, value, events))
+
 
 FloatArray = NDArray[np.float64]
 # Changes gathered before they are looked at.
