@@ -22,9 +22,8 @@ from ptaskmodel.core.state import (
     RATE,
 )
 from ptaskmodel.recording.capacities import Capacities
-from ptaskmodel.recording.limits import Names
+from ptaskmodel.recording.limits import FIRST_ROUTE, Names
 from ptaskmodel.recording.owners import Owners, Recorded
-from ptaskmodel.recording.windows import FIRST_ROUTE
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -14,8 +14,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.recording.limits import WAITING, limit_name
-from ptaskmodel.recording.windows import FIRST_ROUTE
+from ptaskmodel.recording.limits import FIRST_ROUTE, WAITING, limit_name
 from ptaskmodel.results.traces.writing import Trace
 
 if TYPE_CHECKING:
