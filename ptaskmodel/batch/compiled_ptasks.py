@@ -30,10 +30,10 @@ from ptaskmodel.core.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
 from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
+from ptaskmodel.simulation.life import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
 from ptaskmodel.simulation.loop import finish, run
+from ptaskmodel.simulation.refs import part_done
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.simulation.state import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
-from ptaskmodel.simulation.view import part_done
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 

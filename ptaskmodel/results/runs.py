@@ -16,8 +16,8 @@ from ptaskmodel.results.observing import Checkpoints, Observation
 from ptaskmodel.results.output import whole_directory
 from ptaskmodel.results.records import records_frame, summarise, write_results
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
-from ptaskmodel.simulation.overload import overload_text
 from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.simulation.task_checks import overload_text
 
 if TYPE_CHECKING:
     import pandas

@@ -28,9 +28,8 @@ from ptaskmodel.replay.ending import end_application
 from ptaskmodel.replay.loop import computes_before_wake, over, rank_of, wakes
 from ptaskmodel.replay.ranks import go_on_with_ready
 from ptaskmodel.replay.state import LOST_RANK, NEEDS_RANKS
-from ptaskmodel.simulation.life import begin_ready, end_stage, end_task, woken
+from ptaskmodel.simulation.life import ENDED, FAILED, begin_ready, end_stage, end_task, woken
 from ptaskmodel.simulation.loop import admit, end_killed, note_killed
-from ptaskmodel.simulation.state import ENDED, FAILED
 
 
 @jit

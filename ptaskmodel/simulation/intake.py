@@ -1,22 +1,25 @@
-"""Takes tasks in: checks and names them, hangs each on those it waits for, and keeps them."""
+"""Takes tasks in: checks and names them, hangs each on those it waits for, and keeps them.
+
+What a caller of `Simulation` gives, checked: one line on what is wrong, and what to give.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptaskmodel.core.driver import Core
 from ptaskmodel.core.patterns.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.core.store import enlarged
-from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
-from ptaskmodel.simulation.loop import finish
-from ptaskmodel.simulation.programs import Programs
-from ptaskmodel.simulation.state import (
+from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
+from ptaskmodel.platform import Platform
+from ptaskmodel.simulation.life import (
     COMPLETED,
     DEPENDENCY_FAILED,
     READY,
@@ -26,6 +29,8 @@ from ptaskmodel.simulation.state import (
     new_tasks,
     task_template,
 )
+from ptaskmodel.simulation.loop import finish
+from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.workload.amounts import NO_INTS, IntArray
 from ptaskmodel.workload.order import check_acyclic
 from ptaskmodel.workload.tasks import Task
@@ -33,6 +38,7 @@ from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     from ptaskmodel.replay.applications import Applications
+
 
 INFINITY = float("inf")
 # Stages routed ahead when the loop asks for one: fewer returns to Python.
@@ -285,3 +291,22 @@ class Intake:
     def stage_amount(self, task: int) -> float:
         """Units of the stage that a task is at."""
         return float(self.arrays.stages["amount"][self._stage(task)])
+
+
+def checked_platform(platform: Any) -> Platform:
+    """A platform; SimulationError for anything else, such as the name of its file."""
+    if not isinstance(platform, Platform):
+        what = shown(platform) if isinstance(platform, str) else type(platform).__name__
+        raise SimulationError(f"{what} is not a Platform: load_platform(FILE) gives one")
+    return platform
+
+
+def checked_amount(name: str, value: Any) -> float:
+    """A finite number >= 0; SimulationError for anything else."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0.0 <= number < math.inf:
+        raise SimulationError(f"{name} {value!r} is not a finite number >= 0")
+    return number

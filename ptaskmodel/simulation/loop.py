@@ -26,13 +26,16 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.simulation.life import (
+    ENDED,
+    FAILED,
+    WAITING,
+    WALLTIME,
     begin_ready,
     end_stage,
     end_task,
     queue_at_start_date,
     woken,
 )
-from ptaskmodel.simulation.state import ENDED, FAILED, WAITING, WALLTIME
 
 
 @jit

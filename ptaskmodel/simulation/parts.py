@@ -18,8 +18,8 @@ from ptaskmodel.core.state import WAKE, State
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.replay.applications import Applications
 from ptaskmodel.replay.smpi import protocol_of
+from ptaskmodel.simulation.life import ENDED
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.simulation.state import ENDED
 
 
 def check_parts(simulation: Simulation) -> None:

@@ -27,12 +27,10 @@ from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.names import SMPI
-from ptaskmodel.simulation import state, view
-from ptaskmodel.simulation.checks import checked_amount, checked_platform
-from ptaskmodel.simulation.intake import Intake
+from ptaskmodel.simulation import life, refs
+from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
 from ptaskmodel.simulation.loop import run
-from ptaskmodel.simulation.observers import Watch, now_and_then
-from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs
+from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.trace_work import TraceWork
 
@@ -167,7 +165,7 @@ class Simulation:
     @property
     def makespan(self) -> float:
         """Date of the last end of a task so far, s."""
-        return view.makespan(self._intake)
+        return refs.makespan(self._intake)
 
     @property
     def _n_ended(self) -> int:
@@ -383,9 +381,9 @@ class Simulation:
 
     def cancel(self, task: TaskRef) -> None:
         """End a task now, in state cancelled. Raises SimulationError if it is over."""
-        if self._intake.arrays.tasks["state"][task.index] >= state.ENDED:
+        if self._intake.arrays.tasks["state"][task.index] >= life.ENDED:
             raise SimulationError(f"task {task.id!r} is over: {task.state}")
-        self._intake.finish(task.index, int(state.CANCELLED), self.core)
+        self._intake.finish(task.index, int(life.CANCELLED), self.core)
         self._hand_over()
         self._changed()
 
@@ -450,7 +448,7 @@ class Simulation:
         if self._replays is not None:
             lost = [k if k >= 0 else self._replays.task_of(k) for k in lost]
         for task in dict.fromkeys(lost):
-            self._intake.finish(task, int(state.FAILED), self.core)
+            self._intake.finish(task, int(life.FAILED), self.core)
         self._hand_over()
         self._changed()
 
@@ -506,18 +504,18 @@ class Simulation:
         return (TaskRef(self, k) for k in range(len(self._intake.facts)))
 
     def _state_name(self, task: int) -> str:
-        return view.state_name(self.core, self._intake, task, self._idle)
+        return refs.state_name(self.core, self._intake, task, self._idle)
 
     def _progress(self, task: int) -> float:
-        return view.progress(self.core, self._intake, task)
+        return refs.progress(self.core, self._intake, task)
 
     def _stages_done(self, task: int) -> int:
-        return view.stages_done(self._intake, task)
+        return refs.stages_done(self._intake, task)
 
     def _rate(self, task: int) -> float:
         """The rate once what is due now has begun, found without letting it begin."""
         if self._is_settled:
-            return view.rate(self.core, self._intake, task)
+            return refs.rate(self.core, self._intake, task)
         if self._settled is None:
             self._settled = self.fork()
             self._settled._settle()
@@ -529,11 +527,11 @@ class Simulation:
 
     def records(self) -> list[TaskRecord]:
         """What became of each task, in the order they were added."""
-        return view.records(self.core, self._intake, self._idle)
+        return refs.records(self.core, self._intake, self._idle)
 
     def frame(self) -> pandas.DataFrame:
         """The records as a DataFrame, one row per task, in the order they were added."""
-        return view.frame(self.records())
+        return refs.frame(self.records())
 
 
 class Snapshot:

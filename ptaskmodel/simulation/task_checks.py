@@ -1,14 +1,22 @@
-"""What is legal in a tasks file but surely not meant: findings with their JSON pointers."""
+"""What is legal in a tasks file but surely not meant: findings with their JSON pointers.
+
+Tasks that come faster than something they share can serve them: they pile up.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ptaskmodel.core.patterns.clusters import Clusters
+from ptaskmodel.core.patterns.paths import Paths
+from ptaskmodel.core.patterns.placement import Demands
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform
+from ptaskmodel.workload.amounts import FloatArray, IntArray
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.validate import Finding, Found, check_document, told_once
 from ptaskmodel.workload.works import ParallelWork, Work
@@ -110,3 +118,136 @@ def _amounts(work: Work, ranks: int) -> tuple[list[float], list[tuple[int, int, 
     others = range(1, ranks if demand.pair_bytes > 0 else 1)
     flows = [(0, rank, demand.pair_bytes) for rank in others]
     return np.broadcast_to(demand.flops, ranks).tolist(), flows
+
+
+# Of fewer nobody waits long; of more the first tell.
+FEW_TASKS, MOST_TASKS = 1_000, 50_000
+# Routes looked at: those of the pairs of hosts that exchange most.
+MOST_PAIRS = 10_000
+# Stages and flows that are looked at, before it is given up; sums that are kept at once.
+MOST_FLOWS = 4_000_000
+NOT_SUMMED = "FATPIPE"
+
+
+class Load(NamedTuple):
+    """What tasks ask of a resource, over what it gives from the first start to the last."""
+
+    value: float
+    kind: str
+    name: str
+
+
+def offered_load(platform: Platform, tasks: Sequence[Task]) -> Load | None:
+    """The largest load that tasks offer to a host or a link of the platform.
+
+    Tasks that wait for others do not count. None if no time passes between starts, or nothing is
+    asked for, or there is too much to look at.
+    """
+    chosen = [task for task in tasks[:MOST_TASKS] if not task.after]
+    starts = [task.start_s for task in chosen]
+    span_s = max(starts, default=0.0) - min(starts, default=0.0)
+    if span_s <= 0.0:
+        return None
+    parts: list[Work] = []
+    their: list[Task] = []
+    looked_at = 0
+    for task in chosen:
+        if task.work.duration_s is None:
+            for part in task.work.one_round():
+                looked_at += 1 + _n_flows(part, len(task.hosts))
+                if looked_at > MOST_FLOWS:
+                    return None
+                parts.append(part)
+                their.append(task)
+    if not parts:
+        return None
+    flops, pairs, sizes = _asked(platform, parts, their)
+    loads = [
+        Load(amount / (span_s * host.speed_flops * host.cores), "host", host.name)
+        for host, amount in zip(platform.hosts, flops.tolist(), strict=True)
+        if amount > 0.0 and host.speed_flops > 0.0
+    ]
+    for index, amount in enumerate(_bytes_of_links(platform, pairs, sizes).tolist()):
+        if amount > 0.0:
+            link = platform.all_links[index]
+            if link.bandwidth_Bps > 0.0 and link.policy != NOT_SUMMED:
+                loads.append(Load(amount / (span_s * link.bandwidth_Bps), "link", link.name))
+    return max(loads, key=lambda load: load.value, default=None)
+
+
+def overload_text(platform: Platform, tasks: Sequence[Task]) -> str | None:
+    """A sentence if many tasks offer more than a resource can do meanwhile, else None."""
+    load = offered_load(platform, tasks) if len(tasks) >= FEW_TASKS else None
+    if load is None or load.value <= 1.0:
+        return None
+    return (
+        f"the offered load of {load.kind} '{load.name}' is {load.value:.3g}: tasks come faster "
+        "than it serves them and pile up"
+    )
+
+
+def _n_flows(part: Work, ranks: int) -> int:
+    demand = part.demand(ranks)
+    return ranks * (ranks - 1) if demand.pair_bytes > 0.0 else len(demand.flow_bytes)
+
+
+def _asked(
+    platform: Platform, parts: Sequence[Work], tasks: Sequence[Task]
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """What parts of tasks ask: flop of each host; pairs of hosts (as one number) and their bytes.
+
+    Bytes of a host to itself by one rank are left out.
+    """
+    n = len(platform.hosts)
+    counts = np.array([len(task.hosts) for task in tasks], dtype=np.int64)
+    start = np.concatenate(([0], np.cumsum(counts)))
+    names = itertools.chain.from_iterable(task.hosts for task in tasks)
+    numbers = map(platform.facts.host_index.__getitem__, names)
+    hosts = np.fromiter(numbers, np.int64, int(start[-1]))
+    rounds = np.array([float(task.work.rounds) for task in tasks])
+    asked = Demands.of(parts, [None] * len(parts), start)
+    flops = np.bincount(hosts, np.repeat(rounds, counts) * asked.flops, n).astype(np.float64)
+    n_flows = np.diff(asked.flow_start)
+    apart = asked.flow_from != asked.flow_to
+    first = np.repeat(start[:-1], n_flows)[apart]
+    keys = [hosts[first + asked.flow_from[apart]] * n + hosts[first + asked.flow_to[apart]]]
+    amounts = [(np.repeat(rounds, n_flows) * asked.flow_bytes)[apart]]
+    to_all = asked.pair_bytes > 0.0
+    for size in np.unique(counts[to_all]).tolist():
+        alike = np.flatnonzero(to_all & (counts == size))
+        sources, targets = np.nonzero(~np.eye(size, dtype=bool))
+        ranks = hosts[start[alike][:, None] + np.arange(size)]
+        keys.append((ranks[:, sources] * n + ranks[:, targets]).reshape(-1))
+        amounts.append(np.repeat((rounds * asked.pair_bytes)[alike], len(sources)))
+    return flops, *_sums(np.concatenate(keys), np.concatenate(amounts), n * n)
+
+
+def _sums(keys: IntArray, amounts: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
+    """The keys below n, each once, and the sum of its amounts, which are above 0."""
+    if n <= MOST_FLOWS:
+        sums = np.bincount(keys, amounts, n).astype(np.float64)
+        found = np.flatnonzero(sums)
+        return found, sums[found]
+    found, place = np.unique(keys, return_inverse=True)
+    return found, np.bincount(place, amounts, len(found)).astype(np.float64)
+
+
+def _bytes_of_links(platform: Platform, pairs: IntArray, sizes: FloatArray) -> FloatArray:
+    """Bytes over each link, of the pairs of hosts that exchange most.
+
+    Where there is no route, the simulation says so if it comes to that.
+    """
+    n_links, n = len(platform.all_links), len(platform.hosts)
+    found = np.zeros(n_links)
+    if len(pairs) > MOST_PAIRS:
+        most = np.flatnonzero(sizes >= np.partition(sizes, -MOST_PAIRS)[-MOST_PAIRS])
+        most = most[np.argsort(-sizes[most], kind="stable")][:MOST_PAIRS]
+        pairs, sizes = pairs[most], sizes[most]
+    sources, targets = np.divmod(pairs, n)
+    paths = Paths(platform, Clusters.of(platform))
+    for group in paths.groups(sources, targets) if len(pairs) else ():
+        legs = paths.many(sources[group], targets[group])
+        route = np.repeat(np.arange(len(group)), np.diff(legs.start))
+        once = np.unique(route * n_links + legs.links - n)  # a link counts once on a route
+        found += np.bincount(once % n_links, sizes[group[once // n_links]], n_links)
+    return found

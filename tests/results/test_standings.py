@@ -15,7 +15,7 @@ from ptaskmodel.results.drawing import clock_text
 from ptaskmodel.results.standings import standings
 from ptaskmodel.results.standings_metrics import AMOUNT, COUNT, SHARE, change_text
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
-from ptaskmodel.simulation.view import STATE_NAMES
+from ptaskmodel.simulation.refs import STATE_NAMES
 
 OK, CUT, RUNS, WAITS = attempt.SUCCESS, attempt.WALLTIME, attempt.RUNNING, attempt.WAITING
 HEAD = "job_id,profile,starting_time,finish_time,execution_time,waiting_time,final_state,"

@@ -40,7 +40,7 @@ from ptaskmodel.batch.compiled.state import (
 )
 from ptaskmodel.core.state import ENDED as TOLD_ENDED
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.simulation.state import ENDED, FAILED, WAITING
+from ptaskmodel.simulation.life import ENDED, FAILED, WAITING
 
 INFINITY = float("inf")
 
