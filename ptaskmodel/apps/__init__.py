@@ -35,7 +35,7 @@ NAMES = {
         "phases_at_collectives",
         "windows",
     ),
-    "ptaskmodel.replay.bundles": ("bundle",),
+    "ptaskmodel.replay.tally": ("bundle",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

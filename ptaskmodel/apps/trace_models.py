@@ -17,8 +17,8 @@ from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
 from ptaskmodel.replay.algorithms import algorithms_of
-from ptaskmodel.replay.bundles import bundle
 from ptaskmodel.replay.driver import Progress
+from ptaskmodel.replay.tally import bundle
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_actions import RECV, SEND

@@ -19,11 +19,9 @@ from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay
 from ptaskmodel.replay.algorithms import algorithms_of
-from ptaskmodel.replay.bundles import bundle, in_turn, stages_of
-from ptaskmodel.replay.driver import Progress
-from ptaskmodel.replay.several import Several
+from ptaskmodel.replay.driver import Progress, Several
 from ptaskmodel.replay.state import COMPUTING
-from ptaskmodel.replay.tally import Amounts, Tally
+from ptaskmodel.replay.tally import Amounts, Tally, bundle, in_turn, stages_of
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_actions import (

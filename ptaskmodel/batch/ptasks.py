@@ -18,7 +18,7 @@ from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.ptask_checkpoints import READS, WORKS, Checkpoints, Done, Writer, left_of
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.replay.algorithms import algorithms_of
-from ptaskmodel.replay.bundles import bundle
+from ptaskmodel.replay.tally import bundle
 from ptaskmodel.simulation.refs import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.host_facts import HostFacts

@@ -30,7 +30,7 @@ from ptaskmodel.cli.rank_hosts import (
 )
 from ptaskmodel.core.patterns.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.replay.names import MODELS
+from ptaskmodel.replay.smpi import MODELS
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:

@@ -7,12 +7,10 @@ NAMES = {
     "ptaskmodel.replay.driver": (
         "Replay",
         "ReplayResult",
-        "replay",
-    ),
-    "ptaskmodel.replay.placement": (
         "hosts_in_file",
         "hosts_named",
         "hosts_of_ranks",
+        "replay",
     ),
     "ptaskmodel.workload.formats.ti_trace": (
         "read_trace",

@@ -2,10 +2,10 @@
 from ptaskmodel.replay.algorithms import algorithms_named as algorithms_named
 from ptaskmodel.replay.driver import Replay as Replay
 from ptaskmodel.replay.driver import ReplayResult as ReplayResult
+from ptaskmodel.replay.driver import hosts_in_file as hosts_in_file
+from ptaskmodel.replay.driver import hosts_named as hosts_named
+from ptaskmodel.replay.driver import hosts_of_ranks as hosts_of_ranks
 from ptaskmodel.replay.driver import replay as replay
-from ptaskmodel.replay.placement import hosts_in_file as hosts_in_file
-from ptaskmodel.replay.placement import hosts_named as hosts_named
-from ptaskmodel.replay.placement import hosts_of_ranks as hosts_of_ranks
 from ptaskmodel.workload.formats.ti_trace import read_trace as read_trace
 from ptaskmodel.workload.formats.ti_trace import write_trace as write_trace
 from ptaskmodel.workload.ti_building import trace_of_actions as trace_of_actions

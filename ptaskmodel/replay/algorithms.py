@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import SimulationError, shown
-from ptaskmodel.replay import selectors as c
+from ptaskmodel.replay import choosing as c
 from ptaskmodel.replay.meshes import columns_of, edge_of
 from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER, REDUCESCATTER
 from ptaskmodel.workload.ti_traces import Trace

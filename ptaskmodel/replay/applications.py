@@ -13,9 +13,9 @@ from ptaskmodel.core.state import IDLE
 from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.kernels.decorators import want
-from ptaskmodel.replay.ahead import look_ahead, move_routes
 from ptaskmodel.replay.algorithms import algorithms_of, default_algorithms
 from ptaskmodel.replay.collective_steps import packed_step
+from ptaskmodel.replay.loop import look_ahead, move_routes
 from ptaskmodel.replay.messages import place_of, spread
 from ptaskmodel.replay.ranks import go_on_with_ready
 from ptaskmodel.replay.smpi import Protocol

@@ -7,7 +7,7 @@ algorithms for barrier synchronization", 1988.
 from __future__ import annotations
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.replay.selectors import BRUCK, DOUBLING, PAIRWISE, RING, TREE
+from ptaskmodel.replay.choosing import BRUCK, DOUBLING, PAIRWISE, RING, TREE
 from ptaskmodel.replay.steps import (
     ALL,
     DO_RECEIVE,

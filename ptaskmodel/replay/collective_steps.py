@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.replay.choosing import Chosen
+from ptaskmodel.replay.choosing import CHOICES, Chosen
 from ptaskmodel.replay.collectives import collective
-from ptaskmodel.replay.selectors import CHOICES
 from ptaskmodel.replay.steps import UNWANTED
 
 # What a step does and the rank that it concerns are one number, for no kernel asked by its address

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay.ahead import look_ahead, move_routes
 from ptaskmodel.replay.driver import Replay
-from ptaskmodel.replay.loop import run
+from ptaskmodel.replay.loop import look_ahead, move_routes, run
 from ptaskmodel.replay.tally import Tally
 from ptaskmodel.workload.formats.ti_trace import trace_in
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.replay.barriers import barrier
-from ptaskmodel.replay.selectors import PAIRS_EACH, PAIRS_LIGHT, PAIRS_ONE, RING_EACH, RING_ONE
+from ptaskmodel.replay.choosing import PAIRS_EACH, PAIRS_LIGHT, PAIRS_ONE, RING_EACH, RING_ONE
 from ptaskmodel.replay.steps import NO_MORE, exchange, swap
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.replay.choosing import BINARY
 from ptaskmodel.replay.reducing import binary_family, child
 from ptaskmodel.replay.segments import SHORT_SEGMENT, number_of
-from ptaskmodel.replay.selectors import BINARY
 from ptaskmodel.replay.steps import (
     ALL,
     AWAIT_RECEIVE,

@@ -8,8 +8,8 @@ of children) of a rank, both counted from the root.
 from __future__ import annotations
 
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.replay.choosing import BINARY, BINOMIAL, CHAIN, IN_ORDER
 from ptaskmodel.replay.segments import in_segments, number_of
-from ptaskmodel.replay.selectors import BINARY, BINOMIAL, CHAIN, IN_ORDER
 from ptaskmodel.replay.steps import (
     ALL,
     AWAIT_RECEIVE,

@@ -2,6 +2,8 @@
 
 Source: SimGrid's documentation of SMPI and of its configuration; network factors after A. Degomme
 et al., "Simulating MPI applications: the SMPI approach", IEEE TPDS 28(8), 2017.
+
+Names of the network models that a replay knows.
 """
 
 from __future__ import annotations
@@ -12,11 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.patterns.network_models import NetworkModel, config_number, network_model
+from ptaskmodel.core.patterns.network_models import (
+    NETWORK_MODELS,
+    NetworkModel,
+    config_number,
+    network_model,
+)
 from ptaskmodel.core.store import records
 from ptaskmodel.errors import SimulationError, shown
-from ptaskmodel.replay.names import SMPI
 from ptaskmodel.replay.state import OVERHEAD, PROTOCOL, STEP
+
+SMPI = "SMPI"
+MODELS = (SMPI, *NETWORK_MODELS)
+
 
 ENVELOPE_BYTES = 16.0
 WEIGHT_S = 8775.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from ptaskmodel.core.state import INT, REAL, SMALL_INT, in_lines, numbers
 from ptaskmodel.core.store import records
-from ptaskmodel.replay.selectors import CHOICES
+from ptaskmodel.replay.choosing import CHOICES
 from ptaskmodel.workload.ti_actions import ACTIONS, COLLECTIVE_TAGS, DATATYPE_BYTES
 
 # What a rank does: it is in the list of those to go on; computes; sleeps; waits for a message of

@@ -26,7 +26,7 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay.names import SMPI
+from ptaskmodel.replay.smpi import SMPI
 from ptaskmodel.simulation import life, refs
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
 from ptaskmodel.simulation.loop import run

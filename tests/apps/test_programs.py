@@ -13,7 +13,7 @@ from ptaskmodel.apps.programs import PROGRAMS, Size, grid, program
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import read_trace, replay, trace_of_actions, write_text_trace
-from ptaskmodel.replay.bundles import bundle
+from ptaskmodel.replay.tally import bundle
 from ptaskmodel.workload.ti_actions import ACTIONS
 
 SOURCE = Path(__file__).parent / "programs.c"

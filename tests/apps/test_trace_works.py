@@ -18,7 +18,7 @@ from ptaskmodel.apps.trace_works import (
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay, read_trace
-from ptaskmodel.replay.bundles import bundle
+from ptaskmodel.replay.tally import bundle
 from ptaskmodel.workload.ti_building import trace_of_actions
 from ptaskmodel.workload.works import DelayWork, ParallelWork
 

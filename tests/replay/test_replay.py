@@ -17,7 +17,7 @@ from ptaskmodel.replay import (
     trace_of_actions,
 )
 from ptaskmodel.replay.algorithms import default_algorithms
-from ptaskmodel.replay.selectors import AUTOMATIC, CHOICES
+from ptaskmodel.replay.choosing import AUTOMATIC, CHOICES
 from ptaskmodel.replay.state import COMPUTING, IN_ALL
 from ptaskmodel.replay.tally import Tally
 from ptaskmodel.workload.ti_actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV

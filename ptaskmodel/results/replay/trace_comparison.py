@@ -20,8 +20,7 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.loading import remarks_on
 from ptaskmodel.remarks import for_summary, joining, warn
-from ptaskmodel.replay.driver import Progress
-from ptaskmodel.replay.several import Several
+from ptaskmodel.replay.driver import Progress, Several
 from ptaskmodel.results.drawing import NoMatplotlib, colour_of, new_figure, save, time_unit
 from ptaskmodel.results.output import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.records import provenance
