@@ -3,6 +3,10 @@
 Jobs of one stage on whole hosts of one cluster, a policy that is built in, first fit, nothing that
 changes by itself: then from date to date a few kernels do it all (see `compiled.simulated`). The
 schedule equals that of the open loop (`simulator`, `ptasks`) to the bit.
+
+Lays many works of one cluster from arrays that a compiled front end fills: nothing is looked up.
+
+What it lays are the patterns 0, 1, ... of a core of its own, from element 0 on, each time anew.
 """
 
 from __future__ import annotations
@@ -25,11 +29,14 @@ from ptaskmodel.batch.machine import Machine, machine_of
 from ptaskmodel.batch.policies.fcfs import Fcfs
 from ptaskmodel.batch.schedule import CUT, FAILS, SUCCEEDED, Schedule
 from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.straight import Room, StraightLaying
+from ptaskmodel.core.patterns.laying import lay_stages
+from ptaskmodel.core.patterns.placement import Demands, Placement
+from ptaskmodel.core.patterns.table import NEW
 from ptaskmodel.core.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
-from ptaskmodel.core.store import enlarged, records
+from ptaskmodel.core.store import enlarged, records, room_for_elements
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
+from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.simulation.life import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
 from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.refs import part_done
@@ -37,8 +44,77 @@ from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+class Room(NamedTuple):
+    """How much may have to be laid together: works, hosts and flows of all, hosts of one."""
+
+    works: int
+    hosts: int
+    flows: int
+    ranks: int
+
+
+class StraightLaying:
+    """Lays what its ``placement`` and ``demands`` say, on hosts of a cluster zone.
+
+    The works are on hosts of their own, whose ``Placement.nodes`` are in increasing order.
+    """
+
+    def __init__(self, core: Core, zone: int, room: Room) -> None:
+        self.core = core
+        router = core.router
+        cluster = router.clusters[zone]
+        assert cluster is not None
+        works, hosts, flows, ranks = room
+        self.placement = Placement(
+            np.zeros(works + 1, dtype=np.int64),
+            np.empty(hosts, dtype=np.int64),
+            np.empty(hosts, dtype=np.int64),
+            np.full(works, zone, dtype=np.int64),
+        )
+        self.demands = Demands(
+            np.empty(hosts),
+            np.zeros(works),
+            np.zeros(works + 1, dtype=np.int64),
+            np.empty(flows, dtype=np.int64),
+            np.empty(flows, dtype=np.int64),
+            np.empty(flows),
+            np.zeros(works),
+        )
+        core.state = core.state._replace(patterns=enlarged(core.state.patterns, works))
+        core.state.patterns[:] = NEW
+        self._numbers = np.arange(works)
+        self._cluster = cluster
+        self._tally, self._ways = router.whole_tally()
+        self._by_flow, self._by_pair = router.count == "flow", router.count == "pair"
+        longest = int(cluster.table[LONGEST])
+        self._scratch = (
+            np.empty(longest, dtype=np.int64),
+            np.empty((4, ranks), dtype=np.int64),
+            np.zeros((2, cluster.ways), dtype=np.int64),
+        )
+
+    def lay(self, count: int) -> bool:
+        """Lay the first ``count`` works; False if one has no way to go."""
+        core, first = self.core, 0
+        most = int(self.placement.start[count]) + count * len(core.platform.all_links)
+        while True:
+            state = core.state
+            last = lay_stages(
+                state.patterns, self._numbers[:count], state.elements, first, self._tally,
+                self._ways, self._cluster, core.platform.local_numbers, self.placement,
+                self.demands, self._by_flow, self._by_pair, *self._scratch,
+            )  # fmt: skip
+            if last >= 0:
+                return True
+            if len(state.elements) >= most:
+                return False
+            core.state = room_for_elements(state, len(state.elements) + 1024)
+
+
+FloatArray = NDArray[np.float64]
 Progress = Callable[[float, int, int], None]
 # More flows than these together are for the open loop, which has no arrays of its own for them.
 MOST_FLOWS = 1 << 24

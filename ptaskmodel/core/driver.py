@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.changes import (
+from ptaskmodel.core.life import (
     CANCEL_WAKE,
     CATCH_UP,
     RESUME,
@@ -27,15 +27,13 @@ from ptaskmodel.core.changes import (
     refresh_routed,
     start_now,
 )
-from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.network_models import NetworkModel, config_number
+from ptaskmodel.core.patterns.placement import Shape
 from ptaskmodel.core.patterns.router import Router
-from ptaskmodel.core.patterns.shapes import Shape
 from ptaskmodel.core.patterns.table import Patterns
 from ptaskmodel.core.queues import push_wake
-from ptaskmodel.core.rates import code
-from ptaskmodel.core.rescue import solve_hard
+from ptaskmodel.core.rates import code, solve_hard
 from ptaskmodel.core.solving import late_kernels, solver_of
 from ptaskmodel.core.state import (
     CAPACITY,
@@ -76,6 +74,7 @@ from ptaskmodel.core.store import (
     state_of,
     whole,
 )
+from ptaskmodel.core.stream import Listener
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform

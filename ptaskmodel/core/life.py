@@ -1,24 +1,32 @@
-"""The life of an activity: it starts, waits for its latency or delay, shares, and stops."""
+"""The life of an activity: it starts, waits for its latency or delay, shares, and stops.
+
+What Python may change between two runs.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.availability import doom, follow, refresh_bound
-from ptaskmodel.core.crowd import forget_end
-from ptaskmodel.core.queues import push_wait, remove_wait
+from ptaskmodel.core.availability import catch_up, doom, follow, refresh_bound, set_speed, set_state
+from ptaskmodel.core.crowd import dissolve, forget_end
+from ptaskmodel.core.queues import cancel_wake, push_wait, remove_wait
 from ptaskmodel.core.sharing_graph import (
+    classify,
+    declassify,
     disable,
     enable,
     has_room,
     link_nodes,
     missing_users,
+    set_capacity,
     unlink_nodes,
 )
 from ptaskmodel.core.state import (
     DONE,
     DOOMED,
+    ENDED,
     EVENTS_FULL,
+    FAILED,
     FREE,
     GROW_ACTIVITIES,
     GROW_NODES,
@@ -38,9 +46,10 @@ from ptaskmodel.core.state import (
     SUSPENDED,
     UNROUTED,
     WAITING,
+    numbers,
 )
 from ptaskmodel.core.stream import has_room_for_events, tell, tell_rate
-from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 INFINITY = float("inf")
 # So many places are worth being given anew.
@@ -223,3 +232,77 @@ def resume(s, slot, gamma):
         share(s, slot, gamma)
     else:
         wait(s, slot, s.clock[0].now + a.due, np.int64(a.waits_as))
+
+
+# What `change` is asked for.
+(
+    STOP,
+    SUSPEND,
+    RESUME,
+    CANCEL_WAKE,
+    SET_SPEED,
+    SET_BANDWIDTH,
+    TURN_OFF,
+    TURN_ON,
+    CATCH_UP,
+) = numbers(9)
+
+
+@entry
+def start_now(s, pattern, amount, weight, bound, delay, owner, o):
+    """Start an activity from Python: its place, or -2 minus the status that says what is missing.
+
+    What has nothing to do, or begins on something off, is over at once, and told.
+    """
+    status = missing(s, pattern)
+    if status != OK:
+        return -2 - status
+    slot = start(s, pattern, amount, weight, bound, delay, owner, o)
+    if s.activities[slot].state in (DONE, LOST):
+        end(s, slot, ENDED if succeeds(s, slot) else FAILED)
+    return slot
+
+
+@entry
+def change(s, what, number, value, o):
+    """STOP, SUSPEND or RESUME an activity, CANCEL_WAKE a wake-up, give a host SET_SPEED (value: its
+    availability) or a link SET_BANDWIDTH, TURN_OFF or TURN_ON a resource, or let its traces
+    CATCH_UP.
+    """
+    if what == STOP:
+        stop(s, number)
+        return
+    if what == SUSPEND:
+        dissolve(s)
+        suspend(s, number)
+        return
+    if what == RESUME:
+        resume(s, number, o.gamma)
+        return
+    if what == CANCEL_WAKE:
+        cancel_wake(s, number)
+        return
+    if s.clock[0].begun == 1:
+        catch_up(s, number, o)
+    if what == SET_SPEED:
+        set_speed(s, number, value, o.gamma)
+    elif what == SET_BANDWIDTH:
+        set_capacity(s, number, value)
+    elif what == TURN_OFF:
+        set_state(s, number, False)
+    elif what == TURN_ON:
+        set_state(s, number, True)
+
+
+@entry
+def refresh_routed(s, slot, o):
+    """The pattern of an activity was routed anew: its bound and its weight follow."""
+    dissolve(s)
+    a = s.activities[slot]
+    p = s.patterns[a.pattern]
+    a.latency_bytes = p.latency_bytes
+    a.penalty = p.penalty / a.weight
+    if a.state == RUNNING:
+        declassify(s, slot)
+        refresh_bound(s, slot, o.gamma)
+        classify(s, slot)

@@ -1,6 +1,13 @@
-"""The stream of events: all that anybody learns of a run."""
+"""The stream of events: all that anybody learns of a run.
+
+Who is told of what happens on a core.
+"""
 
 from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
 
 from ptaskmodel.core.state import (
     LIMIT_BOUND,
@@ -73,3 +80,19 @@ def tell_rate(s, slot, rate, limit):
         event.amount = a.amount
         event.limit = what_bounds(s, slot) if limit == LIMIT_BOUND else limit
         tell(s, RATE, a.owner, rate)
+
+
+class Listener(Protocol):
+    """Takes the stream of events, in order of date, in arrays of `state.EVENT` not to be changed.
+
+    Rates are constant between two RATE events of an owner.
+    """
+
+    def take(self, events: np.ndarray) -> None: ...
+
+    def forget(self, patterns: list[int]) -> None:
+        """These numbers will be given to other patterns: the last moment to ask for their uses.
+
+        All events on them have been taken.
+        """
+        ...

@@ -12,7 +12,7 @@ from ptaskmodel.core.state import STARTED
 
 if TYPE_CHECKING:
     from ptaskmodel.core.driver import Core
-    from ptaskmodel.core.listener import Listener
+    from ptaskmodel.core.stream import Listener
     from ptaskmodel.platform import Platform
 
 IntArray = NDArray[np.int64]

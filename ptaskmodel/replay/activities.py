@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.core.driver import Core
-from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.state import (
     CAPACITY,
     ENDED,
@@ -24,6 +23,7 @@ from ptaskmodel.core.state import (
     RATE,
     STARTED,
 )
+from ptaskmodel.core.stream import Listener
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.driver import Replay
 from ptaskmodel.workload.tasks import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.changes import STOP, change, refresh_routed, start_now
+from ptaskmodel.core.life import STOP, change, refresh_routed, start_now
 from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.placement import Placement, places_of
 from ptaskmodel.core.state import ELEMENT, PATTERN

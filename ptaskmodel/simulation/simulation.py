@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.core.driver import Core
-from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.patterns.network_models import network_model as find_model
 from ptaskmodel.core.state import (
     ENDED,
@@ -22,6 +21,7 @@ from ptaskmodel.core.state import (
     UNROUTED,
     Options,
 )
+from ptaskmodel.core.stream import Listener
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest

@@ -9,8 +9,8 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.core.check import check_state
-from ptaskmodel.core.listener import Listener
 from ptaskmodel.core.state import RATE
+from ptaskmodel.core.stream import Listener
 from ptaskmodel.platform import Platform
 
 build = Platform.build("p")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.clusters import Clusters
 from ptaskmodel.core.patterns.laying import (
     add_all_to_all,
     add_crossings,
@@ -27,12 +26,14 @@ from ptaskmodel.core.patterns.network_models import COUNTS, CROSS_TRAFFIC, Netwo
 from ptaskmodel.core.patterns.paths import WIFI_LINK, Paths
 from ptaskmodel.core.patterns.placement import (
     NUMBER_BYTES,
+    Clusters,
     Demands,
     Placement,
+    Row,
+    Shape,
     hosts_of,
     places_of,
 )
-from ptaskmodel.core.patterns.shapes import Row, Shape
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError

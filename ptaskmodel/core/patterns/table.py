@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.placement import Placement, flat_hosts, places_of
+from ptaskmodel.core.patterns.placement import Placement, Row, Shape, flat_hosts, places_of
 from ptaskmodel.core.patterns.router import Router
-from ptaskmodel.core.patterns.shapes import Row, Shape
 from ptaskmodel.core.state import FREE, PATTERN, State
 from ptaskmodel.core.store import enlarged, room_for_elements, whole
 from ptaskmodel.errors import PlatformError, PTaskModelError, SimulationError
