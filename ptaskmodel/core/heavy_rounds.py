@@ -7,16 +7,16 @@ import numpy as np
 from ptaskmodel.core.rates import NOTHING_LEFT
 from ptaskmodel.core.state import PLACED, SUB, UNLAID, USED
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.arrays import LIMIT_NOTHING
 from ptaskmodel.sharing.fairbottleneck_laid import (
     ONE,
     ZERO,
     begin_task,
     close_run,
+    go_through,
     order_places,
     put_user,
 )
-from ptaskmodel.sharing.fairbottleneck_rounds import go_through
-from ptaskmodel.sharing.limits import LIMIT_NOTHING
 
 INFINITY = float("inf")
 

@@ -54,7 +54,7 @@ from ptaskmodel.core.sub_system import (
     sub_system,
 )
 from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
 
 INFINITY = float("inf")
 MAX_ROUNDS = 50

@@ -12,8 +12,7 @@ import numpy as np
 from ptaskmodel.core.state import SUB, USED, State, bare_state, numbers
 from ptaskmodel.core.sub_system import sub_system
 from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.sharing.arrays import Answer, Settings, System
-from ptaskmodel.sharing.limits import LIMIT_BOUND
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System
 from ptaskmodel.sharing.rules import RULES, Rule
 from ptaskmodel.sharing.solvers import kernel, rescue
 

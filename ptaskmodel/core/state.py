@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ptaskmodel.sharing.limits import LIMIT_BOUND as LIMIT_BOUND
-from ptaskmodel.sharing.limits import LIMIT_NOTHING as LIMIT_NOTHING
+from ptaskmodel.sharing.arrays import LIMIT_BOUND as LIMIT_BOUND
+from ptaskmodel.sharing.arrays import LIMIT_NOTHING as LIMIT_NOTHING
 
 INT, REAL, FLAG = "i8", "f8", "?"
 SMALL_INT = "i4"  # of what no kernel is given as an argument

@@ -3,9 +3,15 @@
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.sharing.allocation": ("Allocation",),
-    "ptaskmodel.sharing.certificate": ("Certificate", "verify"),
-    "ptaskmodel.sharing.limits": ("LIMIT_BOUND", "LIMIT_NOTHING"),
+    "ptaskmodel.sharing.allocation": (
+        "Allocation",
+        "Certificate",
+        "verify",
+    ),
+    "ptaskmodel.sharing.arrays": (
+        "LIMIT_BOUND",
+        "LIMIT_NOTHING",
+    ),
     "ptaskmodel.sharing.problem": ("SharingProblem",),
     "ptaskmodel.sharing.rules": ("RULES",),
     "ptaskmodel.sharing.solvers": (

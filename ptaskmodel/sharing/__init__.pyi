@@ -1,9 +1,9 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
 from ptaskmodel.sharing.allocation import Allocation as Allocation
-from ptaskmodel.sharing.certificate import Certificate as Certificate
-from ptaskmodel.sharing.certificate import verify as verify
-from ptaskmodel.sharing.limits import LIMIT_BOUND as LIMIT_BOUND
-from ptaskmodel.sharing.limits import LIMIT_NOTHING as LIMIT_NOTHING
+from ptaskmodel.sharing.allocation import Certificate as Certificate
+from ptaskmodel.sharing.allocation import verify as verify
+from ptaskmodel.sharing.arrays import LIMIT_BOUND as LIMIT_BOUND
+from ptaskmodel.sharing.arrays import LIMIT_NOTHING as LIMIT_NOTHING
 from ptaskmodel.sharing.problem import SharingProblem as SharingProblem
 from ptaskmodel.sharing.rules import RULES as RULES
 from ptaskmodel.sharing.solvers import bmf as bmf

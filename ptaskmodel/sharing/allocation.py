@@ -1,12 +1,202 @@
-"""The answer to a sharing problem."""
+"""The answer to a sharing problem.
+
+An independent check of an allocation: shares nothing with the solvers, plain numpy.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 
-from ptaskmodel.sharing.certificate import Certificate, verify
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.errors import SharingError
 from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
+from ptaskmodel.sharing.rules import NOTHING_LEFT, RULES
+
+# Instead of a task or a resource to blame: there is none, or it is a task's own bound.
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """How far rates are from what a rule asks for; see ``verify``. Residuals are relative.
+
+    ``capacity_excess``: the most by which a capacity or a bound is exceeded, -> ``worst_resource``
+    (NOBODY: a bound). ``deficiency``: the most by which a task misses the rule's condition, ->
+    ``worst_task``. Both NOBODY when there is nothing to blame.
+    """
+
+    rule: str
+    capacity_excess: float
+    deficiency: float
+    worst_resource: int
+    worst_task: int
+    tolerance: float
+
+    @property
+    def residual(self) -> float:
+        """The larger of the two residuals."""
+        return max(self.capacity_excess, self.deficiency)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether no capacity and no bound is exceeded, up to the tolerance."""
+        return self.capacity_excess <= self.tolerance
+
+    @property
+    def ok(self) -> bool:
+        """Whether the rates are feasible and meet the condition, up to the tolerance."""
+        return self.residual <= self.tolerance
+
+
+def verify(
+    problem: SharingProblem,
+    rates: FloatArray,
+    rule: str,
+    *,
+    tolerance: float = 1e-9,
+) -> Certificate:
+    """Check rates against the definition of a rule, on the data as given.
+
+    Every rule: no SHARED capacity is exceeded by the sum of uses, no FATPIPE by a single use, no
+    bound by a rate (relative excess). Then for each task, as the smallest relative gap to a reason
+    for not being faster (of a task that uses nothing, the gap to its rate, see `SharingProblem`):
+
+    * ``bmf``: its bound; a FATPIPE that it fills; a resource of capacity 0; a SHARED resource that
+      is full and on which its m x / p is the largest;
+    * ``maxmin``: its bound; a FATPIPE that it fills; a resource of capacity 0; a SHARED resource
+      that is full and on which its x / p is the largest;
+    * ``flow-maxmin``: the same, but a FATPIPE is full when its largest use is, and a capacity of 0
+      is a reason only for those who use nothing else;
+    * ``fairbottleneck``: at least min(bound, C_r / (uses of r * a)), what the first round gives.
+      That is all it guarantees: capacity may be wasted, and a FATPIPE may be exceeded;
+    * ``fairbottleneck-corrected``: its bound; a FATPIPE that it fills; a SHARED resource that is
+      full up to 1e-5 units;
+    * a rule without a condition in the table: nothing.
+
+    Raises SharingError for an unknown rule or rates of another length.
+    """
+    if rule not in RULES:
+        raise SharingError(f"rule {rule!r} is unknown: choose one of {', '.join(RULES)}")
+    x = np.asarray(rates, np.float64)
+    if x.shape != (problem.n,):
+        raise SharingError(f"rates have shape {x.shape}: give {problem.n} rates")
+    impossible = np.flatnonzero(~((x >= 0) & np.isfinite(x)))
+    if impossible.size:
+        return Certificate(rule, np.inf, np.inf, NOBODY, int(impossible[0]), tolerance)
+    condition = RULES[rule].condition
+    view = _View(problem, x, drop_zero=condition == "flow-maxmin")
+    excess, resource = view.capacity_excess()
+    if not condition:
+        gap = np.zeros(problem.n)
+    elif condition == "equal-share":
+        gap = view.equal_share_gap()
+    else:
+        gap = np.minimum(view.bound_gap, view.least(view.gaps(condition)))
+    if condition:
+        gap = np.where(view.uses_nothing, view.idle_gap(condition), gap)
+    worst = int(np.argmax(gap)) if problem.n else NOBODY
+    deficiency = max(float(gap[worst]), 0.0) if problem.n else 0.0
+    return Certificate(
+        rule=rule,
+        capacity_excess=excess,
+        deficiency=deficiency,
+        worst_resource=resource,
+        worst_task=worst if deficiency > 0 else NOBODY,
+        tolerance=tolerance,
+    )
+
+
+class _View:
+    """The elements in use, one per (task, resource), with loads at the rates under scrutiny."""
+
+    def __init__(self, problem: SharingProblem, x: FloatArray, drop_zero: bool) -> None:
+        used = problem.usage > 0
+        self.dropped = np.zeros(problem.n, np.bool_)
+        if drop_zero:
+            empty = used & (problem.capacity[problem.resource] == 0)
+            self.dropped[problem.task[empty]] = True
+            used &= ~empty
+        task = problem.task[used]
+        share = np.where(problem.share > 0, problem.share, problem.usage)[used]
+        pair, inverse = np.unique(
+            task * max(problem.m, 1) + problem.resource[used], return_inverse=True
+        )
+        self.x = x
+        self.problem = problem
+        self.task = pair // max(problem.m, 1)
+        self.resource = pair % max(problem.m, 1)
+        self.usage = np.bincount(inverse, problem.usage[used], minlength=pair.size)
+        self.share = np.bincount(inverse, share, minlength=pair.size)
+        self.elements = np.bincount(problem.resource[used], minlength=problem.m)
+        self.largest_element = np.zeros(pair.size)
+        np.maximum.at(self.largest_element, inverse, problem.usage[used])
+        self.fatpipe = problem.fatpipe[self.resource]
+        self.usage[self.fatpipe] = self.largest_element[self.fatpipe]
+        self.capacity = problem.capacity[self.resource]
+        self.use = self.usage * x[self.task]
+        self.load = np.bincount(self.resource, self.use, minlength=problem.m)
+        largest = np.zeros(problem.m)
+        np.maximum.at(largest, self.resource, self.use)
+        self.load[problem.fatpipe] = largest[problem.fatpipe]
+        self.uses_nothing = np.bincount(self.task, minlength=problem.n) == 0
+        self.bound_gap = np.where(self.uses_nothing, 0.0, 1.0 - _ratio(x, problem.bound))
+
+    def capacity_excess(self) -> tuple[float, int]:
+        """The largest relative excess and the resource (NOBODY: a bound, or none)."""
+        over_bound = max(float(np.max(-self.bound_gap, initial=0.0)), 0.0)
+        over = _ratio(self.load, self.problem.capacity) - 1.0
+        if over.size and np.max(over) > over_bound:
+            return float(np.max(over)), int(np.argmax(over))
+        return over_bound, NOBODY
+
+    def gaps(self, condition: str) -> FloatArray:
+        """Of each element, how far it is from being the reason for its task's rate."""
+        room = 1.0 - _ratio(self.load, self.problem.capacity)[self.resource]
+        own_room = 1.0 - _ratio(self.use, self.capacity)
+        if condition == "corrected":
+            left = self.problem.capacity - self.load - NOTHING_LEFT
+            room = _ratio(left, self.problem.capacity)[self.resource]
+            gap = np.where(self.fatpipe, own_room, np.maximum(room, 0.0))
+        else:
+            fair = (self.share if condition == "bmf" else 1.0) * (self.x / self.problem.weight)[
+                self.task
+            ]
+            top = np.zeros(self.problem.m)
+            np.maximum.at(top, self.resource, fair)
+            behind = 1.0 - _ratio(fair, top[self.resource])
+            gap = np.maximum(room, behind)
+            if condition != "flow-maxmin":
+                gap = np.where(self.fatpipe, own_room, gap)
+        return np.where(self.capacity == 0, 0.0, gap)
+
+    def equal_share_gap(self) -> FloatArray:
+        """By how much each task misses the equal share of its resources."""
+        sharers = np.where(self.fatpipe, 1, self.elements[self.resource])
+        wanted = self.problem.bound.copy()
+        np.minimum.at(wanted, self.task, self.capacity / (sharers * self.largest_element))
+        return 1.0 - _ratio(self.x, wanted)
+
+    def idle_gap(self, condition: str) -> FloatArray:
+        """The gap of a task that uses nothing."""
+        bound = self.problem.bound
+        wanted = np.where(np.isfinite(bound) & (condition != "equal-share"), bound, 1.0)
+        return np.abs(_ratio(self.x, np.where(self.dropped, 0.0, wanted)) - 1.0)
+
+    def least(self, gap: FloatArray) -> FloatArray:
+        """The smallest gap of each task."""
+        result = np.full(self.problem.n, np.inf)
+        np.minimum.at(result, self.task, gap)
+        return result
+
+
+def _ratio(a: NDArray, b: NDArray) -> FloatArray:
+    """a / b; 0 / 0 is 1 and a / 0 infinite."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotient = a / b
+    return np.where((a == 0) & (b == 0), 1.0, quotient)
 
 
 @dataclass(frozen=True, eq=False)

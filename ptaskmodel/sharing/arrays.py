@@ -1,4 +1,7 @@
-"""What every solver's kernel is given: the system, its settings, where the answer goes, scratch."""
+"""What every solver's kernel is given: the system, its settings, where the answer goes, scratch.
+
+What limits a rate when no resource does.
+"""
 
 from __future__ import annotations
 
@@ -66,3 +69,7 @@ class Answer(NamedTuple):
 def carve(array: Any, size: Any) -> Any:
     """(the first ``size`` elements, what is left): how kernels divide their scratch."""
     return array[:size], array[size:]
+
+
+# Numpy integers: for each plain one passed to a kernel, numba would compile the kernel anew.
+LIMIT_BOUND, LIMIT_NOTHING = np.int64(-1), np.int64(-2)

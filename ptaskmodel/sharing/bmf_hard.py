@@ -27,7 +27,6 @@ from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.allocation import Allocation
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.bmf_core import scratch_sizes
-from ptaskmodel.sharing.bmf_exact import exact_levels
 from ptaskmodel.sharing.bmf_levels import (
     FILL_NEVER,
     carve_seats,
@@ -37,7 +36,7 @@ from ptaskmodel.sharing.bmf_levels import (
     sit,
     solve_levels,
 )
-from ptaskmodel.sharing.bmf_path import FAILED, Road, follow
+from ptaskmodel.sharing.bmf_path import FAILED, Road, exact_levels, follow
 from ptaskmodel.sharing.bmf_presolve import carve_core, gather, presolve, scale
 from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
 

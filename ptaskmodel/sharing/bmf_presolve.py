@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit, views
-from ptaskmodel.sharing.arrays import carve
-from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING, carve
 
 MAX_PASSES = 12
 # The part of the elements that a pass must remove for another one.

@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.sharing.arrays import carve
-from ptaskmodel.sharing.limits import LIMIT_BOUND, LIMIT_NOTHING
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING, carve
 
 # W_r is summed anew once it is this small a part of what it was: subtraction loses digits.
 MUCH_LESS = 1e-3
