@@ -18,7 +18,7 @@ NAMES = {
     ),
     "ptaskmodel.platform.model": ("AvailabilityTrace",),
     "ptaskmodel.platform.platform": ("Platform",),
-    "ptaskmodel.platform.reader.loading": ("load_platform",),
+    "ptaskmodel.platform.reader.xml": ("load_platform",),
     "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),
     "ptaskmodel.platform.topologies.fat_tree": ("FatTree",),
     "ptaskmodel.platform.topologies.torus": ("Torus",),

@@ -8,7 +8,7 @@ from ptaskmodel.errors import SimulationError as SimulationError
 from ptaskmodel.errors import WorkloadError as WorkloadError
 from ptaskmodel.platform.model import AvailabilityTrace as AvailabilityTrace
 from ptaskmodel.platform.platform import Platform as Platform
-from ptaskmodel.platform.reader.loading import load_platform as load_platform
+from ptaskmodel.platform.reader.xml import load_platform as load_platform
 from ptaskmodel.platform.topologies.dragonfly import Dragonfly as Dragonfly
 from ptaskmodel.platform.topologies.fat_tree import FatTree as FatTree
 from ptaskmodel.platform.topologies.torus import Torus as Torus

@@ -87,7 +87,7 @@ def test_the_pages_made_from_the_code_are_those_of_the_code():
 
 
 def test_the_reference_names_every_element_and_attribute_of_platform_files():
-    from ptaskmodel.platform.reader.dtd import TAGS
+    from ptaskmodel.platform.reader.elements import TAGS
 
     page = (DOCS / "reference" / "platform_file.md").read_text(encoding="utf-8")
     rows = "\n".join(line for line in page.splitlines() if line.startswith("| `"))

@@ -296,7 +296,7 @@ def convert(
 def _speed_and_bandwidth(platform_file: Path) -> tuple[float, float]:
     """Of the first host that runs jobs, flop/s, and of its network card, B/s."""
     from ptaskmodel.batch.machine import machine_of
-    from ptaskmodel.platform.reader.loading import load_platform
+    from ptaskmodel.platform.reader.xml import load_platform
 
     machine = machine_of(load_platform(platform_file))
     return machine.platform.host(machine.names[0]).speed_flops, machine.card_Bps()

@@ -8,6 +8,8 @@ other kernels to call.
 What the module has not is compiled by numba where it is installed (`plain`), else interpreted.
 ``PTASKMODEL_KERNELS`` chooses one way for all: ``module`` (what it has not is an error), ``numba``,
 or ``interpreted``, in which kernels are plain functions, as with ``NUMBA_DISABLE_JIT=1``.
+
+One kernel for several, chosen by number.
 """
 
 from __future__ import annotations
@@ -289,3 +291,27 @@ def interpretable(argument: Any) -> Any:
         items = [interpretable(item) for item in argument]
         return type(argument)(*items) if hasattr(argument, "_fields") else tuple(items)
     return argument
+
+
+def dispatch(kernels: list[Any], number: int = 0) -> Any:
+    """One part for several: ``dispatch(kernels)(k, *arguments)`` is ``kernels[k](*arguments)``.
+
+    A chain of closures; numba sees numbers and kernels in it as constants.
+    """
+    own = kernels[number]
+    if number == len(kernels) - 1:
+
+        @jit
+        def last(kind, *arguments):
+            return own(*arguments)
+
+        return last
+    others = dispatch(kernels, number + 1)
+
+    @jit
+    def choose(kind, *arguments):
+        if kind == number:
+            return own(*arguments)
+        return others(kind, *arguments)
+
+    return choose

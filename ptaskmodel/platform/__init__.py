@@ -13,7 +13,7 @@ NAMES = {
         "RouteParts",
     ),
     "ptaskmodel.platform.platform": ("Platform",),
-    "ptaskmodel.platform.reader.loading": ("load_platform",),
+    "ptaskmodel.platform.reader.xml": ("load_platform",),
     "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),
     "ptaskmodel.platform.topologies.fat_tree": ("FatTree",),
     "ptaskmodel.platform.topologies.torus": ("Torus",),

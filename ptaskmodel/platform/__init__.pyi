@@ -7,7 +7,7 @@ from ptaskmodel.platform.model import PlatformWarning as PlatformWarning
 from ptaskmodel.platform.model import Route as Route
 from ptaskmodel.platform.model import RouteParts as RouteParts
 from ptaskmodel.platform.platform import Platform as Platform
-from ptaskmodel.platform.reader.loading import load_platform as load_platform
+from ptaskmodel.platform.reader.xml import load_platform as load_platform
 from ptaskmodel.platform.topologies.dragonfly import Dragonfly as Dragonfly
 from ptaskmodel.platform.topologies.fat_tree import FatTree as FatTree
 from ptaskmodel.platform.topologies.torus import Torus as Torus

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform.facts import Facts
-from ptaskmodel.platform.model import SHARED, AvailabilityTrace
-from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.model import SHARED, AvailabilityTrace, short
 from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source

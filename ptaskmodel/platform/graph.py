@@ -13,10 +13,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ptaskmodel.platform.facts import Facts
+from ptaskmodel.platform.facts import ROUTED_KINDS, WIFI_ZONE, Facts, Zone
 from ptaskmodel.platform.topologies.families import FAMILIES
 from ptaskmodel.platform.topologies.topology import LIMITER, WalkTable
-from ptaskmodel.platform.zones import ROUTED_KINDS, WIFI_ZONE, Zone
 
 
 def build_graph(platform: Facts) -> Any:

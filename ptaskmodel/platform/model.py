@@ -1,4 +1,7 @@
-"""What exists: hosts, links and availability traces as frozen facts, in SI units."""
+"""What exists: hosts, links and availability traces as frozen facts, in SI units.
+
+What is told about a platform: notes, and texts short enough to be quoted.
+"""
 
 from __future__ import annotations
 
@@ -157,3 +160,16 @@ class RouteParts(NamedTuple):
     @property
     def links(self) -> tuple[int, ...]:
         return self.up + self.across + self.down
+
+
+class Note(NamedTuple):
+    """Something odd in a file, that does not stop its reading."""
+
+    line: int
+    kind: str
+    text: str
+
+
+def short(text: str) -> str:
+    """Quoted, on one line and never long."""
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")

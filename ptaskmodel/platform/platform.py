@@ -10,9 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PlatformError, RouteError
-from ptaskmodel.platform.facts import Facts
-from ptaskmodel.platform.model import LOOPBACK_NAME, Host, Link, Route, RouteParts
-from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.facts import (
+    DIJKSTRA,
+    FLOYD,
+    FULL,
+    NONE,
+    ROOT,
+    VIVALDI,
+    WIFI_ZONE,
+    Facts,
+    LocalRoute,
+    Zone,
+)
+from ptaskmodel.platform.model import LOOPBACK_NAME, Host, Link, Route, RouteParts, short
 from ptaskmodel.platform.routing.local import (
     MAX_ROUTE_LINKS,
     FullRouting,
@@ -25,17 +35,6 @@ from ptaskmodel.platform.routing.local import (
 )
 from ptaskmodel.platform.routing.shortest_path import DijkstraRouting, FloydRouting
 from ptaskmodel.platform.topologies.topology import WalkTable
-from ptaskmodel.platform.zones import (
-    DIJKSTRA,
-    FLOYD,
-    FULL,
-    NONE,
-    ROOT,
-    VIVALDI,
-    WIFI_ZONE,
-    LocalRoute,
-    Zone,
-)
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.build import PlatformBuild

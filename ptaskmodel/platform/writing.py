@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lxml import etree
 
-from ptaskmodel.platform.facts import Facts
-from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Host, Link
-from ptaskmodel.platform.zones import (
+from ptaskmodel.platform.facts import (
     CLUSTER,
     ROUTED_KINDS,
     VIVALDI,
+    Facts,
     LocalRoute,
     StarPaths,
     Zone,
 )
+from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Host, Link
 
 DOCTYPE = '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
 

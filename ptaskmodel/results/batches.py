@@ -35,7 +35,7 @@ from ptaskmodel.batch.schedule import figures_of
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.files import check_file_to_write, whole_path, write_json
 from ptaskmodel.kernels.decorators import Stopwatch
-from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
 from ptaskmodel.results.energy import (
     ENERGY_FILES,

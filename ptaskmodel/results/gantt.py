@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.platform.sketch_paint import text_colour
+from ptaskmodel.platform.drawing import text_colour
 from ptaskmodel.results.drawing import (
     colour_of,
     heat,

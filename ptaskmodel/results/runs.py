@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernels.decorators import Stopwatch
-from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.results.observing import Checkpoints, Observation
 from ptaskmodel.results.output import whole_directory

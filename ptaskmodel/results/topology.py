@@ -71,7 +71,7 @@ def topology(results: Results, platform: Platform | None = None, colour: str = "
 def _paint(
     drawn: Sketch, hosts: Mapping[str, float], links: Mapping[str, float], title: str, label: str
 ) -> Figure:
-    from ptaskmodel.platform.sketch_paint import add_boxes, add_groups, page
+    from ptaskmodel.platform.drawing import add_boxes, add_groups, page
 
     width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
     worst = sorted((name for name in links if links[name] > 0.0),

@@ -14,7 +14,7 @@ from ptaskmodel import files
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.cli import main, program
 from ptaskmodel.errors import LONGEST, CampaignError, PTaskModelError, cut
-from ptaskmodel.platform.reader.loading import parse_platform
+from ptaskmodel.platform.reader.xml import parse_platform
 from ptaskmodel.workload.formats.host_names import expand
 
 LONG = "x" * 4000

@@ -15,7 +15,7 @@ from platform_text import DOCTYPE, HEADER
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import PlatformWarning, load_platform
-from ptaskmodel.platform.reader.loading import parse_platform
+from ptaskmodel.platform.reader.xml import parse_platform
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "platforms"
 

@@ -12,7 +12,7 @@ from random_platforms import random_platform
 
 from ptaskmodel.errors import PlatformError, RouteError
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.reader.loading import parse_platform
+from ptaskmodel.platform.reader.xml import parse_platform
 
 HERE = Path(__file__).resolve().parent
 OWN = sorted((HERE.parent.parent / "platforms").glob("*.xml"))

@@ -14,7 +14,7 @@ from ptaskmodel.core.patterns.placement import Cluster, Clusters
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import WIFI
-from ptaskmodel.platform.routing.walks import walk_pairs
+from ptaskmodel.platform.routing.local import walk_pairs
 from ptaskmodel.platform.topologies.topology import LONGEST
 
 BoolArray = NDArray[np.bool_]

@@ -10,7 +10,17 @@ from typing import Any, TypeVar
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.facts import Facts
+from ptaskmodel.platform.facts import (
+    LOOPBACK,
+    ROOT,
+    STAR_KINDS,
+    WIFI_ZONE,
+    Facts,
+    LocalRoute,
+    Points,
+    StarPaths,
+    Zone,
+)
 from ptaskmodel.platform.model import (
     FATPIPE,
     LOOPBACK_NAME,
@@ -19,22 +29,12 @@ from ptaskmodel.platform.model import (
     AvailabilityTrace,
     Host,
     Link,
+    short,
 )
-from ptaskmodel.platform.notes import short
 from ptaskmodel.platform.reader.elements import Element, Source
 from ptaskmodel.platform.topologies.families import kind_of
 from ptaskmodel.platform.topologies.star import Star, star_table
 from ptaskmodel.platform.topologies.topology import WalkTable
-from ptaskmodel.platform.zones import (
-    LOOPBACK,
-    ROOT,
-    STAR_KINDS,
-    WIFI_ZONE,
-    LocalRoute,
-    Points,
-    StarPaths,
-    Zone,
-)
 
 MAX_HOSTS = 4_000_000
 MAX_LINKS = 16_000_000

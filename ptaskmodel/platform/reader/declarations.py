@@ -7,13 +7,12 @@ from pathlib import Path
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import read_text
-from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Disk
-from ptaskmodel.platform.notes import Note, short
+from ptaskmodel.platform.facts import CLUSTER, VIVALDI, WIFI_ZONE
+from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Disk, Note, short
 from ptaskmodel.platform.reader.builder import Builder, properties_of
+from ptaskmodel.platform.reader.clusters import expand_radical
 from ptaskmodel.platform.reader.elements import Element
-from ptaskmodel.platform.reader.radicals import expand_radical
 from ptaskmodel.platform.reader.traces import TraceError, parse_trace
-from ptaskmodel.platform.zones import CLUSTER, VIVALDI, WIFI_ZONE
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 SPLIT = frozenset({"SPLITDUPLEX", "FULLDUPLEX"})

@@ -9,15 +9,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.facts import Facts
-from ptaskmodel.platform.notes import short
-from ptaskmodel.platform.reader import dtd
+from ptaskmodel.platform.facts import CLUSTER, ROUTINGS, ZONE_KINDS, Facts
+from ptaskmodel.platform.model import short
+from ptaskmodel.platform.reader import elements
 from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.clusters import make_cluster
 from ptaskmodel.platform.reader.declarations import Declarations
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.route_declarations import declare_bypass, declare_route
-from ptaskmodel.platform.zones import CLUSTER, ROUTINGS, ZONE_KINDS
 
 MAX_DEPTH = 60
 MAX_TEXT = 256 * 1024**2
@@ -69,7 +68,7 @@ class Document:
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         """An element begins. Raises PlatformError if it may not, or not there."""
-        tag = dtd.OLD_TAGS.get(name, name)
+        tag = elements.OLD_TAGS.get(name, name)
         self._line = line
         element = Element(tag, attributes, line)
         if len(self._stack) >= MAX_DEPTH:
@@ -82,7 +81,7 @@ class Document:
         self._stack.append(_Open(element))
         if tag == "platform":
             self._check_version(element)
-            self._stack[-1].stages = dtd.PLATFORM_STAGES
+            self._stack[-1].stages = elements.PLATFORM_STAGES
         elif tag == "zone":
             kind = ZONE_KINDS.get(element["routing"].lower())
             if kind is None:
@@ -142,21 +141,23 @@ class Document:
         return self.source.error_at(self._line, what)
 
     def _check_tag(self, element: Element, name: str) -> None:
-        if name in dtd.REFUSED_TAGS:
-            raise self._error(f"{name}: not supported; {dtd.REFUSED_TAGS[name]}")
-        if element.tag not in dtd.TAGS:
-            known = [tag for tag in (*dtd.TAGS, *dtd.OLD_TAGS) if tag.lower() == name.lower()]
+        if name in elements.REFUSED_TAGS:
+            raise self._error(f"{name}: not supported; {elements.REFUSED_TAGS[name]}")
+        if element.tag not in elements.TAGS:
+            known = [
+                tag for tag in (*elements.TAGS, *elements.OLD_TAGS) if tag.lower() == name.lower()
+            ]
             hint = f"write {known[0]}" if known else "remove it"
             raise self._error(f"unknown element {short(name)}; {hint}")
 
     def _check_attributes(self, element: Element) -> None:
-        known, given = dtd.TAGS[element.tag], element.attributes
+        known, given = elements.TAGS[element.tag], element.attributes
         for name in sorted(given.keys() - known.attributes.keys()):
-            hint = dtd.REFUSED_ATTRIBUTES.get((element.tag, name))
+            hint = elements.REFUSED_ATTRIBUTES.get((element.tag, name))
             hint = hint or f"known ones: {', '.join(known.attributes) or 'none'}"
             raise self.source.error(element, f"unknown attribute {short(name)}; {hint}")
         for name in known.required:
-            if not given.get(name) and (name not in given or name not in dtd.MAY_BE_EMPTY):
+            if not given.get(name) and (name not in given or name not in elements.MAY_BE_EMPTY):
                 state = "empty" if name in given else "missing"
                 raise self.source.error(element, f"the attribute {name} is {state}; give it")
         for name, choices in known.choices.items():
@@ -176,7 +177,7 @@ class Document:
                 raise self.source.error(element, "the first element must be platform")
             return
         parent = self._stack[-1]
-        allowed = tag in dtd.CHILDREN.get(parent.element.tag, ())
+        allowed = tag in elements.CHILDREN.get(parent.element.tag, ())
         if parent.element.tag in ("platform", "zone"):
             allowed = self._advance(parent, tag)
         if not allowed:
@@ -191,10 +192,10 @@ class Document:
         if stages is None:
             if tag == "prop":
                 return True
-            if tag not in dtd.ZONE_CHILDREN:
+            if tag not in elements.ZONE_CHILDREN:
                 return False
-            internal = tag in dtd.INTERNAL_FIRST
-            stages = parent.stages = dtd.INTERNAL_STAGES if internal else dtd.LEAF_STAGES
+            internal = tag in elements.INTERNAL_FIRST
+            stages = parent.stages = elements.INTERNAL_STAGES if internal else elements.LEAF_STAGES
             parent.stage = 1
         for stage in range(parent.stage, len(stages)):
             if tag in stages[stage]:
@@ -204,7 +205,9 @@ class Document:
 
     def _suits(self, parent: _Open, tag: str) -> bool:
         """Whether a zone may hold a tag; the first that only one kind may hold decides."""
-        kinds = [parent.stages] if parent.stages else [dtd.LEAF_STAGES, dtd.INTERNAL_STAGES]
+        kinds = (
+            [parent.stages] if parent.stages else [elements.LEAF_STAGES, elements.INTERNAL_STAGES]
+        )
         suiting = [stages for stages in kinds if any(tag in stage for stage in stages)]
         if len(suiting) == 1:
             parent.stages = suiting[0]
@@ -229,7 +232,7 @@ def _place_hint(parent: _Open, tag: str) -> str:
             return "put the props first"
         if any(tag in stage for stage in parent.stages):
             return "put it before the routes"
-        if parent.stages is dtd.LEAF_STAGES:
+        if parent.stages is elements.LEAF_STAGES:
             return "this zone holds hosts, routers or begins with a link: put zones first or apart"
         return "this zone holds zones: put hosts, routers and their routes in a zone of their own"
     if parent.element.tag == "platform":

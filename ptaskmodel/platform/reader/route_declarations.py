@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ptaskmodel.platform.model import LOOPBACK_NAME
-from ptaskmodel.platform.notes import short
+from ptaskmodel.platform.facts import CLUSTER, LOOPBACK, ROOT, ROUTED_KINDS, LocalRoute, Zone
+from ptaskmodel.platform.model import LOOPBACK_NAME, short
 from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.elements import Element
-from ptaskmodel.platform.zones import CLUSTER, LOOPBACK, ROOT, ROUTED_KINDS, LocalRoute, Zone
 
 
 def declare_route(builder: Builder, element: Element) -> None:

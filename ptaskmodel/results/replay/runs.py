@@ -13,7 +13,7 @@ import numpy as np
 
 from ptaskmodel.files import write_json
 from ptaskmodel.kernels.decorators import Stopwatch
-from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.replay.driver import Listener, Progress, Replay, ReplayResult
 from ptaskmodel.replay.state import SPAN

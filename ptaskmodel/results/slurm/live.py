@@ -27,7 +27,7 @@ from ptaskmodel.batch.slurm.watching import hostlist
 from ptaskmodel.bridges.slurm_live.reading import LOADED, START, SUBMIT, Event
 from ptaskmodel.bridges.slurm_live.run import LiveOptions, LiveRun, run_live
 from ptaskmodel.files import write_json
-from ptaskmodel.platform.reader.loading import remarks_on
+from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
 from ptaskmodel.results.drawing import BLUE, GREY, ORANGE, RED, new_figure, save, time_unit
 from ptaskmodel.results.output import FORMAT, SUMMARY, check_output_directory, whole_directory
