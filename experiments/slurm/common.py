@@ -15,10 +15,9 @@ from ptaskmodel.batch.slurm.conf.facts import Conf
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.run import SlurmRun
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models.lublin import lublin
-from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
 Row = dict[str, Any]

@@ -18,7 +18,7 @@ from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.transforms.shuffling import shuffled
+from ptaskmodel.workload.transforms.sampling import shuffled
 from ptaskmodel.workload.works import DelayWork
 
 RANDOM, LARGE = 0.2, 700 / 3000

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models.lublin import lublin
-from ptaskmodel.workload.reading import read_workload
-from ptaskmodel.workload.transforms.sampling import sampled
+from ptaskmodel.workload.transforms.sampling import sampled, shuffled
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
-from ptaskmodel.workload.transforms.shuffling import shuffled
 from ptaskmodel.workload.works import DelayWork
 
 RANDOM_SHARE = 0.2  # of the jobs

@@ -22,8 +22,7 @@ from ptaskmodel.replay.tally import bundle
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_actions import RECV, SEND
-from ptaskmodel.workload.ti_traces import Trace
-from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.ti_traces import Trace, TraceWork
 from ptaskmodel.workload.works import SequenceWork, Work
 
 REPLAY, BUNDLE, COLLECTIVES = "replay", "bundle", "collectives"

@@ -24,8 +24,7 @@ from ptaskmodel.batch.measures import job_times
 from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.schedule import Schedule, figures_of
 from ptaskmodel.batch.simulator import BatchSimulation, Progress
-from ptaskmodel.workload.job_arrays import users_of
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import Job, users_of
 
 # Lengths are execution times; each class goes up to its limit, s.
 LENGTH_LIMITS_S = (60.0, 600.0, 3600.0, 6 * 3600.0, 24 * 3600.0)

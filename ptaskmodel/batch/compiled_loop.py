@@ -75,8 +75,7 @@ from ptaskmodel.batch.schedule import (
     schedule_of,
 )
 from ptaskmodel.batch.view import Policy
-from ptaskmodel.workload.job_arrays import JobArrays, job_arrays
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 
 Ints = NDArray[np.int64]
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.checkpoints import Checkpointing
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.workload.job_arrays import JobArrays
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import Job, JobArrays
 from ptaskmodel.workload.works import Work
 
 Ended = list[tuple[Attempt, str]]

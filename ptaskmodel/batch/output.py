@@ -55,7 +55,7 @@ from ptaskmodel.results.energy import (
     pstate_rows,
     switch_counts,
 )
-from ptaskmodel.workload.job_arrays import names_of
+from ptaskmodel.workload.jobs import names_of
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.metering import BatchEnergy

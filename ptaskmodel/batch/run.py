@@ -32,8 +32,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.model import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, STOPPED, Remark
-from ptaskmodel.workload.job_arrays import job_arrays
-from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.jobs import Job, Workload, job_arrays
 
 if TYPE_CHECKING:
     import pandas

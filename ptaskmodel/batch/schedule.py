@@ -21,8 +21,7 @@ from ptaskmodel.batch.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME
 from ptaskmodel.batch.hostset import HostSet, Placement, Runs, flat_runs
 from ptaskmodel.batch.pstates import Switch
 from ptaskmodel.on_demand import OnDemand
-from ptaskmodel.workload.job_arrays import JobArrays, job_arrays
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 
 if TYPE_CHECKING:
     import pandas

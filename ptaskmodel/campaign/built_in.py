@@ -134,8 +134,7 @@ def _platform(path: str) -> Any:
 
 @functools.lru_cache(maxsize=KEPT)
 def _workload(path: str, processors_per_host: int) -> Any:
-    from ptaskmodel.workload.formats.table import Cleaning
-    from ptaskmodel.workload.reading import read_workload
+    from ptaskmodel.workload.formats.table import Cleaning, read_workload
 
     return read_workload(path, Cleaning(processors_per_host))
 
@@ -163,9 +162,8 @@ BATCH_FILES = ("platform", "workload", "failures", "maintenance", "calibration")
 
 def _transformed(workload: Any, given: dict[str, Any], seed: int, hosts: int) -> Any:
     """The workload as the parameters of `TRANSFORMS` ask for, which are taken out."""
-    from ptaskmodel.workload.transforms.sampling import sampled
+    from ptaskmodel.workload.transforms.sampling import sampled, shuffled
     from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
-    from ptaskmodel.workload.transforms.shuffling import shuffled
 
     steps: dict[str, Callable[[Any, Any], Any]] = {
         "jobs": lambda made, count: made.with_jobs(made.jobs[:count], f"the first {count} jobs"),

@@ -18,7 +18,7 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.results import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed, parse_time, split_float
-from ptaskmodel.workload.names import PATTERNS
+from ptaskmodel.workload.transforms import PATTERNS
 
 PATH = click.Path(path_type=Path)
 

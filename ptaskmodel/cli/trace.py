@@ -197,7 +197,7 @@ def to_ptask(
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import read_trace
-    from ptaskmodel.workload.formats.tasks_json_writing import write_tasks
+    from ptaskmodel.workload.formats.tasks_json import write_tasks
 
     with told_reading(traces):
         found = read_trace(traces, ranks)

@@ -76,7 +76,7 @@ def shuffle(
     **cleaning: Any,
 ) -> None:
     """The jobs in a random order of submission, over the same time."""
-    from ptaskmodel.workload.transforms.shuffling import shuffled
+    from ptaskmodel.workload.transforms.sampling import shuffled
 
     write_made(shuffled(read_clean(source, **cleaning), seed, dates), output, kind, version)
 
@@ -221,7 +221,7 @@ workload.add_command(transform)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def info(file: Path, as_json: bool, **cleaning: Any) -> None:
     """Say what is in a workload, and what cleaning leaves out of a log."""
-    from ptaskmodel.workload.facts import facts_of
+    from ptaskmodel.workload.jobs import facts_of
 
     facts = facts_of(read_clean(file, **cleaning))
     if as_json:
@@ -371,8 +371,8 @@ def weibull(
     Each job of KINDS is a kind; a field "weight" says how often it comes (1 by default).
     """
     from ptaskmodel.workload.formats.batsim import read_batsim
-    from ptaskmodel.workload.models.weibull import kinds_of
-    from ptaskmodel.workload.models.weibull import weibull as model
+    from ptaskmodel.workload.models.lublin import kinds_of
+    from ptaskmodel.workload.models.lublin import weibull as model
 
     source = read_batsim(kinds_file)
     kinds = kinds_of(source)

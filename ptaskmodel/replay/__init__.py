@@ -16,11 +16,11 @@ NAMES = {
         "read_trace",
         "write_trace",
     ),
-    "ptaskmodel.workload.ti_building": (
+    "ptaskmodel.workload.ti_traces": (
+        "Trace",
         "trace_of_actions",
         "write_text_trace",
     ),
-    "ptaskmodel.workload.ti_traces": ("Trace",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -32,9 +32,8 @@ from ptaskmodel.simulation.life import (
 from ptaskmodel.simulation.loop import finish
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.workload.amounts import NO_INTS, IntArray
-from ptaskmodel.workload.order import check_acyclic
-from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.tasks import Task, check_acyclic
+from ptaskmodel.workload.ti_traces import TraceWork
 
 if TYPE_CHECKING:
     from ptaskmodel.replay.applications import Applications

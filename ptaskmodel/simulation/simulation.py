@@ -32,7 +32,7 @@ from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platfor
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.ti_traces import TraceWork
 
 if TYPE_CHECKING:
     import pandas

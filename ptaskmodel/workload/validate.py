@@ -1,4 +1,7 @@
-"""What is legal in a tasks file but surely not meant, whatever the platform."""
+"""What is legal in a tasks file but surely not meant, whatever the platform.
+
+Says of a work that simulating it takes very long.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ptaskmodel.remarks import warn
 from ptaskmodel.workload.formats.json_document import token
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.works import Work
 
 
 class Finding(NamedTuple):
@@ -84,3 +89,18 @@ def _ranks(numbers: np.ndarray) -> str:
     shown = ", ".join(map(str, numbers[:3].tolist()))
     more = f", ... ({numbers.size} in all)" if numbers.size > 3 else ""
     return f"rank {shown} has" if numbers.size == 1 else f"ranks {shown}{more} have"
+
+
+# Stages that take the simulator minutes; one takes it some microseconds.
+LONG_STAGES = 10_000_000
+STAGE_S = 5e-6
+
+
+def warn_if_long(work: Work, where: str) -> None:
+    """Warn, with the place in a file, of a work of more than LONG_STAGES stages, repeated ones."""
+    stages = work.summed(lambda part: 1.0)
+    if stages > LONG_STAGES:
+        warn(
+            f"{where}: makes {stages:,.0f} stages, one after the other: simulating them takes some "
+            f"{stages * STAGE_S / 60:,.0f} minutes a task; make fewer, larger stages"
+        )

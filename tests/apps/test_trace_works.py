@@ -19,7 +19,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay, read_trace
 from ptaskmodel.replay.tally import bundle
-from ptaskmodel.workload.ti_building import trace_of_actions
+from ptaskmodel.workload.ti_traces import trace_of_actions
 from ptaskmodel.workload.works import DelayWork, ParallelWork
 
 

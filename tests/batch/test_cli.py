@@ -290,7 +290,7 @@ def test_jobs_of_a_log_stay_columns(monkeypatch, tmp_path):
     """The compiled loop and the files that are written need no object for each job."""
     log = tmp_path / "two.swf"
     log.write_text("".join(f"{k} {k} 0 9 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n" for k in (1, 2)))
-    monkeypatch.setattr("ptaskmodel.workload.job_arrays.jobs_of_columns", None)
+    monkeypatch.setattr("ptaskmodel.workload.jobs.jobs_of_columns", None)
     out = tmp_path / "out"
     assert main(["batch", GRAPHENE, str(log), "--loop", "compiled", "-o", str(out)]) == 0
     assert len((out / "jobs.csv").read_text(encoding="utf-8").splitlines()) == 3

@@ -18,8 +18,7 @@ from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
 from ptaskmodel.workload.formats.json_document import read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
-from ptaskmodel.workload.job_arrays import column_of
-from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, sorted_jobs
+from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, column_of, sorted_jobs
 
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 # What a job asks for beside hosts: fields of ours, which Batsim ignores.

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.workload.amounts import LARGEST, SMALLEST, FloatArray
 from ptaskmodel.workload.formats.batsim_works import Profiles
-from ptaskmodel.workload.job_arrays import JobArrays, JobTable
-from ptaskmodel.workload.jobs import NOTHING
+from ptaskmodel.workload.jobs import NOTHING, JobArrays, JobTable
 
 # Where a job comes from, as logs say it: fields of ours, each a name or a number.
 ORIGINS = ("user", "group", "queue", "partition", "executable", "preceding_job")

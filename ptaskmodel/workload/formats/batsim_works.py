@@ -10,8 +10,8 @@ from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.batsim_profiles import READERS, Fields, Reader
 from ptaskmodel.workload.formats.json_document import token
-from ptaskmodel.workload.length import warn_if_long
-from ptaskmodel.workload.order import in_order
+from ptaskmodel.workload.tasks import in_order
+from ptaskmodel.workload.validate import warn_if_long
 from ptaskmodel.workload.works import SequenceWork, Work
 
 SEQUENCES = ("SequentialCompositionProfile", "sequential_composition", "composed", "sequence")

@@ -1,17 +1,28 @@
-"""Strict reading of a JSON file: what is ambiguous or not JSON is an error that says where."""
+"""Strict reading of a JSON file: what is ambiguous or not JSON is an error that says where.
+
+Checks of the fields of a JSON document, each failing with the JSON pointer and a remedy.
+
+Long arrays of numbers cut out of a JSON text by a compiled scanner; other code reads the rest.
+
+What the scanner does not understand (20 digits, rows of different lengths, what is not JSON) stays
+in the text. A number is taken only if its double is certain to be the nearest one, as Python's is.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
-from itertools import chain
+from collections.abc import Collection, Iterable
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ptaskmodel.errors import WorkloadError, shown
+import numpy as np
+
+from ptaskmodel.errors import SHOWN, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, text_of
-from ptaskmodel.workload.amounts import FloatArray
+from ptaskmodel.workload.amounts import FieldError, FloatArray
+from ptaskmodel.workload.formats.scanning.numbers import cut
 
 # A half of a character outside the first 65,536, which means nothing without the other.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -104,7 +115,6 @@ def _count_keys(document: Any) -> int:
 
 
 def _read_with_arrays(content: bytes, names: Collection[str]) -> Any:
-    from ptaskmodel.workload.formats.json_numbers import PLACEHOLDER, cut_numbers
 
     try:
         short, arrays = cut_numbers(content, names)
@@ -199,3 +209,136 @@ def token(key: str) -> str:
     """A key as a part of a JSON pointer (RFC 6901), on one line."""
     escaped = key.replace("~", "~0").replace("/", "~1")
     return escaped if escaped.isprintable() else ascii(escaped)[1:-1]
+
+
+_NUMBERS = {int, float}
+
+
+class Fields:
+    """The checks, for one file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def fail(self, pointer: str, problem: str) -> NoReturn:
+        """Raise the WorkloadError of a place in the file."""
+        raise WorkloadError(f"{self.place(pointer)}: {problem}")
+
+    def place(self, pointer: str) -> str:
+        """A place in the file, for a message."""
+        return f"{self._name}: {pointer or 'top level'}"
+
+    def fail_in(self, pointer: str, error: FieldError, names: dict[str, str]) -> NoReturn:
+        """Raise a FieldError again, its field being ``names[field]`` below ``pointer``."""
+        field = names.get(error.field, error.field)
+        self.fail("/".join([pointer, field, *map(str, error.place)]), error.problem)
+
+    def object_of(self, value: Any, pointer: str, fields: Collection[str], what: str) -> None:
+        """``value`` is an object with no other fields than these."""
+        if type(value) is not dict:
+            self.fail(pointer, f"is {shown(value)}; give an object ({what})")
+        if not value.keys() <= set(fields):
+            key = next(key for key in value if key not in fields)
+            close = close_match(key, fields)
+            hint = f"did you mean {close!r}?" if close else f"it may have {', '.join(fields)}"
+            self.fail(f"{pointer}/{token(key)[:100]}", f"is not a field of {what}; {hint}")
+
+    def text(self, value: Any, pointer: str, what: str) -> str:
+        """A non-empty printable string."""
+        if type(value) is not str:
+            self.fail(pointer, f"is {shown(value)}; give {what}")
+        if not value or not value.isprintable():
+            self.fail(pointer, f"is {shown(value)}; give {what}, not empty and printable")
+        return value
+
+    def number(self, value: Any, pointer: str) -> int | float:
+        """A JSON number (its size is checked where its meaning is known)."""
+        if type(value) not in _NUMBERS:
+            self.fail(pointer, f"is {shown(value)}; give a number")
+        return value
+
+    def whole(self, value: Any, pointer: str) -> int:
+        """A whole number from 0; 2.0 is one, as in JSON Schema."""
+        if type(value) is float and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not 0 <= value < 2**63:
+            self.fail(pointer, f"is {shown(value)}; give a whole number")
+        return value
+
+    def numbers(self, value: list | FloatArray, pointer: str) -> FloatArray:
+        """A list of numbers, or of lists of numbers of the same length, as an array."""
+        if isinstance(value, np.ndarray):
+            return value
+        nested = bool(value) and all(type(row) is list for row in value)
+        if nested:
+            self._check_lengths(value, pointer)
+        flat = list(chain.from_iterable(value)) if nested else value
+        try:
+            if not set(map(type, flat)) <= _NUMBERS:
+                raise TypeError
+            array = np.array(flat, dtype=np.float64)
+        except (TypeError, OverflowError):
+            place, problem = _first_bad(flat)
+            where = divmod(place, len(value[0])) if nested else (place,)
+            self.fail("/".join([pointer, *map(str, where)]), problem)
+        return array.reshape(len(value), -1) if nested else array
+
+    def _check_lengths(self, rows: list[list], pointer: str) -> None:
+        if len(set(map(len, rows))) > 1 or not rows[0]:
+            k = next((k for k, row in enumerate(rows) if len(row) != len(rows[0])), 0)
+            problem = f"has {len(rows[k])} values, the first row {len(rows[0])}; give equal rows"
+            self.fail(f"{pointer}/{k}", problem if k else "is empty; give numbers")
+
+
+def close_match(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to a misspelt one (not looked for very far), None if none is."""
+    import difflib
+
+    close = difflib.get_close_matches(name[:SHOWN], list(islice(known, 10_000)), 1)
+    return close[0] if close else None
+
+
+def _first_bad(values: Iterable[Any]) -> tuple[int, str]:
+    """Place of the first value that is not a number or too large for one, and what is wrong."""
+    for place, value in enumerate(values):
+        if type(value) not in _NUMBERS:
+            return place, f"is {shown(value)}; give a number"
+        try:
+            float(value)
+        except OverflowError:
+            return place, f"is {shown(value)}; give a smaller number"
+    raise AssertionError("every value is a number")
+
+
+PLACEHOLDER = "NaN"
+# Shorter arrays are read as fast without.
+SMALLEST = 8
+
+POWERS = np.array([float(10**k) for k in range(23)])  # all exact
+
+
+def cut_numbers(content: bytes, names: Collection[str]) -> tuple[str, list[FloatArray]]:
+    """A UTF-8 text with NaN in place of long arrays of numbers, and these arrays in their order.
+
+    names: of the fields whose arrays are looked at: of numbers, shape (n,), or of rows of as many
+    numbers each, shape (rows, n). Raises UnicodeDecodeError if the rest is not UTF-8.
+    """
+    # More than there can be; what is not used takes no memory.
+    numbers = np.empty(len(content) // 2 + 1)
+    cuts = np.empty((len(content) // (2 * SMALLEST) + 1, 4), dtype=np.int64)
+    quoted = [f'"{name}"'.encode() for name in names]
+    ends = np.cumsum([len(name) for name in quoted], dtype=np.int64)
+    fields = np.frombuffer(b"".join(quoted), np.uint8)
+    count = int(
+        cut(np.frombuffer(content, np.uint8), fields, ends, numbers, cuts, POWERS, SMALLEST)
+    )
+    pieces: list[bytes] = []
+    arrays: list[FloatArray] = []
+    last = first = 0
+    for begin, end, until, row in cuts[:count].tolist():
+        pieces += (content[last:begin], PLACEHOLDER.encode())
+        array = numbers[first:until]
+        arrays.append(array.reshape(-1, row) if row else array)
+        last, first = end, until
+    pieces.append(content[last:])
+    return b"".join(pieces).decode(), arrays

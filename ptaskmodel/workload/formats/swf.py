@@ -1,6 +1,8 @@
 """The Standard Workload Format: logs of real machines, read, cleaned and written.
 
 Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive, version 2.2.
+
+The lines of a large log that are as they should be, parsed by a compiled scanner.
 """
 
 from __future__ import annotations
@@ -20,11 +22,31 @@ from ptaskmodel.errors import WorkloadError, cut
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
 from ptaskmodel.on_demand import OnDemand
 from ptaskmodel.workload.amounts import FieldError
-from ptaskmodel.workload.formats.swf_lines import parsed
 from ptaskmodel.workload.formats.table import Cleaning, Writing
-from ptaskmodel.workload.job_arrays import JobArrays, JobTable, column_of, job_arrays, names_of
-from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.jobs import JobArrays, JobTable, Workload, column_of, job_arrays, names_of
 from ptaskmodel.workload.works import DelayWork
+
+# Bytes; below, the scanner would take longer to load than it saves.
+LARGE = 200_000
+
+
+def parsed(
+    body: bytes, fields: int, largest: float, large: int = LARGE
+) -> NDArray[np.float64] | None:
+    """The values of lines of ``fields`` numbers each, shape (lines, fields); blank lines count not.
+
+    None if there are less than ``large`` bytes, or if anything about them is unusual: another
+    number of fields, anything but plain finite numbers up to ``largest``.
+    """
+    if len(body) < large:
+        return None
+    from ptaskmodel.workload.formats.json_document import POWERS
+    from ptaskmodel.workload.formats.scanning.lines import read_rows
+
+    rows = np.empty((body.count(b"\n") + 1, fields))
+    count = int(read_rows(np.frombuffer(body, np.uint8), rows, POWERS, largest))
+    return None if count < 0 else rows[:count]
+
 
 FIELDS = (
     "job_number",

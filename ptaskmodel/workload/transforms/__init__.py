@@ -1,1 +1,15 @@
-"""From a workload to another: cut, shuffled, sampled, scaled, drawn again, made parallel tasks."""
+"""From a workload to another: cut, shuffled, sampled, scaled, drawn again, made parallel tasks.
+
+The patterns of communication that delays are turned into, by name (see `ptask_rule`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PATTERNS: Mapping[str, str] = {
+    "alltoall": "every host to every other, equal parts",
+    "ring": "each host to the next",
+    "stencil": "each host to its 4 neighbours on a torus as square as possible",
+    "master": "the first host to each other and back",
+}

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.names import PATTERNS
+from ptaskmodel.workload.transforms import PATTERNS
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, Work
 
 

@@ -3,6 +3,11 @@
 Both methods put like jobs beside each other and take one out of every ``ratio`` of them, so that a
 sample has few and many, short and long jobs in the proportions of the whole; a plain random sample
 has so only on average, and a few large jobs decide what it asks of the machine.
+
+Shuffled orders of submission: what of a result is owed to the order in which jobs came?
+
+Studies that rest on one log rest on one order of its jobs. Simulating several permutations of it
+tells which metrics are stable (of a loaded machine, the utilisation is) and which are not.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.transforms.whole import run_times_s, without_lost_links
+from ptaskmodel.workload.transforms.scaling import dates_s, run_times_s, without_lost_links
 
 METHODS = ("systematic", "work")
 WINDOW_S = 60.0
@@ -103,3 +108,27 @@ def _by_work(
         owed = target - float(work[best])
         chosen.append(best)
     return np.array(chosen, dtype=np.intp)
+
+
+SPACINGS = ("even", "kept")
+
+
+def shuffled(workload: Workload, seed: int, spacing: str = "even") -> Workload:
+    """The jobs in a random order of submission, over the same time.
+
+    spacing: ``even``, all gaps between two submissions alike; ``kept``, the dates of the workload,
+    each given to another job, so that hours of the day and bursts stay where they are. Which job
+    waited for which has no meaning any more and is dropped. Raises WorkloadError for an unknown
+    spacing.
+    """
+    if spacing not in SPACINGS:
+        raise WorkloadError(f"spacing '{spacing}' is unknown: use one of {', '.join(SPACINGS)}")
+    dates = dates_s(workload)
+    if spacing == "even" and len(dates):
+        dates = np.linspace(dates[0], dates[-1], len(dates))
+    order = np.random.default_rng(seed).permutation(len(dates))
+    jobs = tuple(
+        replace(workload.jobs[k], submit_time_s=date, preceding_job=None, think_time_s=0.0)
+        for k, date in zip(order.tolist(), dates.tolist(), strict=True)
+    )
+    return workload.with_jobs(jobs, f"order of submission shuffled, seed {seed}, dates {spacing}")

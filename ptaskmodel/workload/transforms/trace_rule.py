@@ -16,8 +16,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import ti_actions as ti
 from ptaskmodel.workload.batch_works import SpreadWork
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.ti_traces import Trace
-from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.ti_traces import Trace, TraceWork
 from ptaskmodel.workload.works import Work
 
 Action = tuple[int, tuple[float, ...]]

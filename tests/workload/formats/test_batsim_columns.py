@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.formats import batsim
-from ptaskmodel.workload.job_arrays import JobTable, job_arrays, users_of
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import Job, JobTable, job_arrays, users_of
 
 PROFILES = {
     "1": {"type": "delay", "delay": 5},

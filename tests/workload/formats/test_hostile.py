@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import PTaskModelError, WorkloadError
-from ptaskmodel.workload.formats.array_files import ArrayFiles
 from ptaskmodel.workload.formats.batsim import read_batsim
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.swf import read_swf
+from ptaskmodel.workload.formats.table import read_workload, write_workload
 from ptaskmodel.workload.formats.tasks_json import load_tasks
-from ptaskmodel.workload.reading import read_workload, write_workload
+from ptaskmodel.workload.formats.tasks_json_profiles import ArrayFiles
 
 WORKLOAD = {
     "nb_res": 4,
@@ -175,7 +175,7 @@ def test_an_array_larger_than_its_task_needs_is_not_read(tmp_path, monkeypatch):
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"tasks": tasks}))
     monkeypatch.setattr(
-        "ptaskmodel.workload.formats.array_files.npy.read_array",
+        "ptaskmodel.workload.formats.tasks_json_profiles.npy.read_array",
         lambda *_, **__: pytest.fail("the array is read"),
     )
     with pytest.raises(WorkloadError, match=r"has shape \(1024, 1024\); at most 4 values"):

@@ -10,9 +10,14 @@ from documents import ROOT
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.formats.table import FORMATS, Format
+from ptaskmodel.workload.formats.table import (
+    FORMATS,
+    Format,
+    format_of,
+    read_workload,
+    write_workload,
+)
 from ptaskmodel.workload.models.lublin import lublin
-from ptaskmodel.workload.reading import format_of, read_workload, write_workload
 
 GUIDE = ROOT / "docs" / "guides" / "extend.md"
 

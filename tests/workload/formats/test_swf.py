@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.formats import swf, swf_lines
+from ptaskmodel.workload.formats import swf
+from ptaskmodel.workload.formats import swf as swf_lines
 from ptaskmodel.workload.formats.swf import (
     FIELDS,
     clean,
@@ -19,10 +20,8 @@ from ptaskmodel.workload.formats.swf import (
     workload_from_swf,
     write_swf,
 )
-from ptaskmodel.workload.formats.table import Cleaning
-from ptaskmodel.workload.job_arrays import job_arrays, names_of, sizes_of, users_of
-from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.reading import format_of, read_workload, write_workload
+from ptaskmodel.workload.formats.table import Cleaning, format_of, read_workload, write_workload
+from ptaskmodel.workload.jobs import Job, Workload, job_arrays, names_of, sizes_of, users_of
 from ptaskmodel.workload.transforms.windows import (
     cut_swf,
     cut_workload,

@@ -14,9 +14,8 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models.lublin import lublin
 from ptaskmodel.workload.transforms.resampling import WEEK_S, resampled
-from ptaskmodel.workload.transforms.sampling import sampled
+from ptaskmodel.workload.transforms.sampling import sampled, shuffled
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
-from ptaskmodel.workload.transforms.shuffling import shuffled
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 

@@ -25,9 +25,8 @@ from ptaskmodel.batch.slurm.requests import sacct, sbatch
 from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
 from ptaskmodel.errors import SlurmError, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, read_text, shown_path
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats.table import Cleaning, format_of, read_workload
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.transforms.trace_rule import trace_profiles
 from ptaskmodel.workload.works import DelayWork, Work
