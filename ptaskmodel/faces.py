@@ -3,14 +3,16 @@
 A package has one table of modules and the names that they give; `face` makes ``__all__``,
 ``__getattr__`` and ``__dir__`` of it. Type checkers and editors read the same from the package's
 ``__init__.pyi``, which ``python tests/stubs.py`` writes.
+
+Sequences whose elements are made when the first of them is asked for.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, overload
 
 Table = Mapping[str, Sequence[str]]
 
@@ -33,3 +35,35 @@ def face(
         return value
 
     return names, get, lambda: list(names)
+
+
+T = TypeVar("T")
+
+
+class OnDemand(Sequence[T]):
+    """A sequence of known length; ``make`` makes all of it, once."""
+
+    __slots__ = ("_length", "_made", "_make")
+
+    def __init__(self, length: int, make: Callable[[], Sequence[T]]) -> None:
+        self._length = length
+        self._make: Callable[[], Sequence[T]] | None = make
+        self._made: Sequence[T] = ()
+
+    def _all(self) -> Sequence[T]:
+        if self._make is not None:
+            self._made, self._make = self._make(), None
+        return self._made
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._all()[index]

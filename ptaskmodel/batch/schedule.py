@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
 from ptaskmodel.batch.hostset import HostSet, Placement, Runs, flat_runs
 from ptaskmodel.batch.pstates import Switch
-from ptaskmodel.on_demand import OnDemand
+from ptaskmodel.faces import OnDemand
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.faces import OnDemand
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.on_demand import OnDemand
 from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
