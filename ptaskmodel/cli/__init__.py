@@ -95,38 +95,61 @@ RUN, PREPARE, LOOK, STUDY = "Run", "Prepare", "Look", "Study"
 
 SECTIONS = {
     RUN: {
-        "demo": Entry("ptaskmodel.cli.demo:demo", "Run the first example, and say what to see."),
-        "simulate": Entry("ptaskmodel.cli.simulate:simulate", "Run tasks on a platform."),
-        "batch": Entry("ptaskmodel.cli.batch:batch", "Schedule a workload of jobs on a platform."),
-        "slurm": Entry("ptaskmodel.cli.slurm:slurm", "Say what a slurm.conf does with a workload."),
-        "slurm-live": Entry(
-            "ptaskmodel.cli.slurm:slurm_live", "Let a real Slurm decide over simulated nodes."
+        "demo": Entry(
+            "ptaskmodel.cli.commands.demo:demo", "Run the first example, and say what to see."
         ),
-        "replay": Entry("ptaskmodel.cli.replay:replay", "Replay traces of an MPI application."),
-        "serve": Entry("ptaskmodel.cli.batsim:serve", "Let schedulers made for Batsim decide."),
+        "simulate": Entry("ptaskmodel.cli.commands.simulate:simulate", "Run tasks on a platform."),
+        "batch": Entry(
+            "ptaskmodel.cli.commands.batch:batch", "Schedule a workload of jobs on a platform."
+        ),
+        "slurm": Entry(
+            "ptaskmodel.cli.commands.slurm:slurm", "Say what a slurm.conf does with a workload."
+        ),
+        "slurm-live": Entry(
+            "ptaskmodel.cli.commands.slurm:slurm_live",
+            "Let a real Slurm decide over simulated nodes.",
+        ),
+        "replay": Entry(
+            "ptaskmodel.cli.commands.replay:replay", "Replay traces of an MPI application."
+        ),
+        "serve": Entry(
+            "ptaskmodel.cli.commands.batsim:serve", "Let schedulers made for Batsim decide."
+        ),
     },
     PREPARE: {
-        "init": Entry("ptaskmodel.cli.demo:init", "Begin a project: platform, tasks, notebook."),
-        "platform": Entry("ptaskmodel.cli.platform:platform", "Look at a platform file."),
-        "tasks": Entry("ptaskmodel.cli.simulate:tasks", "Check a tasks file."),
+        "init": Entry(
+            "ptaskmodel.cli.commands.demo:init", "Begin a project: platform, tasks, notebook."
+        ),
+        "platform": Entry("ptaskmodel.cli.commands.platform:platform", "Look at a platform file."),
+        "tasks": Entry("ptaskmodel.cli.commands.simulate:tasks", "Check a tasks file."),
         "workload": Entry(
-            "ptaskmodel.cli.workload:workload", "Look at, make and transform workloads."
+            "ptaskmodel.cli.commands.workload:workload", "Look at, make and transform workloads."
         ),
         "trace": Entry(
-            "ptaskmodel.cli.trace:trace", "Look at traces of MPI applications, pack them."
+            "ptaskmodel.cli.commands.trace:trace", "Look at traces of MPI applications, pack them."
         ),
-        "warmup": Entry("ptaskmodel.cli.demo:warmup", "Nothing to do any more (until 0.3)."),
+        "warmup": Entry(
+            "ptaskmodel.cli.commands.demo:warmup", "Nothing to do any more (until 0.3)."
+        ),
     },
     LOOK: {
-        "report": Entry("ptaskmodel.cli.compare:report", "Make a page of the results of a run."),
-        "plot": Entry("ptaskmodel.cli.compare:plot", "Draw the results of a run."),
-        "compare": Entry("ptaskmodel.cli.compare:compare", "Say what changed between two runs."),
-        "schema": Entry("ptaskmodel.cli.compare:schema", "Say what files hold, as JSON Schema."),
+        "report": Entry(
+            "ptaskmodel.cli.commands.results:report", "Make a page of the results of a run."
+        ),
+        "plot": Entry("ptaskmodel.cli.commands.results:plot", "Draw the results of a run."),
+        "compare": Entry(
+            "ptaskmodel.cli.commands.results:compare", "Say what changed between two runs."
+        ),
+        "schema": Entry(
+            "ptaskmodel.cli.commands.results:schema", "Say what files hold, as JSON Schema."
+        ),
     },
     STUDY: {
-        "campaign": Entry("ptaskmodel.cli.campaign:campaign", "Many runs: sweep, keep, compare."),
+        "campaign": Entry(
+            "ptaskmodel.cli.commands.campaign:campaign", "Many runs: sweep, keep, compare."
+        ),
         "calibrate": Entry(
-            "ptaskmodel.cli.calibrate:command", "Fit parameters to measured runtimes."
+            "ptaskmodel.cli.commands.calibrate:command", "Fit parameters to measured runtimes."
         ),
     },
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ptaskmodel.cli import main
-from ptaskmodel.cli.demo import DEMO, PROJECT, starting_files
+from ptaskmodel.cli.commands.demo import DEMO, PROJECT, starting_files
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

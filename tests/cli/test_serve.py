@@ -9,7 +9,7 @@ from batsim_sessions import Calls, job, reply, serve
 
 from ptaskmodel.bridges.batsim.wires import recorded
 from ptaskmodel.cli import main
-from ptaskmodel.cli.batsim import main as batsim
+from ptaskmodel.cli.commands.batsim import main as batsim
 
 PROFILES = {"d10": {"type": "delay", "delay": 10}}
 

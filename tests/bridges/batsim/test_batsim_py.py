@@ -48,7 +48,7 @@ def installed():
 def started(place, step):
     """When jobs started under a scheduler that goes on by so many seconds, and what was said."""
     program = place / "batsim"
-    code = "import sys; from ptaskmodel.cli.batsim import main; sys.exit(main())"
+    code = "import sys; from ptaskmodel.cli.commands.batsim import main; sys.exit(main())"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={SOURCE} exec {sys.executable} -c "{code}" "$@"\n')
     program.chmod(0o755)
     environment = {**os.environ, "PYTHONPATH": "", "TMPDIR": str(place)}
