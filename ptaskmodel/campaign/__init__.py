@@ -11,8 +11,7 @@ NAMES = {
         "Status",
         "write_table",
     ),
-    "ptaskmodel.campaign.cluster": ("Cluster",),
-    "ptaskmodel.campaign.effects": ("effects",),
+    "ptaskmodel.campaign.dask_cluster": ("Cluster",),
     "ptaskmodel.campaign.plan": (
         "Plan",
         "Run",
@@ -26,6 +25,7 @@ NAMES = {
         "paired",
         "pareto",
     ),
+    "ptaskmodel.campaign.variance": ("effects",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -3,8 +3,7 @@ from ptaskmodel.campaign.campaign import Campaign as Campaign
 from ptaskmodel.campaign.campaign import Estimate as Estimate
 from ptaskmodel.campaign.campaign import Status as Status
 from ptaskmodel.campaign.campaign import write_table as write_table
-from ptaskmodel.campaign.cluster import Cluster as Cluster
-from ptaskmodel.campaign.effects import effects as effects
+from ptaskmodel.campaign.dask_cluster import Cluster as Cluster
 from ptaskmodel.campaign.plan import Plan as Plan
 from ptaskmodel.campaign.plan import Run as Run
 from ptaskmodel.campaign.plan import plan_of as plan_of
@@ -14,3 +13,4 @@ from ptaskmodel.campaign.scripts import told_campaigns as told_campaigns
 from ptaskmodel.campaign.statistics import means as means
 from ptaskmodel.campaign.statistics import paired as paired
 from ptaskmodel.campaign.statistics import pareto as pareto
+from ptaskmodel.campaign.variance import effects as effects

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.campaign.cluster import Cluster
-from ptaskmodel.campaign.cluster_pool import ClusterPool
+from ptaskmodel.campaign.dask_cluster import Cluster
+from ptaskmodel.campaign.dask_pool import ClusterPool
 from ptaskmodel.campaign.plan import Plan, Run, read_plan
 from ptaskmodel.campaign.pool import Pool, processors
 from ptaskmodel.campaign.records import DONE, FAILED, LEVEL, Index

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.built_in import Kind, kind_of
 from ptaskmodel.campaign.factors import (
     METHODS,
     MOST_POINTS,
@@ -24,6 +23,7 @@ from ptaskmodel.campaign.factors import (
     read_factor,
 )
 from ptaskmodel.campaign.inputs import digest_of
+from ptaskmodel.campaign.run_types import Kind, kind_of
 from ptaskmodel.errors import CampaignError, shown
 from ptaskmodel.files import read_text
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
-from ptaskmodel.campaign.effects import MANY_LEVELS, effects
 from ptaskmodel.campaign.inputs import digest_of
 from ptaskmodel.campaign.intervals import SEED, SIGNIFICANT, p_digits, p_text
 from ptaskmodel.campaign.records import DONE, FAILED
 from ptaskmodel.campaign.statistics import means, paired, pareto
+from ptaskmodel.campaign.variance import MANY_LEVELS, effects
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.drawing import (

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 from ptaskmodel.campaign import Campaign, Cluster, plan_of, write_table
-from ptaskmodel.campaign import cluster as clusters
-from ptaskmodel.campaign import cluster_pool as pools
+from ptaskmodel.campaign import dask_cluster as clusters
+from ptaskmodel.campaign import dask_pool as pools
 from ptaskmodel.campaign.store import Store
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.campaign.built_in import KINDS, numbers_of
+from ptaskmodel.campaign.run_types import KINDS, numbers_of
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError, SlurmError
 

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from ptaskmodel.campaign.built_in import kind_of
 from ptaskmodel.campaign.factors import Condition, Interval, Sampling, points, read_factor
 from ptaskmodel.campaign.plan import plan_of
+from ptaskmodel.campaign.run_types import kind_of
 from ptaskmodel.errors import CampaignError
 
 STUDY = "def measure(parameters):\n    return {'y': parameters['x']}\n"

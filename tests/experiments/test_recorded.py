@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 from ptaskmodel.campaign import Campaign, read_plan
-from ptaskmodel.campaign.built_in import numbers_of
+from ptaskmodel.campaign.run_types import numbers_of
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 SMALL = sorted(path.parent.name for path in EXPERIMENTS.glob("*/small.toml"))
