@@ -31,7 +31,7 @@ import ptaskmodel as pm
 from ptaskmodel.batch.output import plain_job_lines, write_schedule
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.results.records import write_tasks_csv
+from ptaskmodel.results.tables.tasks import write_tasks_csv
 from ptaskmodel.simulation.refs import TaskRecord
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
 from ptaskmodel.workload.formats.swf import FIELDS, read_swf, swf_from_workload, write_swf

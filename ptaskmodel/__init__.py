@@ -22,12 +22,7 @@ NAMES = {
     "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),
     "ptaskmodel.platform.topologies.fat_tree": ("FatTree",),
     "ptaskmodel.platform.topologies.torus": ("Torus",),
-    "ptaskmodel.results.batches": (
-        "BatchRun",
-        "BatchWriting",
-        "batch_into",
-    ),
-    "ptaskmodel.results.comparison": (
+    "ptaskmodel.results.comparison.tasks": (
         "Comparison",
         "compare",
     ),
@@ -35,9 +30,14 @@ NAMES = {
         "Results",
         "load_results",
     ),
-    "ptaskmodel.results.plots": ("draw_results",),
-    "ptaskmodel.results.report": ("write_report",),
-    "ptaskmodel.results.runs": (
+    "ptaskmodel.results.pages.report": ("write_report",),
+    "ptaskmodel.results.pictures.catalogue": ("draw_results",),
+    "ptaskmodel.runs.batch": (
+        "BatchRun",
+        "BatchWriting",
+        "batch_into",
+    ),
+    "ptaskmodel.runs.simulate": (
         "SimulationOptions",
         "SimulationRun",
         "simulate_into",

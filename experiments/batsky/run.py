@@ -19,7 +19,7 @@ from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.cli.show import text_table
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
-from ptaskmodel.results.slurm.live import LiveResults, live_into
+from ptaskmodel.runs.slurm_live import LiveResults, live_into
 
 HERE = Path(__file__).resolve().parent
 SIZES = (4, 2, 4, 2)

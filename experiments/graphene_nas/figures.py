@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ptaskmodel.results.drawing import BLUE, GREY, ORANGE, RED, new_figure
+from ptaskmodel.results.pictures.drawing import BLUE, GREY, ORANGE, RED, new_figure
 
 BINS = np.array([0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 1.0])
 

@@ -12,7 +12,7 @@ from figures import company_figure
 from study import GROUPS, KIND, runs_of, told_of
 
 from ptaskmodel.campaign import told_campaigns, write_table
-from ptaskmodel.results.drawing import save
+from ptaskmodel.results.pictures.drawing import save
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import Platform, Torus
-from ptaskmodel.results.batches import BatchWriting, batch_into
+from ptaskmodel.runs.batch import BatchWriting, batch_into
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models.lublin import lublin

@@ -28,7 +28,7 @@ from ptaskmodel.calibration.ptask import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
 from ptaskmodel.campaign import told_campaigns, write_table
 from ptaskmodel.files import whole_file
-from ptaskmodel.results.drawing import save
+from ptaskmodel.results.pictures.drawing import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

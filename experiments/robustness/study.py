@@ -18,7 +18,7 @@ import numpy as np
 
 from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import load_platform
-from ptaskmodel.results.batches import BatchWriting, batch_into
+from ptaskmodel.runs.batch import BatchWriting, batch_into
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models.lublin import lublin
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load

@@ -12,7 +12,7 @@ import pandas
 from scipy import stats
 
 from ptaskmodel.campaign import told_campaigns, write_table
-from ptaskmodel.results.drawing import BLUE, GREY, RED, new_figure, save
+from ptaskmodel.results.pictures.drawing import BLUE, GREY, RED, new_figure, save
 
 WORLD = ["solver", "estimates_up_to", "host_order"]
 USUAL = ("bmf", 1, "platform")

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ptaskmodel.results.drawing import BLUE, GREEN, GREY, ORANGE, RED, new_figure
+from ptaskmodel.results.pictures.drawing import BLUE, GREEN, GREY, ORANGE, RED, new_figure
 
 COLOURS = {
     "bundle": RED, "collectives": ORANGE, "1 window": GREY, "10 windows": GREEN,

@@ -18,7 +18,7 @@ from ptaskmodel.apps.programs import Size, program
 from ptaskmodel.apps.trace_models import pairs_of
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.replay import hosts_named
-from ptaskmodel.results.replay.trace_comparison import REPLAY, ModelOptions, compare_trace
+from ptaskmodel.runs.trace_comparison import REPLAY, ModelOptions, compare_trace
 
 PLATFORM = Path(__file__).resolve().parents[2] / "platforms" / "graphene.xml"
 # Where endless flows go: from cabinet to cabinet between hosts without ranks, through the uplinks

@@ -43,7 +43,7 @@ from ptaskmodel.batch.schedule import (
     has_ended,
 )
 from ptaskmodel.csv_columns import write_columns
-from ptaskmodel.results.energy import (
+from ptaskmodel.results.tables.energy import (
     CONSUMED_ENERGY_COLUMNS,
     PSTATE_COLUMNS,
     STATE_COLUMNS,

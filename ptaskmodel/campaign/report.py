@@ -24,7 +24,8 @@ from ptaskmodel.campaign.statistics import means, paired, pareto
 from ptaskmodel.campaign.variance import MANY_LEVELS, effects
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.results.drawing import (
+from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
+from ptaskmodel.results.pictures.drawing import (
     BLUE,
     GREY,
     ORANGE,
@@ -35,7 +36,6 @@ from ptaskmodel.results.drawing import (
     new_figure,
     short_name,
 )
-from ptaskmodel.results.page import Section, Table, empty_data, write_page
 from ptaskmodel.results.states import ENDED, WORDS, in_words
 
 if TYPE_CHECKING:

@@ -183,7 +183,7 @@ def run_batch_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel batch`, its summary."""
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.calibration import apply_to_jobs, parse_labels
-    from ptaskmodel.results.batches import BatchWriting, batch_into, without_larger
+    from ptaskmodel.runs.batch import BatchWriting, batch_into, without_larger
 
     given = dict(parameters)
     platform = _platform(given.pop("platform"))
@@ -203,7 +203,7 @@ def run_batch_of(parameters: Parameters) -> Mapping[str, Any]:
 def run_simulation_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel simulate`, its summary."""
     from ptaskmodel.calibration import apply, parse_labels
-    from ptaskmodel.results.runs import SimulationOptions, simulate_into
+    from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
 
     given = dict(parameters)
     platform, tasks = _platform(given.pop("platform")), _tasks(given.pop("tasks"))
@@ -216,7 +216,7 @@ def run_simulation_of(parameters: Parameters) -> Mapping[str, Any]:
 def run_replay_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel replay`, its summary."""
     from ptaskmodel.replay import hosts_named, hosts_of_ranks
-    from ptaskmodel.results.replay.runs import replay_into
+    from ptaskmodel.runs.replay import replay_into
 
     given = dict(parameters)
     platform = _platform(given.pop("platform"))
@@ -258,7 +258,7 @@ def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel slurm`, its summary."""
     from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
     from ptaskmodel.batch.slurm.phases import drawn
-    from ptaskmodel.results.slurm.runs import slurm_into
+    from ptaskmodel.runs.slurm import slurm_into
 
     given = _nested(parameters)
     changes = tuple(given.get(CHANGES, {}).items())

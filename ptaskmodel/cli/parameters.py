@@ -136,7 +136,7 @@ def directory_option(what: str) -> Any:
 def _results_directory(
     context: click.Context, parameter: click.Parameter, value: Path | None
 ) -> Path | None:
-    from ptaskmodel.results.output import check_output_directory
+    from ptaskmodel.results.directory import check_output_directory
 
     if value is not None:
         check_output_directory(value)

@@ -11,7 +11,6 @@ from string import digits
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.files import json_text
-from ptaskmodel.results.records import record_as_json
 from ptaskmodel.results.states import (
     NOT_SUBMITTED,
     OUTCOMES,
@@ -19,13 +18,14 @@ from ptaskmodel.results.states import (
     counted,
     in_words,
 )
+from ptaskmodel.results.tables.tasks import record_as_json
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.batches import BatchRun
-    from ptaskmodel.results.comparison import Comparison
-    from ptaskmodel.results.runs import SimulationRun
-    from ptaskmodel.results.slurm.comparison import SlurmComparison
-    from ptaskmodel.results.standings import Standings
+    from ptaskmodel.results.comparison.batches import Standings
+    from ptaskmodel.results.comparison.slurm import SlurmComparison
+    from ptaskmodel.results.comparison.tasks import Comparison
+    from ptaskmodel.runs.batch import BatchRun
+    from ptaskmodel.runs.simulate import SimulationRun
     from ptaskmodel.simulation.refs import TaskRecord
 
 

@@ -12,13 +12,13 @@ from ptaskmodel.cli.show import (
     text_table,
     written,
 )
-from ptaskmodel.results.slurm.comparison import BY
+from ptaskmodel.results.comparison.slurm import BY
 from ptaskmodel.results.states import count_text, counted
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.slurm.comparison import SlurmComparison
-    from ptaskmodel.results.slurm.live import LiveResults
-    from ptaskmodel.results.slurm.runs import SlurmResults
+    from ptaskmodel.results.comparison.slurm import SlurmComparison
+    from ptaskmodel.runs.slurm import SlurmResults
+    from ptaskmodel.runs.slurm_live import LiveResults
 
 SHOWN_CHANGES = 5
 

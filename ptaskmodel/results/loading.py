@@ -13,9 +13,17 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
-from ptaskmodel.results.output import POWER, POWER_COLUMNS, SUMMARY, finite, number, readable, rows
-from ptaskmodel.results.replay.tables import RANKS
-from ptaskmodel.results.slurm import reading as slurm_reading
+from ptaskmodel.results.directory import (
+    POWER,
+    POWER_COLUMNS,
+    SUMMARY,
+    finite,
+    number,
+    readable,
+    rows,
+)
+from ptaskmodel.results.tables import slurm_reading
+from ptaskmodel.results.tables.mpi import RANKS
 
 if TYPE_CHECKING:
     import pandas

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ptaskmodel.remarks import EFFECTS, WARNING
-from ptaskmodel.results.drawing import clock_text
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.replay.tables import SPANS
+from ptaskmodel.results.pictures.drawing import clock_text
+from ptaskmodel.results.tables.mpi import SPANS
 
 NUMBERS = re.compile(r"\d[\d,.]*")
 BARE_REPLAY = "made without --timeline: what ranks did when, and who sent to whom, is not here"

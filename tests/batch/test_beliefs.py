@@ -8,7 +8,7 @@ from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.platform import Platform
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, KILLED, OVERLOAD
-from ptaskmodel.results.batches import batch_into
+from ptaskmodel.runs.batch import batch_into
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 

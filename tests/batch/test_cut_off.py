@@ -15,9 +15,9 @@ from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.cli import main
 from ptaskmodel.platform import FatTree, Platform
-from ptaskmodel.results.batches import batch_into
 from ptaskmodel.results.loading import load_results
-from ptaskmodel.results.plots import slowdowns
+from ptaskmodel.results.pictures.catalogue import slowdowns
+from ptaskmodel.runs.batch import batch_into
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 

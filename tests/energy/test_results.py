@@ -13,7 +13,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
-from ptaskmodel.results import machine_load
+from ptaskmodel.results.pictures import load
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ROOT / "experiments" / "first_steps" / "worked_example.json"
@@ -163,8 +163,8 @@ def test_a_damaged_curve(invoke, platform_file, tmp_path, text):
 @pytest.mark.parametrize(("step_s", "span"), [(0.5, "501 ms"), (650.0, "11 min")])
 def test_a_mean_power_says_over_how_long_in_fit_units(step_s, span, monkeypatch):
     rows = [(k * step_s, 100.0 + k % 2, 0.0) for k in range(2004)]
-    monkeypatch.setattr(machine_load, "power_curve", lambda results: rows)
-    figure = machine_load.power_over_time(SimpleNamespace(directory=Path("en"), stopped=None))
+    monkeypatch.setattr(load, "power_curve", lambda results: rows)
+    figure = load.power_over_time(SimpleNamespace(directory=Path("en"), stopped=None))
     axes, energy = figure.axes
     assert axes.get_title(loc="left").startswith(f"Mean power over {span} of en")
     assert [text.get_text() for text in energy.get_legend().get_texts()] == ["hosts", "energy"]

@@ -11,7 +11,7 @@ from smpi import write_case
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.replay import Replay, read_trace
 from ptaskmodel.replay.critical import Told, critical_path
-from ptaskmodel.results.replay.tables import ReplayPath
+from ptaskmodel.results.tables.mpi import ReplayPath
 
 
 def path_of(platform, trace, hosts):

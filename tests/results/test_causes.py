@@ -13,7 +13,7 @@ import ptaskmodel as pm
 from ptaskmodel.cli import main
 from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.recording.limits import narrowest_window
-from ptaskmodel.results.attribution import Attribution
+from ptaskmodel.results.traces.attribution import Attribution
 
 HOSTS = ("a", "b", "c", "d")
 GAMMA = 4194304.0

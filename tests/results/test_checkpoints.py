@@ -7,10 +7,10 @@ import json
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.results.observing import Checkpoints
-from ptaskmodel.results.records import provenance
-from ptaskmodel.results.runs import SimulationOptions, simulate_into
-from ptaskmodel.results.standings import standings
+from ptaskmodel.results.comparison.batches import standings
+from ptaskmodel.results.tables.tasks import provenance
+from ptaskmodel.runs.recording import Checkpoints
+from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 
 PLATFORM = """<?xml version='1.0'?><platform version="4.1"><zone id="w" routing="Full">

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.results.gantt import occupancy
 from ptaskmodel.results.loading import ShownTask
+from ptaskmodel.results.pictures.gantt import occupancy
 
 HOSTS = ("a", "b")
 dates = st.integers(0, 1000).map(lambda k: k / 100)

@@ -9,9 +9,9 @@ import pytest
 from browsing import console, opened, ready
 
 from ptaskmodel.cli import main
-from ptaskmodel.results import report
 from ptaskmodel.results.loading import load_results
-from ptaskmodel.results.report import limits_of, page_data, spells_of
+from ptaskmodel.results.pages import report
+from ptaskmodel.results.pages.report import limits_of, page_data, spells_of
 
 PLATFORM = """<?xml version="1.0"?>
 <platform version="4.1">

@@ -6,7 +6,7 @@ import pytest
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import write_json
-from ptaskmodel.results.output import FORMAT, NAMES, check_output_directory, whole_directory
+from ptaskmodel.results.directory import FORMAT, NAMES, check_output_directory, whole_directory
 
 
 def write_results(path, content):
@@ -66,11 +66,13 @@ def test_names_that_we_never_write_are_not_ours_whatever_the_summary_says(tmp_pa
 
 
 def test_every_file_of_results_is_known():
-    from ptaskmodel.results import attribution, loading, records, utilisation
+    from ptaskmodel.results import loading
     from ptaskmodel.results import traces as trace_files
+    from ptaskmodel.results.tables import tasks
+    from ptaskmodel.results.traces import attribution, usage
 
     traces = {name for name, _ in trace_files.FILES.values()}
-    tables = {records.TASKS, loading.JOBS, loading.MACHINES, utilisation.UTILISATION}
+    tables = {tasks.TASKS, loading.JOBS, loading.MACHINES, usage.UTILISATION}
     limits = {attribution.BOTTLENECKS, attribution.ATTRIBUTION}
     assert traces | tables | limits <= NAMES
 

@@ -15,9 +15,9 @@ from ptaskmodel.bridges.batsim.wires import recorded
 from ptaskmodel.cli import main
 from ptaskmodel.platform import load_platform
 from ptaskmodel.remarks import EFFECTS, LEVELS, Remark, for_summary, joining, listening, warn
-from ptaskmodel.results.runs import SimulationOptions, simulate_into
 from ptaskmodel.results.schemas import schema_of
 from ptaskmodel.results.states import WORDS, outcome_remarks
+from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
 from ptaskmodel.workload import load_tasks
 
 pytestmark = pytest.mark.filterwarnings("default")

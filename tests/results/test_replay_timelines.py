@@ -13,7 +13,7 @@ import pytest
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import read_trace, trace_of_actions
-from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
+from ptaskmodel.runs.replay import ReplayFiles, replay_into
 
 TEXT = (
     "0 compute 1e9\n0 isend 1 0 1e6\n0 waitall\n0 barrier\n"
@@ -70,10 +70,10 @@ def test_paje_is_accepted_by_pj_dump(written):
 
 def test_of_many_messages_none_is_drawn_but_in_a_shorter_time(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    from ptaskmodel.results.replay import plots
+    from ptaskmodel.results.pictures import mpi
 
     for name, most in (("MOST_LINES", 4), ("PLAIN_LINES", 3), ("MOST_BARS", 1)):
-        monkeypatch.setattr(plots, name, most)
+        monkeypatch.setattr(mpi, name, most)
     (tmp_path / "t.txt").write_text("0 send 1 0 1e6\n1 recv 0 0 1e6\n" * 9)
     build = Platform.build("p")
     build.cluster("c", 2, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
@@ -82,7 +82,7 @@ def test_of_many_messages_none_is_drawn_but_in_a_shorter_time(tmp_path, monkeypa
     replay_into(tmp_path / "out", build.finish(), trace, ["n0", "n1"], wanted=wanted)
 
     def told(*window, **options):
-        axes = plots.ranks(tmp_path / "out", *window, **options).axes[0]
+        axes = mpi.ranks(tmp_path / "out", *window, **options).axes[0]
         return axes.get_xlim(), [text.get_text() for text in axes.get_legend().get_texts()]
 
     (begin, _), said = told()

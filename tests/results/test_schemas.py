@@ -12,7 +12,7 @@ import pytest
 from ptaskmodel.campaign.store import Store
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.output import FORMAT, NAMES
+from ptaskmodel.results.directory import FORMAT, NAMES
 from ptaskmodel.results.schemas import schema_names, schema_of
 from ptaskmodel.workload.formats.batsim import JOB_FIELDS, ORIGINS
 

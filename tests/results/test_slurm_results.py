@@ -16,11 +16,11 @@ from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.comparison.slurm import compare_slurm
 from ptaskmodel.results.loading import load_results
-from ptaskmodel.results.plots import draw_results
-from ptaskmodel.results.report import write_report
-from ptaskmodel.results.slurm.comparison import compare_slurm
-from ptaskmodel.results.slurm.reading import (
+from ptaskmodel.results.pages.report import write_report
+from ptaskmodel.results.pictures.catalogue import draw_results
+from ptaskmodel.results.tables.slurm_reading import (
     Curve,
     SlurmJob,
     length_class,
@@ -31,8 +31,8 @@ from ptaskmodel.results.slurm.reading import (
     used,
     waiting,
 )
-from ptaskmodel.results.slurm.runs import slurm_into
-from ptaskmodel.results.slurm.summary import limit_notes
+from ptaskmodel.results.tables.slurm_summary import limit_notes
+from ptaskmodel.runs.slurm import slurm_into
 
 CONF = """SelectType=select/linear
 SchedulerType=sched/{scheduler}

@@ -10,10 +10,10 @@ import pytest
 from ptaskmodel.batch import attempt
 from ptaskmodel.batch.slurm import record
 from ptaskmodel.cli import main
-from ptaskmodel.results.comparison import compare
-from ptaskmodel.results.drawing import clock_text
-from ptaskmodel.results.standings import standings
-from ptaskmodel.results.standings_metrics import AMOUNT, COUNT, SHARE, change_text
+from ptaskmodel.results.comparison.batches import standings
+from ptaskmodel.results.comparison.metrics import AMOUNT, COUNT, SHARE, change_text
+from ptaskmodel.results.comparison.tasks import compare
+from ptaskmodel.results.pictures.drawing import clock_text
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
 from ptaskmodel.simulation.refs import STATE_NAMES
 

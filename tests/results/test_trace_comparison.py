@@ -13,7 +13,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay import Replay, trace_of_actions
-from ptaskmodel.results.replay.trace_comparison import ModelOptions, compare_trace
+from ptaskmodel.runs.trace_comparison import ModelOptions, compare_trace
 
 BANDWIDTH, LATENCY = 125e6, 50e-6
 

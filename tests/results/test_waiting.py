@@ -4,8 +4,8 @@ import pytest
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.report import waiting_sections
-from ptaskmodel.results.waiting_plot import CLASS_COLUMNS, MOST_USERS, waiting_figure
+from ptaskmodel.results.pages.report import waiting_sections
+from ptaskmodel.results.pictures.waiting import CLASS_COLUMNS, MOST_USERS, waiting_figure
 
 
 def results_with(place, *lines):

@@ -76,7 +76,7 @@ import os, signal, sys
 import numpy as np
 import ptaskmodel as pm
 from ptaskmodel.simulation import simulation as module
-from ptaskmodel.results.runs import SimulationOptions, simulate_into
+from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
 module.EVENTS_PER_SLICE = 50
 place, tasks_file, output, end = sys.argv[1:]
 platform = pm.load_platform(place)

@@ -187,7 +187,7 @@ def batch(
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.batches import (
+    from ptaskmodel.runs.batch import (
         BatchWriting,
         batch_into,
         without_larger,

@@ -110,7 +110,7 @@ def batsim(**given: Any) -> None:
     from ptaskmodel.files import read_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.power import host_power
-    from ptaskmodel.results.batches import check_prefix, write_batsim_files
+    from ptaskmodel.runs.batch import check_prefix, write_batsim_files
 
     check_prefix(given["prefix"])
     config_file = given["sched_cfg_file"]
@@ -343,7 +343,7 @@ def serve(
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.batches import BatchWriting, batch_into
+    from ptaskmodel.runs.batch import BatchWriting, batch_into
     from ptaskmodel.workload.formats.table import Cleaning
 
     if replay is not None and (command is not None or endpoint is not None):

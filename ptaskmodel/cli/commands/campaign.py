@@ -279,7 +279,7 @@ def plot(directory: Path, output: Path | None) -> None:
     """Draw effects, interactions, differences and the Pareto front of the campaign in DIRECTORY."""
     from ptaskmodel.campaign import Campaign
     from ptaskmodel.campaign.report import done, figures
-    from ptaskmodel.results.drawing import save
+    from ptaskmodel.results.pictures.drawing import save
 
     found = Campaign.in_directory(directory)
     made = figures(found, done(found))

@@ -49,7 +49,7 @@ def demo(output: Path) -> None:
     from ptaskmodel.cli.show import run_text
     from ptaskmodel.files import whole_file
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.runs import SimulationOptions, simulate_into
+    from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
     from ptaskmodel.workload.formats.tasks_json import load_tasks
 
     files = starting_files(DEMO)

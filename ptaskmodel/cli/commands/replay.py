@@ -28,7 +28,7 @@ from ptaskmodel.results import TIMELINE_FORMATS, TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.replay.runs import ReplayRun
+    from ptaskmodel.runs.replay import ReplayRun
 
 WRITE_FILES = ("timeline", "timelines", "attribution", "use_traces")
 OPTION_NAMES = {"timelines": "timeline-as", "use_traces": "trace"}
@@ -118,7 +118,7 @@ def replay(
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import read_trace
-    from ptaskmodel.results.replay.runs import ReplayFiles, replay_into
+    from ptaskmodel.runs.replay import ReplayFiles, replay_into
 
     platform = load_platform(platform_file)
     with told_reading(traces):

@@ -59,10 +59,10 @@ def compare(
     """
     from ptaskmodel.cli.show import comparison_text, standings_text
     from ptaskmodel.cli.show_slurm import slurm_comparison_text
-    from ptaskmodel.results.comparison import compare as compare_results
+    from ptaskmodel.results.comparison.batches import standings
+    from ptaskmodel.results.comparison.slurm import both_slurm, compare_slurm
+    from ptaskmodel.results.comparison.tasks import compare as compare_results
     from ptaskmodel.results.loading import load_results
-    from ptaskmodel.results.slurm.comparison import both_slurm, compare_slurm
-    from ptaskmodel.results.standings import standings
 
     if len(runs) < 2:
         raise PTaskModelError("compare: give two directories of results, or more")
@@ -77,7 +77,7 @@ def compare(
     else:
         click.echo(standings_text(standings(results, table=output, picture=picture)))
     if page is not None:
-        from ptaskmodel.results.comparison_page import write_comparison_page
+        from ptaskmodel.results.pages.comparison import write_comparison_page
 
         write_comparison_page(page, results, tolerance=tolerance)
     for path in (output, picture, page):
@@ -122,7 +122,7 @@ def plot(
     whom (both need --timeline). progress, links, hosts, topology and slowdowns need a run with
     --attribution.
     """
-    from ptaskmodel.results.plots import draw_results
+    from ptaskmodel.results.pictures.catalogue import draw_results
 
     if picture != "ranks" and (since_s is not None or until_s is not None or not messages):
         raise PTaskModelError("--from, --until and --no-messages are of the picture 'ranks' alone")
@@ -162,7 +162,7 @@ def report(results: Path, output: Path, against: Path | None) -> None:
         click.echo(f"written   {output}")
         return
     from ptaskmodel.cli.progress import told_reading
-    from ptaskmodel.results.report import write_report
+    from ptaskmodel.results.pages.report import write_report
 
     with told_reading(results, "making a page of"):
         write_report(results, output, against=against)

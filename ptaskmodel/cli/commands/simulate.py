@@ -74,7 +74,7 @@ def simulate(
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
     from ptaskmodel.files import json_text
-    from ptaskmodel.results.runs import SimulationOptions, simulate_into
+    from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
 
     if options["energy"]:
         from ptaskmodel.energy.meter import power_tables

@@ -23,7 +23,7 @@ from ptaskmodel.cli.parameters import (
 )
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.slurm.live import LiveComparison, LiveResults
+    from ptaskmodel.runs.slurm_live import LiveComparison, LiveResults
 
 
 NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
@@ -115,7 +115,7 @@ def slurm(
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.cli.show_slurm import slurm_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.slurm.runs import (
+    from ptaskmodel.runs.slurm import (
         SlurmOptions,
         check_options,
         slurm_into,
@@ -213,8 +213,8 @@ def slurm_live(
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.results.slurm.live import live_into
-    from ptaskmodel.results.slurm.runs import SlurmOptions
+    from ptaskmodel.runs.slurm import SlurmOptions
+    from ptaskmodel.runs.slurm_live import live_into
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
@@ -261,7 +261,7 @@ def _text(found: LiveResults) -> str:
 def _comparison_text(found: LiveComparison) -> str:
     """Where the simulated Slurm differs, in a few lines and a table of the jobs that do."""
     from ptaskmodel.cli.show import text_table
-    from ptaskmodel.results.slurm.live import NEAR_S
+    from ptaskmodel.runs.slurm_live import NEAR_S
 
     said = found.summary()
     lines = [

@@ -34,7 +34,7 @@ from ptaskmodel.replay.smpi import MODELS
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:
-    from ptaskmodel.results.replay.trace_comparison import TraceComparison
+    from ptaskmodel.runs.trace_comparison import TraceComparison
 
 MOST = 100_000  # flows or windows
 
@@ -291,7 +291,7 @@ def compare(
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.platform import load_platform
     from ptaskmodel.replay import hosts_named, read_trace
-    from ptaskmodel.results.replay.trace_comparison import ModelOptions, compare_into
+    from ptaskmodel.runs.trace_comparison import ModelOptions, compare_into
 
     with told_reading(traces):
         found = read_trace(traces, ranks)

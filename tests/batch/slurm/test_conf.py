@@ -13,7 +13,7 @@ from ptaskmodel.batch.slurm.conf.facts import Gres
 from ptaskmodel.batch.slurm.conf.lines import NODE, PARTITION
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.errors import SlurmError
-from ptaskmodel.results.slurm.summary import unread_notes
+from ptaskmodel.results.tables.slurm_summary import unread_notes
 
 SMALL = "NodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL\n"
 

@@ -18,7 +18,7 @@ from ptaskmodel.batch.slurm.requests.submissions import (
     submissions_of,
 )
 from ptaskmodel.errors import SlurmError, WorkloadError
-from ptaskmodel.results.slurm.tables import sacct_row, write_sacct
+from ptaskmodel.results.tables.slurm import sacct_row, write_sacct
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork
 

@@ -1,0 +1,156 @@
+"""One self-contained page that shows runs beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel.results.comparison.batches import Standings, standings, standings_figure
+from ptaskmodel.results.comparison.metrics import Group
+from ptaskmodel.results.comparison.slurm import both_slurm
+from ptaskmodel.results.comparison.tasks import (
+    SAME,
+    Comparison,
+    Pair,
+    compare,
+    comparison_figure,
+)
+from ptaskmodel.results.loading import Results, results_of
+from ptaskmodel.results.pages.page import Section, Table, empty_data, pictured, write_page
+from ptaskmodel.results.readings import warnings_of_runs
+from ptaskmodel.results.states import NOT_RUN, OUTCOMES, outcome_of
+
+# More tasks are not sent: those that changed least are left out.
+MAX_ROWS = 20_000
+HEADS = (
+    *("state a → b", "time a (s)", "time b (s)", "change (s)", "b / a"),
+    *("waiting a (s)", "waiting b (s)", "change of waiting (s)", "limit in a", "limit in b"),
+)
+
+
+def write_comparison_page(
+    path: str | Path, runs: Sequence[Results | str | Path], *, tolerance: float = SAME
+) -> None:
+    """Write a page of runs: who did the same work, all metrics in groups, pictures.
+
+    Of two runs also what ended in which, and each task in both; tolerance: relative difference up
+    to which times are equal. Raises PTaskModelError if results cannot be read or compared, or the
+    page cannot be written.
+    """
+    results = [results_of(run) for run in runs]
+    found = standings(results)
+    sections = [_group(found, group) for group in found.groups]
+    sections.append(_differences(found))
+    data = empty_data("run")
+    if len(results) == 2 and both_slurm(results):
+        from ptaskmodel.results.pages.slurm import changes
+
+        sections = [*changes(results[0], results[1]), *sections]
+    elif len(results) == 2:
+        compared = compare(*results, tolerance=tolerance)
+        sections.append(_changes(compared))
+        data |= {"table": _table(compared), "outcomes": _outcomes(compared)}
+    alt = "Metrics of each run relative to the largest, and the queues of batches over time"
+    sections.append(pictured("All metrics", lambda: standings_figure(found), "", alt))
+    names = list(found.runs)
+    data["warnings"] = warnings_of_runs(found.runs)
+    data["facts"] = [[name, ", ".join(_choices(run))] for name, run in found.runs.items()]
+    title = " and ".join((", ".join(names[:-1]), names[-1]))
+    write_page(path, data, title=title, subject=f"{len(names)} runs compared", before=sections,
+               answer=found.head())  # fmt: skip
+
+
+def _choices(results: Results) -> list[str]:
+    """What was chosen for a run."""
+    summary = results.summary
+    names = ("policy", "allocation", "solver", "network_model", "count")
+    return [f"{name} {summary[name]}" for name in names if isinstance(summary.get(name), str)]
+
+
+def _group(found: Standings, group: Group) -> Section:
+    """The metrics that answer a question, a column for each run."""
+    rows: list[tuple[str, ...]] = [
+        (
+            metric.name,
+            *(found.text(metric, values, k) for k in range(len(values))),
+            metric.better,
+        )
+        for metric, values in group.rows
+    ]
+    if found.apart and group is found.groups[0]:
+        rows.insert(0, ("comparable", *(found.apart.get(each, "yes") for each in found.runs), ""))
+    note = f"In brackets: the change against {found.first}."
+    return Section(group.title, note, (Table(("metric", *found.runs, "better"), rows),))
+
+
+def _differences(found: Standings) -> Section:
+    """What was given to the runs: whether it is the same, and the choices that differ."""
+    choices = found.choices()
+    tables = (Table(("differs", *found.runs), choices),) if choices else ()
+    return Section("What was different?", found.inputs_text(), tables)
+
+
+def _changes(found: Comparison) -> Section:
+    """Of two runs: the times of tasks that ended in both, one against the other."""
+    what = found.a.what
+    note = (
+        f"a: {found.a.directory.name}; b: {found.b.directory.name}. "
+        f"{len(found.pairs):,} {what}s in both: {found.said()}."
+    )
+    alt = f"Time of each {what} in a against its time in b, and how the ratios are distributed"
+    return pictured("From a to b", lambda: comparison_figure(found), note, alt)
+
+
+def _table(found: Comparison) -> dict[str, Any]:
+    """Each task in both runs, those whose time changed most first; see report.js."""
+    pairs = sorted(found.pairs, key=lambda pair: -_size(pair))[:MAX_ROWS]
+    rows = [
+        [
+            pair.a.task_id,
+            pair.states,
+            *(pair.a.duration_s, pair.b.duration_s, pair.change_s, pair.ratio),
+            *(pair.a.waiting_s, pair.b.waiting_s, pair.waits_longer_s),
+            pair.limit_a or "",
+            pair.limit_b or "",
+        ]
+        for pair in pairs
+    ]
+    what = found.a.what
+    title = f"{what[0].upper()}{what[1:]}s in both runs"
+    if len(pairs) < len(found.pairs):
+        title += f": the {len(pairs):,} that changed most of {len(found.pairs):,}"
+    return {
+        "title": title,
+        "heads": [what, *HEADS],
+        "rows": rows,
+        "texts": [0, 1, 9, 10],
+        "order": None,
+        "placeholder": f"search {what}s: id, state, limit",
+        "of": [_cell(pair) for pair in pairs],
+    }
+
+
+def _size(pair: Pair) -> float:
+    """How much a task changed, s: its time, or its waiting."""
+    return max(abs(pair.change_s or 0.0), abs(pair.waits_longer_s or 0.0))
+
+
+def _cell(pair: Pair) -> int:
+    """The cell of the table of outcomes that a task is counted in."""
+    a, b = (OUTCOMES.index(outcome_of(task.state)) for task in (pair.a, pair.b))
+    return len(OUTCOMES) * a + b
+
+
+def _outcomes(found: Comparison) -> dict[str, Any]:
+    what = found.a.what
+    missing = len(found.only_a) + len(found.only_b)
+    note = f"A click on a number lists these {what}s below."
+    if missing:
+        note += f" {missing:,} are in one run alone: {NOT_RUN} in the other."
+    return {
+        "what": f"{what}s",
+        "names": list(OUTCOMES),
+        "rows": [list(counts) for _, counts in found.outcomes()],
+        "note": note,
+    }

@@ -1,0 +1,215 @@
+"""What a report says of a replay: its timeline for the chart, time by kind, the critical path."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.loading import Results
+from ptaskmodel.results.pages.page import Section, Table, pictured
+from ptaskmodel.results.pictures import mpi as replay_plots
+from ptaskmodel.results.pictures.drawing import lasting, prefix_of
+from ptaskmodel.results.tables.mpi import (
+    ACTION_TIMES,
+    CRITICAL_LINKS,
+    CRITICAL_PATH,
+    MATRIX,
+    MESSAGES,
+    RANKS,
+    SPANS,
+    STATES,
+    column_of,
+    doing,
+)
+from ptaskmodel.workload.ti_actions import NUMBER
+
+REPLAYED_ANEW = "replay anew"
+MAX_SPANS = 150_000  # more are shown as a picture
+MAX_MESSAGES = 4_000
+MAX_PARTS = 20_000  # of the critical path
+MAX_LINKS = 15
+TICKS = 10_000_000  # of the chart's dates, over the whole run
+
+
+def replay_sections(results: Results) -> list[Section]:
+    """Where the time of ranks went, what determined the end, who sent to whom.
+
+    What was not written is left out. Raises PTaskModelError if a table is not as it was written.
+    """
+    place = results.directory
+    found = [_time_by_kind(results)]
+    path = results.summary.get("critical_path")
+    if isinstance(path, dict):
+        found.append(_critical_path(place, path))
+    if (place / MATRIX).exists():
+        title, alt = "Who sent to whom", "Bytes that each rank sent to each other"
+        found.append(pictured(title, lambda: replay_plots.matrix(place), alt=alt))
+    if _count(place / SPANS) > MAX_SPANS:
+        title = "What each rank did when"
+        found.append(pictured(title, lambda: replay_plots.ranks(place), alt=title))
+    return found
+
+
+def _time_by_kind(results: Results) -> Section:
+    place = results.directory
+    lines = _read(place / ACTION_TIMES, "action", "state", "count", "mean_rank_s", "max_rank_s")
+    span = results.end_s or 1.0
+    timed = [row for row in lines if finite(row["mean_rank_s"]) > 0.0]
+    timed.sort(key=lambda row: -finite(row["mean_rank_s"]))
+    texts = [
+        (
+            row["action"],
+            row["state"],
+            f"{int(row['count']):,}",
+            lasting(finite(row["mean_rank_s"])),
+            f"{finite(row['mean_rank_s']) / span:.1%}",
+            lasting(finite(row["max_rank_s"])),
+        )
+        for row in timed
+    ]
+    head = ("action", "a rank is", "calls", "mean of a rank", "of the makespan", "most of a rank")
+    note = "Time of the ranks by what they do; white: done before the last one."
+    alt = "Seconds that each rank spends computing, waiting, sending and so on"
+    table = Table(head, texts, (2, 3, 4, 5))
+    title = "Where the time goes"
+    return pictured(title, lambda: replay_plots.times(place), note, alt, (table,))
+
+
+def _critical_path(place: Path, path: dict[str, Any]) -> Section:
+    seconds = path.get("seconds") or {}
+    whole = sum(seconds.values()) or 1.0
+    kinds = [
+        (kind, lasting(spent), f"{spent / whole:.1%}")
+        for kind, spent in sorted(seconds.items(), key=lambda item: -item[1])
+    ]
+    tables = [Table(("on the path", "time", "part"), kinds, (1, 2))]
+    links = []
+    for row in itertools.islice(_read(place / CRITICAL_LINKS, "link", "bytes"), MAX_LINKS):
+        scale, prefix = prefix_of(finite(row["bytes"]))
+        spent = [finite(row[f"{name}_s"]) for name in ("latency", "transfer", "contention")]
+        size = f"{finite(row['bytes']) / scale:.4g} {prefix}B"
+        links.append((row["link"], row["messages"], size, *map(lasting, spent)))
+    if links:
+        head = ("link", "messages", "bytes", "latency", "transfer", "contention")
+        tables.append(Table(head, links, (1, 2, 3, 4, 5)))
+    note = (
+        f"The chain of computing and of {path.get('messages', 0):,} messages over "
+        f"{path.get('ranks', 0):,} ranks that determines the makespan: whoever is not on it may be "
+        "faster without the run ending sooner. Contention: what a message lost to others on its "
+        "links. Below: the links that the path crosses, the most time first; a message counts for "
+        "each of its links."
+    )
+    return Section("What determined the end", note, tuple(tables))
+
+
+def timeline_data(results: Results) -> dict[str, Any] | None:
+    """What each rank did when, for the page, as JSON (see ranks.js); None where it is not known.
+
+    Dates are whole numbers of the run's ten millionths. Raises PTaskModelError if a table is not as
+    it was written.
+    """
+    place = results.directory
+    if results.what != "rank" or not 0 < _count(place / SPANS) <= MAX_SPANS:
+        return None
+    tick = (results.end_s or 1.0) / TICKS
+    ranks: list[list[int]] = [[] for _ in results.tasks]
+    ends = [0] * len(ranks)
+    try:
+        for row in _read(place / SPANS, "rank", "action", "start_s", "end_s"):
+            rank, state = int(row["rank"]), STATES.index(doing(NUMBER[row["action"]]))
+            start, end = _dates(row, tick)
+            # The gap since the last, how long, what: small numbers make a small page.
+            ranks[rank] += (start - ends[rank], end - start, state)
+            ends[rank] = end
+        messages = []
+        if _count(place / MESSAGES) <= MAX_MESSAGES:
+            for row in _read(place / MESSAGES, "source", "target", "start_s", "end_s"):
+                messages.append([int(row["source"]), int(row["target"]), *_dates(row, tick)])
+        path = _path(place, tick)
+    except (ValueError, KeyError, IndexError) as error:
+        raise PTaskModelError(f"{place}: a timeline that cannot be read ({error})") from None
+    return {
+        "tick": tick,
+        "states": [[name, replay_plots.COLOURS[name]] for name in STATES],
+        "ranks": ranks,
+        "messages": messages,
+        "path": path,
+        "path_colour": replay_plots.PATH_COLOUR,
+    }
+
+
+def _path(place: Path, tick: float) -> list[list[int]]:
+    """The critical path: [rank, to which, start, end], the parts of a message as one."""
+    found: list[list[int]] = []
+    if _count(place / CRITICAL_PATH) > MAX_PARTS:
+        return found
+    last = ""
+    for row in _read(place / CRITICAL_PATH, "start_s", "end_s", "rank", "to_rank", "message"):
+        rank = int(row["rank"])
+        start, end = _dates(row, tick)
+        if row["message"] and row["message"] == last:
+            found[-1][3] = end
+        else:
+            found.append([rank, int(row["to_rank"] or rank), start, end])
+        last = row["message"]
+    return found
+
+
+def ranks_table(results: Results) -> dict[str, Any] | None:
+    """Of a replay: each rank, its host, its end and its seconds in each state that occurs."""
+    if results.what != "rank":
+        return None
+    place = results.directory / RANKS
+    columns = {name: column_of(name) for name in STATES}
+    lines = list(_read(place, "rank", "host", "end_s", *columns.values()))
+    with readable(place, REPLAYED_ANEW):
+        shown = {
+            name: column
+            for name, column in columns.items()
+            if any(finite(row[column]) > 0.0 for row in lines)
+        }
+        values = [
+            [f"rank {row['rank']}", row["host"], finite(row["end_s"])]
+            + [finite(row[column]) for column in shown.values()]
+            for row in lines
+        ]
+    heads = ["rank", "host", "end (s)", *(f"{name} (s)" for name in shown)]
+    return {"heads": heads, "rows": values, "texts": [0, 1], "order": [2, True]}
+
+
+def replay_cards(summary: dict[str, Any]) -> list[list[str]]:
+    """What ranks mostly did, and what the critical path is made of."""
+    cards = []
+    if isinstance(summary.get("messages"), int):
+        cards.append(["messages", f"{summary['messages']:,}"])
+    for title, of in (
+        ("of the ranks' time", summary.get("mean_rank_s")),
+        ("of the critical path", (summary.get("critical_path") or {}).get("seconds")),
+    ):
+        if isinstance(of, dict) and of:
+            whole = sum(of.values()) or 1.0
+            for kind, spent in sorted(of.items(), key=lambda item: -item[1])[:2]:
+                cards.append([f"{kind}, {title}", f"{spent / whole:.1%}"])
+    return cards
+
+
+def _dates(row: dict[str, str], tick: float) -> tuple[int, int]:
+    return round(finite(row["start_s"]) / tick), round(finite(row["end_s"]) / tick)
+
+
+def _read(path: Path, *columns: str) -> Iterable[dict[str, str]]:
+    with readable(path, REPLAYED_ANEW):
+        yield from rows(path, *columns, optional=True)
+
+
+def _count(path: Path) -> int:
+    """Lines of a table below its head; 0 if there is none."""
+    if not path.exists():
+        return 0
+    with path.open("rb") as stream:
+        parts = iter(lambda: stream.read(1 << 20), b"")
+        return max(sum(part.count(b"\n") for part in parts) - 1, 0)

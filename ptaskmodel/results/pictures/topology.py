@@ -1,0 +1,318 @@
+"""A picture of a platform whose hosts and links are coloured by how much they were used.
+
+The topology of a platform for a page: places, uses, and who used what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import digest
+from ptaskmodel.results import COLOURS
+from ptaskmodel.results.loading import Results
+from ptaskmodel.results.pictures.drawing import (
+    HEAT,
+    NEEDS_ATTRIBUTION,
+    UNUSED,
+    UNUSED_LINE,
+    heat,
+    natural,
+    new_figure,
+    short_name,
+    use_bar,
+    use_scale,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.platform.sketch import Line, Sketch
+
+
+MARKED = 5  # links named below the picture
+# Inches: of a picture, and of a sketch's unit at most.
+MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 15.0, 9.5, 0.75
+# So that the bar of colours has room for its label.
+LEAST_HEIGHT = 5.4
+LABELS = {
+    "mean": "mean use over the run (% of the capacity); grey: none",
+    "peak": "highest use in an interval of the run (% of the capacity); grey: none",
+    "limiting": "time in which it limited a {what} (% of the run); grey: never",
+}
+
+
+def topology(results: Results, platform: Platform | None = None, colour: str = "mean") -> Figure:
+    """The platform with each host and link in the colour of its use.
+
+    platform: the one that the run was on; None: read again from the file that the summary names.
+    colour: one of `names.COLOURS`: "mean" use over the run, "peak": the highest in an interval of
+    utilisation.csv, "limiting": the part of the run in which it was what limited some task.
+
+    Raises PTaskModelError if that file has changed, or the results have no utilisation.
+    """
+    from ptaskmodel.platform.sketch import sketch
+
+    if not results.utilisation:
+        raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
+    if colour not in COLOURS:
+        raise PTaskModelError(f"colour {colour!r} is not known; choose one of {', '.join(COLOURS)}")
+    platform = platform or platform_of(results)
+    hosts, links = (MEASURES[colour](results, kind) for kind in ("host", "link"))
+    drawn = sketch(platform)
+    title = f"{platform.path.name}: {len(platform.hosts):,} hosts"
+    return _paint(drawn, hosts, links, title, LABELS[colour].format(what=results.what))
+
+
+def _paint(
+    drawn: Sketch, hosts: Mapping[str, float], links: Mapping[str, float], title: str, label: str
+) -> Figure:
+    from ptaskmodel.platform.drawing import add_boxes, add_groups, page
+
+    width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
+    worst = sorted((name for name in links if links[name] > 0.0),
+                   key=lambda name: (-links[name], natural(name)))[:MARKED]  # fmt: skip
+    whole = max(height + 0.9 + 0.17 * len(worst), LEAST_HEIGHT)
+    figure = new_figure(width + 1.2, whole)
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.collections import LineCollection
+
+    scale, colours = use_scale(), heat()
+    axes = figure.add_subplot()
+    uses = [max((use_of(links, name) for name in line.links), default=0.0) for line in drawn.lines]
+    order = sorted(range(len(uses)), key=lambda k: uses[k])
+    paths = [(path, uses[k]) for k in order for path in drawn.lines[k].paths]
+    thin = min(1.0, max(0.35, 2.2 * unit))
+    axes.add_collection(
+        LineCollection(
+            [path for path, _ in paths],
+            colors=[colours(scale(use)) if use else UNUSED_LINE for _, use in paths],
+            linewidths=[thin * (1.0 + 0.05 * use) for _, use in paths],
+            zorder=1,
+        )
+    )
+
+    def fill(name: str, kind: str) -> Any:
+        if kind == "host":
+            return colours(scale(hosts.get(name, 0.0)))
+        return colours(scale(use_of(links, name))) if kind == "link" else "white"
+
+    add_boxes(axes, drawn, fill, unit)
+    add_groups(axes, drawn, unit, {})
+    _mark(axes, drawn, worst)
+    use_bar(figure, ScalarMappable(scale, colours), axes, label, 0.03)
+    axes.set_title(title, fontsize=10, loc="left")
+    if worst:
+        lines = [
+            f"{k}  {short_name(name, 90)}: {links[name]:.3g} %" for k, name in enumerate(worst, 1)
+        ]
+        axes.annotate("\n".join(lines), (0.0, 0.0), xycoords="axes fraction", fontsize=8,
+                      va="top", xytext=(0, -4), textcoords="offset points")  # fmt: skip
+    return figure
+
+
+def _mark(axes: Any, drawn: Sketch, names: list[str]) -> None:
+    """Put the numbers of links at their lines."""
+    lines: dict[str, Line] = {name: line for line in reversed(drawn.lines) for name in line.links}
+    bars = {box.name: (box.x, box.y) for box in drawn.boxes if box.kind == "link"}
+    at: dict[tuple[float, float], list[str]] = {}
+    for number, name in enumerate(names, 1):
+        name = cable_of(name, lines.keys() | bars.keys())
+        if name in bars:
+            at.setdefault(bars[name], []).append(str(number))
+        elif name in lines:
+            path = lines[name].paths[0]
+            (xa, ya), (xb, yb) = path[(len(path) - 1) // 2], path[len(path) // 2]
+            at.setdefault(((xa + xb) / 2, (ya + yb) / 2), []).append(str(number))
+    for place, numbers in at.items():
+        axes.annotate(",".join(numbers), place, fontsize=8, fontweight="bold", ha="center",
+                      va="center", zorder=6, color="#B03000",
+                      bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "#B03000", "lw": 0.8}
+                      )  # fmt: skip
+
+
+def cable_of(link: str, known: Any) -> str:
+    """The name by which a sketch has a link: that of its cable where it is one half of it."""
+    for half in ("_UP", "_DOWN"):
+        if link not in known and link.endswith(half) and link.removesuffix(half) in known:
+            return link.removesuffix(half)
+    return link
+
+
+def use_of(uses: Mapping[str, float], name: str) -> float:
+    """The use of a link, or of the more used of its two halves."""
+    return max(uses.get(each, 0.0) for each in (name, f"{name}_UP", f"{name}_DOWN"))
+
+
+def mean_use(results: Results, kind: str) -> dict[str, float]:
+    """Per cent of its capacity that each host (or link) used over the run."""
+    span = results.end_s or 1.0
+    return {
+        name: 100.0 * math.fsum((b - a) * share for a, b, share in spans) / span
+        for (name, its), spans in results.utilisation.items()
+        if its == kind
+    }
+
+
+def peak_use(results: Results, kind: str) -> dict[str, float]:
+    """Per cent of its capacity that each used in the interval in which it used most."""
+    return {
+        name: 100.0 * max((share for _, _, share in spans), default=0.0)
+        for (name, its), spans in results.utilisation.items()
+        if its == kind
+    }
+
+
+def limiting_time(results: Results, kind: str) -> dict[str, float]:
+    """Per cent of the run in which each limited at least one task."""
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for limit in results.limits:
+        if limit.limited_by == kind:
+            spans.setdefault(limit.resource, []).append((limit.start_s, limit.end_s))
+    whole = results.end_s or 1.0
+    return {name: 100.0 * _covered(sorted(its)) / whole for name, its in spans.items()}
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """The length of the union of spans in order of their starts."""
+    total, reached = 0.0, -math.inf
+    for start, end in spans:
+        if end > reached:
+            total += end - max(start, reached)
+            reached = end
+    return total
+
+
+MEASURES: Mapping[str, Callable[[Results, str], dict[str, float]]] = {
+    "mean": mean_use,
+    "peak": peak_use,
+    "limiting": limiting_time,
+}
+
+
+def platform_of(results: Results) -> Platform:
+    """The platform of a run, read again from the file that its summary names.
+
+    A relative path is taken from here, or from the directory of the results or one above. Raises
+    PTaskModelError if the file is not there, or not as it was.
+    """
+    from ptaskmodel.platform import load_platform
+
+    inputs = results.summary.get("inputs") or []
+    if not inputs:
+        raise PTaskModelError(f"{results.directory}: its summary names no platform file")
+    path = Path(inputs[0]["path"])
+    above = results.directory.absolute().parents
+    places = [path, *(folder / path for folder in (results.directory, *above))]
+    there = [place for place in dict.fromkeys(places) if place.is_file()]
+    if not there:
+        raise PTaskModelError(
+            f"{path}: the platform of the run is not there; "
+            "put it back, or do this where the run was made"
+        )
+    found = next((place for place in there if digest(place) == inputs[0]["sha256"]), None)
+    if found is None:
+        raise PTaskModelError(
+            f"{there[0]}: has changed since the run; what runs were made of is to be kept: "
+            "change a copy of it"
+        )
+    return load_platform(found)
+
+
+MAX_BOXES = 30_000
+MAX_USERS = 20  # of a link
+TICKS = 100_000  # of the dates of users, over the whole run
+
+
+def topology_data(results: Results, chosen: Sequence[str]) -> dict[str, Any] | str:
+    """What the page draws, as JSON (see topology.js), or why it cannot.
+
+    chosen: the links whose users are shown.
+    """
+    from ptaskmodel.platform.sketch import sketch
+
+    if not results.utilisation:
+        return ""
+    try:
+        platform = platform_of(results)
+    except PTaskModelError as error:
+        return f"The topology is not drawn: {error}."
+    if len(platform.hosts) > MAX_BOXES:
+        return f"The topology is not drawn: {len(platform.hosts):,} hosts are too many for a page."
+    drawn = sketch(platform)
+    uses = {kind: [MEASURES[name](results, kind) for name in MEASURES] for kind in ("host", "link")}
+    names = sorted({name for its in uses["link"] for name in its}, key=natural)
+    number = {name: k for k, name in enumerate(names)}
+    return {
+        "heat": HEAT,
+        "unused": [UNUSED, UNUSED_LINE],
+        "measures": list(MEASURES),
+        "boxes": [
+            [box.name, box.kind, *_rounded(box.x, box.y, box.width, box.height)]
+            for box in drawn.boxes
+        ],
+        "groups": [
+            [group.name, len(group.hosts), *_rounded(group.x, group.y, group.width)]
+            for group in drawn.groups
+        ],
+        "lines": [
+            [
+                [_rounded(*(value for point in path for value in point)) for path in line.paths],
+                list(line.links),
+                [number[half] for name in line.links for half in _halves(name) if half in number],
+            ]
+            for line in drawn.lines
+        ],
+        "hosts": _uses(uses["host"], [host.name for host in platform.hosts]),
+        "links": [[name, *use] for name, use in _uses(uses["link"], names).items()],
+        "tick": (results.end_s or 1.0) / TICKS,
+        "users": _users(results, chosen, drawn),
+    }
+
+
+def _halves(name: str) -> tuple[str, str, str]:
+    return name, f"{name}_UP", f"{name}_DOWN"
+
+
+def _uses(measures: Sequence[dict[str, float]], names: Sequence[str]) -> dict[str, list[float]]:
+    """Of each that was used, in per cent: its mean and highest use, the time it limited."""
+    return {
+        name: [round(each.get(name, 0.0), 2) for each in measures]
+        for name in names
+        if any(name in each for each in measures)
+    }
+
+
+def _users(results: Results, chosen: Sequence[str], drawn: Sketch) -> dict[str, list[Any]]:
+    """Of the chosen links: [cable, how many tasks, [[task, start, end, bytes], ...]].
+
+    A task is its number if it is one of those on the page, else its name.
+    """
+    known = {name for line in drawn.lines for name in line.links}
+    known |= {box.name for box in drawn.boxes if box.kind == "link"}
+    number: dict[str, int] = {task.task_id: k for k, task in enumerate(results.tasks)}
+    scale = (results.end_s or 1.0) / TICKS
+    found = {}
+    for name in chosen:
+        if name not in results.link_users:
+            continue
+        count, users = results.link_users[name]
+        rows = [
+            [
+                number.get(user.task_id, user.task_id),
+                round(user.start_s / scale),
+                round(user.end_s / scale),
+                float(f"{user.bytes:.5g}"),
+            ]
+            for user in users[:MAX_USERS]
+        ]
+        found[name] = [cable_of(name, known), count, rows]
+    return found
+
+
+def _rounded(*values: float) -> list[float]:
+    return [round(value, 2) for value in values]

@@ -1,1 +1,0 @@
-"""What a replay of MPI traces leaves behind."""

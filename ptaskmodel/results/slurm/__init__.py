@@ -1,1 +1,0 @@
-"""What a run of Slurm, simulated or real, leaves behind."""

@@ -1,0 +1,1 @@
+"""What each kind of run does with its inputs and its directory."""

@@ -1,0 +1,377 @@
+"""Batch into a directory: schedule a workload, record what is asked for, write it whole.
+
+The files that Batsim leaves of a run, under a prefix.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel import __version__
+from ptaskmodel.batch.attempt import NOT_OVER
+from ptaskmodel.batch.classes import BASES, by_class
+from ptaskmodel.batch.measures import killed_only_by_neighbours, load, metrics
+from ptaskmodel.batch.output import (
+    batsim_summary,
+    write_classes,
+    write_fair_starts,
+    write_neighbours,
+    write_over_time,
+    write_schedule,
+    write_tuning,
+)
+from ptaskmodel.batch.plan import BatchOptions, machine_with, only_delays
+from ptaskmodel.batch.pstates import Pstates
+from ptaskmodel.batch.queue_measures import QueueMeasures
+from ptaskmodel.batch.run import BatchResult, Driver, run_batch
+from ptaskmodel.batch.schedule import figures_of
+from ptaskmodel.errors import PTaskModelError, SimulationError
+from ptaskmodel.files import check_file_to_write, whole_path, write_json
+from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.platform.reader.xml import remarks_on
+from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
+from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.states import outcome_remarks
+from ptaskmodel.results.tables.energy import (
+    ENERGY_FILES,
+    PowerFile,
+    by_job,
+    energy_summary,
+    machine_states,
+    write_energy,
+)
+from ptaskmodel.results.tables.tasks import choices, provenance
+from ptaskmodel.runs.recording import Observation
+from ptaskmodel.runs.simulate import check_nothing_to_write
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ptaskmodel.batch.metering import BatchEnergy
+    from ptaskmodel.batch.run import BatchResult
+    from ptaskmodel.batch.simulator import Progress
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.simulation.simulation import Simulation
+    from ptaskmodel.workload.jobs import Workload
+
+
+# The pictures of --plots, each called after its kind (see `names.PICTURES`).
+PLOTS = ("gantt.png", "load.png")
+POWER_PLOT = "power.png"  # with energy
+
+
+@dataclass(frozen=True, slots=True)
+class BatchWriting:
+    """What is measured and recorded; the names are those of the options of ``batch``.
+
+    tau: of the bounded slowdown, s. traces: formats (see `names.TRACE_FORMATS`);
+    trace_limit: their largest size together, about, GB (None: none). attribution: also
+    what limited each job, and the use of hosts and links. plots: also gantt.png and load.png.
+    """
+
+    tau: float = 60.0
+    traces: tuple[str, ...] = ()
+    trace_limit: float | None = None
+    attribution: bool = False
+    plots: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BatchRun:
+    """A schedule, and the content of its summary.json.
+
+    directory: where it is written, and files: the names there; None and () if nowhere.
+    """
+
+    summary: dict[str, Any]
+    result: BatchResult
+    directory: Path | None = None
+    files: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        return f"<BatchRun in {self.directory}: {self.result!r}>"
+
+    def frame(self) -> pandas.DataFrame:
+        """The jobs as a table, one row each (see `BatchResult.frame`)."""
+        return self.result.frame()
+
+
+@joining()
+def batch_into(
+    directory: str | Path | None,
+    platform: Platform,
+    workload: Workload,
+    options: BatchOptions | None = None,
+    writing: BatchWriting | None = None,
+    *,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+    driver: Driver | None = None,
+) -> BatchRun:
+    """Schedule a workload on a platform and write what happened in a directory of results.
+
+    The directory appears once all is written, and replaces earlier results; None: nothing is
+    written. inputs: the files that platform and workload come from, named in the summary with
+    their digests. driver: who decides, whatever policy the options name.
+
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
+    or written; then nothing appears.
+    """
+    options, writing = options or BatchOptions(), writing or BatchWriting()
+    if directory is None:
+        check_nothing_to_write(
+            plots=writing.plots,
+            neighbours=options.neighbours,
+            traces=writing.traces,
+            attribution=writing.attribution,
+        )
+    if (writing.traces or writing.attribution) and (
+        options.profiles == "delay" or (options.profiles == "as-given" and only_delays(workload))
+    ):
+        raise SimulationError(
+            f"{'--trace' if writing.traces else '--attribution'}: every job is a delay, which uses "
+            "no host and no link; --profiles ptask makes parallel tasks of delays"
+        )
+    inputs = tuple(inputs)
+    watch = Stopwatch()
+    if directory is None:
+        power = PowerFile(None)
+        result = run_batch(platform, workload, options, progress, power=power, driver=driver)
+        queue = QueueMeasures(result.schedule)
+        return BatchRun(
+            _summary(result, queue, options, writing, watch.kernels_s, inputs, power), result
+        )
+    with whole_directory(directory) as place, PowerFile(place if options.energy else None) as power:
+        observed: list[str] = []
+
+        def observation(simulation: Simulation) -> Observation:
+            recorded = writing.traces, writing.attribution, writing.trace_limit
+            made = Observation(simulation, place, *recorded)
+            observed.extend(made.files)
+            return made
+
+        watches = observation if writing.traces or writing.attribution else None
+        result = run_batch(platform, workload, options, progress, watches, power, driver)
+        queue = QueueMeasures(result.schedule)
+        summary = _summary(result, queue, options, writing, watch.kernels_s, inputs, power)
+        files = (*_write(place, result, queue, writing, power), *observed, SUMMARY)
+        write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
+        _draw(place, files)
+    return BatchRun(summary, result, Path(directory), files)
+
+
+def without_larger(
+    workload: Workload, platform: Platform, options: BatchOptions | None = None
+) -> Workload:
+    """The workload without the jobs that are larger than the platform, and a note of how many."""
+    limit = machine_with(options or BatchOptions(), platform).num_hosts
+    kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
+    gone = len(workload.jobs) - len(kept)
+    note = f"left out {gone} jobs of more than {limit} hosts"
+    return workload.with_jobs(kept, note) if gone else workload
+
+
+def _summary(
+    result: BatchResult,
+    queue: QueueMeasures,
+    options: BatchOptions,
+    writing: BatchWriting,
+    kernels_s: float,
+    inputs: tuple[str | Path, ...],
+    power: PowerFile,
+) -> dict[str, Any]:
+    named = dict(zip(("platform", "workload"), map(str, inputs), strict=False))
+    driven = result.driven
+    return {
+        "command": "batch" if driven is None else "serve",
+        **named,
+        "hosts": result.machine.num_hosts,
+        "policy": options.policy if driven is None else "external",
+        "allocation": options.allocation,
+        **(driven or {}),
+        "remarks": for_summary(
+            remarks_on(result.machine.platform), result.remarks, _outcomes(result)
+        ),
+        **_stopped(result, options),
+        "loop": result.loop,
+        "simulation_wall_time_s": result.simulation_s,
+        "kernels_wall_time_s": kernels_s,
+        **({} if result.simulation is None else choices(result.simulation)),
+        **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
+        **({} if driven is not None else {"outlived_estimates": result.outlived}),
+        **queue.summary(),
+        **_fairness(result, options),
+        **_energy(result, power),
+        **provenance(inputs),
+    }
+
+
+def _outcomes(result: BatchResult) -> list[Remark]:
+    """Remarks on jobs that did not end by themselves, and on a scheduler that did not go on."""
+    schedule, alone_s = result.schedule, result.alone_s
+    by_neighbours = None if alone_s is None else killed_only_by_neighbours(schedule, alone_s)
+    found = outcome_remarks(Counter(figures_of(schedule).states), "job", by_neighbours)
+    stopped = (result.driven or {}).get("stopped")
+    return found if stopped is None else [Remark(stopped, WARNING, STOPPED), *found]
+
+
+def _stopped(result: BatchResult, options: BatchOptions) -> dict[str, Any]:
+    """Where the batch was stopped, if some job was not over then."""
+    missing = len(result.workload.jobs) - len(result.schedule.final)
+    left = (state in NOT_OVER for state in figures_of(result.schedule).states)
+    asked = options.until_s is not None or (result.driven or {}).get("stopped") is not None
+    if not asked or not (missing or any(left)):
+        return {}
+    return {"stopped_early": {"at_s": result.schedule.now_s, "not_submitted": missing}}
+
+
+def _fairness(result: BatchResult, options: BatchOptions) -> dict[str, Any]:
+    """How many jobs started later than was fair, on each basis that was asked for."""
+    if result.fairness is None:
+        return {}
+    bases = BASES if options.fairness == "both" else (options.fairness,)
+    counts = {
+        str(basis): sum(fair.is_unfair(str(basis)) for fair in result.fairness) for basis in bases
+    }
+    return {"unfair_jobs": {**counts, "frozen": options.frozen}}
+
+
+def _energy(result: BatchResult, power: PowerFile) -> dict[str, Any]:
+    """What the summary says of energy, if it was counted."""
+    if result.energy is None:
+        return {}
+    platform = result.machine.platform
+    counted = [platform.host(name).index for name in result.machine.names]
+    found = energy_summary(platform, result.energy.meter, power, counted)
+    return {"energy": found | {"consumed_J": result.energy.consumed_J}}
+
+
+def _write(
+    place: Path,
+    result: BatchResult,
+    queue: QueueMeasures,
+    writing: BatchWriting,
+    power: PowerFile,
+) -> list[str]:
+    """Write the schedule in an existing directory; returns the names of the files."""
+    files = write_schedule(
+        place,
+        result.schedule,
+        workload_name=result.workload.name,
+        host_names=result.machine.names,
+        version=__version__,
+        simulation_s=result.simulation_s,
+        alone_s=result.alone_s,
+        energy=result.energy,
+        pstates=Pstates(result.machine.pstates()) if _wants_pstates(result) else None,
+        metadata=result.metadata,
+    )
+    if result.energy is not None:
+        files += _write_energy(place, result, result.energy, power)
+    files.append(write_over_time(place, queue.over_time()))
+    unfair = None
+    if result.fairness is not None:
+        files.append(write_fair_starts(place, result.fairness))
+        unfair = [fair.job.id for fair in result.fairness if any(map(fair.is_unfair, BASES))]
+    classes = by_class(result.schedule, tau_s=writing.tau, unfair=unfair)
+    files.append(write_classes(place, classes))
+    if result.tuning is not None:
+        files.append(write_tuning(place, result.tuning))
+    if result.neighbours is not None:
+        files.append(write_neighbours(place, result.neighbours))
+    if writing.plots and len(result.schedule.attempts):
+        files += PLOTS
+        if result.energy is not None and result.schedule.now_s > 0.0:
+            files.append(POWER_PLOT)
+    return files
+
+
+def _wants_pstates(result: BatchResult) -> bool:
+    return result.energy is not None or bool(result.schedule.switches)
+
+
+def _write_energy(
+    place: Path, result: BatchResult, energy: BatchEnergy, power: PowerFile
+) -> tuple[str, ...]:
+    """Write the joules of hosts, links and jobs, and what is left of the power curve."""
+    attempts = result.schedule.attempts
+    energy_J, share_J = by_job(attempts, energy.job_J), by_job(attempts, energy.share_J)
+    names = list(energy_J)
+    found = names, list(energy_J.values()), [share_J[name] for name in names]
+    power.end(result.schedule.now_s)
+    write_energy(place, result.machine.platform, energy.meter, "job", *found)
+    return ENERGY_FILES
+
+
+def _draw(place: Path, files: tuple[str, ...]) -> None:
+    """Draw the pictures among the files of results that are written."""
+    if not (names := [name for name in (*PLOTS, POWER_PLOT) if name in files]):
+        return
+    from ptaskmodel.results.pictures.catalogue import draw_results
+
+    for name in names:
+        draw_results(place, name.partition(".")[0], place / name)
+
+
+SCHEDULE, MACHINES = "schedule.csv", "machine_states.csv"
+ENERGY = ("consumed_energy.csv", "pstate_changes.csv")
+
+
+def check_prefix(prefix: str) -> None:
+    """Files may be written under a prefix; PTaskModelError if not."""
+    check_file_to_write(f"{prefix}_jobs.csv")
+
+
+def write_batsim_files(
+    prefix: str, result: BatchResult, *, states: bool = True, energy: bool = False
+) -> list[str]:
+    """Write PREFIX_jobs.csv, PREFIX_schedule.csv and what is asked for; returns their names.
+
+    states: PREFIX_machine_states.csv. energy: PREFIX_pstate_changes.csv, and
+    PREFIX_consumed_energy.csv if it was counted. Raises PTaskModelError.
+    """
+    schedule = result.schedule
+    wanted = ["jobs.csv", SCHEDULE, *([MACHINES] if states else []), *(ENERGY if energy else ())]
+    found = []
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        there = write_schedule(
+            place,
+            schedule,
+            workload_name=None,
+            host_names=result.machine.names,
+            version=__version__,
+            simulation_s=result.simulation_s,
+            energy=result.energy,
+            pstates=Pstates(result.machine.pstates()) if energy else None,
+            metadata=result.metadata,
+        )
+        there.append(_write_summary(place, result))
+        for each in wanted:
+            if each in there or (place / each).exists():
+                with whole_path(f"{prefix}_{each}", error=PTaskModelError) as path:
+                    path.write_bytes((place / each).read_bytes())
+                found.append(f"{prefix}_{each}")
+    return found
+
+
+def _write_summary(place: Path, result: BatchResult) -> str:
+    """Write schedule.csv: a line of names, and one of values."""
+    schedule = result.schedule
+    states = machine_states(schedule, load(schedule))
+    values = batsim_summary(schedule, __version__, result.simulation_s, states)
+    if result.energy is not None:
+        values["consumed_joules"] = result.energy.consumed_J
+    values["scheduling_time"] = (result.driven or {}).get("scheduler_wall_time_s", 0.0)
+    with (place / SCHEDULE).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, sorted(values), lineterminator=os.linesep)
+        writer.writeheader()
+        writer.writerow(values)
+    return SCHEDULE

@@ -1,0 +1,323 @@
+"""Replays into a directory: what each rank did, who sent how much to whom, and when."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptaskmodel.files import write_json
+from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.platform.reader.xml import remarks_on
+from ptaskmodel.remarks import for_summary, joining
+from ptaskmodel.replay.driver import Listener, Progress, Replay, ReplayResult
+from ptaskmodel.replay.state import SPAN
+from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.tables.mpi import (
+    ACTION_TIMES,
+    MATRIX,
+    MESSAGES,
+    RANKS,
+    SPANS,
+    STATES,
+    column_of,
+    doing,
+)
+from ptaskmodel.results.tables.tasks import provenance
+from ptaskmodel.workload.ti_actions import ACTIONS, COMPUTE
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.workload.ti_traces import Trace
+
+
+RANK_COLUMNS = ("rank", "host", "end_s", *map(column_of, STATES))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFiles:
+    """What to write of a replay besides summary.json, ranks.csv and actions.csv.
+
+    timeline: each action that took time (spans.csv), each message (messages.csv) and what each rank
+    sent to each other (matrix.csv). timelines: the same for other programs, by names of
+    `replay_timelines.FORMATS`. critical_path: the chain that determines the end. traces,
+    attribution, trace_limit_GB: as `Observation` takes them.
+    """
+
+    timeline: bool = False
+    timelines: tuple[str, ...] = ()
+    critical_path: bool = False
+    traces: tuple[str, ...] = ()
+    attribution: bool = False
+    trace_limit_GB: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplayRun:
+    """The result of a replay, the content of summary.json, and where it is written (if it is)."""
+
+    result: ReplayResult
+    summary: dict[str, Any]
+    directory: Path | None = None
+    files: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<ReplayRun in {self.directory}: {len(self.result.hosts)} ranks>"
+
+    def frame(self) -> pandas.DataFrame:
+        """The ranks as a table, one row each: the columns of ranks.csv."""
+        import pandas as pd
+
+        return pd.DataFrame(_rank_rows(self.result), columns=RANK_COLUMNS)
+
+
+@joining()
+def replay_into(
+    directory: str | Path | None,
+    platform: Platform,
+    trace: Trace,
+    hosts: list[str],
+    *,
+    model: str | None = None,
+    solver: str | None = None,
+    collectives: Mapping[str, str] | None = None,
+    wanted: ReplayFiles | None = None,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> ReplayRun:
+    """Replay a trace and write what became of its ranks in a directory of results.
+
+    The directory appears once all is written; None: nothing is written, and of what is wanted only
+    the critical path, which is in the summary, makes sense. collectives: as `replay` takes it.
+
+    Raises as `replay`, and PTaskModelError if the directory holds anything else.
+    """
+    wanted = wanted or ReplayFiles()
+    inputs = list(inputs)
+    watch = Stopwatch()
+    made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
+    told = None
+    if wanted.critical_path or wanted.timelines:
+        from ptaskmodel.replay.critical import Told
+        from ptaskmodel.results.tables.mpi import ReplayPath
+
+        told = Told()
+    if directory is None:
+        result = made.run(told, progress)
+        summary = summary_of(platform, trace, result, watch, inputs)
+        if told:
+            summary["critical_path"] = ReplayPath(made, hosts, told).summary()
+        return ReplayRun(result, summary)
+    with whole_directory(directory) as place, ExitStack() as stack:
+        files = [SUMMARY, RANKS, ACTION_TIMES]
+        listeners: list[Listener] = [told] if told else []
+        if wanted.timeline:
+            listeners.append(stack.enter_context(Timeline(place, trace)))
+            files += [SPANS, MESSAGES, MATRIX]
+        if wanted.traces or wanted.attribution:
+            from ptaskmodel.replay.activities import Activities
+            from ptaskmodel.runs.recording import Observation
+
+            activities = Activities(made)
+            options = wanted.traces, wanted.attribution, wanted.trace_limit_GB
+            observation = Observation(activities, place, *options, users=activities)
+            files += stack.enter_context(observation).files
+        result = made.run(_together(listeners), progress)
+        stack.close()
+        summary = summary_of(platform, trace, result, watch, inputs)
+        if told and wanted.critical_path:
+            path = ReplayPath(made, hosts, told)
+            summary["critical_path"] = path.summary()
+            files += path.write(place)
+        if told and wanted.timelines:
+            from ptaskmodel.results.traces.mpi_timelines import FORMATS, Timelines
+
+            timelines = Timelines(trace, hosts, whole_actions(told.spans()), told.flights())
+            for format_ in dict.fromkeys(wanted.timelines):
+                name, write = FORMATS[format_]
+                write(timelines, place / name)
+                files.append(name)
+        _write_ranks(place / RANKS, result)
+        _write_actions(place / ACTION_TIMES, trace, result)
+        write_json(place / SUMMARY, {**summary, "files": files})
+    return ReplayRun(result, summary, Path(directory), tuple(files))
+
+
+def _together(listeners: list[Listener]) -> Listener | None:
+    def tell(spans: np.ndarray, flights: np.ndarray) -> None:
+        for listener in listeners:
+            listener(spans, flights)
+
+    return tell if listeners else None
+
+
+def whole_actions(spans: np.ndarray) -> np.ndarray:
+    """All spans of a replay, those of one action as one."""
+    actions = ActionSpans()
+    return np.concatenate([actions.merged(spans), actions.merged(None)])
+
+
+def summary_of(
+    platform: Platform,
+    trace: Trace,
+    result: ReplayResult,
+    watch: Stopwatch,
+    inputs: Iterable[str | Path] = (),
+) -> dict[str, Any]:
+    """What summary.json holds: makespan, counts, mean seconds of a rank in each state, choices.
+
+    watch: has run as long as the replay.
+    """
+    spent = dict.fromkeys(STATES, 0.0)
+    computing = result.spent_s[:, COMPUTE]
+    for kind, seconds in enumerate(result.spent_s.sum(axis=0).tolist()):
+        spent[doing(kind)] += seconds / trace.ranks
+    return {
+        "format": FORMAT,
+        "makespan": result.makespan_s,
+        "ranks": trace.ranks,
+        "actions": result.actions,
+        "messages": result.messages,
+        "unmatched_messages": result.unmatched,
+        "events": result.events,
+        "mean_rank_s": {state: seconds for state, seconds in spent.items() if seconds > 0},
+        "imbalance": float(computing.max() / computing.mean()) if computing.any() else None,
+        "worst_rank": int(computing.argmax()) if computing.any() else None,
+        "network_model": result.model,
+        "solver": result.solver,
+        "remarks": for_summary(remarks_on(platform), _unreceived(result), trace.notes),
+        "end_date": result.makespan_s,
+        "simulation_wall_time_s": watch.rest_s,
+        "kernels_wall_time_s": watch.kernels_s,
+        **provenance(inputs),
+    }
+
+
+def _unreceived(result: ReplayResult) -> list[str]:
+    """A note on messages that were sent and never received, if there are any."""
+    if result.first_unmatched is None:
+        return []
+    source, target, tag = result.first_unmatched
+    one = f"from rank {source} to rank {target} with tag {tag}"
+    if result.unmatched == 1:
+        return [f"1 message was never received: {one}"]
+    return [f"{result.unmatched:,} messages were never received, one of them {one}"]
+
+
+def _rank_rows(result: ReplayResult) -> Iterator[tuple[Any, ...]]:
+    """For each rank where it ran, when it ended, and its seconds in each state."""
+    by_state = np.zeros((len(result.end_s), len(STATES)))
+    for kind in range(len(ACTIONS)):
+        by_state[:, STATES.index(doing(kind))] += result.spent_s[:, kind]
+    rows = zip(result.hosts, result.end_s.tolist(), by_state.tolist(), strict=True)
+    return ((rank, host, end, *spent) for rank, (host, end, spent) in enumerate(rows))
+
+
+def _write_ranks(path: Path, result: ReplayResult) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(RANK_COLUMNS)
+        writer.writerows(_rank_rows(result))
+
+
+def _write_actions(path: Path, trace: Trace, result: ReplayResult) -> None:
+    """A line for each kind of action that occurs: how many, seconds in all, of the worst rank."""
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("action", "state", "count", "total_s", "mean_rank_s", "max_rank_s"))
+        for name, count in trace.counts().items():
+            kind = ACTIONS.index(name)
+            spent = result.spent_s[:, kind]
+            row = (name, doing(kind), count, float(spent.sum()), float(spent.mean()))
+            writer.writerow((*row, float(spent.max())))
+
+
+class ActionSpans:
+    """Makes the spans of a replay (see `state.SPAN`) those of whole actions, a part at a time."""
+
+    def __init__(self) -> None:
+        self._open = np.zeros(0, dtype=SPAN)  # of each rank the last, which may go on
+
+    def merged(self, spans: np.ndarray | None) -> np.ndarray:
+        """The actions that are known to be over, by rank; None: all that is left."""
+        new = np.zeros(0, dtype=SPAN) if spans is None else spans[spans["action"] >= 0]
+        both = np.concatenate([self._open, new])
+        if not len(both):
+            return both
+        both = both[np.argsort(both["rank"], kind="stable")]
+        rank, action = both["rank"], both["action"]
+        first = np.append(True, (rank[1:] != rank[:-1]) | (action[1:] != action[:-1]))
+        whole = both[first]
+        whole["end"] = np.maximum.reduceat(both["end"], np.flatnonzero(first))
+        last = np.append(whole["rank"][1:] != whole["rank"][:-1], True)
+        if spans is None:
+            last[:] = False
+        self._open = whole[last]
+        return whole[~last]
+
+
+class Timeline:
+    """Writes what a replay tells as it comes: actions that took time, messages, who sends whom."""
+
+    def __init__(self, place: Path, trace: Trace) -> None:
+        self._place = place
+        self._trace = trace
+        self._actions = ActionSpans()
+        self._sums: dict[int, tuple[int, float]] = {}
+
+    def __enter__(self) -> Timeline:
+        self._spans = self._opened(SPANS, ("rank", "action", "start_s", "end_s"))
+        self._messages = self._opened(
+            MESSAGES, ("message", "source", "target", "bytes", "start_s", "end_s")
+        )
+        return self
+
+    def _opened(self, name: str, columns: tuple[str, ...]) -> IO[str]:
+        stream = (self._place / name).open("w", encoding="utf-8", newline="")
+        csv.writer(stream, lineterminator="\n").writerow(columns)
+        return stream
+
+    def __call__(self, spans: np.ndarray, flights: np.ndarray) -> None:
+        self._write_spans(self._actions.merged(spans))
+        _write(
+            self._messages,
+            flights["number"],
+            flights["source"],
+            flights["target"],
+            flights["bytes"],
+            flights["begin"],
+            flights["end"],
+        )
+        pairs, inverse = np.unique(
+            flights["source"] * self._trace.ranks + flights["target"], return_inverse=True
+        )
+        counts = np.bincount(inverse, minlength=len(pairs)).tolist()
+        sizes = np.bincount(inverse, weights=flights["bytes"], minlength=len(pairs)).tolist()
+        for pair, count, size in zip(pairs.tolist(), counts, sizes, strict=True):
+            before, sent = self._sums.get(pair, (0, 0.0))
+            self._sums[pair] = before + count, sent + size
+
+    def _write_spans(self, spans: np.ndarray) -> None:
+        names = [ACTIONS[kind] for kind in self._trace.actions[spans["action"]].tolist()]
+        _write(self._spans, spans["rank"], names, spans["begin"], spans["end"])
+
+    def __exit__(self, *_: object) -> None:
+        self._write_spans(self._actions.merged(None))
+        self._spans.close()
+        self._messages.close()
+        with self._opened(MATRIX, ("source", "target", "messages", "bytes")) as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            for pair in sorted(self._sums):
+                writer.writerow((*divmod(pair, self._trace.ranks), *self._sums[pair]))
+
+
+def _write(stream: IO[str], *columns: Any) -> None:
+    lists = [column if isinstance(column, list) else column.tolist() for column in columns]
+    csv.writer(stream, lineterminator="\n").writerows(zip(*lists, strict=True))

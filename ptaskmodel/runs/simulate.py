@@ -1,0 +1,189 @@
+"""Simulate into a directory: run tasks, record what is asked for, write the results whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.platform.reader.xml import remarks_on
+from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
+from ptaskmodel.results.directory import whole_directory
+from ptaskmodel.results.states import outcome_remarks, stopped_remark
+from ptaskmodel.results.tables.tasks import records_frame, summarise, write_results
+from ptaskmodel.runs.recording import Checkpoints, Observation
+from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.simulation.task_checks import overload_text
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ptaskmodel.platform import Platform
+    from ptaskmodel.results.tables.energy import TaskEnergyFiles
+    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.workload.tasks import Task
+
+# Told now and then of the date, the number of tasks that ended, and their number in all.
+Progress = Callable[[float, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    """What to simulate and to record; the names are those of the options of ``simulate``.
+
+    until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`);
+    trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
+    each task, its slowdown, and the use of hosts and links. neighbours: also who slowed whom, on
+    which host or link. energy: also joules of hosts, links and tasks, and the power curve.
+    checkpoint_every: wall time between checkpoints, s, written beside the directory, as
+    DIRECTORY.checkpoint, until the run ends (None: none is). resume: go on from that checkpoint if
+    it is there.
+    """
+
+    solver: str | None = None
+    network_model: str | None = None
+    count: str = "task"
+    until: float | None = None
+    traces: tuple[str, ...] = ()
+    trace_limit: float | None = None
+    attribution: bool = False
+    energy: bool = False
+    neighbours: bool = False
+    checkpoint_every: float | None = None
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SimulationRun:
+    """What became of the tasks: the content of summary.json, and a record for each task.
+
+    directory: where it is written, and files: the names there; None and () if nowhere.
+    """
+
+    summary: dict[str, Any]
+    records: tuple[TaskRecord, ...]
+    directory: Path | None = None
+    files: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<SimulationRun in {self.directory}: {len(self.records)} tasks>"
+
+    def frame(self) -> pandas.DataFrame:
+        """The records as a table, one row a task."""
+        return records_frame(self.records)
+
+
+@joining()
+def simulate_into(
+    directory: str | Path | None,
+    platform: Platform,
+    tasks: Iterable[Task],
+    options: SimulationOptions | None = None,
+    *,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> SimulationRun:
+    """Run tasks on a platform and write what became of them in a directory of results.
+
+    The directory appears once all is written, and replaces earlier results; None: nothing is
+    written. inputs: the files that platform and tasks come from; the summary names them, the files
+    that they name, and the digests of all (`compare` and ``plot topology`` use them).
+
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
+    or written; then nothing appears.
+    """
+    options = options or SimulationOptions()
+    if options.until is not None and not 0 <= options.until < float("inf"):
+        raise PTaskModelError(
+            f"until: {options.until!r} is not a date; give a number of seconds from 0"
+        )
+    if directory is None:
+        check_nothing_to_write(
+            traces=options.traces, attribution=options.attribution, neighbours=options.neighbours
+        )
+    inputs, tasks = list(inputs), list(tasks)
+    checkpoints = Checkpoints(directory, options, platform, tasks)
+    watch = Stopwatch()
+    made = checkpoints.found()
+    if made is None:
+        made = Simulation(
+            platform,
+            solver=options.solver,
+            network_model=options.network_model,
+            count=options.count,
+        )
+        made.add_all(tasks)
+    if (piling_up := overload_text(platform, tasks)) is not None:
+        warn(piling_up, OVERLOAD)
+
+    def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
+        with _energy_files(made, place, options.energy) as energy:
+            run_watch = Stopwatch()
+            made.run(options.until, progress=checkpoints.watching(made, progress))
+            took_s = run_watch.rest_s
+            records = tuple(made.records())
+            if progress is not None:
+                over = sum(record.finish_time is not None for record in records)
+                progress(made.now, over, len(records))
+            summary = summarise(made, records, took_s, watch.kernels_s, inputs)
+            states = summary["counts"]
+            summary["remarks"] = for_summary(
+                remarks_on(platform),
+                stopped_remark(states, made.now),
+                outcome_remarks(states, "task"),
+            )
+            if options.until is not None and any(r.finish_time is None for r in records):
+                summary["stopped_early"] = {"at_s": options.until, "not_submitted": 0}
+            if energy is not None:
+                summary["energy"] = energy.write(records)
+        return summary, records
+
+    if directory is None:
+        return SimulationRun(*run(None))
+    with whole_directory(directory) as place:
+        recorded = options.traces, options.attribution, options.trace_limit
+        neighbours = None
+        if options.neighbours:
+            from ptaskmodel.recording.neighbours import Neighbours
+
+            neighbours = Neighbours(made, by_limit=True)
+        with Observation(made, place, *recorded) as observation:
+            summary, records = run(place)
+        files, alone_s = tuple(observation.files), None
+        if options.energy:
+            from ptaskmodel.results.tables.energy import ENERGY_FILES
+
+            files = (*files, *ENERGY_FILES)
+        if options.attribution or neighbours is not None:
+            from ptaskmodel.recording.alone import times_alone
+
+            alone_s = times_alone(made)
+        if neighbours is not None and alone_s is not None:
+            from ptaskmodel.results.pages.interference import costs_of, write_costs
+
+            files = (*files, write_costs(place, costs_of(made, neighbours, alone_s)))
+        files = write_results(place, summary, records, alone_s=alone_s, files=files)
+    checkpoints.remove()
+    return SimulationRun(summary, records, Path(directory), files)
+
+
+def _energy_files(
+    simulation: Simulation, place: Path | None, wanted: bool
+) -> AbstractContextManager[TaskEnergyFiles | None]:
+    """What counts the joules of a simulation in a context around its run, if that is wanted."""
+    if not wanted:
+        return nullcontext()
+    from ptaskmodel.results.tables.energy import TaskEnergyFiles
+
+    return TaskEnergyFiles(simulation, place)
+
+
+def check_nothing_to_write(**wanted: object) -> None:
+    """Without a directory nothing is wanted in it. Raises PTaskModelError otherwise."""
+    for name in (name for name, value in wanted.items() if value):
+        option = {"traces": "trace"}.get(name, name)
+        raise PTaskModelError(f"--{option} writes files; give --output DIR")

@@ -1,0 +1,298 @@
+"""Slurm into a directory: simulate a configuration, and write what became of the jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.conf.facts import Conf
+from ptaskmodel.batch.slurm.controllers import Part, parts_of
+from ptaskmodel.batch.slurm.loop import Progress
+from ptaskmodel.batch.slurm.node_failures import Changes
+from ptaskmodel.batch.slurm.phases import FREE, Costs, Phases, Recorded
+from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
+from ptaskmodel.batch.slurm.requests.request import Submissions
+from ptaskmodel.batch.slurm.requests.submissions import AS_GIVEN, with_profiles
+from ptaskmodel.batch.slurm.reservations import Reserved
+from ptaskmodel.batch.slurm.run import (
+    SlurmRun,
+    alone_s,
+    execution_on,
+    simulate,
+    simulate_together,
+    warn_of_overload,
+)
+from ptaskmodel.batch.slurm.watching import Watch
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.files import write_json
+from ptaskmodel.platform.reader.xml import remarks_on
+from ptaskmodel.remarks import for_summary, joining
+from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.states import outcome_remarks
+from ptaskmodel.results.tables.slurm import (
+    JOB_COLUMNS,
+    JOB_TEXTS,
+    Simulated,
+    is_over,
+    job_row,
+    jobs_of,
+    write_tables,
+)
+from ptaskmodel.results.tables.slurm_summary import (
+    limit_notes,
+    orphan_notes,
+    qos_notes,
+    settings_of,
+    state_counts,
+    stranger_remarks,
+    summary_of,
+    unread_notes,
+)
+from ptaskmodel.results.tables.tasks import provenance
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ptaskmodel.batch.ptasks import PtaskExecution
+    from ptaskmodel.platform import Platform
+
+# With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
+MANY_JOBS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmOptions:
+    """How to simulate; the names are those of the options of ``ptaskmodel slurm``.
+
+    controllers: how many share the nodes (see `parts_of`), their jobs drawn by ``seed``.
+    priorities: how often those of waiting jobs are written, s; None: never. explain: ids of jobs
+    whose story is told. profiles, ratio, pattern: see `with_profiles`.
+    """
+
+    controllers: int = 1
+    seed: int = 0
+    costs: Costs = FREE
+    priorities: float | None = None
+    explain: Collection[str] = ()
+    profiles: str = AS_GIVEN
+    ratio: float = 0.5
+    pattern: str = "alltoall"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlurmResults:
+    """Runs, one a controller, the content of summary.json, and the stories that were asked for.
+
+    directory: where it is written, and files: the names there; None and () if nowhere. alone_s: of
+    jobs on a platform, the time that they take without others, by id.
+    """
+
+    summary: dict[str, Any]
+    runs: tuple[SlurmRun, ...]
+    stories: dict[str, list[str]]
+    directory: Path | None = None
+    files: tuple[str, ...] = field(default=())
+    alone_s: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        jobs = sum(len(run.jobs) for run in self.runs)
+        return f"<SlurmResults in {self.directory}: {jobs} jobs>"
+
+    def frame(self) -> pandas.DataFrame:
+        """The jobs as a table, one row each: the columns of jobs.csv; nan where there is none."""
+        import pandas as pd
+
+        found = (job_row(*each, self.alone_s) for each in jobs_of(self.runs))
+        frame = pd.DataFrame(found, columns=JOB_COLUMNS)
+        numbers = [name for name in JOB_COLUMNS if name not in JOB_TEXTS]
+        frame[numbers] = frame[numbers].apply(pd.to_numeric)
+        return frame
+
+
+@joining()
+def slurm_into(
+    directory: str | Path | None,
+    conf: Conf,
+    submissions: Submissions,
+    options: SlurmOptions | None = None,
+    *,
+    accounts: Accounts | None = None,
+    phases: Phases | None = None,
+    recorded: Recorded | None = None,
+    platform: Platform | None = None,
+    reserved: Reserved | None = None,
+    failures: Mapping[str, Changes] | None = None,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> SlurmResults:
+    """Simulate a configuration and write what became of the jobs in a directory of results.
+
+    The directory appears once all is written, and replaces earlier results; None: nothing is
+    written. platform: whose hosts are the nodes, by name, or in order if no name is a node's; jobs
+    that are parallel tasks share it. inputs: the files that were read, named in the summary with
+    their digests. The rest is as in `simulate`.
+
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
+    """
+    options, inputs = options or SlurmOptions(), tuple(inputs)
+    check_options(options, submissions, recorded, platform)
+    if recorded is not None and failures:
+        raise SlurmError("--cycles: the dates are those of a run; leave out --failures")
+    execution = None if platform is None else execution_on(platform, conf)
+    if execution is not None:
+        submissions = with_profiles(
+            submissions,
+            options.profiles,
+            execution.machine,
+            ratio=options.ratio,
+            pattern=options.pattern,
+        )
+    if reserved is not None and options.controllers > 1:
+        raise SlurmError("--reservations: of one controller only; leave out --controllers")
+    parts, notes = parts_of(conf, submissions.jobs, options.controllers, options.seed)
+    warn_of_overload(conf, submissions.jobs)
+
+    def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
+        began = time.perf_counter()
+        given: dict[str, Any] = {
+            "accounts": accounts,
+            "phases": phases,
+            "failures": failures,
+            "progress": progress,
+        }
+        if execution is not None and len(parts) > 1:
+            found = _together(conf, parts, options, execution, given)
+        else:
+            given |= {"recorded": recorded, "reserved": reserved, "execution": execution}
+            found = [_simulated(part, options, given) for part in parts]
+        took_s = time.perf_counter() - began
+        alone = _alone(found, execution)
+        summary = {
+            "command": "slurm",
+            **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
+            **summary_of(found, alone),
+            "remarks": for_summary(
+                () if platform is None else remarks_on(platform),
+                conf.notes,
+                unread_notes(conf),
+                submissions.notes,
+                notes,
+                orphan_notes(found),
+                stranger_remarks(found) if accounts is None else qos_notes(found),
+                [] if accounts is None else limit_notes(conf, accounts),
+                outcome_remarks(state_counts(each.run for each in found), "job"),
+            ),
+            "not_used": [one.key for one in conf.others],
+            "seed": options.seed,
+            "test_cost_s": options.costs.test_s,
+            "settings": settings_of(conf),
+            "simulation_wall_time_s": took_s,
+            **provenance(inputs),
+        }
+        return found, alone, summary
+
+    if directory is None:
+        found, alone, summary = run()
+        return SlurmResults(summary, _runs(found), _stories(found), alone_s=alone)
+    with whole_directory(directory) as place:
+        found, alone, summary = run()
+        stories = _stories(found)
+        files = (*write_tables(place, found, alone), *_write_stories(place, stories), SUMMARY)
+        write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
+    return SlurmResults(summary, _runs(found), stories, Path(directory), files, alone)
+
+
+def check_options(
+    options: SlurmOptions,
+    submissions: Submissions,
+    recorded: Recorded | None,
+    platform: Platform | None,
+) -> None:
+    """What was asked for goes together. Raises SlurmError."""
+    known = {request.id for request in submissions.jobs}
+    for job in options.explain:
+        if job not in known:
+            raise SlurmError(f"--explain {shown(job)}: the workload has no such job")
+    if recorded is not None and (options.controllers > 1 or options.costs != FREE):
+        raise SlurmError("--cycles: the dates are those of one real controller; leave out "
+                         "--controllers and --test-cost")  # fmt: skip
+    if platform is None and options.profiles != AS_GIVEN:
+        raise SlurmError(f"--profiles {options.profiles}: give a --platform too")
+
+
+def _watch(part: Part, options: SlurmOptions) -> Watch:
+    mine = {request.id for request in part.jobs}
+    explained = [job for job in options.explain if job in mine]
+    return Watch(explained, priorities_s=options.priorities)
+
+
+def _together(
+    conf: Conf,
+    parts: Sequence[Part],
+    options: SlurmOptions,
+    execution: PtaskExecution,
+    given: Mapping[str, Any],
+) -> list[Simulated]:
+    """Several controllers, whose jobs share a platform."""
+    watches = [_watch(part, options) for part in parts]
+    runs = simulate_together(conf, parts, execution, watches, costs=options.costs, **given)
+    return [Simulated(run, watch) for run, watch in zip(runs, watches, strict=True)]
+
+
+def _simulated(part: Part, options: SlurmOptions, given: Mapping[str, Any]) -> Simulated:
+    """One controller with its jobs."""
+    watch = _watch(part, options)
+    run = simulate(
+        part.conf,
+        part.jobs,
+        watch=watch,
+        compiled=len(part.jobs) >= MANY_JOBS,
+        costs=options.costs,
+        **given,
+    )
+    return Simulated(run, watch)
+
+
+def _alone(found: Sequence[Simulated], execution: PtaskExecution | None) -> dict[str, float]:
+    """How long each job that ran on a platform would have taken there alone, s, by id."""
+    if execution is None:
+        return {}
+    return times_alone([job for each in found for job in each.run.jobs], execution)
+
+
+def times_alone(jobs: Sequence[JobRecord], execution: PtaskExecution) -> dict[str, float]:
+    """How long each job that ran would have taken with the platform to itself, s, by id."""
+    jobs = [job for job in jobs if is_over(job) and job.request.run_s is None]
+    attempts = [job.attempt for job in jobs if job.attempt is not None]
+    times = alone_s(execution, attempts)
+    return {job.id: time_s for job, time_s in zip(jobs, times, strict=True) if time_s == time_s}
+
+
+def _runs(found: Sequence[Simulated]) -> tuple[SlurmRun, ...]:
+    return tuple(each.run for each in found)
+
+
+def _stories(found: Sequence[Simulated]) -> dict[str, list[str]]:
+    """The stories of the jobs that were asked for; that of one that is refused is short."""
+    refused = {
+        job.id: f"{job.submit_s - each.run.phases.t0:12.3f} s  refused by sbatch: {job.reason}"
+        for each in found
+        for job in each.run.jobs
+        if job.state == REFUSED
+    }
+    stories = {job: story for each in found for job, story in each.watch.stories.items()}
+    return {
+        job: story or [refused[job]] for job, story in stories.items() if story or job in refused
+    }
+
+
+def _write_stories(place: Path, stories: dict[str, list[str]]) -> list[str]:
+    if not stories:
+        return []
+    lines = [line for job, story in stories.items() for line in (f"job {job}", *story)]
+    (place / "explanation.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ["explanation.txt"]

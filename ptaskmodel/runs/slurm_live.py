@@ -1,0 +1,406 @@
+"""A real Slurm into a directory: run it, write what became of the jobs, compare.
+
+A real Slurm and the simulated one on the same input: where they differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ptaskmodel.batch.slurm.accounts.facts import Accounts
+from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.batch.slurm.conf.reading import read_conf
+from ptaskmodel.batch.slurm.loop import Progress
+from ptaskmodel.batch.slurm.phases import BACKFILL, VIRTUAL
+from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.batch.slurm.requests.request import Submissions
+from ptaskmodel.batch.slurm.requests.submissions import AS_GIVEN, with_profiles
+from ptaskmodel.batch.slurm.run import SlurmRun, execution_on, simulate
+from ptaskmodel.batch.slurm.watching import hostlist
+from ptaskmodel.bridges.slurm_live.reading import LOADED, START, SUBMIT, Event
+from ptaskmodel.bridges.slurm_live.run import LiveOptions, LiveRun, run_live
+from ptaskmodel.files import write_json
+from ptaskmodel.platform.reader.xml import remarks_on
+from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
+from ptaskmodel.results.directory import FORMAT, SUMMARY, check_output_directory, whole_directory
+from ptaskmodel.results.pictures.drawing import BLUE, GREY, ORANGE, RED, new_figure, save, time_unit
+from ptaskmodel.results.states import outcome_remarks
+from ptaskmodel.results.tables.slurm import (
+    CYCLE_COLUMNS,
+    EVENT_COLUMNS,
+    JOB_COLUMNS,
+    job_row,
+    sacct_row,
+    write_sacct,
+    write_table,
+)
+from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
+from ptaskmodel.results.tables.tasks import provenance
+from ptaskmodel.runs.slurm import SlurmOptions, times_alone
+
+if TYPE_CHECKING:
+    from ptaskmodel.platform import Platform
+
+
+COLUMNS = (
+    *("job_id", "start_real", "start_simulated", "gap", "nodes_real", "nodes_simulated"),
+    *("scheduler_real", "scheduler_simulated", "state_real", "state_simulated"),
+)
+# Starts this far apart, s, are a turn of the main loop and the ties within it; not a decision.
+NEAR_S = 5
+
+
+class Pair(NamedTuple):
+    """A job in both. Dates: s from date 0, None: it did not start; nodes as Slurm writes them."""
+
+    job: str
+    submit_s: int
+    starts_s: tuple[int | None, int | None]
+    nodes: tuple[str, str]
+    schedulers: tuple[str, str]
+    states: tuple[str, str]
+
+    @property
+    def gap_s(self) -> int | None:
+        """How much later it starts in the simulation; None: it does not start in both."""
+        real, simulated = self.starts_s
+        return None if real is None or simulated is None else simulated - real
+
+    @property
+    def differs(self) -> bool:
+        """Whether something else was decided."""
+        started = [start is not None for start in self.starts_s]
+        far = self.gap_s is not None and abs(self.gap_s) > NEAR_S
+        return started[0] != started[1] or far or self.nodes[0] != self.nodes[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveComparison:
+    """Every job, in order of submission: first what the real Slurm did, then the simulated."""
+
+    pairs: tuple[Pair, ...]
+
+    @property
+    def first(self) -> Pair | None:
+        """The job of which something else was decided first; what follows may follow from it."""
+        different = [pair for pair in self.pairs if pair.differs]
+        return min(different, key=_begin_s, default=None)
+
+    def summary(self) -> dict[str, Any]:
+        """How many jobs start at the same date and on the same nodes, and the largest gap."""
+        gaps = [abs(pair.gap_s) for pair in self.pairs if pair.gap_s is not None]
+        return {
+            "jobs": len(self.pairs),
+            "same_start": sum(gap == 0 for gap in gaps),
+            "near_start": sum(gap <= NEAR_S for gap in gaps),
+            "same_nodes": sum(pair.nodes[0] == pair.nodes[1] for pair in self.pairs),
+            "same_scheduler": sum(p.schedulers[0] == p.schedulers[1] for p in self.pairs),
+            "largest_gap_s": max(gaps, default=None),
+            "first_different": None if self.first is None else self.first.job,
+        }
+
+    def table(self) -> str:
+        """COLUMNS of every job as CSV."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for pair in self.pairs:
+            cells = (*pair.starts_s, pair.gap_s, *pair.nodes, *pair.schedulers, *pair.states)
+            writer.writerow((pair.job, *("" if cell is None else cell for cell in cells)))
+        return text.getvalue()
+
+
+def _begin_s(pair: Pair) -> float:
+    """When a job first started anywhere."""
+    return min((start for start in pair.starts_s if start is not None), default=float("inf"))
+
+
+def compared(
+    run: LiveRun, submissions: Submissions, accounts: Accounts | None, platform: Platform | None
+) -> LiveComparison:
+    """Simulate Slurm with the phases of a real one, and set both side by side."""
+    simulated = simulate(
+        run.conf,
+        submissions.jobs,
+        accounts=accounts,
+        phases=run.phases,
+        execution=None if platform is None else execution_on(platform, run.conf),
+    )
+    others = {job.id: job for job in simulated.jobs}
+    return LiveComparison(
+        tuple(_pair(run, job, simulated, others[job.id]) for job in run.jobs if job.id in others)
+    )
+
+
+def _pair(run: LiveRun, real: JobRecord, simulated: SlurmRun, other: JobRecord) -> Pair:
+    t0 = run.phases.t0
+    both = (run, real), (simulated, other)
+    return Pair(
+        real.id,
+        real.submit_s - t0,
+        _of([None if job.allocation is None else job.start_s - t0 for _, job in both]),
+        _of(
+            [
+                "" if job.allocation is None else hostlist(one.nodes.names_of(job.allocation.nodes))
+                for one, job in both
+            ]
+        ),
+        (real.by, other.by),
+        (real.state, other.state),
+    )
+
+
+def _of(pair: list[Any]) -> tuple[Any, Any]:
+    return pair[0], pair[1]
+
+
+def draw(found: LiveComparison, path: Path) -> None:
+    """Who runs when in both, and by how much starts differ."""
+    figure = new_figure(11.0, 7.0)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 1.0))
+    started = [pair for pair in found.pairs if pair.gap_s is not None]
+    dates = [start for pair in started for start in pair.starts_s if start is not None]
+    unit, unit_name = time_unit(max(dates, default=1))
+    for row, pair in enumerate(started):
+        real, simulated = (float(start or 0) / unit for start in pair.starts_s)
+        colour = RED if pair.differs else GREY
+        upper.plot([pair.submit_s / unit, max(real, simulated)], [row, row], color=colour, lw=0.8)
+        upper.plot(real, row, "o", color=BLUE, ms=6, label="real" if row == 0 else None)
+        upper.plot(simulated, row, "x", color=ORANGE, ms=5, label="simulated" if row == 0 else None)
+    if len(started) <= 60:
+        upper.set_yticks(range(len(started)), [pair.job for pair in started], fontsize=7)
+    else:
+        upper.set_ylabel("jobs, in order of submission")
+    upper.invert_yaxis()
+    upper.set_title("From submission to start of each job; red: decided otherwise", fontsize=10)
+    if started:
+        upper.legend(loc="upper right", frameon=False, ncols=2)
+    lower.axhspan(-NEAR_S, NEAR_S, color=GREY, alpha=0.2, lw=0)
+    lower.plot(
+        [float(pair.starts_s[0] or 0) / unit for pair in started],
+        [float(pair.gap_s or 0) for pair in started],
+        "o",
+        color=BLUE,
+        ms=4,
+    )
+    lower.set_ylabel("simulated start later by (s)")
+    lower.set_xlabel(f"start in the real Slurm ({unit_name})")
+    for axes in (upper, lower):
+        axes.grid(alpha=0.3)
+    save(figure, path)
+
+
+JOURNAL_COLUMNS = (
+    *("job_id", "final_state"),
+    *("submission_time", "starting_time", "finish_time"),
+)
+_TESTED = re.compile(r"testing (\d+)\((\d+)\) jobs")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiveResults:
+    """A run, the content of summary.json, and how the simulated Slurm differs, if that was asked.
+
+    directory: where it is written, and files: the names there; None and () if nowhere.
+    """
+
+    summary: dict[str, Any]
+    run: LiveRun
+    comparison: LiveComparison | None = None
+    directory: Path | None = None
+    files: tuple[str, ...] = field(default=())
+
+    @property
+    def stories(self) -> dict[str, list[str]]:
+        """None: only the simulated Slurm tells them."""
+        return {}
+
+
+@joining()
+def live_into(
+    directory: str | Path | None,
+    conf_file: str | Path,
+    submissions: Submissions,
+    options: LiveOptions | None = None,
+    *,
+    accounts: str | Path | None = None,
+    platform: Platform | None = None,
+    works: SlurmOptions | None = None,
+    compare: bool = False,
+    inputs: Iterable[str | Path] = (),
+    progress: Progress | None = None,
+) -> LiveResults:
+    """Run a real Slurm and write what became of the jobs in a directory of results.
+
+    The directory appears once all is written, and replaces earlier results; None: nothing is
+    written. While Slurm runs, jobs that are over are kept in a file beside it, ``NAME.over.csv``.
+    works: what jobs run (of it profiles, ratio and pattern count). compare: also simulate Slurm on
+    the same input. progress: as of `run_live`. What stopped Slurm before its time, if anything, is
+    in ``run.stopped``.
+
+    Raises PTaskModelError if Slurm cannot run here, or the directory holds anything else.
+    """
+    options, works, inputs = options or LiveOptions(), works or SlurmOptions(), tuple(inputs)
+    conf = read_conf(conf_file)
+    execution = None if platform is None else execution_on(platform, conf)
+    if execution is not None and works.profiles != AS_GIVEN:
+        submissions = with_profiles(
+            submissions, works.profiles, execution.machine, ratio=works.ratio, pattern=works.pattern
+        )
+    if directory is not None:
+        check_output_directory(directory)
+    journal = None if directory is None else Path(f"{directory}.over.csv")
+    if journal is not None:
+        journal.parent.mkdir(parents=True, exist_ok=True)
+    with _journal(journal, options.t0) as on_end:
+        run = run_live(
+            conf_file,
+            submissions.jobs,
+            accounts=accounts,
+            execution=execution,
+            options=options,
+            on_end=on_end,
+            kept=None if journal is None else f"jobs that were over are in {journal}",
+            progress=progress,
+        )
+    alone = {} if execution is None else times_alone(run.jobs, execution)
+    found = None
+    if compare:
+        found = compared(
+            run, submissions, None if accounts is None else read_accounts(accounts), platform
+        )
+    summary = {
+        "command": "slurm-live",
+        **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
+        **outcome_of([run], alone),
+        **_schedulers(run),
+        "slurm": run.version,
+        "stopped": None if run.stopped is None else str(run.stopped),
+        "remarks": for_summary(
+            () if platform is None else remarks_on(platform),
+            [] if run.stopped is None else [Remark(str(run.stopped), WARNING, STOPPED)],
+            conf.notes,
+            submissions.notes,
+            run.notes,
+            outcome_remarks(state_counts([run]), "job"),
+        ),
+        "settings": settings_of(conf),
+        "clock": run.statistics,
+        "simulated_s": run.simulated_s,
+        "simulation_wall_time_s": run.wall_s,
+        **({} if found is None else {"comparison": found.summary()}),
+        **provenance(inputs),
+    }
+    if directory is None:
+        return LiveResults(summary, run, found)
+    with whole_directory(directory) as place:
+        files = (*_write(place, run, alone, found), SUMMARY)
+        write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
+    if journal is not None:
+        journal.unlink(missing_ok=True)
+    return LiveResults(summary, run, found, Path(directory), files)
+
+
+@contextlib.contextmanager
+def _journal(path: Path | None, t0: int) -> Iterator[Callable[[JobRecord], None]]:
+    """What writes a line for each job that is over, as soon as it is."""
+    if path is None:
+        yield lambda record: None
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+
+        def write(record: JobRecord) -> None:
+            dates = record.submit_s, record.start_s, int(record.end_s)
+            line = (record.id, record.state, *(date - t0 if date else "" for date in dates))
+            writer.writerow(line)
+            file.flush()
+
+        writer.writerow(JOURNAL_COLUMNS)
+        file.flush()
+        yield write
+
+
+def _write(
+    place: Path, run: LiveRun, alone: dict[str, float], found: LiveComparison | None
+) -> list[str]:
+    write_table(place / "jobs.csv", JOB_COLUMNS, (job_row(run, job, 1, alone) for job in run.jobs))
+    write_sacct(place / "sacct.txt", (sacct_row(run, job) for job in run.jobs))
+    write_table(place / "events.csv", EVENT_COLUMNS, _event_rows(run))
+    write_table(place / "cycles.csv", CYCLE_COLUMNS, _cycle_rows(run))
+    write_json(place / "meta.json", _meta(run))
+    written = ["jobs.csv", "sacct.txt", "events.csv", "cycles.csv", "meta.json"]
+    if found is not None:
+        (place / "comparison.csv").write_text(found.table(), encoding="utf-8")
+        draw(found, place / "comparison.png")
+        written += ["comparison.csv", "comparison.png"]
+    return written
+
+
+def _meta(run: LiveRun) -> dict[str, Any]:
+    """What `--meta` of the simulated Slurm reads: the same phases."""
+    return {
+        "slurm": run.version,
+        "clock": VIRTUAL,
+        "t0": run.phases.t0,
+        "loaded": run.phases.boot_s,
+        "phase": 0.5,
+        "jobs": len(run.jobs),
+        "nodes": len(run.nodes),
+    }
+
+
+def _event_rows(run: LiveRun) -> Iterator[tuple[Any, ...]]:
+    """As in the events.csv of a recorded run, which `--cycles` reads."""
+    names = {job.number: job.id for job in run.jobs if job.number}
+    submitted = {job.number: job.request.array_id for job in run.jobs if job.number}
+    for event in run.events:
+        if event.who != LOADED:
+            what = f"start on {event.nodes}" if event.what == START else event.what
+            those = submitted if event.what == SUBMIT else names
+            job = those.get(event.number, "") if event.number else ""
+            yield f"{event.date_s - run.phases.t0:.3f}", event.who, what, job
+
+
+def _cycles(run: LiveRun) -> Iterator[tuple[Event, int, int, int]]:
+    """(begin, queue, tested, started) of each backfill cycle."""
+    begun, started = None, 0
+    for event in run.events:
+        if event.who != BACKFILL:
+            continue
+        tested = _TESTED.match(event.what)
+        if event.what == "begin":
+            begun, started = event, 0
+        elif event.what == START:
+            started += 1
+        elif begun is not None and tested is not None:
+            yield begun, int(tested[1]), int(tested[2]), started
+
+
+def _cycle_rows(run: LiveRun) -> Iterator[tuple[Any, ...]]:
+    for event, queue, tested, started in _cycles(run):
+        yield f"{event.date_s - run.phases.t0:.3f}", 1, queue, tested, started, "0", "end"
+
+
+def _schedulers(run: LiveRun) -> dict[str, Any]:
+    """What the schedulers did, as far as the log says."""
+    passes = sum(event.who == "main" and event.what != START for event in run.events)
+    cycles = list(_cycles(run))
+    tested = [entry[2] for entry in cycles]
+    return {
+        "main": {"passes": passes},
+        "backfill": {
+            "cycles": len(cycles),
+            "started": sum(job.by == BACKFILL for job in run.jobs),
+            "mean_tested": sum(tested) / len(tested) if tested else None,
+            "most_tested": max(tested, default=0),
+            "longest_cycle_s": 0.0,
+        },
+    }
