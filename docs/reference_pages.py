@@ -17,7 +17,7 @@ import ptaskmodel
 PAGES = Path(__file__).resolve().parent / "reference"
 # What is documented besides the names of `ptaskmodel` itself.
 _MORE = {
-    "ptaskmodel.bridges.simpy_bridge": ("SimPy", ["SimPyBridge", "TaskNotCompletedError"]),
+    "ptaskmodel.connect.simpy": ("SimPy", ["SimPyBridge", "TaskNotCompletedError"]),
     "ptaskmodel.platform.build": ("Building platforms", ["PlatformBuild"]),
     "ptaskmodel.sharing": (
         "Sharing",

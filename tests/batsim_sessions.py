@@ -10,9 +10,9 @@ from ptaskmodel import load_platform
 from ptaskmodel.batch.machine import machine_of
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.bridges.batsim.book import Book
-from ptaskmodel.bridges.batsim.scheduler import Session
-from ptaskmodel.bridges.batsim.telling import SessionOptions, read_external_events
+from ptaskmodel.connect.batsim.events import SessionOptions, read_external_events
+from ptaskmodel.connect.batsim.jobs import Book
+from ptaskmodel.connect.batsim.scheduler import Session
 
 HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

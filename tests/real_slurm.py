@@ -9,8 +9,8 @@ import pytest
 
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.bridges.slurm_live.installed import LiveFault, built, installed
-from ptaskmodel.bridges.slurm_live.run import LiveRun, run_live
+from ptaskmodel.slurm.live.programs import LiveFault, built, installed
+from ptaskmodel.slurm.live.run import LiveRun, run_live
 
 CONF = """SchedulerType=sched/backfill
 SelectType={select}

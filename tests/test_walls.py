@@ -22,7 +22,7 @@ FOREIGN = {
     "_numba_type_": "how numba asks an object for its type, documented",
 }
 FOREIGN_IN = {
-    "bridges/simpy_bridge.py": {"_ok", "_value"},  # how SimPy's own events are made to succeed
+    "connect/simpy.py": {"_ok", "_value"},  # how SimPy's own events are made to succeed
     # the parts of numba's compiler and runtime that have no public door
     "kernels/entries.py": {"_getvalue"},
     "kernels/lowering.py": {

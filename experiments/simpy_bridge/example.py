@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import simpy
 
 import ptaskmodel as pm
-from ptaskmodel.bridges.simpy_bridge import SimPyBridge
+from ptaskmodel.connect.simpy import SimPyBridge
 
 GB = 1e9
 

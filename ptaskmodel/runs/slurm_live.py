@@ -24,8 +24,6 @@ from ptaskmodel.batch.slurm.requests.request import Submissions
 from ptaskmodel.batch.slurm.requests.submissions import AS_GIVEN, with_profiles
 from ptaskmodel.batch.slurm.run import SlurmRun, execution_on, simulate
 from ptaskmodel.batch.slurm.watching import hostlist
-from ptaskmodel.bridges.slurm_live.reading import LOADED, START, SUBMIT, Event
-from ptaskmodel.bridges.slurm_live.run import LiveOptions, LiveRun, run_live
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
@@ -44,6 +42,8 @@ from ptaskmodel.results.tables.slurm import (
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
 from ptaskmodel.results.tables.tasks import provenance
 from ptaskmodel.runs.slurm import SlurmOptions, times_alone
+from ptaskmodel.slurm.live.reading import LOADED, START, SUBMIT, Event
+from ptaskmodel.slurm.live.run import LiveOptions, LiveRun, run_live
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform

@@ -14,7 +14,7 @@ from ptaskmodel.errors import SimulationError
 
 simpy = pytest.importorskip("simpy")
 
-from ptaskmodel.bridges.simpy_bridge import (  # noqa: E402
+from ptaskmodel.connect.simpy import (  # noqa: E402
     SimPyBridge,
     TaskNotCompletedError,
     delay_to,

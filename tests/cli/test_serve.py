@@ -7,9 +7,9 @@ import json
 import pytest
 from batsim_sessions import Calls, job, reply, serve
 
-from ptaskmodel.bridges.batsim.wires import recorded
 from ptaskmodel.cli import main
 from ptaskmodel.cli.commands.batsim import main as batsim
+from ptaskmodel.connect.batsim.transport import recorded
 
 PROFILES = {"d10": {"type": "delay", "delay": 10}}
 

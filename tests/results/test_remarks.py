@@ -11,8 +11,8 @@ import pytest
 from batsim_sessions import Calls, job, reply, serve
 
 from ptaskmodel import remarks
-from ptaskmodel.bridges.batsim.wires import recorded
 from ptaskmodel.cli import main
+from ptaskmodel.connect.batsim.transport import recorded
 from ptaskmodel.platform import load_platform
 from ptaskmodel.remarks import EFFECTS, LEVELS, Remark, for_summary, joining, listening, warn
 from ptaskmodel.results.schemas import schema_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ptaskmodel as pm
-from ptaskmodel.bridges.simpy_bridge import SimPyBridge
+from ptaskmodel.connect.simpy import SimPyBridge
 from ptaskmodel.platform import Platform
 
 build = Platform.build("p")

@@ -104,9 +104,9 @@ def batsim(**given: Any) -> None:
 
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.batch.run import run_batch
-    from ptaskmodel.bridges.batsim.book import Book
-    from ptaskmodel.bridges.batsim.scheduler import served
-    from ptaskmodel.bridges.batsim.telling import SessionOptions
+    from ptaskmodel.connect.batsim.events import SessionOptions
+    from ptaskmodel.connect.batsim.jobs import Book
+    from ptaskmodel.connect.batsim.scheduler import served
     from ptaskmodel.files import read_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.power import host_power
@@ -336,12 +336,12 @@ def serve(
     protocol, falls silent or leaves, one line says how; what happened until then is written.
     """
     from ptaskmodel.batch.plan import BatchOptions
-    from ptaskmodel.bridges.batsim.book import Book
-    from ptaskmodel.bridges.batsim.scheduler import served
-    from ptaskmodel.bridges.batsim.telling import SessionOptions
     from ptaskmodel.cli.parameters import pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
+    from ptaskmodel.connect.batsim.events import SessionOptions
+    from ptaskmodel.connect.batsim.jobs import Book
+    from ptaskmodel.connect.batsim.scheduler import served
     from ptaskmodel.platform import load_platform
     from ptaskmodel.runs.batch import BatchWriting, batch_into
     from ptaskmodel.workload.formats.table import Cleaning

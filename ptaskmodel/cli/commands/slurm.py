@@ -208,13 +208,13 @@ def slurm_live(
     """
     from ptaskmodel.batch.slurm.conf.reading import read_conf
     from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-    from ptaskmodel.bridges.slurm_live.cluster import read_failures
-    from ptaskmodel.bridges.slurm_live.run import T0, LiveOptions
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.runs.slurm import SlurmOptions
     from ptaskmodel.runs.slurm_live import live_into
+    from ptaskmodel.slurm.live.cluster import read_failures
+    from ptaskmodel.slurm.live.run import T0, LiveOptions
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)

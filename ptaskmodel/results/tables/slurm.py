@@ -16,7 +16,7 @@ from ptaskmodel.batch.slurm.node_failures import ANSWERS, DIES
 from ptaskmodel.batch.slurm.record import COMPLETED, FAILED, JobRecord
 from ptaskmodel.batch.slurm.run import SlurmRun
 from ptaskmodel.batch.slurm.watching import Watch, hostlist
-from ptaskmodel.bridges.slurm_live.run import LiveRun
+from ptaskmodel.slurm.live.run import LiveRun
 
 JOB_COLUMNS = (
     *("job_id", "user", "account", "partition", "qos", "submission_time", "eligible_time"),

@@ -17,7 +17,7 @@ from batsim_sessions import job, serve, write_inputs
 from ptaskmodel import load_platform
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.bridges.batsim.wires import SocketWire
+from ptaskmodel.connect.batsim.transport import SocketWire
 from ptaskmodel.guarding import end_guarded
 from ptaskmodel.workload.formats.table import read_workload
 

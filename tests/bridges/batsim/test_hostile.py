@@ -10,8 +10,8 @@ import threading
 import pytest
 from batsim_sessions import SLEEPY, Calls, job, reply, serve
 
-from ptaskmodel.bridges.batsim import wires
-from ptaskmodel.bridges.batsim.wires import SocketWire, free_endpoint
+from ptaskmodel.connect.batsim import transport
+from ptaskmodel.connect.batsim.transport import SocketWire, free_endpoint
 
 PROFILES = {
     "d10": {"type": "delay", "delay": 10},
@@ -413,7 +413,7 @@ def test_decisions_after_the_end(tmp_path):
 
 
 def test_time_that_does_not_pass(tmp_path, monkeypatch):
-    monkeypatch.setattr(wires, "MAX_EXCHANGES_AT_A_DATE", 50)
+    monkeypatch.setattr(transport, "MAX_EXCHANGES_AT_A_DATE", 50)
     ask = ("QUERY", {"requests": {"consumed_energy": {}}})
     wire = Calls(lambda request: reply(request, ask))
     session, result = serve(

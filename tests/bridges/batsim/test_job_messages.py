@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from batsim_sessions import Calls, job, reply, serve
 
-from ptaskmodel.bridges.batsim import book
+from ptaskmodel.connect.batsim import jobs as book
 from ptaskmodel.errors import WorkloadError
 
 PROFILES = {

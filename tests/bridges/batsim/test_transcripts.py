@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from batsim_sessions import PLAIN, SLEEPY, serve
 
-from ptaskmodel.bridges.batsim.wires import ReplayingWire
+from ptaskmodel.connect.batsim.transport import ReplayingWire
 
 FOLDER = Path(__file__).resolve().parents[4] / "shared" / "data" / "batsim"
 

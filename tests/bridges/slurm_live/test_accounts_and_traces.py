@@ -8,8 +8,8 @@ import json
 import pytest
 from real_slurm import CORES, needs_slurm, written
 
-from ptaskmodel.bridges.slurm_live.installed import LiveFault, installed
 from ptaskmodel.cli import main
+from ptaskmodel.slurm.live.programs import LiveFault, installed
 
 ACCOUNTS = """add account physics Fairshare=3
 add account biology Fairshare=1

@@ -11,9 +11,9 @@ from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.batch.slurm.watching import hostlist
-from ptaskmodel.bridges.slurm_live.cluster import Failure
-from ptaskmodel.bridges.slurm_live.run import LiveOptions
 from ptaskmodel.platform import load_platform
+from ptaskmodel.slurm.live.cluster import Failure
+from ptaskmodel.slurm.live.run import LiveOptions
 
 pytestmark = needs_slurm
 

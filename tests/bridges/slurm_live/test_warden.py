@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from ptaskmodel.bridges.slurm_live.processes import WARDEN
+from ptaskmodel.slurm.live.processes import WARDEN
 
 MOST = 1 << 18
 FAREWELL = "ptaskmodel: killed"

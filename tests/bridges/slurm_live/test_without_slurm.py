@@ -9,15 +9,15 @@ import pytest
 from ptaskmodel.batch.slurm.conf.facts import nodes_of
 from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.batch.slurm.requests.submissions import read_jobs
-from ptaskmodel.bridges.slurm_live import installed
-from ptaskmodel.bridges.slurm_live import installed as building
-from ptaskmodel.bridges.slurm_live.book import Placements
-from ptaskmodel.bridges.slurm_live.cluster import read_failures
-from ptaskmodel.bridges.slurm_live.installed import LiveFault
-from ptaskmodel.bridges.slurm_live.reading import Event, event_of, in_order, over_of
-from ptaskmodel.bridges.slurm_live.settings import Place, gres_conf, most_gpus, slurm_conf
-from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.live import programs
+from ptaskmodel.slurm.live import programs as building
+from ptaskmodel.slurm.live.cluster import read_failures
+from ptaskmodel.slurm.live.job_processes import batches_of, sbatch_words
+from ptaskmodel.slurm.live.jobs import Placements
+from ptaskmodel.slurm.live.programs import LiveFault
+from ptaskmodel.slurm.live.reading import Event, event_of, in_order, over_of
+from ptaskmodel.slurm.live.settings import Place, gres_conf, most_gpus, slurm_conf
 
 CONF = """ClusterName=big
 SlurmctldHost=head(10.0.0.1)
@@ -168,9 +168,9 @@ def test_failures_are_read_with_care(tmp_path, conf_file, line, said):
 
 
 def test_one_line_says_what_is_missing(monkeypatch, tmp_path):
-    monkeypatch.setattr(installed, "PLACES", str(tmp_path))
+    monkeypatch.setattr(programs, "PLACES", str(tmp_path))
     with pytest.raises(LiveFault, match=r"slurmctld, .* not found: install Slurm .*slurm-client"):
-        installed.installed()
+        programs.installed()
     for name in ("slurmctld", "slurmd", "slurmstepd", "sbatch", "scancel", "scontrol"):
         (tmp_path / name).write_text("#!/bin/sh\necho slurm 99.11.3\n")
     for name in ("squeue", "sinfo"):
@@ -178,7 +178,7 @@ def test_one_line_says_what_is_missing(monkeypatch, tmp_path):
     for file in tmp_path.iterdir():
         file.chmod(0o755)
     with pytest.raises(LiveFault, match=r"is Slurm 99\.11\.3, and its clock can be led in 22\.05"):
-        installed.installed()
+        programs.installed()
     monkeypatch.setenv("CC", str(tmp_path / "none"))
     monkeypatch.setattr(building, "cache_directory", lambda: tmp_path)
     with pytest.raises(LiveFault, match=r"needs a C compiler here, and .* cannot be run"):

@@ -15,8 +15,8 @@ import msgspec
 from ptaskmodel.batch.attempt import FAILED, KILLED, SUCCESS, Attempt
 from ptaskmodel.batch.execution import Progress
 from ptaskmodel.batch.machine import Machine
-from ptaskmodel.bridges.batsim.book import Book, Entry
-from ptaskmodel.bridges.batsim.messages import parse_resources
+from ptaskmodel.connect.batsim.jobs import Book, Entry
+from ptaskmodel.connect.batsim.messages import parse_resources
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_text
 from ptaskmodel.platform.platform import Platform

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.batch.slurm.requests.request import JobRequest
-from ptaskmodel.bridges.slurm_live.cluster import Cluster
-from ptaskmodel.bridges.slurm_live.installed import SQL, LiveFault
-from ptaskmodel.bridges.slurm_live.processes import how
-from ptaskmodel.bridges.slurm_live.settings import CLUSTER
 from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.slurm.live.cluster import Cluster
+from ptaskmodel.slurm.live.processes import how
+from ptaskmodel.slurm.live.programs import SQL, LiveFault
+from ptaskmodel.slurm.live.settings import CLUSTER
 
 TABLES = ("mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data")
 SECONDS = 120

@@ -23,8 +23,8 @@ from typing import IO, Any, Protocol
 import msgspec
 
 from ptaskmodel import interrupts
-from ptaskmodel.bridges.batsim.book import Entry
-from ptaskmodel.bridges.batsim.messages import (
+from ptaskmodel.connect.batsim.jobs import Entry
+from ptaskmodel.connect.batsim.messages import (
     LARGEST_MESSAGE,
     ROUNDED_S,
     OldReply,

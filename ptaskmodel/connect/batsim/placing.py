@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ptaskmodel.batch.machine import Machine
-from ptaskmodel.bridges.batsim.telling import Storages
+from ptaskmodel.connect.batsim.events import Storages
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.batch_works import PlacedWork, SpreadWork, StagingWork, StorageWork
 from ptaskmodel.workload.jobs import Job

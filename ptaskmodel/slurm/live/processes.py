@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ptaskmodel.bridges.slurm_live.installed import LiveFault
+from ptaskmodel.slurm.live.programs import LiveFault
 
-WARDEN = Path(__file__).resolve().parent / "warden.py"
+WARDEN = Path(__file__).resolve().parent / "supervisor.py"
 MOST = 1 << 18
 # What Slurm has started itself, for a job, and has left to the warden.
 STEP = "a job's slurmstepd"

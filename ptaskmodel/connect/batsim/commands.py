@@ -11,8 +11,16 @@ from ptaskmodel.batch.execution import Progress
 from ptaskmodel.batch.hostset import HostSet, Mask, members, text
 from ptaskmodel.batch.machine import Machine
 from ptaskmodel.batch.view import View
-from ptaskmodel.bridges.batsim import messages as said
-from ptaskmodel.bridges.batsim.book import (
+from ptaskmodel.connect.batsim import messages as said
+from ptaskmodel.connect.batsim.events import (
+    KILLED_NEXT,
+    THEN_ANSWER,
+    THEN_RESOURCES,
+    SessionOptions,
+    Storages,
+    progress_of,
+)
+from ptaskmodel.connect.batsim.jobs import (
     ENDED,
     REJECTED,
     RUNNING,
@@ -22,15 +30,7 @@ from ptaskmodel.bridges.batsim.book import (
     Entry,
     talks,
 )
-from ptaskmodel.bridges.batsim.placing import together, work_on
-from ptaskmodel.bridges.batsim.telling import (
-    KILLED_NEXT,
-    THEN_ANSWER,
-    THEN_RESOURCES,
-    SessionOptions,
-    Storages,
-    progress_of,
-)
+from ptaskmodel.connect.batsim.placing import together, work_on
 from ptaskmodel.errors import shown
 from ptaskmodel.workload.batch_works import EndlessWork, PlacedWork
 

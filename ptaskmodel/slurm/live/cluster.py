@@ -20,21 +20,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel.batch.slurm.conf.facts import Conf, Nodes, nodes_of
-from ptaskmodel.bridges.slurm_live import clock as clocks
-from ptaskmodel.bridges.slurm_live.clock import Clock, ns_of
-from ptaskmodel.bridges.slurm_live.installed import Built, Installed, LiveFault
-from ptaskmodel.bridges.slurm_live.processes import Ended, Processes, how
-from ptaskmodel.bridges.slurm_live.reading import last_error
-from ptaskmodel.bridges.slurm_live.settings import (
+from ptaskmodel.errors import SlurmError, cut, shown
+from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.slurm.live import clock as clocks
+from ptaskmodel.slurm.live.clock import Clock, ns_of
+from ptaskmodel.slurm.live.job_processes import Sleepers
+from ptaskmodel.slurm.live.processes import Ended, Processes, how
+from ptaskmodel.slurm.live.programs import Built, Installed, LiveFault
+from ptaskmodel.slurm.live.reading import last_error
+from ptaskmodel.slurm.live.settings import (
     Place,
     environment,
     gres_conf,
     most_gpus,
     topology_conf,
 )
-from ptaskmodel.bridges.slurm_live.submitting import Sleepers
-from ptaskmodel.errors import SlurmError, cut, shown
-from ptaskmodel.files import AnyPath, read_text, shown_path
 
 FOLDERS = ("bin", "state", "spool", "log", "out", "gpus")
 CONTROLLER = "slurmctld"

@@ -26,16 +26,8 @@ from ptaskmodel.batch.metering import MeteredExecution
 from ptaskmodel.batch.plan import BatchOptions, machine_with
 from ptaskmodel.batch.simulator import BatchSimulation
 from ptaskmodel.batch.view import View
-from ptaskmodel.bridges.batsim.book import ENDED, RUNNING, SUBMITTED, Book, Conversation, Entry
-from ptaskmodel.bridges.batsim.messages import (
-    RegisterJob,
-    RegisterProfile,
-    Said,
-    SchedulerFault,
-    kind_of,
-)
-from ptaskmodel.bridges.batsim.orders import Orders, Refused
-from ptaskmodel.bridges.batsim.telling import (
+from ptaskmodel.connect.batsim.commands import Orders, Refused
+from ptaskmodel.connect.batsim.events import (
     AVAILABLE,
     COMPLETED_FIRST,
     THEN_CALLS,
@@ -51,7 +43,15 @@ from ptaskmodel.bridges.batsim.telling import (
     read_external_events,
     simulation_begins,
 )
-from ptaskmodel.bridges.batsim.wires import (
+from ptaskmodel.connect.batsim.jobs import ENDED, RUNNING, SUBMITTED, Book, Conversation, Entry
+from ptaskmodel.connect.batsim.messages import (
+    RegisterJob,
+    RegisterProfile,
+    Said,
+    SchedulerFault,
+    kind_of,
+)
+from ptaskmodel.connect.batsim.transport import (
     ENDPOINT,
     PLACE,
     RedisStore,

@@ -9,7 +9,7 @@ import time
 from math import ceil
 from pathlib import Path
 
-from ptaskmodel.bridges.slurm_live.installed import LiveFault
+from ptaskmodel.slurm.live.programs import LiveFault
 
 REACHED, HAPPENED, PAUSED, NOBODY = range(4)
 NS = 1_000_000_000

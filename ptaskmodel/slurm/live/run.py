@@ -19,15 +19,15 @@ from ptaskmodel.batch.slurm.phases import Phases, of_virtual_clock
 from ptaskmodel.batch.slurm.record import JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.run import execution_on
-from ptaskmodel.bridges.slurm_live.accounting import passwd, start_accounting, users_of
-from ptaskmodel.bridges.slurm_live.book import Book
-from ptaskmodel.bridges.slurm_live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure
-from ptaskmodel.bridges.slurm_live.installed import LiveFault, built, installed
-from ptaskmodel.bridges.slurm_live.reading import LOADED, Event, in_order
-from ptaskmodel.bridges.slurm_live.settings import slurm_conf
-from ptaskmodel.bridges.slurm_live.submitting import batches_of, sbatch_words
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import AnyPath
+from ptaskmodel.slurm.live.accounting import passwd, start_accounting, users_of
+from ptaskmodel.slurm.live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure
+from ptaskmodel.slurm.live.job_processes import batches_of, sbatch_words
+from ptaskmodel.slurm.live.jobs import Book
+from ptaskmodel.slurm.live.programs import LiveFault, built, installed
+from ptaskmodel.slurm.live.reading import LOADED, Event, in_order
+from ptaskmodel.slurm.live.settings import slurm_conf
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform

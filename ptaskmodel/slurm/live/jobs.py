@@ -17,9 +17,9 @@ from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf, Nodes
 from ptaskmodel.batch.slurm.record import PENDING, REFUSED, RUNNING, Allocation, JobRecord
 from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.batch.slurm.values import hosts
-from ptaskmodel.bridges.slurm_live.cluster import Cluster
-from ptaskmodel.bridges.slurm_live.installed import LiveFault
-from ptaskmodel.bridges.slurm_live.reading import (
+from ptaskmodel.slurm.live.cluster import Cluster
+from ptaskmodel.slurm.live.programs import LiveFault
+from ptaskmodel.slurm.live.reading import (
     REQUEUE,
     RESUME,
     START,
