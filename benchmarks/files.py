@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 import ptaskmodel as pm
-from ptaskmodel.batch.output import plain_job_lines, write_schedule
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
+from ptaskmodel.results.tables.batch import plain_job_lines, write_schedule
 from ptaskmodel.results.tables.tasks import write_tasks_csv
 from ptaskmodel.simulation.refs import TaskRecord
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim

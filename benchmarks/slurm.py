@@ -22,11 +22,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.quick_cycle import prepare_cycle
-from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
-from ptaskmodel.batch.slurm.run import SlurmRun, simulate
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.run import SlurmRun, simulate
+from ptaskmodel.slurm.scheduling.vectorised_backfill import prepare_cycle
 from ptaskmodel.workload.works import DelayWork
 
 DAY_S = 86_400

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ptaskmodel import load_platform
-from ptaskmodel.batch.machine import machine_of
+from ptaskmodel.batch.machine.machine import machine_of
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.connect.batsim.events import SessionOptions, read_external_events

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ptaskmodel as pm
 from ptaskmodel.batch import BatchOptions, Job, Wake, Workload, machine_of
-from ptaskmodel.batch.metering import MeteredExecution
+from ptaskmodel.batch.jobs.metering import MeteredExecution
 from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import new_simulation
 from ptaskmodel.workload.works import DelayWork

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.output import host_texts
-from ptaskmodel.batch.schedule import Places
+from ptaskmodel.batch.loop.schedule import Places
 from ptaskmodel.csv_columns import floats, lines, quoted, text, words, write_columns
+from ptaskmodel.results.tables.batch import host_texts
 
 INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)
 WHOLE = st.integers(-(10**17), 10**17).map(float)

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.cli.show import text_table
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.slurm_live import LiveResults, live_into
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.requests.submissions import read_submissions
 
 HERE = Path(__file__).resolve().parent
 SIZES = (4, 2, 4, 2)

@@ -20,7 +20,7 @@ from ptaskmodel.batch import (
     metrics,
     run_batch,
 )
-from ptaskmodel.batch.hostset import runs
+from ptaskmodel.batch.machine.host_sets import runs
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models.lublin import JobKind, weibull

@@ -105,7 +105,7 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         "contention_slowdown": summary.get("contention_slowdown", {}).get("mean"),
     }
     if parameters["window"] == 1 and not contention:
-        from ptaskmodel.batch.queue_measures import QueueMeasures
+        from ptaskmodel.batch.measures.queue import QueueMeasures
 
         found = QueueMeasures(run.result.schedule).over_time()
         first = int((found.date_s <= found.date_s[0] + 200 * 3600).sum())

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from common import Row
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.requests.submissions import read_jobs
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.watching import hostlist
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.event_log import hostlist
+from ptaskmodel.slurm.requests.submissions import read_jobs
+from ptaskmodel.slurm.run import simulate
 
 MEANS = ("waiting", "response", "slowdown")
 

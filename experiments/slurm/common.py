@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.batch.slurm.conf.facts import Conf
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.record import JobRecord
-from ptaskmodel.batch.slurm.run import SlurmRun
+from ptaskmodel.slurm.conf.facts import Conf
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.run import SlurmRun
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models.lublin import lublin

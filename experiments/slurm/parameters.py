@@ -6,8 +6,8 @@ from pathlib import Path
 
 from common import Row, configuration, evenly, measures
 
-from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.run import simulate
 
 INTERVALS_s = (7, 15, 30, 60, 90)
 DEPTHS = (20, 50, 100)

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from common import Row, configuration, ended, evenly, measures
 
-from ptaskmodel.batch.slurm.controllers import parts_of
-from ptaskmodel.batch.slurm.phases import FREE, Costs
-from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.conf.phases import FREE, Costs
+from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.several_controllers import parts_of
 
 # Of the nodes: 4200 of 5936, as published.
 KNL = 4200 / 5936

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from common import Row, configuration, ended, evenly
 
-from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
-from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.batch.slurm.run import alone_s, execution_on, simulate
 from ptaskmodel.platform import load_platform
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.run import alone_s, execution_on, simulate
 from ptaskmodel.workload.works import ParallelWork
 
 CORES = 16

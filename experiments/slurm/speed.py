@@ -7,8 +7,8 @@ from pathlib import Path
 
 from common import MODEL, Row, configuration, evenly
 
-from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.run import simulate
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 
 # Logs by the beginning of their names: nodes, processors of a node.

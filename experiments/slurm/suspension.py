@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 from common import Row, configuration, evenly, measures
 
-from ptaskmodel.batch.slurm.conf.facts import Conf
-from ptaskmodel.batch.slurm.requests.request import JobRequest
-from ptaskmodel.batch.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.conf.facts import Conf
+from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.run import simulate
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.transforms.sampling import shuffled
 from ptaskmodel.workload.works import DelayWork

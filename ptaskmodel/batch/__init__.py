@@ -12,7 +12,7 @@ NAMES = {
         "Allocation",
         "allocation_by_name",
     ),
-    "ptaskmodel.batch.attempt": (
+    "ptaskmodel.batch.jobs.attempt": (
         "Attempt",
         "FAILED",
         "KILLED",
@@ -23,15 +23,14 @@ NAMES = {
         "WAITING",
         "WALLTIME",
     ),
-    "ptaskmodel.batch.checkpoints": ("Checkpointing",),
-    "ptaskmodel.batch.classes": (
-        "ClassRow",
-        "FairStart",
-        "Replayed",
-        "by_class",
-        "fair_starts",
+    "ptaskmodel.batch.jobs.checkpoints": ("Checkpointing",),
+    "ptaskmodel.batch.jobs.execution": (
+        "DelayExecution",
+        "actual_duration_s",
+        "walltime_or_inf",
     ),
-    "ptaskmodel.batch.decisions": (
+    "ptaskmodel.batch.jobs.queue": ("ClosedLoop",),
+    "ptaskmodel.batch.loop.decisions": (
         "Drain",
         "Event",
         "Kill",
@@ -44,33 +43,47 @@ NAMES = {
         "Suspend",
         "Wake",
     ),
-    "ptaskmodel.batch.execution": (
-        "DelayExecution",
-        "actual_duration_s",
-        "walltime_or_inf",
+    "ptaskmodel.batch.loop.loop": ("BatchSimulation",),
+    "ptaskmodel.batch.loop.power_states": (
+        "HostPstates",
+        "Pstates",
+        "Switch",
     ),
-    "ptaskmodel.batch.failures": (
+    "ptaskmodel.batch.loop.schedule": (
+        "HostChange",
+        "Schedule",
+    ),
+    "ptaskmodel.batch.loop.view": (
+        "Policy",
+        "View",
+    ),
+    "ptaskmodel.batch.machine.capacity": ("HostCapacity",),
+    "ptaskmodel.batch.machine.failures": (
         "FailureLaw",
         "failures_of",
         "read_failures",
     ),
-    "ptaskmodel.batch.hostset": ("HostSet",),
-    "ptaskmodel.batch.job_queue": ("ClosedLoop",),
-    "ptaskmodel.batch.kit": (
-        "Verifier",
-        "check_policy",
-        "check_schedule",
-        "random_jobs",
-    ),
-    "ptaskmodel.batch.machine": (
+    "ptaskmodel.batch.machine.host_sets": ("HostSet",),
+    "ptaskmodel.batch.machine.machine": (
         "Machine",
         "machine_of",
     ),
-    "ptaskmodel.batch.maintenance": (
+    "ptaskmodel.batch.machine.maintenance": (
         "Window",
         "read_maintenance",
     ),
-    "ptaskmodel.batch.measures": (
+    "ptaskmodel.batch.measures.classes": (
+        "ClassRow",
+        "FairStart",
+        "Replayed",
+        "by_class",
+        "fair_starts",
+    ),
+    "ptaskmodel.batch.measures.queue": (
+        "OverTime",
+        "QueueMeasures",
+    ),
+    "ptaskmodel.batch.measures.schedule": (
         "contention_slowdown",
         "job_times",
         "load",
@@ -93,7 +106,7 @@ NAMES = {
     ),
     "ptaskmodel.batch.policies.gang": ("Gang",),
     "ptaskmodel.batch.policies.metric_aware": ("MetricAware",),
-    "ptaskmodel.batch.policies.power_cap": (
+    "ptaskmodel.batch.policies.power": (
         "PowerCap",
         "SleepIdle",
     ),
@@ -108,29 +121,16 @@ NAMES = {
         "by_utilisation",
     ),
     "ptaskmodel.batch.policies.user": ("user_policy",),
-    "ptaskmodel.batch.pstates": (
-        "HostPstates",
-        "Pstates",
-        "Switch",
-    ),
-    "ptaskmodel.batch.queue_measures": (
-        "OverTime",
-        "QueueMeasures",
-    ),
     "ptaskmodel.batch.run": (
         "BatchResult",
         "new_simulation",
         "run_batch",
     ),
-    "ptaskmodel.batch.schedule": (
-        "HostChange",
-        "Schedule",
-    ),
-    "ptaskmodel.batch.simulator": ("BatchSimulation",),
-    "ptaskmodel.batch.spaces": ("HostCapacity",),
-    "ptaskmodel.batch.view": (
-        "Policy",
-        "View",
+    "ptaskmodel.batch.verifier": (
+        "Verifier",
+        "check_policy",
+        "check_schedule",
+        "random_jobs",
     ),
     "ptaskmodel.workload.jobs": (
         "Job",

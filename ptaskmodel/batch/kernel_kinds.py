@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptaskmodel.batch.compiled_loop import prepare_loop
-from ptaskmodel.batch.compiled_ptasks import prepare_tasks
+from ptaskmodel.batch.compiled.delays import prepare_loop
+from ptaskmodel.batch.compiled.parallel_tasks import prepare_tasks
 
 
 def prepare() -> None:

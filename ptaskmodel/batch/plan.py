@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.checkpoints import Checkpointing
-from ptaskmodel.batch.execution import (
+from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.checkpoints import Checkpointing
+from ptaskmodel.batch.jobs.execution import (
     DelayExecution,
     Estimate,
     Execution,
@@ -23,9 +23,9 @@ from ptaskmodel.batch.execution import (
     delay_of,
     walltime_or_inf,
 )
-from ptaskmodel.batch.machine import Machine, machine_of
-from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
-from ptaskmodel.batch.ptasks import bundled_profiles
+from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
+from ptaskmodel.batch.machine.machine import Machine, machine_of
+from ptaskmodel.batch.options import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration
@@ -36,8 +36,8 @@ from ptaskmodel.workload.transforms.trace_rule import trace_profiles
 from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
-    from ptaskmodel.batch.alone import AloneTimes
-    from ptaskmodel.batch.ptasks import PtaskExecution
+    from ptaskmodel.batch.jobs.isolated import AloneTimes
+    from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
     from ptaskmodel.platform.platform import Platform
     from ptaskmodel.simulation.simulation import Simulation
 
@@ -214,7 +214,7 @@ class Plan:
         )
 
     def _ptask_execution(self) -> PtaskExecution:
-        from ptaskmodel.batch.ptasks import PtaskExecution
+        from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
 
         return PtaskExecution(
             self.machine, self.new_simulation(), self.limited, self._checkpoints()
@@ -222,7 +222,7 @@ class Plan:
 
     def _alone_times(self) -> AloneTimes:
         if self._alone is None:
-            from ptaskmodel.batch.alone import AloneTimes
+            from ptaskmodel.batch.jobs.isolated import AloneTimes
 
             self._alone = AloneTimes(self.machine, self.new_simulation)
         return self._alone

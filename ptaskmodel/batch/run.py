@@ -12,21 +12,21 @@ import numpy as np
 
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
-from ptaskmodel.batch.classes import BASES, FairStart, Replayed, fair_starts
-from ptaskmodel.batch.execution import DelayExecution, Execution, estimates_of
-from ptaskmodel.batch.failures import Changes, FailureLaw, failures_of
-from ptaskmodel.batch.job_queue import ClosedLoop
-from ptaskmodel.batch.kit import Verifier
-from ptaskmodel.batch.machine import Machine
-from ptaskmodel.batch.maintenance import read_maintenance
-from ptaskmodel.batch.measures import ROUNDING, contention_slowdown
-from ptaskmodel.batch.names import FAIRNESS
+from ptaskmodel.batch.jobs.execution import DelayExecution, Execution, estimates_of
+from ptaskmodel.batch.jobs.queue import ClosedLoop
+from ptaskmodel.batch.loop.loop import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
+from ptaskmodel.batch.loop.schedule import Schedule, figures_of, has_ended, with_arrays
+from ptaskmodel.batch.loop.view import Policy
+from ptaskmodel.batch.machine.failures import Changes, FailureLaw, failures_of
+from ptaskmodel.batch.machine.machine import Machine
+from ptaskmodel.batch.machine.maintenance import read_maintenance
+from ptaskmodel.batch.measures.classes import BASES, FairStart, Replayed, fair_starts
+from ptaskmodel.batch.measures.schedule import ROUNDING, contention_slowdown
+from ptaskmodel.batch.options import FAIRNESS
 from ptaskmodel.batch.plan import BatchOptions, Plan, machine_with
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.batch.policies.tuning import Tuning
-from ptaskmodel.batch.schedule import Schedule, figures_of, has_ended, with_arrays
-from ptaskmodel.batch.simulator import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
-from ptaskmodel.batch.view import Policy
+from ptaskmodel.batch.verifier import Verifier
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform.model import AvailabilityTrace
@@ -37,9 +37,9 @@ from ptaskmodel.workload.jobs import Job, Workload, job_arrays
 if TYPE_CHECKING:
     import pandas
 
-    from ptaskmodel.batch.compiled_loop import CompiledBatch
-    from ptaskmodel.batch.compiled_ptasks import CompiledPtasks
-    from ptaskmodel.batch.metering import BatchEnergy, MeteredExecution
+    from ptaskmodel.batch.compiled.delays import CompiledBatch
+    from ptaskmodel.batch.compiled.parallel_tasks import CompiledPtasks
+    from ptaskmodel.batch.jobs.metering import BatchEnergy, MeteredExecution
     from ptaskmodel.energy.meter import Curve
 
 # With fewer jobs, loading the compiled loop takes longer than the open one.
@@ -261,7 +261,7 @@ def compiled_batch_of(plan: Plan, machine: Machine) -> CompiledBatch | CompiledP
         return None
     if not plan.only_delays and options.neighbours:
         return None
-    from ptaskmodel.batch.compiled_loop import compiled_batch
+    from ptaskmodel.batch.compiled.delays import compiled_batch
 
     batch = compiled_batch(
         plan.workload.jobs,
@@ -275,7 +275,7 @@ def compiled_batch_of(plan: Plan, machine: Machine) -> CompiledBatch | CompiledP
     )
     if batch is None or plan.only_delays:
         return batch
-    from ptaskmodel.batch.compiled_ptasks import compiled_ptasks
+    from ptaskmodel.batch.compiled.parallel_tasks import compiled_ptasks
 
     return compiled_ptasks(batch, machine, plan.limited, plan.new_simulation)
 
@@ -340,7 +340,7 @@ def run_batch(
     alone = _alone_s(plan, schedule, None if loop == "open" else compiled) if wanted else None
     neighbours = None
     if watch is not None and plan.ptasks is not None and alone is not None:
-        from ptaskmodel.batch.measures import lost_seconds
+        from ptaskmodel.batch.measures.schedule import lost_seconds
 
         neighbours = tuple(
             lost_seconds(schedule, alone, watch.charges, plan.ptasks.attempt_of_task)
@@ -390,7 +390,7 @@ def _alone_s(
 
 def _metered(plan: Plan, power: Curve | None) -> MeteredExecution:
     """The execution of a plan, with a meter."""
-    from ptaskmodel.batch.metering import MeteredExecution
+    from ptaskmodel.batch.jobs.metering import MeteredExecution
 
     return MeteredExecution(
         plan.execution,

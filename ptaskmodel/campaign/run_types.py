@@ -256,9 +256,9 @@ def _of_batch() -> frozenset[str]:
 
 def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel slurm`, its summary."""
-    from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-    from ptaskmodel.batch.slurm.phases import drawn
     from ptaskmodel.runs.slurm import slurm_into
+    from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+    from ptaskmodel.slurm.conf.phases import drawn
 
     given = _nested(parameters)
     changes = tuple(given.get(CHANGES, {}).items())
@@ -281,8 +281,8 @@ def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
 def _submissions(
     conf_path: str, changes: tuple[tuple[str, Any], ...], path: str, per_node: int | None
 ) -> Any:
-    from ptaskmodel.batch.slurm.conf.reading import read_conf
-    from ptaskmodel.batch.slurm.requests.submissions import read_submissions
+    from ptaskmodel.slurm.conf.reading import read_conf
+    from ptaskmodel.slurm.requests.submissions import read_submissions
 
     conf = read_conf(conf_path, dict(changes))
     return conf, read_submissions(path, conf, processors_per_node=per_node)
@@ -290,7 +290,7 @@ def _submissions(
 
 def _check_changes(names: Iterable[str]) -> None:
     """Raises CampaignError for a key that no slurm.conf has."""
-    from ptaskmodel.batch.slurm.conf.reading import check_names
+    from ptaskmodel.slurm.conf.reading import check_names
 
     try:
         check_names(name.removeprefix(f"{CHANGES}.") for name in names if "." in name)

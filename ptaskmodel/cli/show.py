@@ -249,7 +249,7 @@ def _slowdowns_text(summary: dict[str, Any]) -> str:
 
 def _jobs_text(run: BatchRun) -> str:
     """How many jobs there are, and what became of them."""
-    from ptaskmodel.batch.schedule import figures_of
+    from ptaskmodel.batch.loop.schedule import figures_of
 
     schedule = run.result.schedule
     counts = counted(figures_of(schedule).states)

@@ -15,10 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
-from ptaskmodel.batch.attempt import NOT_OVER
-from ptaskmodel.batch.classes import BASES, by_class
-from ptaskmodel.batch.measures import killed_only_by_neighbours, load, metrics
-from ptaskmodel.batch.output import (
+from ptaskmodel.batch.jobs.attempt import NOT_OVER
+from ptaskmodel.batch.loop.power_states import Pstates
+from ptaskmodel.batch.loop.schedule import figures_of
+from ptaskmodel.batch.measures.classes import BASES, by_class
+from ptaskmodel.batch.measures.queue import QueueMeasures
+from ptaskmodel.batch.measures.schedule import killed_only_by_neighbours, load, metrics
+from ptaskmodel.batch.plan import BatchOptions, machine_with, only_delays
+from ptaskmodel.batch.run import BatchResult, Driver, run_batch
+from ptaskmodel.errors import PTaskModelError, SimulationError
+from ptaskmodel.files import check_file_to_write, whole_path, write_json
+from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.platform.reader.xml import remarks_on
+from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
+from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.states import outcome_remarks
+from ptaskmodel.results.tables.batch import (
     batsim_summary,
     write_classes,
     write_fair_starts,
@@ -27,18 +39,6 @@ from ptaskmodel.batch.output import (
     write_schedule,
     write_tuning,
 )
-from ptaskmodel.batch.plan import BatchOptions, machine_with, only_delays
-from ptaskmodel.batch.pstates import Pstates
-from ptaskmodel.batch.queue_measures import QueueMeasures
-from ptaskmodel.batch.run import BatchResult, Driver, run_batch
-from ptaskmodel.batch.schedule import figures_of
-from ptaskmodel.errors import PTaskModelError, SimulationError
-from ptaskmodel.files import check_file_to_write, whole_path, write_json
-from ptaskmodel.kernels.decorators import Stopwatch
-from ptaskmodel.platform.reader.xml import remarks_on
-from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
-from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
-from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.energy import (
     ENERGY_FILES,
     PowerFile,
@@ -54,9 +54,9 @@ from ptaskmodel.runs.simulate import check_nothing_to_write
 if TYPE_CHECKING:
     import pandas
 
-    from ptaskmodel.batch.metering import BatchEnergy
+    from ptaskmodel.batch.jobs.metering import BatchEnergy
+    from ptaskmodel.batch.loop.loop import Progress
     from ptaskmodel.batch.run import BatchResult
-    from ptaskmodel.batch.simulator import Progress
     from ptaskmodel.platform import Platform
     from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.jobs import Workload

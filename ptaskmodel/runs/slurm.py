@@ -8,25 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.batch.slurm.accounts.facts import Accounts
-from ptaskmodel.batch.slurm.conf.facts import Conf
-from ptaskmodel.batch.slurm.controllers import Part, parts_of
-from ptaskmodel.batch.slurm.loop import Progress
-from ptaskmodel.batch.slurm.node_failures import Changes
-from ptaskmodel.batch.slurm.phases import FREE, Costs, Phases, Recorded
-from ptaskmodel.batch.slurm.record import REFUSED, JobRecord
-from ptaskmodel.batch.slurm.requests.request import Submissions
-from ptaskmodel.batch.slurm.requests.submissions import AS_GIVEN, with_profiles
-from ptaskmodel.batch.slurm.reservations import Reserved
-from ptaskmodel.batch.slurm.run import (
-    SlurmRun,
-    alone_s,
-    execution_on,
-    simulate,
-    simulate_together,
-    warn_of_overload,
-)
-from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.xml import remarks_on
@@ -53,11 +34,30 @@ from ptaskmodel.results.tables.slurm_summary import (
     unread_notes,
 )
 from ptaskmodel.results.tables.tasks import provenance
+from ptaskmodel.slurm.accounts.facts import Accounts
+from ptaskmodel.slurm.conf.facts import Conf
+from ptaskmodel.slurm.conf.phases import FREE, Costs, Phases, Recorded
+from ptaskmodel.slurm.conf.reservations import Reserved
+from ptaskmodel.slurm.controller.node_failures import Changes
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.jobs.record import REFUSED, JobRecord
+from ptaskmodel.slurm.jobs.request import Submissions
+from ptaskmodel.slurm.loop import Progress
+from ptaskmodel.slurm.requests.submissions import AS_GIVEN, with_profiles
+from ptaskmodel.slurm.run import (
+    SlurmRun,
+    alone_s,
+    execution_on,
+    simulate,
+    simulate_together,
+    warn_of_overload,
+)
+from ptaskmodel.slurm.several_controllers import Part, parts_of
 
 if TYPE_CHECKING:
     import pandas
 
-    from ptaskmodel.batch.ptasks import PtaskExecution
+    from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
     from ptaskmodel.platform import Platform
 
 # With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.

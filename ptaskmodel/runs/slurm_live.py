@@ -14,16 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptaskmodel.batch.slurm.accounts.facts import Accounts
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.loop import Progress
-from ptaskmodel.batch.slurm.phases import BACKFILL, VIRTUAL
-from ptaskmodel.batch.slurm.record import JobRecord
-from ptaskmodel.batch.slurm.requests.request import Submissions
-from ptaskmodel.batch.slurm.requests.submissions import AS_GIVEN, with_profiles
-from ptaskmodel.batch.slurm.run import SlurmRun, execution_on, simulate
-from ptaskmodel.batch.slurm.watching import hostlist
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
@@ -42,8 +32,18 @@ from ptaskmodel.results.tables.slurm import (
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
 from ptaskmodel.results.tables.tasks import provenance
 from ptaskmodel.runs.slurm import SlurmOptions, times_alone
+from ptaskmodel.slurm.accounts.facts import Accounts
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import BACKFILL, VIRTUAL
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.event_log import hostlist
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.request import Submissions
 from ptaskmodel.slurm.live.reading import LOADED, START, SUBMIT, Event
 from ptaskmodel.slurm.live.run import LiveOptions, LiveRun, run_live
+from ptaskmodel.slurm.loop import Progress
+from ptaskmodel.slurm.requests.submissions import AS_GIVEN, with_profiles
+from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform

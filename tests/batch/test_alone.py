@@ -8,8 +8,8 @@ import pytest
 from platform_text import HEADER
 
 from ptaskmodel.batch import Attempt, Job, machine_of
-from ptaskmodel.batch.alone import AloneTimes
-from ptaskmodel.batch.ptasks import PtaskExecution
+from ptaskmodel.batch.jobs.isolated import AloneTimes
+from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
 from ptaskmodel.platform import load_platform
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, SequenceWork, Work

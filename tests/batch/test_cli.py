@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from loading import loaded_by
 
-from ptaskmodel.batch.kit import check_policy
 from ptaskmodel.batch.policies.user import user_policy
+from ptaskmodel.batch.verifier import check_policy
 from ptaskmodel.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,27 +26,27 @@ from ptaskmodel.batch import (
     run_batch,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.first_fit import (
+from ptaskmodel.batch.allocations.free_hosts import (
     Contiguous,
     FewestSwitches,
     FirstFit,
     Random,
     Spread,
 )
-from ptaskmodel.batch.classes import by_class
+from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.batch.compiled.state import RUN
-from ptaskmodel.batch.compiled_loop import compiled_batch
-from ptaskmodel.batch.execution import Scaled, delay_of
-from ptaskmodel.batch.measures import load
-from ptaskmodel.batch.output import write_schedule
+from ptaskmodel.batch.jobs.execution import Scaled, delay_of
+from ptaskmodel.batch.measures.classes import by_class
+from ptaskmodel.batch.measures.queue import QueueMeasures
+from ptaskmodel.batch.measures.schedule import load
 from ptaskmodel.batch.policies.fcfs import Filler
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.batch.policies.redirection import CONFLICTS
-from ptaskmodel.batch.queue_measures import QueueMeasures
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.core.store import as_records
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import load_platform
+from ptaskmodel.results.tables.batch import write_schedule
 from ptaskmodel.workload.formats.table import read_workload
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
 from ptaskmodel.workload.works import DelayWork

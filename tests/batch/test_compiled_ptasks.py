@@ -10,13 +10,13 @@ import pytest
 from platform_text import HEADER
 
 from ptaskmodel.batch import BatchOptions, Job, run_batch
-from ptaskmodel.batch.machine import machine_of
-from ptaskmodel.batch.measures import metrics
-from ptaskmodel.batch.output import write_schedule
+from ptaskmodel.batch.machine.machine import machine_of
+from ptaskmodel.batch.measures.schedule import metrics
 from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import load_platform
+from ptaskmodel.results.tables.batch import write_schedule
 from ptaskmodel.workload.jobs import Workload, sorted_jobs
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
 

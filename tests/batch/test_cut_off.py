@@ -8,9 +8,9 @@ from math import isnan
 
 import pytest
 
-from ptaskmodel.batch.attempt import KILLED, WALLTIME
-from ptaskmodel.batch.decisions import Kill, Start, Wake
-from ptaskmodel.batch.measures import contention_slowdown, metrics
+from ptaskmodel.batch.jobs.attempt import KILLED, WALLTIME
+from ptaskmodel.batch.loop.decisions import Kill, Start, Wake
+from ptaskmodel.batch.measures.schedule import contention_slowdown, metrics
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.cli import main

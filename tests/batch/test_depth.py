@@ -18,14 +18,14 @@ from ptaskmodel.batch import (
     Verifier,
     Workload,
     check_schedule,
-    compiled_loop,
     plan,
     random_jobs,
     run_batch,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.first_fit import Contiguous, FirstFit
-from ptaskmodel.batch.compiled_loop import compiled_batch
+from ptaskmodel.batch.allocations.free_hosts import Contiguous, FirstFit
+from ptaskmodel.batch.compiled import delays
+from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform
@@ -131,7 +131,7 @@ def test_a_long_queue_is_announced_with_the_remedy(monkeypatch, depth, said):
 
 
 def test_the_compiled_loop_comes_back_where_decisions_take_long(monkeypatch):
-    monkeypatch.setattr(compiled_loop, "LONG_S", 0.0)
+    monkeypatch.setattr(delays, "LONG_S", 0.0)
     told = []
     jobs = overloaded(300).jobs
     schedule = compiled(jobs, Conservative(), progress=lambda *numbers: told.append(numbers))

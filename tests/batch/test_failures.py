@@ -35,9 +35,9 @@ from ptaskmodel.batch import (
     read_maintenance,
     run_batch,
 )
-from ptaskmodel.batch.hostset import of_hosts
-from ptaskmodel.batch.output import write_schedule
+from ptaskmodel.batch.machine.host_sets import of_hosts
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.results.tables.batch import write_schedule
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 

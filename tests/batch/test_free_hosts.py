@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from ptaskmodel.batch import hostset
-from ptaskmodel.batch.hostset import FreeHosts
+from ptaskmodel.batch.machine import host_sets
+from ptaskmodel.batch.machine.host_sets import FreeHosts
 
 
 @pytest.mark.parametrize(("num_hosts", "rounds"), [(1, 5), (7, 40), (70, 20), (5000, 4)])
@@ -21,14 +21,14 @@ def test_free_hosts_are_a_set_that_gives_its_lowest(num_hosts, rounds):
             if kind < 0.5:
                 count = min(len(expected), draw.randint(0, len(expected) // 3 + 1))
                 placement = free.take_lowest(count)
-                taken = set(hostset.members(placement))
+                taken = set(host_sets.members(placement))
                 assert taken == set(sorted(expected)[:count])
                 expected -= taken
                 away.append((placement, taken))
             elif kind < 0.6 and expected:
                 taken = set(draw.sample(sorted(expected), draw.randint(1, len(expected))))
-                placement = hostset.of_hosts(taken)
-                free.take(placement if draw.random() < 0.5 else hostset.flat_runs(placement))
+                placement = host_sets.of_hosts(taken)
+                free.take(placement if draw.random() < 0.5 else host_sets.flat_runs(placement))
                 expected -= taken
                 away.append((placement, taken))
             elif away:
@@ -37,9 +37,9 @@ def test_free_hosts_are_a_set_that_gives_its_lowest(num_hosts, rounds):
                 expected |= taken
             assert free.count == len(expected)
             if draw.random() < 0.3:
-                assert free.mask == hostset.of_hosts(expected)
+                assert free.mask == host_sets.of_hosts(expected)
             if draw.random() < 0.3:
-                assert hostset.members(free.runs) == sorted(expected)
+                assert host_sets.members(free.runs) == sorted(expected)
 
 
 @pytest.mark.parametrize("num_hosts", [70, 6000])
@@ -47,10 +47,10 @@ def test_runs_and_masks_are_the_same_placement(num_hosts):
     draw = random.Random(num_hosts)
     for share in (0.0, 0.02, 0.5, 0.98, 1.0):
         hosts = {k for k in range(num_hosts) if draw.random() < share}
-        mask = hostset.of_hosts(hosts)
-        flat = hostset.flat_runs(mask)
-        assert hostset.mask_of(flat, num_hosts) == hostset.mask_of(flat) == mask
-        assert hostset.members(flat) == hostset.members(mask) == sorted(hosts)
-        assert hostset.text(flat) == hostset.text(mask)
+        mask = host_sets.of_hosts(hosts)
+        flat = host_sets.flat_runs(mask)
+        assert host_sets.mask_of(flat, num_hosts) == host_sets.mask_of(flat) == mask
+        assert host_sets.members(flat) == host_sets.members(mask) == sorted(hosts)
+        assert host_sets.text(flat) == host_sets.text(mask)
         for host in (0, num_hosts // 2, num_hosts - 1):
-            assert hostset.holds(flat, host) == hostset.holds(mask, host) == (host in hosts)
+            assert host_sets.holds(flat, host) == host_sets.holds(mask, host) == (host in hosts)

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.batch import hostset
-from ptaskmodel.batch.allocations.first_fit import (
+from ptaskmodel.batch.allocations.free_hosts import (
     Contiguous,
     FewestSwitches,
     FirstFit,
     Random,
     Spread,
 )
-from ptaskmodel.batch.calendars import HostCounts, PlaceCalendar
-from ptaskmodel.batch.spaces import HostSpace
+from ptaskmodel.batch.machine import host_sets
+from ptaskmodel.batch.machine.calendars import HostCounts, PlaceCalendar
+from ptaskmodel.batch.machine.capacity import HostSpace
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
@@ -27,19 +27,19 @@ SETS = st.sets(st.integers(0, 70), min_size=1)
 
 @given(SETS)
 def test_a_set_of_hosts_is_its_members(hosts):
-    mask = hostset.of_hosts(hosts)
-    assert hostset.members(mask) == sorted(hosts)
-    assert hostset.parse(hostset.text(mask)) == mask
+    mask = host_sets.of_hosts(hosts)
+    assert host_sets.members(mask) == sorted(hosts)
+    assert host_sets.parse(host_sets.text(mask)) == mask
     for count in range(1, len(hosts) + 1):
-        assert hostset.members(hostset.lowest(mask, count)) == sorted(hosts)[:count]
+        assert host_sets.members(host_sets.lowest(mask, count)) == sorted(hosts)[:count]
 
 
 @given(SETS, st.integers(1, 12))
 def test_the_first_contiguous_run_is_found(hosts, count):
     fitting = [h for h in sorted(hosts) if all(h + k in hosts for k in range(count))]
-    found = hostset.contiguous(hostset.of_hosts(hosts), count)
+    found = host_sets.contiguous(host_sets.of_hosts(hosts), count)
     if fitting:
-        assert hostset.members(found) == list(range(fitting[0], fitting[0] + count))
+        assert host_sets.members(found) == list(range(fitting[0], fitting[0] + count))
     else:
         assert found is None
 
@@ -47,14 +47,14 @@ def test_the_first_contiguous_run_is_found(hosts, count):
 @pytest.mark.parametrize("text", ["x", "3-1", "1-", "-2"])
 def test_malformed_sets_are_refused(text):
     with pytest.raises(WorkloadError):
-        hostset.parse(text)
+        host_sets.parse(text)
 
 
 @given(SETS, st.data())
 def test_allocations_give_free_hosts_of_the_right_number(hosts, data):
-    free = hostset.of_hosts(hosts)
+    free = host_sets.of_hosts(hosts)
     count = data.draw(st.integers(1, len(hosts)))
-    switches = [hostset.first_hosts(8) << (8 * k) for k in range(9)]
+    switches = [host_sets.first_hosts(8) << (8 * k) for k in range(9)]
     for allocation in (
         FirstFit(),
         Contiguous(strict=False),
@@ -66,20 +66,20 @@ def test_allocations_give_free_hosts_of_the_right_number(hosts, data):
         assert chosen & ~free == 0
         assert chosen.bit_count() == count
     chosen = Contiguous().choose(count, free)
-    assert chosen is None or len(list(hostset.runs(chosen))) == 1
+    assert chosen is None or len(list(host_sets.runs(chosen))) == 1
 
 
 def test_what_each_allocation_prefers():
-    free = hostset.parse("0-1 3-6 8 10-19")
-    assert hostset.text(FirstFit().choose(5, free)) == "0-1 3-5"
-    assert hostset.text(Contiguous().choose(5, free)) == "10-14"
+    free = host_sets.parse("0-1 3-6 8 10-19")
+    assert host_sets.text(FirstFit().choose(5, free)) == "0-1 3-5"
+    assert host_sets.text(Contiguous().choose(5, free)) == "10-14"
     assert Contiguous().choose(11, free) is None
-    assert hostset.text(Contiguous(strict=False).choose(11, free)) == "3 10-19"
-    assert hostset.text(Spread().choose(2, hostset.first_hosts(10))) == "0 5"
+    assert host_sets.text(Contiguous(strict=False).choose(11, free)) == "3 10-19"
+    assert host_sets.text(Spread().choose(2, host_sets.first_hosts(10))) == "0 5"
     assert Random(7).choose(5, free) == Random(7).choose(5, free)
-    switches = [hostset.parse(t) for t in ("0-4", "5-9", "10-19")]
-    assert hostset.text(FewestSwitches(switches).choose(3, free)) == "5-6 8"
-    assert hostset.text(FewestSwitches(switches).choose(12, free)) == "5-6 10-19"
+    switches = [host_sets.parse(t) for t in ("0-4", "5-9", "10-19")]
+    assert host_sets.text(FewestSwitches(switches).choose(3, free)) == "5-6 8"
+    assert host_sets.text(FewestSwitches(switches).choose(12, free)) == "5-6 10-19"
 
 
 @given(
@@ -89,7 +89,7 @@ def test_what_each_allocation_prefers():
 )
 def test_calendars_find_the_first_date(spans, count, duration):
     counts = HostCounts(0.0, 4)
-    calendar = PlaceCalendar(0.0, HostSpace(4), 0b1111, lambda n, free: hostset.lowest(free, n))
+    calendar = PlaceCalendar(0.0, HostSpace(4), 0b1111, lambda n, free: host_sets.lowest(free, n))
     used = []
     for begin, length, hosts in spans:
         load = max(sum(h for b, e, h in used if b <= t < e) for t in range(begin, begin + length))
@@ -117,10 +117,10 @@ def test_calendars_find_the_first_date(spans, count, duration):
 
 
 def test_many_hosts_make_the_set_that_few_at_a_time_make():
-    many = [3 * k + 1 for k in range(2 * hostset.MANY_HOSTS)][::-1]
+    many = [3 * k + 1 for k in range(2 * host_sets.MANY_HOSTS)][::-1]
     one_by_one = 0
     for host in many:
         one_by_one |= 1 << host
-    assert hostset.of_hosts(many) == hostset.of_hosts(iter(many)) == one_by_one
+    assert host_sets.of_hosts(many) == host_sets.of_hosts(iter(many)) == one_by_one
     with pytest.raises(ValueError):
-        hostset.of_hosts([*many, -1])
+        host_sets.of_hosts([*many, -1])

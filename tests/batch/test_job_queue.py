@@ -7,17 +7,9 @@ from math import inf
 
 import pytest
 
-from ptaskmodel.batch import (
-    BatchSimulation,
-    Easy,
-    Filler,
-    Job,
-    Requeue,
-    check_policy,
-    job_queue,
-    random_jobs,
-)
-from ptaskmodel.batch.job_queue import JobQueue
+from ptaskmodel.batch import BatchSimulation, Easy, Filler, Job, Requeue, check_policy, random_jobs
+from ptaskmodel.batch.jobs import queue as job_queue
+from ptaskmodel.batch.jobs.queue import JobQueue
 from ptaskmodel.batch.policies import easy
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork

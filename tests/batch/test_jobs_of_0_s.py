@@ -20,9 +20,9 @@ from ptaskmodel.batch import (
     check_schedule,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.first_fit import Contiguous, FirstFit
-from ptaskmodel.batch.compiled_loop import compiled_batch
-from ptaskmodel.batch.hostset import of_hosts
+from ptaskmodel.batch.allocations.free_hosts import Contiguous, FirstFit
+from ptaskmodel.batch.compiled.delays import compiled_batch
+from ptaskmodel.batch.machine.host_sets import of_hosts
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork

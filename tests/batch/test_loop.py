@@ -452,7 +452,7 @@ def test_no_policy_loses_a_job_while_hosts_come_and_go(make, rule):
 
 
 def test_a_job_that_waits_for_ever_for_hosts_is_told(monkeypatch):
-    monkeypatch.setattr("ptaskmodel.batch.simulator.MAX_IDLE_DATES", 50)
+    monkeypatch.setattr("ptaskmodel.batch.loop.loop.MAX_IDLE_DATES", 50)
     blink = AvailabilityTrace("t", (1.0, 2.0), (0.0, 1.0), 3.0)
     never = AvailabilityTrace("t", (0.0,), (0.0,))
     with pytest.raises(SimulationError, match="starts none of 1 jobs"):
@@ -479,7 +479,7 @@ class Stubborn:
 
 
 def test_going_round_in_circles_at_one_date_ends(monkeypatch):
-    monkeypatch.setattr("ptaskmodel.batch.simulator.MAX_DECISIONS_AT_A_DATE", 100)
+    monkeypatch.setattr("ptaskmodel.batch.loop.loop.MAX_DECISIONS_AT_A_DATE", 100)
     with pytest.raises(SimulationError, match="100 times at one date"):
         BatchSimulation([job("a", 0, 1, 5), job("b", 1, 1, 1)], 1, Stubborn()).run()
 

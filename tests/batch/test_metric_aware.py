@@ -27,9 +27,9 @@ from ptaskmodel.batch import (
     random_jobs,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.first_fit import Contiguous
+from ptaskmodel.batch.allocations.free_hosts import Contiguous
 from ptaskmodel.batch.allocations.partitions import buddy
-from ptaskmodel.batch.forecasts import forecast
+from ptaskmodel.batch.policies.forecasts import forecast
 from ptaskmodel.batch.policies.metric_aware import MetricAware, by_priority
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork

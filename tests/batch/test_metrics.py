@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ptaskmodel.batch import BatchSimulation, Easy, Fcfs, Redirection
-from ptaskmodel.batch.execution import actual_duration_s
-from ptaskmodel.batch.measures import distribution, job_times, load, metrics
-from ptaskmodel.batch.output import JOB_COLUMNS, write_schedule
-from ptaskmodel.batch.schedule import figures_of
+from ptaskmodel.batch.jobs.execution import actual_duration_s
+from ptaskmodel.batch.loop.schedule import figures_of
+from ptaskmodel.batch.measures.schedule import distribution, job_times, load, metrics
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.results.tables.batch import JOB_COLUMNS, write_schedule
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.models.lublin import lublin
 from ptaskmodel.workload.works import DelayWork

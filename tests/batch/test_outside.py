@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ptaskmodel import load_platform
-from ptaskmodel.batch.decisions import Drain, Kill, Reject, Start
-from ptaskmodel.batch.execution import DelayExecution, Progress, progress_of_delays
-from ptaskmodel.batch.machine import machine_of
-from ptaskmodel.batch.measures import unavailable_hosts
-from ptaskmodel.batch.ptasks import PtaskExecution
-from ptaskmodel.batch.simulator import BatchSimulation
+from ptaskmodel.batch.jobs.execution import DelayExecution, Progress, progress_of_delays
+from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
+from ptaskmodel.batch.loop.decisions import Drain, Kill, Reject, Start
+from ptaskmodel.batch.loop.loop import BatchSimulation
+from ptaskmodel.batch.machine.machine import machine_of
+from ptaskmodel.batch.measures.schedule import unavailable_hosts
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.batch_works import PlacedWork

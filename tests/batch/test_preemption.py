@@ -30,7 +30,7 @@ from ptaskmodel.batch import (
     metrics,
     random_jobs,
 )
-from ptaskmodel.batch.hostset import of_hosts
+from ptaskmodel.batch.machine.host_sets import of_hosts
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import simgrid_driver
 
-from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME
-from ptaskmodel.batch.decisions import Resume, Suspend, Wake
-from ptaskmodel.batch.kit import check_schedule
-from ptaskmodel.batch.machine import machine_of
-from ptaskmodel.batch.measures import contention_slowdown, metrics
+from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME
+from ptaskmodel.batch.loop.decisions import Resume, Suspend, Wake
+from ptaskmodel.batch.loop.loop import BatchSimulation
+from ptaskmodel.batch.machine.machine import machine_of
+from ptaskmodel.batch.measures.schedule import contention_slowdown, metrics
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.run import new_simulation, run_batch
-from ptaskmodel.batch.simulator import BatchSimulation
+from ptaskmodel.batch.verifier import check_schedule
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork

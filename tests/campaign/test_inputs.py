@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.campaign.inputs import content_of, digest_of, input_at, leads_to
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.errors import CampaignError, PTaskModelError
 from ptaskmodel.named_files import named_by
 from ptaskmodel.platform import load_platform
 from ptaskmodel.replay import read_trace
+from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.user_code import sources
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.formats.tasks_json import load_tasks

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.campaign.run_types import KINDS, numbers_of
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError, SlurmError
+from ptaskmodel.slurm.conf.reading import read_conf
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "platforms" / "small_cluster.xml"

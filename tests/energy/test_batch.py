@@ -33,8 +33,8 @@ from ptaskmodel.batch import (
     Start,
     run_batch,
 )
-from ptaskmodel.batch.machine import machine_of
-from ptaskmodel.batch.pstates import Pstates
+from ptaskmodel.batch.loop.power_states import Pstates
+from ptaskmodel.batch.machine.machine import machine_of
 
 WORKED = """
 import ptaskmodel.batch as b

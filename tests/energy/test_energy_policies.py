@@ -21,7 +21,7 @@ from ptaskmodel.batch import (
     check_schedule,
     run_batch,
 )
-from ptaskmodel.batch.hostset import members
+from ptaskmodel.batch.machine.host_sets import members
 from ptaskmodel.cli import main
 
 

@@ -23,8 +23,8 @@ from ptaskmodel.batch import (
     Window,
     machine_of,
 )
-from ptaskmodel.batch.hostset import of_hosts
-from ptaskmodel.batch.metering import MeteredExecution
+from ptaskmodel.batch.jobs.metering import MeteredExecution
+from ptaskmodel.batch.machine.host_sets import of_hosts
 from ptaskmodel.batch.plan import Plan
 
 IDLE, BUSY, OFF = 100.0, 200.0, 7.0

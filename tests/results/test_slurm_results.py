@@ -10,10 +10,6 @@ import pandas
 import pytest
 from browsing import console, opened
 
-from ptaskmodel.batch.slurm.accounts.facts import Limits, Qos, plain_accounts
-from ptaskmodel.batch.slurm.conf.facts import Conf
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.comparison.slurm import compare_slurm
@@ -33,6 +29,10 @@ from ptaskmodel.results.tables.slurm_reading import (
 )
 from ptaskmodel.results.tables.slurm_summary import limit_notes
 from ptaskmodel.runs.slurm import slurm_into
+from ptaskmodel.slurm.accounts.facts import Limits, Qos, plain_accounts
+from ptaskmodel.slurm.conf.facts import Conf
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.requests.submissions import read_submissions
 
 CONF = """SelectType=select/linear
 SchedulerType=sched/{scheduler}

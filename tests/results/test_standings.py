@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from ptaskmodel.batch import attempt
-from ptaskmodel.batch.slurm import record
+from ptaskmodel.batch.jobs import attempt
 from ptaskmodel.cli import main
 from ptaskmodel.results.comparison.batches import standings
 from ptaskmodel.results.comparison.metrics import AMOUNT, COUNT, SHARE, change_text
@@ -16,6 +15,7 @@ from ptaskmodel.results.comparison.tasks import compare
 from ptaskmodel.results.pictures.drawing import clock_text
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
 from ptaskmodel.simulation.refs import STATE_NAMES
+from ptaskmodel.slurm.jobs import record
 
 OK, CUT, RUNS, WAITS = attempt.SUCCESS, attempt.WALLTIME, attempt.RUNNING, attempt.WAITING
 HEAD = "job_id,profile,starting_time,finish_time,execution_time,waiting_time,final_state,"

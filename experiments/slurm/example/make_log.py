@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.record import JobRecord
-from ptaskmodel.batch.slurm.requests.request import JobRequest
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.slurm.run import simulate
 from ptaskmodel.workload.works import DelayWork
 
 HERE = Path(__file__).resolve().parent

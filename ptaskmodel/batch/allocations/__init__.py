@@ -38,14 +38,14 @@ class Entry(NamedTuple):
 
 
 ALLOCATIONS = {
-    "first-fit": Entry("first_fit", "FirstFit", "the free hosts of lowest number"),
-    "contiguous": Entry("first_fit", "Contiguous", "consecutive hosts; the job waits for them"),
+    "first-fit": Entry("free_hosts", "FirstFit", "the free hosts of lowest number"),
+    "contiguous": Entry("free_hosts", "Contiguous", "consecutive hosts; the job waits for them"),
     "contiguous-best-effort": Entry(
-        "first_fit", "Contiguous", "as few pieces as possible", {"strict": False}
+        "free_hosts", "Contiguous", "as few pieces as possible", {"strict": False}
     ),
-    "random": Entry("first_fit", "Random", "free hosts at random"),
-    "spread": Entry("first_fit", "Spread", "free hosts as far apart as possible"),
-    "topology": Entry("first_fit", "FewestSwitches", "under as few switches as possible"),
+    "random": Entry("free_hosts", "Random", "free hosts at random"),
+    "spread": Entry("free_hosts", "Spread", "free hosts as far apart as possible"),
+    "topology": Entry("free_hosts", "FewestSwitches", "under as few switches as possible"),
     "buddy": Entry("partitions", "buddy", "aligned blocks of a power of two hosts, held whole"),
     "intrepid": Entry("partitions", "intrepid", "partitions of Intrepid: 80 hosts, 5 rows of 16"),
 }

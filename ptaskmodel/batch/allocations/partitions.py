@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 
-from ptaskmodel.batch.hostset import Mask, first_hosts, parse
-from ptaskmodel.batch.spaces import asks_for_more_than_hosts
+from ptaskmodel.batch.machine.capacity import asks_for_more_than_hosts
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, parse
 from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.files import read_bytes, shown_path
 from ptaskmodel.workload.jobs import Job

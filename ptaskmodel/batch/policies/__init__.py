@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ptaskmodel.errors import SimulationError
 
 if TYPE_CHECKING:
-    from ptaskmodel.batch.view import Policy
+    from ptaskmodel.batch.loop.view import Policy
     from ptaskmodel.workload.jobs import Job
 
 
@@ -37,8 +37,8 @@ POLICIES = {
     "filler": Entry("fcfs", "Filler", "whatever fits; large jobs may starve"),
     "preemptive": Entry("preemptive", "Preemptive", "a higher priority pushes a lower one aside"),
     "gang": Entry("gang", "Gang", "jobs take turns on the hosts, all hosts of a job at once"),
-    "sleep-idle": Entry("power_cap", "SleepIdle", "idle hosts sleep, and are woken for the queue"),
-    "power-cap": Entry("power_cap", "PowerCap", "jobs start while hosts stay below a power cap"),
+    "sleep-idle": Entry("power", "SleepIdle", "idle hosts sleep, and are woken for the queue"),
+    "power-cap": Entry("power", "PowerCap", "jobs start while hosts stay below a power cap"),
     "redirection": Entry("redirection", "Redirection", "two groups of hosts, long jobs moved"),
 }
 # Types of arguments that --policy-option can give.

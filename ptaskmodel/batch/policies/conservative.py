@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import islice
 from math import inf
 
-from ptaskmodel.batch.calendars import HostCounts, PlaceCalendar
-from ptaskmodel.batch.decisions import Decision, Start
+from ptaskmodel.batch.loop.decisions import Decision, Start
+from ptaskmodel.batch.loop.view import View
+from ptaskmodel.batch.machine.calendars import HostCounts, PlaceCalendar
 from ptaskmodel.batch.policies.orders import Order
-from ptaskmodel.batch.view import View
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from math import inf
 from typing import Any
 
-from ptaskmodel.batch.decisions import Decision, Start
-from ptaskmodel.batch.job_queue import SHORT
+from ptaskmodel.batch.jobs.queue import SHORT
+from ptaskmodel.batch.loop.decisions import Decision, Start
+from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.policies.orders import Order
-from ptaskmodel.batch.view import View
 from ptaskmodel.workload.jobs import Job
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptaskmodel.batch.decisions import Decision, Start
+from ptaskmodel.batch.loop.decisions import Decision, Start
+from ptaskmodel.batch.loop.view import Policy, View
 from ptaskmodel.batch.policies.easy import Easy
 from ptaskmodel.batch.policies.orders import Order
-from ptaskmodel.batch.view import Policy, View
 from ptaskmodel.errors import SimulationError
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import floor, inf
 
-from ptaskmodel.batch.decisions import Decision, Resume, Start, Suspend, Wake
-from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.loop.decisions import Decision, Resume, Start, Suspend, Wake
+from ptaskmodel.batch.loop.view import View
+from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.batch.policies.orders import Order
-from ptaskmodel.batch.view import View
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 

@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-from ptaskmodel.batch.decisions import Decision, Start
-from ptaskmodel.batch.forecasts import Forecast, HostForecast, PlaceForecast, forecast
+from ptaskmodel.batch.loop.decisions import Decision, Start
+from ptaskmodel.batch.loop.view import View
+from ptaskmodel.batch.policies.forecasts import Forecast, HostForecast, PlaceForecast, forecast
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.batch.policies.tuning import Rule, Tuning, by_queue_depth, by_utilisation
-from ptaskmodel.batch.view import View
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import Any
 
-from ptaskmodel.batch.attempt import RUNNING, Attempt
-from ptaskmodel.batch.decisions import Decision, Kill, Requeue, Resume, Start, Suspend
-from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.jobs.attempt import RUNNING, Attempt
+from ptaskmodel.batch.loop.decisions import Decision, Kill, Requeue, Resume, Start, Suspend
+from ptaskmodel.batch.loop.view import View
+from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.batch.policies.easy import Easy
 from ptaskmodel.batch.policies.orders import Order
-from ptaskmodel.batch.view import View
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.workload.jobs import Job
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.decisions import Decision, Reject, Requeue, Start
-from ptaskmodel.batch.hostset import Mask
+from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.loop.decisions import Decision, Reject, Requeue, Start
+from ptaskmodel.batch.loop.view import Policy, View
+from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.batch.policies.easy import Easy
 from ptaskmodel.batch.policies.orders import Order
-from ptaskmodel.batch.view import Policy, View
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 

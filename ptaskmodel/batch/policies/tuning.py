@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-from ptaskmodel.batch.decisions import Decision
-from ptaskmodel.batch.view import View
+from ptaskmodel.batch.loop.decisions import Decision
+from ptaskmodel.batch.loop.view import View
 from ptaskmodel.errors import SimulationError
 
 HOUR_S = 3600.0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from ptaskmodel.batch.view import Policy
+from ptaskmodel.batch.loop.view import Policy
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.user_code import load
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
-from ptaskmodel.batch.names import (
+from ptaskmodel.batch.options import (
     CHECKPOINT,
     DELAY_POWERS,
     FAILURE_LAW,

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ptaskmodel import __version__
-from ptaskmodel.batch.names import DELAY_POWERS, HOST_ORDERS
+from ptaskmodel.batch.options import DELAY_POWERS, HOST_ORDERS
 from ptaskmodel.cli import run_as
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.batch.names import FAILURE_LAW
+from ptaskmodel.batch.options import FAILURE_LAW
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
     COUNT,
@@ -103,13 +103,7 @@ def slurm(
     WORKLOAD is what `sacct -P` prints, an SWF log, Batsim's JSON, or a jobs.csv with id, submit,
     nodes, cores, limit, run and more of what sbatch is told.
     """
-    from ptaskmodel.batch.failures import FailureLaw
-    from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-    from ptaskmodel.batch.slurm.conf.reading import read_conf
-    from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
-    from ptaskmodel.batch.slurm.phases import Costs, drawn, read_cycles, read_phases
-    from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-    from ptaskmodel.batch.slurm.reservations import read_reservations
+    from ptaskmodel.batch.machine.failures import FailureLaw
     from ptaskmodel.cli.parameters import number_time_or_text, pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
@@ -120,6 +114,12 @@ def slurm(
         check_options,
         slurm_into,
     )
+    from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+    from ptaskmodel.slurm.conf.phases import Costs, drawn, read_cycles, read_phases
+    from ptaskmodel.slurm.conf.reading import read_conf
+    from ptaskmodel.slurm.conf.reservations import read_reservations
+    from ptaskmodel.slurm.controller.node_failures import failures_of_nodes
+    from ptaskmodel.slurm.requests.submissions import read_submissions
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
@@ -206,15 +206,15 @@ def slurm_live(
     Its daemons run unmodified, on the loopback, under a clock that jumps from event to event; when
     the jobs of WORKLOAD end is up to the simulation. WORKLOAD is as for `ptaskmodel slurm`.
     """
-    from ptaskmodel.batch.slurm.conf.reading import read_conf
-    from ptaskmodel.batch.slurm.requests.submissions import read_submissions
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.runs.slurm import SlurmOptions
     from ptaskmodel.runs.slurm_live import live_into
+    from ptaskmodel.slurm.conf.reading import read_conf
     from ptaskmodel.slurm.live.cluster import read_failures
     from ptaskmodel.slurm.live.run import T0, LiveOptions
+    from ptaskmodel.slurm.requests.submissions import read_submissions
 
     conf = read_conf(conf_file)
     submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)

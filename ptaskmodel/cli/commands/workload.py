@@ -295,7 +295,7 @@ def convert(
 
 def _speed_and_bandwidth(platform_file: Path) -> tuple[float, float]:
     """Of the first host that runs jobs, flop/s, and of its network card, B/s."""
-    from ptaskmodel.batch.machine import machine_of
+    from ptaskmodel.batch.machine.machine import machine_of
     from ptaskmodel.platform.reader.xml import load_platform
 
     machine = machine_of(load_platform(platform_file))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from ptaskmodel.batch.attempt import KILLED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.decisions import Decision, Kill, Reject, SetPower, Start
-from ptaskmodel.batch.execution import Progress
-from ptaskmodel.batch.hostset import HostSet, Mask, members, text
-from ptaskmodel.batch.machine import Machine
-from ptaskmodel.batch.view import View
+from ptaskmodel.batch.jobs.attempt import KILLED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.jobs.execution import Progress
+from ptaskmodel.batch.loop.decisions import Decision, Kill, Reject, SetPower, Start
+from ptaskmodel.batch.loop.view import View
+from ptaskmodel.batch.machine.host_sets import HostSet, Mask, members, text
+from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.connect.batsim import messages as said
 from ptaskmodel.connect.batsim.events import (
     KILLED_NEXT,

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ptaskmodel.batch.attempt import FAILED, KILLED, SUCCESS, Attempt
-from ptaskmodel.batch.execution import Progress
-from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, SUCCESS, Attempt
+from ptaskmodel.batch.jobs.execution import Progress
+from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.connect.batsim.jobs import Book, Entry
 from ptaskmodel.connect.batsim.messages import parse_resources
 from ptaskmodel.errors import WorkloadError, shown

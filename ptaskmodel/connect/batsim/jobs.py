@@ -18,8 +18,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.batch.attempt import FAILED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.execution import Progress
+from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.jobs.execution import Progress
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import only_below
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of

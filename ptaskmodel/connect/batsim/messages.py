@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ptaskmodel.batch.decisions import PolicyFault
+from ptaskmodel.batch.loop.decisions import PolicyFault
 from ptaskmodel.errors import shown
 
 

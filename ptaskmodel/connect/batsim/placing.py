@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ptaskmodel.batch.machine import Machine
+from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.connect.batsim.events import Storages
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.batch_works import PlacedWork, SpreadWork, StagingWork, StorageWork

@@ -17,15 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel import interrupts
-from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.decisions import HOST_DOWN, HOST_UP, MESSAGE, SWITCHED, Decision, Drain, Kill
-from ptaskmodel.batch.execution import Execution, Progress
-from ptaskmodel.batch.hostset import HostSet, mask_of, text
-from ptaskmodel.batch.machine import Machine
-from ptaskmodel.batch.metering import MeteredExecution
+from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.execution import Execution, Progress
+from ptaskmodel.batch.jobs.metering import MeteredExecution
+from ptaskmodel.batch.loop.decisions import (
+    HOST_DOWN,
+    HOST_UP,
+    MESSAGE,
+    SWITCHED,
+    Decision,
+    Drain,
+    Kill,
+)
+from ptaskmodel.batch.loop.loop import BatchSimulation
+from ptaskmodel.batch.loop.view import View
+from ptaskmodel.batch.machine.host_sets import HostSet, mask_of, text
+from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.batch.plan import BatchOptions, machine_with
-from ptaskmodel.batch.simulator import BatchSimulation
-from ptaskmodel.batch.view import View
 from ptaskmodel.connect.batsim.commands import Orders, Refused
 from ptaskmodel.connect.batsim.events import (
     AVAILABLE,

@@ -14,16 +14,16 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.attempt import Attempt
-from ptaskmodel.batch.hostset import text
-from ptaskmodel.batch.measures import Load, unavailable_hosts
-from ptaskmodel.batch.pstates import AT_ONCE, TO_SLEEP, Pstates, Switch, done, hosts_of
-from ptaskmodel.batch.schedule import Schedule
+from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.loop.power_states import AT_ONCE, TO_SLEEP, Pstates, Switch, done, hosts_of
+from ptaskmodel.batch.loop.schedule import Schedule
+from ptaskmodel.batch.machine.host_sets import text
+from ptaskmodel.batch.measures.schedule import Load, unavailable_hosts
 from ptaskmodel.platform.power import host_power
 from ptaskmodel.results.directory import POWER, POWER_COLUMNS
 
 if TYPE_CHECKING:
-    from ptaskmodel.batch.metering import BatchEnergy
+    from ptaskmodel.batch.jobs.metering import BatchEnergy
     from ptaskmodel.energy.meter import Meter
     from ptaskmodel.platform import Platform
     from ptaskmodel.simulation.refs import TaskRecord

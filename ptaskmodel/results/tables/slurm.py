@@ -10,13 +10,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ptaskmodel.batch.failures import DOWN, UP
-from ptaskmodel.batch.slurm.multifactor import FACTORS
-from ptaskmodel.batch.slurm.node_failures import ANSWERS, DIES
-from ptaskmodel.batch.slurm.record import COMPLETED, FAILED, JobRecord
-from ptaskmodel.batch.slurm.run import SlurmRun
-from ptaskmodel.batch.slurm.watching import Watch, hostlist
+from ptaskmodel.batch.machine.failures import DOWN, UP
+from ptaskmodel.slurm.controller.node_failures import ANSWERS, DIES
+from ptaskmodel.slurm.event_log import Watch, hostlist
+from ptaskmodel.slurm.jobs.record import COMPLETED, FAILED, JobRecord
 from ptaskmodel.slurm.live.run import LiveRun
+from ptaskmodel.slurm.queue.multifactor import FACTORS
+from ptaskmodel.slurm.run import SlurmRun
 
 JOB_COLUMNS = (
     *("job_id", "user", "account", "partition", "qos", "submission_time", "eligible_time"),

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.slurm import values
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.directory import finite, number, rows
 from ptaskmodel.results.tables.slurm import CYCLE_COLUMNS, REASON_COLUMNS
+from ptaskmodel.slurm.conf import values
 
 COMMANDS = ("slurm", "slurm-live")
 JOBS, REASONS, CYCLES = "jobs.csv", "reasons.csv", "cycles.csv"

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel import remarks
-from ptaskmodel.batch.measures import contention_measures, distribution
-from ptaskmodel.batch.slurm.accounts.facts import Accounts
-from ptaskmodel.batch.slurm.accounts.limits import not_simulated
-from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT
-from ptaskmodel.batch.slurm.conf.facts import Conf, NodeLine, Partition
-from ptaskmodel.batch.slurm.dependencies import parsed
-from ptaskmodel.batch.slurm.phases import BACKFILL
-from ptaskmodel.batch.slurm.record import REFUSED
-from ptaskmodel.batch.slurm.watching import PASSES, hostlist
+from ptaskmodel.batch.measures.schedule import contention_measures, distribution
 from ptaskmodel.errors import shown
 from ptaskmodel.remarks import Remark
 from ptaskmodel.results.tables.slurm import Alone, Run, Simulated, is_over, slowdown_of, suspended_s
+from ptaskmodel.slurm.accounts.facts import Accounts
+from ptaskmodel.slurm.accounts.limits import not_simulated
+from ptaskmodel.slurm.accounts.members import INVALID_ACCOUNT
+from ptaskmodel.slurm.conf.facts import Conf, NodeLine, Partition
+from ptaskmodel.slurm.conf.phases import BACKFILL
+from ptaskmodel.slurm.event_log import PASSES, hostlist
+from ptaskmodel.slurm.jobs.dependencies import parsed
+from ptaskmodel.slurm.jobs.record import REFUSED
 
 TAU_S = 60.0
 # As many notes of one kind are shown.

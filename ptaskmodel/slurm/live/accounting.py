@@ -13,10 +13,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.requests.request import JobRequest
 from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.cluster import Cluster
 from ptaskmodel.slurm.live.processes import how
 from ptaskmodel.slurm.live.programs import SQL, LiveFault

@@ -19,9 +19,9 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from ptaskmodel.batch.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.errors import SlurmError, cut, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.slurm.live import clock as clocks
 from ptaskmodel.slurm.live.clock import Clock, ns_of
 from ptaskmodel.slurm.live.job_processes import Sleepers

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
 
 
 def batches_of(requests: Sequence[JobRequest]) -> Iterator[list[JobRequest]]:

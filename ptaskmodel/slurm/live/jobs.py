@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from ptaskmodel.batch.attempt import FAILED, KILLED, Attempt
-from ptaskmodel.batch.execution import Execution
-from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf, Nodes
-from ptaskmodel.batch.slurm.record import PENDING, REFUSED, RUNNING, Allocation, JobRecord
-from ptaskmodel.batch.slurm.requests.request import JobRequest
-from ptaskmodel.batch.slurm.values import hosts
+from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, Attempt
+from ptaskmodel.batch.jobs.execution import Execution
+from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
+from ptaskmodel.slurm.conf.values import hosts
+from ptaskmodel.slurm.jobs.record import PENDING, REFUSED, RUNNING, Allocation, JobRecord
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.cluster import Cluster
 from ptaskmodel.slurm.live.programs import LiveFault
 from ptaskmodel.slurm.live.reading import (

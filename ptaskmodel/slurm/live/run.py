@@ -11,16 +11,14 @@ from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING
 
-from ptaskmodel.batch.execution import DelayExecution, Execution
-from ptaskmodel.batch.slurm.conf.facts import Conf, Nodes, nodes_of
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.loop import Progress
-from ptaskmodel.batch.slurm.phases import Phases, of_virtual_clock
-from ptaskmodel.batch.slurm.record import JobRecord
-from ptaskmodel.batch.slurm.requests.request import JobRequest
-from ptaskmodel.batch.slurm.run import execution_on
+from ptaskmodel.batch.jobs.execution import DelayExecution, Execution
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import AnyPath
+from ptaskmodel.slurm.conf.facts import Conf, Nodes, nodes_of
+from ptaskmodel.slurm.conf.phases import Phases, of_virtual_clock
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.accounting import passwd, start_accounting, users_of
 from ptaskmodel.slurm.live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure
 from ptaskmodel.slurm.live.job_processes import batches_of, sbatch_words
@@ -28,6 +26,8 @@ from ptaskmodel.slurm.live.jobs import Book
 from ptaskmodel.slurm.live.programs import LiveFault, built, installed
 from ptaskmodel.slurm.live.reading import LOADED, Event, in_order
 from ptaskmodel.slurm.live.settings import slurm_conf
+from ptaskmodel.slurm.loop import Progress
+from ptaskmodel.slurm.run import execution_on
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ptaskmodel.batch.slurm.conf.facts import LINEAR, Conf
-from ptaskmodel.batch.slurm.conf.lines import Pair, read_lines
-from ptaskmodel.batch.slurm.values import hosts
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.files import AnyPath
+from ptaskmodel.slurm.conf.facts import LINEAR, Conf
+from ptaskmodel.slurm.conf.lines import Pair, read_lines
+from ptaskmodel.slurm.conf.values import hosts
 
 CLUSTER = "ptaskmodel"
 # How keys begin that are of the site where the file comes from: daemons, places, hardware.

@@ -7,9 +7,9 @@ from math import inf
 from batch.slurm.small_clusters import job
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.slurm.conf.facts import LINEAR, Gres
-from ptaskmodel.batch.slurm.record import LIVE
+from ptaskmodel.batch.machine.host_sets import members
+from ptaskmodel.slurm.conf.facts import LINEAR, Gres
+from ptaskmodel.slurm.jobs.record import LIVE
 
 SELECTS = {
     "linear": "SelectType=select/linear\n",

@@ -1,9 +1,9 @@
 """Small clusters and jobs for tests: a slurm.conf as text, jobs as (id, submission, options)."""
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.requests.request import WHOLE_NODES, JobRequest
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.run import simulate
 from ptaskmodel.workload.works import DelayWork
 
 LINEAR = "SelectType=select/linear\nPriorityType=priority/basic\n"

@@ -7,8 +7,8 @@ from batch.slurm.recorded_runs import folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 
 
 def accounts_of(tmp_path, text):

@@ -9,14 +9,14 @@ from batch.slurm.good_files import GOOD, words, write_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.reservations import read_reservations
-from ptaskmodel.batch.slurm.run import simulate
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.conf.reservations import read_reservations
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import simulate
 
 # (file, what stands there, what stands there instead, the line at fault, what is said)
 SPOILED = [

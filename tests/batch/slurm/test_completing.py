@@ -2,7 +2,7 @@
 
 from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job, nodes_of, run, starts
 
-from ptaskmodel.batch.slurm.phases import (
+from ptaskmodel.slurm.conf.phases import (
     BACKFILL,
     DEFAULT_DEPTH,
     FULL,

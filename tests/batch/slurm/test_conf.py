@@ -8,12 +8,12 @@ from batch.slurm.recorded_runs import FOLDERS, folder
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.conf import keys
-from ptaskmodel.batch.slurm.conf.facts import Gres
-from ptaskmodel.batch.slurm.conf.lines import NODE, PARTITION
-from ptaskmodel.batch.slurm.conf.reading import read_conf
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.results.tables.slurm_summary import unread_notes
+from ptaskmodel.slurm.conf import keys
+from ptaskmodel.slurm.conf.facts import Gres
+from ptaskmodel.slurm.conf.lines import NODE, PARTITION
+from ptaskmodel.slurm.conf.reading import read_conf
 
 SMALL = "NodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL\n"
 

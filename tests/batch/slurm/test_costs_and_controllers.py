@@ -3,10 +3,10 @@
 import pytest
 from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job, run, starts
 
-from ptaskmodel.batch.slurm.controllers import parts_of
-from ptaskmodel.batch.slurm.phases import CHANGED, DEPTH, QUEUE, TIME, Costs
-from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, QUEUE, TIME, Costs
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.several_controllers import parts_of
 
 TWO = """NodeName=n[1-8] CPUs=8
 PartitionName=a Nodes=n[1-6] Default=YES

@@ -3,8 +3,8 @@
 import pytest
 from batch.slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, run
 
-from ptaskmodel.batch.slurm.conf.facts import Gres
-from ptaskmodel.batch.slurm.requests.sbatch import options
+from ptaskmodel.slurm.conf.facts import Gres
+from ptaskmodel.slurm.requests.sbatch import options
 
 MIXED = """GresTypes=gpu
 NodeName=n[1-2] CPUs=8 Sockets=2 CoresPerSocket=4

@@ -6,11 +6,11 @@ from math import inf
 import pytest
 from batch.slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job
 
-from ptaskmodel.batch.slurm import loop
-from ptaskmodel.batch.slurm.phases import drawn
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.select import plugin
-from ptaskmodel.batch.slurm.watching import Watch
+from ptaskmodel.slurm import loop
+from ptaskmodel.slurm.conf.phases import drawn
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.select import plugin
 
 DAY_S = 86_400
 DATABASE = """AccountingStorageType=accounting_storage/slurmdbd

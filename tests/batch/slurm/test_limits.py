@@ -5,16 +5,16 @@ from types import MappingProxyType, SimpleNamespace
 import pytest
 from batch.slurm import small_clusters
 
-from ptaskmodel.batch.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
-from ptaskmodel.batch.slurm.accounts.facts import Limits as Given
-from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.batch.slurm.accounts.limits import Limits, not_simulated
-from ptaskmodel.batch.slurm.accounts.members import INVALID_ACCOUNT, INVALID_QOS, Member, Members
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.facts import Conf, Partition
-from ptaskmodel.batch.slurm.needs import limit_min
-from ptaskmodel.batch.slurm.partition_limits import Licences, Room, refused_by, waits_for
-from ptaskmodel.batch.slurm.requests.request import JobRequest
+from ptaskmodel.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
+from ptaskmodel.slurm.accounts.facts import Limits as Given
+from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.limits import Limits, not_simulated
+from ptaskmodel.slurm.accounts.members import INVALID_ACCOUNT, INVALID_QOS, Member, Members
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.facts import Conf, Partition
+from ptaskmodel.slurm.controller.limits import Licences, Room, refused_by, waits_for
+from ptaskmodel.slurm.jobs.needs import limit_min
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.workload.works import DelayWork
 
 MAIN = Partition("main", max_time_min=100)

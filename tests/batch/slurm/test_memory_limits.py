@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from batch.slurm.recorded_runs import rows
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import simulate
 
 MEMORY = Path(__file__).parent / "reference" / "memory"
 

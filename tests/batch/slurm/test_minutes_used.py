@@ -8,17 +8,17 @@ from types import MappingProxyType
 import pytest
 from batch.slurm.recorded_runs import rows
 
-from ptaskmodel.batch.slurm.accounts.facts import Accounts, Limits, Qos, plain_accounts
-from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.batch.slurm.accounts.limit_tests import WALL, qos_holder
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.accounts.usage import Spending
-from ptaskmodel.batch.slurm.conf.facts import Conf, Partition, PriorityParameters
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import read_phases
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.watching import Watch
+from ptaskmodel.slurm.accounts.facts import Accounts, Limits, Qos, plain_accounts
+from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.limit_tests import WALL, qos_holder
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.accounts.usage import Spending
+from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
+from ptaskmodel.slurm.conf.phases import read_phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import simulate
 
 REFERENCE = Path(__file__).parent / "reference" / "minutes"
 HOLDER, DAY_S = qos_holder("q"), 86_400

@@ -6,13 +6,13 @@ import json
 import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of, job, nodes_of, run
 
-from ptaskmodel.batch.failures import FailureLaw
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.node_failures import failures_of_nodes
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.watching import Watch
+from ptaskmodel.batch.machine.failures import FailureLaw
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError, SlurmError
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.controller.node_failures import failures_of_nodes
+from ptaskmodel.slurm.event_log import Watch
 
 SIX = "NodeName=n[1-6] CPUs=2\nPartitionName=p Nodes=ALL Default=YES MaxTime=1-0\n"
 TIMEOUT_S = 60

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from batch.slurm.small_clusters import CORES, LINEAR, conf_of, job, run
 
-from ptaskmodel.batch.slurm.requests.request import Submissions
-from ptaskmodel.batch.slurm.requests.submissions import with_profiles
-from ptaskmodel.batch.slurm.run import alone_s, execution_on, machine_for
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.platform import load_platform
+from ptaskmodel.slurm.jobs.request import Submissions
+from ptaskmodel.slurm.requests.submissions import with_profiles
+from ptaskmodel.slurm.run import alone_s, execution_on, machine_for
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
 # Two nodes of 4 cores of 1 Gflop/s, a memory link of 10 GB/s and a card of 1 GB/s each.

@@ -5,11 +5,11 @@ import json
 import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of
 
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import execution_on, simulate
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.platform import load_platform
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import execution_on, simulate
 
 NODES = "NodeName=n[1-4] CPUs=1\nPartitionName=p Nodes=ALL Default=YES\n"
 PLATFORM = """<?xml version='1.0'?>

@@ -8,13 +8,13 @@ from batch.slurm.small_clusters import CORES, LINEAR, conf_of, cores_of, job, no
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.hostset import members, of_hosts
-from ptaskmodel.batch.slurm.conf.facts import nodes_of as all_nodes
-from ptaskmodel.batch.slurm.needs import need_of
-from ptaskmodel.batch.slurm.select import consumable
-from ptaskmodel.batch.slurm.select.cores import cyclic
-from ptaskmodel.batch.slurm.select.fitting import dealt
-from ptaskmodel.batch.slurm.select.linear import Linear
+from ptaskmodel.batch.machine.host_sets import members, of_hosts
+from ptaskmodel.slurm.conf.facts import nodes_of as all_nodes
+from ptaskmodel.slurm.jobs.needs import need_of
+from ptaskmodel.slurm.select import consumable
+from ptaskmodel.slurm.select.cores import cyclic
+from ptaskmodel.slurm.select.fitting import dealt
+from ptaskmodel.slurm.select.linear import Linear
 
 THREE = "NodeName=n[1-3] CPUs=8 Sockets=2 CoresPerSocket=4\nPartitionName=p Nodes=ALL Default=YES\n"
 EIGHT = "NodeName=n[1-8] CPUs=4\nPartitionName=p Nodes=ALL Default=YES\n"

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job
 
-from ptaskmodel.batch.slurm.accounts.members import Member
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.preemption import Precedence, Preemption
-from ptaskmodel.batch.slurm.queueing import Queue
-from ptaskmodel.batch.slurm.record import JobRecord
+from ptaskmodel.slurm.accounts.members import Member
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.queue.preemption import Precedence, Preemption
+from ptaskmodel.slurm.queue.queue import Queue
 
 BY_QOS = f"{LINEAR}PreemptType=preempt/qos\nPreemptMode=REQUEUE\n{FOUR}"
 HIGH_AND_LOW = "add qos low\nadd qos high preempt=low\n"

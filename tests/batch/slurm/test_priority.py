@@ -9,16 +9,16 @@ from batch.slurm.recorded_runs import folder, meta, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
-from ptaskmodel.batch.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.batch.slurm.accounts.members import Member, Members
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.facts import Conf, Partition, PriorityParameters
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.multifactor import Multifactor
-from ptaskmodel.batch.slurm.priority import Basic, Sizes
-from ptaskmodel.batch.slurm.requests.request import ArrayTask, JobRequest
-from ptaskmodel.batch.slurm.requests.submissions import read_jobs
+from ptaskmodel.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
+from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.members import Member, Members
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.request import ArrayTask, JobRequest
+from ptaskmodel.slurm.queue.multifactor import Multifactor
+from ptaskmodel.slurm.queue.priority import Basic, Sizes
+from ptaskmodel.slurm.requests.submissions import read_jobs
 from ptaskmodel.workload.works import DelayWork
 
 DAY = 86_400

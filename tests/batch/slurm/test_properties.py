@@ -8,10 +8,10 @@ from batch.slurm.small_clusters import conf_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.facts import nodes_of
-from ptaskmodel.batch.slurm.phases import Phases, drawn
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.facts import nodes_of
+from ptaskmodel.slurm.conf.phases import Phases, drawn
+from ptaskmodel.slurm.run import simulate
 
 PHASES = Phases(boot_s=-45.0)
 OVER = {"COMPLETED", "FAILED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "CANCELLED"}

@@ -5,12 +5,12 @@ import random
 import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of, job
 
-from ptaskmodel.batch.slurm.conf.facts import nodes_of
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.quick_cycle import suits
-from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.watching import Watch
+from ptaskmodel.slurm.conf.facts import nodes_of
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.jobs.request import ArrayTask, Command
+from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
 TWO = """NodeName=n[1-70] CPUs=4
 PartitionName=p Nodes=n[1-50] Default=YES

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from batch.slurm.recorded_runs import meta, rows
 
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.record import REFUSED
-from ptaskmodel.batch.slurm.requests.request import Command
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.reservations import read_reservations
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.watching import hostlist
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.conf.reservations import read_reservations
+from ptaskmodel.slurm.event_log import hostlist
+from ptaskmodel.slurm.jobs.record import REFUSED
+from ptaskmodel.slurm.jobs.request import Command
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import simulate
 
 RANDOM = Path(__file__).parent / "reference" / "random"
 

@@ -5,14 +5,14 @@ import functools
 import pytest
 from batch.slurm.recorded_runs import FOLDERS, RECORDED, folder, rows
 
-from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.requests.submissions import read_jobs
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.values import hosts
-from ptaskmodel.batch.slurm.watching import hostlist
+from ptaskmodel.batch.machine.host_sets import members
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.conf.values import hosts
+from ptaskmodel.slurm.event_log import hostlist
+from ptaskmodel.slurm.requests.submissions import read_jobs
+from ptaskmodel.slurm.run import simulate
 
 RUNS = [
     (name, path.name.split(".")[0])

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from batch.slurm.recorded_runs import rows
 
-from ptaskmodel.batch.hostset import members
-from ptaskmodel.batch.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.phases import read_cycles, read_phases
-from ptaskmodel.batch.slurm.requests.request import Command
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.values import hosts
+from ptaskmodel.batch.machine.host_sets import members
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.conf.values import hosts
+from ptaskmodel.slurm.jobs.request import Command
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import simulate
 
 REFERENCE = Path(__file__).parent / "reference"
 # What keeps the jobs that never started.

@@ -3,9 +3,9 @@
 import pytest
 from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job, nodes_of, run
 
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.reservations import read_reservations
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.conf.reservations import read_reservations
 
 GOOD = "create reservation ReservationName=m Nodes=n[3-4] Users=root StartTime=now+300 Duration=5"
 

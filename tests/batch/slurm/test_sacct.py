@@ -8,17 +8,17 @@ from batch.slurm.small_clusters import FOUR, LINEAR, conf_of, job, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.slurm.conf.facts import Conf, Gres, Partition
-from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
-from ptaskmodel.batch.slurm.requests.sacct import looks_like, read_sacct
-from ptaskmodel.batch.slurm.requests.submissions import (
+from ptaskmodel.errors import SlurmError, WorkloadError
+from ptaskmodel.results.tables.slurm import sacct_row, write_sacct
+from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
+from ptaskmodel.slurm.jobs.request import ArrayTask, Command
+from ptaskmodel.slurm.requests.sacct import looks_like, read_sacct
+from ptaskmodel.slurm.requests.submissions import (
     CPUS,
     NODES,
     read_submissions,
     submissions_of,
 )
-from ptaskmodel.errors import SlurmError, WorkloadError
-from ptaskmodel.results.tables.slurm import sacct_row, write_sacct
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork
 

@@ -3,10 +3,10 @@
 import pytest
 from batch.slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, nodes_of, run, starts
 
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.record import CANCELLED, PREEMPTED, REFUSED, TIMEOUT
-from ptaskmodel.batch.slurm.requests.request import ArrayTask, Command
-from ptaskmodel.batch.slurm.reservations import Reservation, Reserved
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.conf.reservations import Reservation, Reserved
+from ptaskmodel.slurm.jobs.record import CANCELLED, PREEMPTED, REFUSED, TIMEOUT
+from ptaskmodel.slurm.jobs.request import ArrayTask, Command
 
 TIERS = """SelectType=select/linear
 PriorityType=priority/basic

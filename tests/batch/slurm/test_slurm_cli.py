@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.requests.request import Command, JobRequest
-from ptaskmodel.batch.slurm.run import offered_load, simulate, warn_of_overload
-from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.cli import main
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.jobs.request import Command, JobRequest
+from ptaskmodel.slurm.run import offered_load, simulate, warn_of_overload
 from ptaskmodel.workload.works import DelayWork
 
 CONF = """SelectType=select/linear

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ptaskmodel.batch.slurm.dependencies import (
+from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.jobs.dependencies import (
     NEVER,
     READY,
     WAITING,
@@ -13,8 +14,7 @@ from ptaskmodel.batch.slurm.dependencies import (
     Term,
     parsed,
 )
-from ptaskmodel.batch.slurm.requests.request import ArrayTask, JobRequest
-from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.jobs.request import ArrayTask, JobRequest
 from ptaskmodel.workload.works import DelayWork
 
 

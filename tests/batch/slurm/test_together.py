@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from batch.slurm.small_clusters import LINEAR, conf_of
 
-from ptaskmodel.batch.slurm.controllers import parts_of
-from ptaskmodel.batch.slurm.phases import Phases
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import execution_on, simulate, simulate_together
-from ptaskmodel.batch.slurm.watching import Watch
 from ptaskmodel.cli import main
 from ptaskmodel.platform import load_platform
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import execution_on, simulate, simulate_together
+from ptaskmodel.slurm.several_controllers import parts_of
 
 TWO = """NodeName=n[1-8] CPUs=1
 PartitionName=a Nodes=n[1-4] Default=YES

@@ -3,9 +3,9 @@
 from bridges.slurm_live.random_cases import write
 from real_slurm import needs_slurm, ran
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import simulate
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import simulate
 
 
 def decisions(run):

@@ -7,13 +7,13 @@ import csv
 import pytest
 from real_slurm import CORES, dates, lines, needs_slurm, ran, written
 
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.requests.submissions import read_submissions
-from ptaskmodel.batch.slurm.run import simulate
-from ptaskmodel.batch.slurm.watching import hostlist
 from ptaskmodel.platform import load_platform
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.live.cluster import Failure
 from ptaskmodel.slurm.live.run import LiveOptions
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import simulate
 
 pytestmark = needs_slurm
 

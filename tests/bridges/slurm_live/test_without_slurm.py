@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ptaskmodel.batch.slurm.conf.facts import nodes_of
-from ptaskmodel.batch.slurm.conf.reading import read_conf
-from ptaskmodel.batch.slurm.requests.submissions import read_jobs
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.conf.facts import nodes_of
+from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.live import programs
 from ptaskmodel.slurm.live import programs as building
 from ptaskmodel.slurm.live.cluster import read_failures
@@ -18,6 +17,7 @@ from ptaskmodel.slurm.live.jobs import Placements
 from ptaskmodel.slurm.live.programs import LiveFault
 from ptaskmodel.slurm.live.reading import Event, event_of, in_order, over_of
 from ptaskmodel.slurm.live.settings import Place, gres_conf, most_gpus, slurm_conf
+from ptaskmodel.slurm.requests.submissions import read_jobs
 
 CONF = """ClusterName=big
 SlurmctldHost=head(10.0.0.1)

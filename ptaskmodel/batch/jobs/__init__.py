@@ -1,0 +1,1 @@
+"""What becomes of jobs: their queue, their attempts, their execution."""

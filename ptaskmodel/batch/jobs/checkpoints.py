@@ -1,0 +1,140 @@
+"""Checkpoints: what a job that is stopped has not lost, and what keeping it costs.
+
+A job runs for an interval, stops to write a checkpoint, runs on; none is written at its end. When
+it is stopped, it has lost what it did since the last checkpoint that was written whole, and begins
+again by reading it. Its walltime runs meanwhile, and is whole again for each attempt.
+
+Sources of the best interval between checkpoints: Young, "A first order approximation to the optimum
+checkpoint interval", CACM 17(9), 1974; Daly, "A higher order estimate of the optimum checkpoint
+interval for restart dumps", FGCS 22(3), 2006. A job on n hosts that fail every M s each is stopped
+every M / n s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ptaskmodel.batch.options import CHECKPOINT
+from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.workload.jobs import Job
+
+BEST = ("young", "daly")
+# Sums of dates are rounded: what lacks less than this part of an interval is written.
+ROUNDING = 1e-9
+LONGEST_S = 1e12
+
+
+class Spent(NamedTuple):
+    """What became of the seconds that an attempt ran: work, of which kept, and checkpoints."""
+
+    work_s: float
+    kept_s: float
+    overhead_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointing:
+    """How jobs write checkpoints.
+
+    interval: seconds of work between two, or "young" or "daly" for the best one by these formulas
+    (which need ``mtbf``, of a host, s), or None: only when a policy asks for one. write, read: how
+    long it takes to write one and to read it again, s.
+    """
+
+    interval: float | str | None = None
+    write: float = 0.0
+    read: float = 0.0
+    mtbf: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("write", self.write), ("read", self.read)):
+            if not _is_number(value) or not 0 <= value <= LONGEST_S:
+                raise SimulationError(
+                    f"checkpoint: {name} is {shown(value)}: give 0 to {LONGEST_S:g} s"
+                )
+        if self.mtbf is not None and not (_is_number(self.mtbf) and 1e-3 <= self.mtbf <= LONGEST_S):
+            raise SimulationError(
+                f"checkpoint: mtbf is {shown(self.mtbf)}: give 0.001 to {LONGEST_S:g} s"
+            )
+        if isinstance(self.interval, str):
+            if self.interval not in BEST:
+                raise SimulationError(
+                    f"checkpoint: interval is {shown(self.interval)}: give seconds, young or daly"
+                )
+            if self.mtbf is None or self.write == 0:
+                raise SimulationError(
+                    f"checkpoint: interval={self.interval} needs the mtbf of a host and a write > 0"
+                )
+        elif self.interval is not None and not (
+            _is_number(self.interval) and 1e-3 <= self.interval <= LONGEST_S
+        ):
+            raise SimulationError(
+                f"checkpoint: interval is {shown(self.interval)}: give 0.001 to {LONGEST_S:g} s, "
+                "young or daly"
+            )
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any], mtbf: float | None = None) -> Checkpointing:
+        """From KEY=VALUE options, and ``mtbf`` where they have none.
+
+        Raises SimulationError if one is wrong.
+        """
+        for key in options:
+            if key not in CHECKPOINT:
+                raise SimulationError(
+                    f"checkpoint: option '{key[:60]}' is unknown: use one of "
+                    f"{', '.join(CHECKPOINT)}"
+                )
+        return cls(**{"mtbf": mtbf, **options})
+
+    def interval_s(self, job: Job) -> float:
+        """Seconds of work between two checkpoints of a job; inf: it writes none by itself."""
+        if self.interval is None:
+            return math.inf
+        if not isinstance(self.interval, str):
+            return float(self.interval)
+        assert self.mtbf is not None
+        mean_s = self.mtbf / max(job.num_hosts, 1)
+        if self.interval == "young":
+            return math.sqrt(2 * self.write * mean_s)
+        if self.write >= 2 * mean_s:
+            return mean_s
+        ratio = self.write / (2 * mean_s)
+        return (
+            math.sqrt(2 * self.write * mean_s) * (1 + math.sqrt(ratio) / 3 + ratio / 9) - self.write
+        )
+
+    def lasts_s(self, job: Job, work_s: float, saved_s: float) -> float:
+        """How long an attempt lasts with its checkpoints if nothing stops it.
+
+        work_s: all the work of the job; saved_s: what a checkpoint holds of it already.
+        """
+        left_s, interval_s = work_s - saved_s, self.interval_s(job)
+        count = max(0, math.ceil(left_s / interval_s - ROUNDING) - 1)
+        return self.read_s(saved_s) + left_s + count * self.write
+
+    def spent(self, job: Job, run_s: float, saved_s: float) -> Spent:
+        """What an attempt that ran for so long has done, and spent; saved_s: as above."""
+        read_s, interval_s = self.read_s(saved_s), self.interval_s(job)
+        since_s = run_s - read_s
+        if since_s <= 0:
+            return Spent(0.0, 0.0, run_s)
+        if interval_s == math.inf:
+            return Spent(since_s, 0.0, read_s)
+        cycle_s = interval_s + self.write
+        count = math.floor(since_s / cycle_s + ROUNDING)
+        rest_s = max(0.0, since_s - count * cycle_s)
+        kept_s = count * interval_s
+        writing_s = max(0.0, rest_s - interval_s)
+        return Spent(kept_s + rest_s - writing_s, kept_s, read_s + count * self.write + writing_s)
+
+    def read_s(self, saved_s: float) -> float:
+        """How long an attempt reads first, s."""
+        return self.read if saved_s > 0 else 0.0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,303 @@
+"""How long jobs run: an execution starts attempts and says which of them ends next.
+
+What the scheduler believes of the durations of jobs: of one, or of all in arrays.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.jobs.checkpoints import Checkpointing
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.workload.jobs import Job, JobArrays
+from ptaskmodel.workload.works import Work
+
+Ended = list[tuple[Attempt, str]]
+# Of an attempt that a host or link which went down, or maintenance, stopped; not a final state.
+INTERRUPTED = "INTERRUPTED"
+# Of an attempt that has written the checkpoint that it was asked for; not a final state either.
+LEFT = "LEFT"
+# (date, number of the attempt, order of planning, attempt, state) of an end to come.
+_End = tuple[float, int, int, Attempt, str]
+
+
+class Progress(NamedTuple):
+    """How far an attempt is: simple works behind it, and the part of the next that is done.
+
+    Works of a sequence are counted over all its rounds.
+    """
+
+    behind: int
+    part: float
+
+
+class Execution(Protocol):
+    """What the batch simulation needs to know of time."""
+
+    def start(self, attempt: Attempt, now: float) -> None:
+        """The attempt begins on its placement, now."""
+
+    def stop(self, attempt: Attempt, now: float) -> None:
+        """The attempt, running or suspended, stops now."""
+
+    def suspend(self, attempt: Attempt, now: float) -> None:
+        """The attempt is frozen; its walltime does not run."""
+
+    def resume(self, attempt: Attempt, now: float) -> None:
+        """The attempt goes on."""
+
+    def leave(self, attempt: Attempt, now: float) -> float | None:
+        """The attempt, which runs, writes a checkpoint and ends then, in state LEFT.
+
+        Returns that date; None if jobs write no checkpoints.
+        """
+        ...
+
+    def fail_host(self, host: int, now: float) -> None:
+        """A host fails or is turned off (not by a trace of the platform)."""
+
+    def restore_host(self, host: int, now: float) -> None:
+        """A host works again (not by a trace of the platform)."""
+
+    def fail_other(self, name: str, now: float) -> list[Attempt]:
+        """A link, or a host that runs no jobs, fails; the attempts that this stopped."""
+        ...
+
+    def restore_other(self, name: str, now: float) -> None:
+        """A link, or a host that runs no jobs, works again."""
+
+    def set_pstate(self, host: int, pstate: int, now: float) -> None:
+        """A host has another performance state."""
+
+    def progress(self, attempt: Attempt, now: float) -> Progress:
+        """How far an attempt that runs or is suspended is now."""
+        ...
+
+    def next_date(self) -> float:
+        """A date up to which nothing will end, s; inf if nothing ever will by itself."""
+        ...
+
+    def advance(self, until: float) -> tuple[float, Ended]:
+        """Go to the first date at which some attempt ends, or to ``until`` if that is earlier.
+
+        Returns the date and what ended there, in order of the starts, with the final state.
+        """
+        ...
+
+
+class DelayExecution:
+    """Every job lasts a time known beforehand, whoever runs beside it: a heap of ends.
+
+    A job that needs its whole walltime or more is killed at its walltime (Batsim's rule), unless
+    jobs are not ``limited``. Performance states change nothing: a delay is nothing but time.
+    """
+
+    def __init__(self, limited: bool = True, checkpoints: Checkpointing | None = None) -> None:
+        self._limited = limited
+        self._checkpoints = checkpoints
+        self._ends: list[_End] = []
+        self._number = 0
+        # What each attempt is there for in the heap; other entries are void.
+        self._due: dict[int, _End] = {}
+        self._suspended: dict[int, tuple[float, str]] = {}
+        self._assumed: Callable[[Job], float] | None = None
+        # Seconds of the work of each job that a checkpoint holds; of those that are leaving, what
+        # the one being written will hold, and for how long they had run when they were told to.
+        self._saved: dict[Job, float] = {}
+        self._leaving: dict[int, tuple[float, float]] = {}
+
+    def assume(
+        self,
+        running: Iterable[Attempt],
+        suspended: Iterable[Attempt],
+        duration_s: Callable[[Job], float],
+    ) -> None:
+        """From now on attempts last what they are expected to; those that start, ``duration_s``."""
+        self._assumed = duration_s
+        self._ends, self._due, self._suspended = [], {}, {}
+        for attempt in running:
+            self._plan(attempt, attempt.expected_end_s, SUCCESS)
+        for attempt in suspended:
+            since = attempt.suspensions[-1][0] or 0.0
+            self._suspended[attempt.number] = (attempt.expected_end_s - since, SUCCESS)
+
+    def start(self, attempt: Attempt, now: float) -> None:
+        job = attempt.job
+        duration = attempt.work.duration_s
+        if self._assumed is not None:
+            self._plan(attempt, now + self._assumed(job), SUCCESS)
+            return
+        if duration is None:
+            duration = delay_of(job)
+        if duration == inf:
+            return
+        if self._checkpoints is not None:
+            duration = self._checkpoints.lasts_s(job, duration, self._saved.get(job, 0.0))
+        state = FAILED if job.return_code else SUCCESS
+        if self._limited and job.walltime_s is not None and duration >= job.walltime_s:
+            duration, state = job.walltime_s, WALLTIME
+        self._plan(attempt, now + duration, state)
+
+    def _plan(self, attempt: Attempt, date: float, state: str) -> None:
+        self._number += 1
+        self._due[attempt.number] = end = (date, attempt.number, self._number, attempt, state)
+        heapq.heappush(self._ends, end)
+
+    def stop(self, attempt: Attempt, now: float) -> None:
+        self._due.pop(attempt.number, None)
+        self._suspended.pop(attempt.number, None)
+        if self._checkpoints is not None:
+            self._note_spent(attempt, now)
+
+    def suspend(self, attempt: Attempt, now: float) -> None:
+        end = self._due.pop(attempt.number)
+        self._suspended[attempt.number] = (end[0] - now, end[4])
+
+    def resume(self, attempt: Attempt, now: float) -> None:
+        left_s, state = self._suspended.pop(attempt.number)
+        self._plan(attempt, now + left_s, state)
+
+    def leave(self, attempt: Attempt, now: float) -> float | None:
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            return None
+        job, saved_s = attempt.job, self._saved.get(attempt.job, 0.0)
+        ran_s = run_s(attempt, now)
+        spent = checkpoints.spent(job, ran_s, saved_s)
+        # One that is being written already counts, and nothing is written of nothing.
+        begun_s = ran_s - spent.work_s - checkpoints.read_s(saved_s)
+        begun_s -= checkpoints.write * round(spent.kept_s / checkpoints.interval_s(job))
+        write_s = checkpoints.write - max(0.0, begun_s) if spent.work_s > spent.kept_s else 0.0
+        self._leaving[attempt.number] = (saved_s + spent.work_s, ran_s)
+        self._plan(attempt, now + write_s, LEFT)
+        return now + write_s
+
+    def _note_spent(self, attempt: Attempt, now: float, left: bool = False) -> None:
+        """What an attempt that is over did, and what of it a checkpoint holds."""
+        assert self._checkpoints is not None
+        job, saved_s = attempt.job, self._saved.get(attempt.job, 0.0)
+        kept_at_end_s, ran_s = self._leaving.pop(attempt.number, (0.0, run_s(attempt, now)))
+        spent = self._checkpoints.spent(job, ran_s, saved_s)
+        attempt.kept_s = kept_at_end_s - saved_s if left else spent.kept_s
+        attempt.overhead_s = run_s(attempt, now) - spent.work_s
+        if attempt.kept_s > 0:
+            self._saved[job] = saved_s + attempt.kept_s
+
+    def fail_host(self, host: int, now: float) -> None:
+        """Delays use no host."""
+
+    restore_host = fail_host
+
+    def fail_other(self, name: str, now: float) -> list[Attempt]:
+        """Delays use no link."""
+        return []
+
+    def restore_other(self, name: str, now: float) -> None:
+        """Delays use no link."""
+
+    def set_pstate(self, host: int, pstate: int, now: float) -> None:
+        """Delays use no host."""
+
+    def progress(self, attempt: Attempt, now: float) -> Progress:
+        return progress_of_delays(attempt.work, run_s(attempt, now))
+
+    def next_date(self) -> float:
+        ends, due = self._ends, self._due
+        while ends and due.get(ends[0][1]) is not ends[0]:
+            heapq.heappop(ends)
+        return ends[0][0] if ends else inf
+
+    def advance(self, until: float) -> tuple[float, Ended]:
+        now, ends = self.next_date(), self._ends
+        if not ends or now > until:
+            return until, []
+        ended: Ended = []
+        while ends and ends[0][0] == now:
+            end = heapq.heappop(ends)
+            if self._due.get(end[1]) is end:
+                del self._due[end[1]]
+                ended.append((end[3], end[4]))
+                if self._checkpoints is not None:
+                    self._note_spent(end[3], now, end[4] == LEFT)
+        return now, ended
+
+
+def run_s(attempt: Attempt, now: float) -> float:
+    """For how long an attempt has run by now, its suspensions not counted, s."""
+    return now - (attempt.start_s or 0.0) - attempt.suspended_s(now)
+
+
+def progress_of_delays(work: Work, elapsed_s: float) -> Progress:
+    """How far a work of delays is after so many seconds."""
+    lasts_s = [part.duration_s or 0.0 for part in work.one_round()]
+    rounds, elapsed_s = divmod(elapsed_s, sum(lasts_s) or inf)
+    behind = min(int(rounds), work.rounds) * len(lasts_s)
+    if rounds >= work.rounds:
+        return Progress(behind, 0.0)
+    for each_s in lasts_s:
+        if elapsed_s < each_s:
+            return Progress(behind, elapsed_s / each_s)
+        elapsed_s -= each_s
+        behind += 1
+    return Progress(behind, 0.0)
+
+
+def delay_of(job: Job) -> float:
+    """How long a job of delays lasts without its walltime; SimulationError for other jobs."""
+    delay = job.work.duration_s
+    if delay is None:
+        raise SimulationError(
+            f"job '{job.id}': how long profile '{job.profile}' lasts depends on the platform: "
+            "simulate it as a parallel task (--profiles ptask)"
+        )
+    return delay
+
+
+def actual_duration_s(job: Job) -> float:
+    """How long a job of delays runs, its walltime taken into account."""
+    delay = delay_of(job)
+    return delay if job.walltime_s is None else min(delay, job.walltime_s)
+
+
+def walltime_or_inf(job: Job) -> float:
+    """How long the user of a job said that it would last at most, s; inf if that is unknown."""
+    return inf if job.walltime_s is None else job.walltime_s
+
+
+Estimate = Callable[[Job], float]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """So many times another estimate; at most the walltime, if jobs are ``limited`` to it."""
+
+    factor: float
+    of: Estimate
+    limited: bool
+
+    def __call__(self, job: Job) -> float:
+        scaled = self.factor * self.of(job)
+        return min(scaled, walltime_or_inf(job)) if self.limited else scaled
+
+
+def estimates_of(estimate: Estimate, jobs: Sequence[Job], arrays: JobArrays) -> FloatArray:
+    """The estimate of each job, s; those built in need no `Job` for it."""
+    if estimate is walltime_or_inf:
+        return arrays.limit_s
+    if estimate is delay_of:
+        return arrays.duration_s
+    if estimate is actual_duration_s:
+        return np.minimum(arrays.duration_s, arrays.limit_s)
+    if isinstance(estimate, Scaled):
+        scaled = estimate.factor * estimates_of(estimate.of, jobs, arrays)
+        return np.minimum(scaled, arrays.limit_s) if estimate.limited else scaled
+    return np.array([estimate(job) for job in jobs], dtype=np.float64)

@@ -1,0 +1,1 @@
+"""The open loop of a batch: its state, what policies see and decide, the schedule it leaves."""

@@ -1,0 +1,1 @@
+"""The machine of a batch: hosts, cores, memory, failures and maintenance."""

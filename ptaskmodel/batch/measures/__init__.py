@@ -1,0 +1,1 @@
+"""Metrics of a schedule, of its queue and of classes of jobs."""

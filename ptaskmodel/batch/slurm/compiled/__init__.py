@@ -1,1 +1,0 @@
-"""Backfill cycles of whole nodes, compiled."""

@@ -1,0 +1,178 @@
+"""Who may use how much: QOSs and the tree of associations, as facts.
+
+Trackable resources (TRES) by name: cpu, mem (MiB), node, billing, gres/gpu, license/x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ptaskmodel.slurm.conf.facts import Conf, Partition
+from ptaskmodel.slurm.jobs.request import JobRequest
+
+ROOT = "root"
+NORMAL = "normal"
+# Fairshare=parent: the users share what their account has, as if they were one.
+PARENT = None
+
+
+def _none() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+Tres = Mapping[str, int]  # amounts by name: cpu, mem (MiB), node, billing, gres/gpu, license/x
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a QOS or an association; None, and TRES that are not there: no limit.
+
+    max_jobs, max_submit: of a user in an association, or under a QOS of each user; _per_account:
+    of a QOS, of each account. max_wall_min: of a job.
+    """
+
+    grp_jobs: int | None = None
+    grp_submit: int | None = None
+    grp_wall_min: int | None = None
+    grp_tres: Tres = field(default_factory=_none)
+    grp_tres_mins: Tres = field(default_factory=_none)
+    grp_tres_run_mins: Tres = field(default_factory=_none)
+    grp_jobs_accrue: int | None = None
+    max_jobs: int | None = None
+    max_submit: int | None = None
+    max_jobs_accrue: int | None = None
+    max_jobs_per_account: int | None = None
+    max_submit_per_account: int | None = None
+    max_wall_min: int | None = None
+    max_tres_per_job: Tres = field(default_factory=_none)
+    max_tres_per_node: Tres = field(default_factory=_none)
+    max_tres_per_user: Tres = field(default_factory=_none)
+    max_tres_per_account: Tres = field(default_factory=_none)
+    max_tres_mins_per_job: Tres = field(default_factory=_none)
+    min_tres_per_job: Tres = field(default_factory=_none)
+    min_prio_threshold: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """A QOS. preempt: the QOSs whose jobs its jobs may preempt. flags: in upper case.
+
+    where: file and line of what was said of it last.
+    """
+
+    name: str
+    priority: int = 0
+    preempt: frozenset[str] = frozenset()
+    preempt_mode: frozenset[str] | None = None
+    grace_time_s: int = 0
+    usage_factor: float = 1.0
+    flags: frozenset[str] = frozenset()
+    limits: Limits = Limits()
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """An account (user None) or a user in one. parent: its account's parent, or its account.
+
+    shares: PARENT (None) for Fairshare=parent. qos: those allowed; none: those of its parent.
+    usage_s: its own raw usage (billing seconds) at date 0, without that of its children.
+    where: file and line of what was said of it last.
+    """
+
+    account: str
+    user: str | None = None
+    parent: str | None = ROOT
+    partition: str | None = None
+    shares: int | None = 1
+    priority: int = 0
+    qos: tuple[str, ...] = ()
+    default_qos: str | None = None
+    default: bool = False
+    usage_s: float = 0.0
+    limits: Limits = Limits()
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """QOSs by name, and the associations in the order in which they were created, root first.
+
+    The account root and its user root, with 1 share, are always there.
+    """
+
+    qos: Mapping[str, Qos]
+    associations: tuple[Association, ...]
+    origin: str = ""
+
+
+def plain_accounts() -> Accounts:
+    """What a new database holds: root, and the QOS normal."""
+    root = (
+        Association(ROOT, parent=None, qos=(NORMAL,)),
+        Association(ROOT, user=ROOT, default=True),
+    )
+    return Accounts(MappingProxyType({NORMAL: Qos(NORMAL)}), root)
+
+
+Amounts = Mapping[str, float]
+OF_NODES = ("cpu", "mem", "node")
+
+
+def requested(request: JobRequest, partition: Partition, conf: Conf) -> dict[str, int]:
+    """What a job asked for, at least, before it is known which nodes it gets.
+
+    Memory is that of the partition's or the cluster's default where the job asked for none.
+    """
+    nodes = request.least_nodes
+    tasks = request.tasks
+    if tasks is None:
+        tasks = nodes * (request.tasks_per_node or 1)
+    cpus = tasks * request.cpus_per_task
+    memory = 0
+    if request.memory_per_node_MiB is not None:
+        memory = request.memory_per_node_MiB * nodes
+    elif request.memory_per_cpu_MiB is not None:
+        memory = request.memory_per_cpu_MiB * cpus
+    else:
+        defaults = (
+            (partition.def_mem_per_cpu_MiB, cpus),
+            (partition.def_mem_per_node_MiB, nodes),
+            (conf.def_mem_per_cpu_MiB, cpus),
+            (conf.def_mem_per_node_MiB, nodes),
+        )
+        memory = next((each * count for each, count in defaults if each is not None), 0)
+    found = {"cpu": cpus, "mem": memory, "node": nodes}
+    for gres in request.gres:
+        for name in gres_names(gres.name, gres.type):
+            found[name] = found.get(name, 0) + gres.count * nodes
+    for name, count in request.licenses.items():
+        found[f"license/{name}"] = count
+    return found
+
+
+def gres_names(name: str, kind: str | None) -> tuple[str, ...]:
+    """The names under which generic resources are counted: gres/gpu, and gres/gpu:type."""
+    return (f"gres/{name}",) if kind is None else (f"gres/{name}", f"gres/{name}:{kind}")
+
+
+def billed(tres: Amounts, partition: Partition, conf: Conf) -> float:
+    """What a job is billed for a second in a partition: its CPUs, unless there are weights."""
+    if not partition.billing_weights:
+        return float(tres.get("cpu", 0))
+    largest = "MAX_TRES" in conf.priority.flags
+    return billing(tres, partition.billing_weights, largest)
+
+
+def billing(tres: Amounts, weights: Mapping[str, float], largest: bool) -> float:
+    """What a job is billed for a second; ``largest``: of what nodes have, the largest counts."""
+    of_nodes = everywhere = 0.0
+    for name, weight in weights.items():
+        value = tres.get(name, 0) * weight
+        if largest and (name in OF_NODES or name.startswith("gres/")):
+            of_nodes = max(of_nodes, value)
+        else:
+            everywhere += value
+    return of_nodes + everywhere

@@ -1,0 +1,266 @@
+"""Who has used how much of their share: usage that decays, Fair Tree and the classic algorithm.
+
+Usage is kept in extended precision, as Slurm does, since equal levels decide ranks. Source: Slurm
+22.05's documentation (Fair Tree; Multifactor Priority) and behaviour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.slurm.accounts.facts import Accounts, Association
+
+LN2 = 0.693  # as Slurm rounds it
+STEEPNESS = 5.0  # of depth-oblivious shares: how soon a parent far from its share counts for all
+UNKNOWN = -1.0
+ACCOUNT_OF_PARENT = 2.0**32 - 2  # the level of an account that passes its parent's share on
+DEEPEST = 64
+
+Key = tuple[str, str | None, str | None]
+
+
+class ShareTree:
+    """The associations of a cluster with their usage; an association is its index here.
+
+    associations: in order of creation, root first. usage: raw usage with that of all below, billing
+    seconds. Raises SlurmError for an association whose account is not there.
+    """
+
+    def __init__(self, accounts: Accounts) -> None:
+        self.associations = accounts.associations
+        count = len(self.associations)
+        self._index = _indexed(accounts)
+        self.above = [self._account(one, accounts.origin) for one in self.associations]
+        self.paths = [self._path(k) for k in range(count)]
+        # From whom it has its share: the next above that does not pass its parent's on.
+        self._from = [self._giver(k) for k in range(count)]
+        # Siblings of equal level are visited in this order: the account created last comes first.
+        self._below: list[list[int]] = [[] for _ in range(count)]
+        for k in reversed(range(1, count)):
+            self._below[self._from[k]].append(k)
+        self._levels = [
+            sum(self.associations[k].shares or 0 for k in children) for children in self._below
+        ]
+        self._is_user = np.array([one.user is not None for one in self.associations])
+        parents = np.array([one.shares is None for one in self.associations])
+        self._shares = np.array([self._share(k) for k in range(count)])
+        self._lengths = np.array([len(path) for path in self.paths])
+        self._begins = np.cumsum(self._lengths) - self._lengths
+        self._chains = np.array([k for path in self.paths for k in path])
+        self._giver_of = np.array(self._from)
+        # What levels and ranks are made of and never changes.
+        self._family = np.where(np.arange(count) > 0, self._giver_of, -1)
+        self._listed = -np.arange(count)
+        self._long_shares = self._shares.astype(np.longdouble)
+        self._without = np.flatnonzero(self._shares == 0)
+        self._passing_users = np.flatnonzero(self._is_user & parents)
+        self._passing_accounts = np.flatnonzero(~self._is_user & parents)
+        self._users = np.flatnonzero(self._is_user)
+        self.users = len(self._users)
+        lineages = [self._descent(k) for k in range(count)]
+        deepest = max(map(len, lineages))
+        self._generations = [
+            np.array([k for k in range(1, count) if len(lineages[k]) == depth], dtype=np.intp)
+            for depth in range(2, deepest + 1)
+        ]
+        # Of each user all from below root down to it; then root, whose place comes before all.
+        self._lineage = np.array(
+            [(lineages[k] + [0] * deepest)[:deepest] for k in self._users.tolist()], dtype=np.intp
+        )
+        self.usage: NDArray[np.longdouble] = np.zeros(count, dtype=np.longdouble)
+        for k, one in enumerate(self.associations):
+            self.add(k, one.usage_s)
+
+    def find(self, account: str, user: str | None, partition: str | None = None) -> int | None:
+        """The association of a user in an account, that for a partition first."""
+        if partition is not None and (account, user, partition) in self._index:
+            return self._index[account, user, partition]
+        return self._index.get((account, user, None))
+
+    def add(self, association: int, amount: float) -> None:
+        """Add usage to an association and all above it."""
+        for k in self.paths[association]:
+            self.usage[k] += amount
+
+    def add_all(self, associations: NDArray[np.integer], amounts: NDArray[np.float64]) -> None:
+        """Add usage to associations, in their order, and to all above each."""
+        count = self._lengths[associations]
+        begin = np.repeat(self._begins[associations] - np.cumsum(count) + count, count)
+        above = self._chains[begin + np.arange(int(count.sum()))]
+        np.add.at(self.usage, above, np.repeat(amounts.astype(np.longdouble), count))
+
+    def decay(self, factor: float) -> None:
+        """Multiply all usage by a factor."""
+        self.usage *= factor
+
+    def reset(self) -> None:
+        """Forget all usage."""
+        self.usage[:] = 0
+
+    def fair_tree(self) -> NDArray[np.float64]:
+        """The factor of each user's association, by its rank; 0 for accounts.
+
+        Users are ranked in the order of the tree: siblings by level, users before accounts, equal
+        accounts as they are listed. Who equals the sibling before shares its rank, and so does the
+        first below an account that does.
+        """
+        levels, count = self._level(), len(self.associations)
+        family = self._family
+        order = np.lexsort((self._listed, ~self._is_user, -levels, family))[1:]
+        first = np.ones(count - 1, dtype=bool)
+        first[1:] = family[order[1:]] != family[order[:-1]]
+        begins = np.maximum.accumulate(np.where(first, np.arange(count - 1), 0))
+        place = np.zeros(count, dtype=np.int64)
+        place[order] = np.arange(count - 1) - begins + 1
+        tied = np.zeros(count, dtype=bool)
+        tied[order[1:]] = ~first[1:] & (levels[order[1:]] == levels[order[:-1]])
+        for generation in self._generations:
+            eldest = generation[place[generation] == 1]
+            tied[eldest] = tied[self._giver_of[eldest]]
+        users = self._users[np.lexsort(place[self._lineage[:, ::-1]].T)]
+        left = np.where(tied[users], 0, np.arange(len(users)))
+        factors = np.zeros(count)
+        factors[users] = (self.users - np.maximum.accumulate(left)) / self.users
+        return factors
+
+    def _level(self) -> NDArray[np.longdouble]:
+        """Share over usage among siblings: above 1, it has used less than its share."""
+        whole = self.usage[self._giver_of]
+        used = np.divide(self.usage, whole, out=np.zeros_like(whole), where=whole != 0)
+        share = self._long_shares
+        level = np.divide(share, used, out=np.full_like(share, math.inf), where=used != 0)
+        level[self._without] = 0
+        level[self._passing_users] = math.inf
+        level[self._passing_accounts] = ACCOUNT_OF_PARENT
+        return level
+
+    def _share(self, k: int) -> float:
+        """Its share of what all siblings may have."""
+        level = self._levels[self._from[k]]
+        shares = self.associations[k].shares
+        return (shares or 0) / level if level else 0.0
+
+    # The classic algorithm
+
+    def normal_share(self, k: int) -> float:
+        """The product of shares from root down to an association."""
+        found = 1.0
+        for place in self.paths[k]:
+            if self.above[place] >= 0 and self.associations[place].shares is not None:
+                found *= self._share(place)
+        return found
+
+    def effective_accounts(self, oblivious: bool) -> NDArray[np.longdouble]:
+        """The effective usage of accounts, root's is 1; UNKNOWN for users, see `effective`."""
+        found = np.full(len(self.associations), UNKNOWN, dtype=np.longdouble)
+        found[0] = 1.0
+        stack = [0]
+        while stack:
+            place = stack.pop()
+            for k in self._below[place]:
+                if self.associations[k].user is None:
+                    found[k] = self.effective(k, found, oblivious)
+                    stack.append(k)
+        return found
+
+    def effective(self, k: int, known: NDArray[np.longdouble], oblivious: bool) -> np.longdouble:
+        """The effective usage of an association, given that of the accounts above."""
+        used, giver = self._normal_usage(k), self._from[k]
+        one = self.associations[k]
+        if giver == 0:
+            return used
+        if one.shares is None:
+            return np.longdouble(known[giver])
+        if oblivious:
+            return self._oblivious(k, used, known)
+        level = self._levels[giver]
+        if not level:
+            return np.longdouble(known[giver])
+        return used + (known[giver] - used) * (one.shares / np.longdouble(level))
+
+    def _oblivious(
+        self, k: int, used: np.longdouble, known: NDArray[np.longdouble]
+    ) -> np.longdouble:
+        giver = self._from[k]
+        share, above = self.normal_share(k), self.normal_share(giver)
+        if not (share and above and known[giver] and used):
+            return used
+        ratio = known[giver] / np.longdouble(above)
+        siblings = [s for s in self._below[giver] if self.associations[s].shares is not None]
+        among = sum((self._normal_usage(s) for s in siblings), np.longdouble(0)) / above
+        level = used / np.longdouble(share) / among
+        power = np.longdouble(1)
+        if ratio and level and np.log(ratio) * np.log(level) < 0:
+            power = 1 / (1 + (STEEPNESS * np.log(ratio)) ** 2)
+        return np.longdouble(ratio * float(level) ** float(power) * share)
+
+    def _normal_usage(self, k: int) -> np.longdouble:
+        """Its share of all usage, at most 1."""
+        if not self.usage[0]:
+            return np.longdouble(0)
+        return min(self.usage[k] / self.usage[0], np.longdouble(1))
+
+    # The tree
+
+    def giver(self, k: int) -> int:
+        """Whose usage and share count for an association: itself, or where it has them from."""
+        return k if self.associations[k].shares is not None else self._from[k]
+
+    def _account(self, one: Association, origin: str) -> int:
+        """Where the account is that one is in; -1 for root."""
+        name = one.parent if one.user is None else one.account
+        if name is None:
+            return -1
+        found = self._index.get((name, None, None))
+        if found is None:
+            raise SlurmError(f"{one.where or origin}: there is no account {shown(name)}; add it")
+        return found
+
+    def _path(self, k: int) -> tuple[int, ...]:
+        """An association and all above it."""
+        path = [k]
+        while (place := self.above[path[-1]]) >= 0:
+            path.append(place)
+            if len(path) > DEEPEST:
+                one = self.associations[k]
+                raise SlurmError(
+                    f"{one.where}: the account {shown(one.account)} is below itself, or more than "
+                    f"{DEEPEST} deep: correct its parent"
+                )
+        return tuple(path)
+
+    def _descent(self, k: int) -> list[int]:
+        """Those from whom it has its share, from below root, and itself."""
+        descent = []
+        while k:
+            descent.append(k)
+            k = self._from[k]
+        return descent[::-1]
+
+    def _giver(self, k: int) -> int:
+        place = max(0, self.above[k])
+        while place > 0 and self.associations[place].shares is None:
+            place = self.above[place]
+        return place
+
+
+def _indexed(accounts: Accounts) -> Mapping[Key, int]:
+    found: dict[Key, int] = {}
+    for k, one in enumerate(accounts.associations):
+        key = (one.account, one.user, one.partition)
+        if found.setdefault(key, k) != k:
+            name = one.account if one.user is None else f"{one.user} in {one.account}"
+            raise SlurmError(
+                f"{one.where or accounts.origin}: '{name}' is there twice; take one out"
+            )
+    return found
+
+
+def decay_factor(half_life_s: float) -> float:
+    """What remains of usage after one second; half of it after the half life (0: all of it)."""
+    return 1 - LN2 / half_life_s if half_life_s > 0 else 1.0

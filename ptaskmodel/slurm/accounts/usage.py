@@ -1,0 +1,366 @@
+"""What running jobs use, added to shares as time passes, and forgotten again.
+
+Rows of numbers that come and go: kept in blocks that never move, so that views of them last.
+
+What the jobs of QOSs and associations have used: the minutes that GrpTRESMins and GrpWall limit.
+
+As for fair share, usage is brought up to date at each refresh of priorities and when a job ends,
+and decays; that of a QOS with the flag NoDecay does not. Without priority/multifactor none is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from ptaskmodel.slurm.accounts.facts import Accounts, Amounts
+from ptaskmodel.slurm.accounts.fair_share import UNKNOWN, ShareTree, decay_factor
+from ptaskmodel.slurm.accounts.limit_tests import WALL, Holder, association_holder, qos_holder
+from ptaskmodel.slurm.conf.facts import DAY_S, MULTIFACTOR, Conf, PriorityParameters
+
+BLOCK = 4096
+Block = NDArray
+
+
+class Rows:
+    """Columns by name, in blocks of equal length.
+
+    columns: their types. A row is its number; those given back are taken again, lowest first.
+    """
+
+    def __init__(self, columns: Mapping[str, DTypeLike]) -> None:
+        self.columns = dict(columns)
+        self._nothing: dict[str, float] = dict.fromkeys(columns, 0)
+        self.blocks: list[Block] = []
+        # Of each block, which rows are taken.
+        self._live: list[NDArray[np.bool_]] = []
+        self._free: list[int] = []
+        self.count = 0
+
+    def take(self, values: Mapping[str, float]) -> int:
+        """A row with these values; the others are 0."""
+        if not self._free:
+            begin = len(self.blocks) * BLOCK
+            self.blocks.append(np.zeros(BLOCK, list(self.columns.items())))
+            self._live.append(np.zeros(BLOCK, dtype=np.bool_))
+            self._free = list(range(begin + BLOCK - 1, begin - 1, -1))
+        row = self._free.pop()
+        given = {**self._nothing, **values}
+        self.block(row)[row % BLOCK] = (*given.values(),)
+        self._live[row // BLOCK][row % BLOCK] = True
+        self.count += 1
+        return row
+
+    def give_back(self, row: int) -> None:
+        """Free a row."""
+        self._live[row // BLOCK][row % BLOCK] = False
+        self._free.append(row)
+        self.count -= 1
+
+    def block(self, row: int) -> Block:
+        """The block that a row is in, at ``row % BLOCK``."""
+        return self.blocks[row // BLOCK]
+
+    def view(self, row: int, column: str) -> NDArray:
+        """A column's value in a row, as an array of one that changes with it."""
+        place = row % BLOCK
+        return self.block(row)[column][place : place + 1]
+
+    def set(self, row: int, column: str, value: float) -> None:
+        self.block(row)[column][row % BLOCK] = value
+
+    def get(self, row: int, column: str) -> float:
+        return self.block(row)[column][row % BLOCK]
+
+    def taken(self) -> Iterator[tuple[Block, NDArray[np.intp]]]:
+        """The blocks that have taken rows, and their places."""
+        for block, live in zip(self.blocks, self._live, strict=True):
+            places = live.nonzero()[0]
+            if len(places):
+                yield block, places
+
+    def records(self) -> NDArray:
+        """All taken rows, with all columns."""
+        found = [block[places] for block, places in self.taken()]
+        return np.concatenate(found) if found else np.empty(0, list(self.columns.items()))
+
+    def column(self, name: str) -> NDArray:
+        """A column of all taken rows."""
+        found = [block[name][places] for block, places in self.taken()]
+        return np.concatenate(found) if found else np.empty(0, self.columns[name])
+
+
+FAR_s = 2**60
+_QUARTERS = (4, 7, 10)
+
+
+class Fading:
+    """How usage is forgotten: by halves as time passes, all of it at the ends of periods.
+
+    last_s: the last refresh, Unix seconds.
+    """
+
+    def __init__(self, parameters: PriorityParameters, began_s: int) -> None:
+        self.last_s = began_s
+        self.remains = decay_factor(parameters.decay_half_life_s)
+        self._period = parameters.usage_reset_period
+        self.reset_s = began_s if self._period == "NOW" else next_reset(self._period, began_s)
+
+    def resets(self, now: int) -> bool:
+        """Whether all usage is forgotten at this refresh; then the next period begins."""
+        if now < self.reset_s:
+            return False
+        self.reset_s = FAR_s if self._period == "NOW" else next_reset(self._period, now)
+        return True
+
+    def rest(self, now: int) -> float:
+        """What remains at this refresh of what was there at the last."""
+        if now <= self.last_s:
+            return 1.0
+        return max(math.pow(self.remains, now - self.last_s), sys.float_info.min)
+
+    def amount(self, seconds: int) -> float:
+        """What a use of 1 over so many seconds comes to."""
+        lasted = max(0, seconds)
+        return lasted * math.pow(self.remains, lasted)
+
+
+class Usage:
+    """The usage of all associations, brought up to date at each refresh.
+
+    factors: the fair-share factor of each association, as of the last refresh. oblivious, tree:
+    which algorithm. rests: whether what jobs have used since the last refresh counts at their end,
+    as it does where limits are enforced; otherwise it is never counted. Dates are whole Unix
+    seconds.
+    """
+
+    def __init__(
+        self, tree: ShareTree, parameters: PriorityParameters, began_s: int, rests: bool = True
+    ) -> None:
+        self.tree = tree
+        self._rests = rests
+        self.oblivious = "DEPTH_OBLIVIOUS" in parameters.flags
+        self.fair_tree = not self.oblivious and "NO_FAIR_TREE" not in parameters.flags
+        self._fading = Fading(parameters, began_s)
+        self._dampening = parameters.fair_share_dampening_factor
+        self._running = Rows(
+            {"place": np.int64, "account": np.int64, "start": np.int64, "rate": np.float64}
+        )
+        # Of each row whose it is, since when, and how much a second.
+        self._begun: dict[int, tuple[int, int, float]] = {}
+        self._factors = np.zeros(len(tree.associations))
+        self._effective = tree.effective_accounts(self.oblivious)
+        # Whether that is what the usage of the last refresh makes of the tree.
+        self._ranked = False
+
+    def started(self, place: int, association: int, now: int, rate: float) -> int:
+        """A job that uses so much a second from now on. Returns what to name at its end.
+
+        place: its place in the list of all jobs.
+        """
+        row = self._running.take(
+            {"place": place, "account": association, "start": now, "rate": rate}
+        )
+        self._begun[row] = association, now, rate
+        return row
+
+    def ended(self, row: int, now: int) -> None:
+        """The job of a row has ended: its rest counts at once, if it does."""
+        if self.fair_tree:
+            self._of_tree()
+        association, start, rate = self._begun.pop(row)
+        self._running.give_back(row)
+        if not self._rests:
+            return
+        lasted = now - max(start, self._fading.last_s)
+        self.tree.add(association, self._fading.amount(lasted) * rate)
+
+    def factor(self, association: int) -> float:
+        """The fair-share factor of an association, 0 to 1."""
+        if self.fair_tree:
+            return float(self._of_tree()[association])
+        giver = self.tree.giver(association)
+        if self._effective[giver] == UNKNOWN:
+            self._effective[giver] = self.tree.effective(giver, self._effective, self.oblivious)
+        share = self.tree.normal_share(giver)
+        if share <= 0:
+            return 0.0
+        return math.pow(2.0, -float(self._effective[giver] / share / self._dampening))
+
+    def refresh(self, now: int, waiting: Sequence[tuple[int, int]]) -> None:
+        """Decay all usage to now and add that of running jobs: `factors` are as of now.
+
+        waiting: of each association with jobs that wait, the place of the first of them in the
+        list of all jobs, and the association, by place. The classic algorithm counts, for these,
+        the usage of running jobs before them only.
+        """
+        if self._fading.resets(now):
+            self.tree.reset()
+        if not self.fair_tree:
+            self._effective = self.tree.effective_accounts(self.oblivious)
+        if now > self._fading.last_s:
+            self.tree.decay(self._fading.rest(now))
+        places, associations, amounts = self._amounts(now)
+        if self.fair_tree:
+            self.tree.add_all(associations, amounts)
+            self._ranked = False
+        else:
+            done = 0
+            for place, association in waiting:
+                upto = int(np.searchsorted(places, place))
+                self.tree.add_all(associations[done:upto], amounts[done:upto])
+                done = upto
+                self._factors[association] = self.factor(association)
+            self.tree.add_all(associations[done:], amounts[done:])
+        self._fading.last_s = now
+
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """The factors of all associations, as of the last refresh."""
+        return self._of_tree() if self.fair_tree else self._factors
+
+    def _of_tree(self) -> NDArray[np.float64]:
+        """The same, which only who asks for them has computed."""
+        if not self._ranked:
+            self._factors, self._ranked = self.tree.fair_tree(), True
+        return self._factors
+
+    def _amounts(self, now: int) -> tuple[NDArray, NDArray, NDArray[np.float64]]:
+        """Places, associations and usage since the last refresh of running jobs, by place."""
+        rows = self._running.records()
+        rows = rows[np.argsort(rows["place"], kind="stable")]
+        lasted = (now - np.maximum(rows["start"], self._fading.last_s)).tolist()
+        known = {seconds: self._fading.amount(seconds) for seconds in set(lasted)}
+        decayed = np.array([known[seconds] for seconds in lasted], dtype=np.float64)
+        return rows["place"], rows["account"], decayed * rows["rate"]
+
+
+def next_reset(period: str, last_s: int) -> int:
+    """When usage is forgotten next (UTC), Unix seconds."""
+    last = datetime.fromtimestamp(last_s, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    if period == "DAILY":
+        return int(last.timestamp()) + DAY_S
+    if period == "WEEKLY":
+        return int((last + timedelta(days=7 - last.isoweekday() % 7)).timestamp())
+    months = {
+        "MONTHLY": last.month + 1,
+        "QUARTERLY": next((month for month in _QUARTERS if month > last.month), 13),
+        "YEARLY": 13,
+    }
+    if period not in months:
+        return FAR_s
+    month = months[period]
+    return int(
+        last.replace(year=last.year + (month > 12), month=(month - 1) % 12 + 1, day=1).timestamp()
+    )
+
+
+NO_DECAY = "NODECAY"
+
+
+def _zeros() -> defaultdict[str, float]:
+    return defaultdict(float)
+
+
+@dataclass(slots=True)
+class _Spent:
+    """Of one holder. seconds: by TRES, as of the last refresh and of the jobs that ended since.
+
+    steady: what the jobs that ran at the last refresh use a second, in all; fresh: since when, and
+    what, each that has started since.
+    """
+
+    fades: bool
+    seconds: defaultdict[str, float] = field(default_factory=_zeros)
+    steady: defaultdict[str, float] = field(default_factory=_zeros)
+    fresh: dict[int, tuple[int, Amounts]] = field(default_factory=dict)
+
+
+class Spending:
+    """The usage of those who have a limit to it. kept: whether any is."""
+
+    def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree, began_s: int) -> None:
+        self._fading = Fading(conf.priority, began_s)
+        self._of: dict[Holder, _Spent] = {}
+        self._running: dict[int, tuple[list[_Spent], Amounts]] = {}
+        for qos in accounts.qos.values():
+            if qos.limits.grp_tres_mins or qos.limits.grp_wall_min is not None:
+                self._of[qos_holder(qos.name)] = _Spent(NO_DECAY not in qos.flags)
+        for index, one in enumerate(tree.associations):
+            if one.limits.grp_tres_mins or one.limits.grp_wall_min is not None:
+                self._of[association_holder(index)] = _Spent(True)
+        self.kept = bool(self._of) and conf.database and conf.priority_type == MULTIFACTOR
+
+    @property
+    def last_s(self) -> int:
+        """The last refresh, Unix seconds."""
+        return self._fading.last_s
+
+    def started(
+        self, number: int, holders: Iterable[Holder], tres: Amounts, factor: float, now: int
+    ) -> None:
+        """A job runs from now on. factor: the UsageFactor of its QOS."""
+        found = [self._of[holder] for holder in holders if holder in self._of]
+        if not self.kept or not found:
+            return
+        rates = {name: count * factor for name, count in tres.items()} | {WALL: factor}
+        self._running[number] = found, rates
+        for spent in found:
+            spent.fresh[number] = now, rates
+
+    def ended(self, number: int, now: int) -> None:
+        """A job runs no longer: its rest counts at once."""
+        found, rates = self._running.pop(number, ((), {}))
+        for spent in found:
+            start, _ = spent.fresh.pop(number, (None, rates))
+            if start is None:
+                for name, rate in rates.items():
+                    spent.steady[name] -= rate
+            lasted = now - (self.last_s if start is None else start)
+            self._add(spent, rates, lasted)
+
+    def refresh(self, now: int) -> None:
+        """Decay all usage to now and add that of running jobs."""
+        resets, rest = self._fading.resets(now), self._fading.rest(now)
+        for spent in self._of.values():
+            if resets:
+                spent.seconds.clear()
+            elif spent.fades:
+                for name in spent.seconds:
+                    spent.seconds[name] *= rest
+            self._add(spent, spent.steady, now - self.last_s)
+            for start, rates in spent.fresh.values():
+                self._add(spent, rates, now - start)
+                for name, rate in rates.items():
+                    spent.steady[name] += rate
+            spent.fresh.clear()
+        self._fading.last_s = now
+
+    def minutes(self, holder: Holder, name: str) -> int:
+        """How much of a TRES (WALL: time) a holder has used, whole minutes."""
+        return int(self._of[holder].seconds[name] / 60)
+
+    def below_s(self, holder: Holder, name: str, most_min: float) -> float:
+        """When a holder has used at most so much, if nobody runs, Unix s; inf: never; 0: now."""
+        spent, fading = self._of[holder], self._fading
+        if spent.seconds[name] < 60 * (most_min + 1):
+            return 0.0
+        if most_min < 0:
+            return math.inf
+        reset_s = math.inf if fading.reset_s == FAR_s else fading.reset_s
+        if not spent.fades or fading.remains >= 1:
+            return reset_s
+        over = math.log(spent.seconds[name] / (60 * (most_min + 1)))
+        return min(reset_s, self.last_s - over / math.log(fading.remains))
+
+    def _add(self, spent: _Spent, rates: Mapping[str, float], seconds: int) -> None:
+        amount = self._fading.amount(seconds) if spent.fades else max(0, seconds)
+        for name, rate in rates.items():
+            spent.seconds[name] += amount * rate

@@ -1,0 +1,334 @@
+"""The lines of Slurm's configuration files: comments, continuations, includes, Key=Value pairs.
+
+NodeName, PartitionName and SwitchName lines as facts.
+
+topology.conf: the switches over the nodes, a tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf.facts import (
+    EXCLUSIVE,
+    FORCE,
+    NO,
+    PARTITION_UNITS,
+    YES,
+    NodeLine,
+    Partition,
+    Switch,
+)
+from ptaskmodel.slurm.conf.keys import Table, memory, over_time, preempt_modes
+
+MAX_BYTES = 2**26
+MAX_DEPTH = 16
+MAX_LINES = 1_000_000
+
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*", re.DOTALL)
+_INCLUDE = re.compile(r"include\s+(.*)", re.IGNORECASE)
+_PAIR = re.compile(r"""\s*([A-Za-z0-9_.]+)\s*([-+*/]?)=\s*(?:"([^"]*)"|([^\s"]\S*))(?=\s|$)""")
+
+
+class Pair(NamedTuple):
+    """``key=value``, the value without its quotes. where: file and line."""
+
+    key: str
+    value: str
+    where: str
+
+
+def value_of(pair: Pair, read: Callable[[str], Any]) -> Any:
+    """What a value means. Raises SlurmError with its place and the remedy."""
+    try:
+        return read(pair.value)
+    except ValueError as fault:
+        raise SlurmError(f"{pair.where}: {pair.key}={shown(pair.value)}: {fault}") from None
+
+
+class _Reading(NamedTuple):
+    """Where includes are looked for, and what has been read."""
+
+    folder: Path
+    open_files: tuple[Path, ...]
+    lines: list[int]
+
+
+def read_lines(path: AnyPath) -> Iterator[list[Pair]]:
+    """The pairs of each line of a file that has any, lines of included files in their place.
+
+    A backslash at the end of a line continues it; # begins a comment unless a backslash is before
+    it; included files are looked for beside the first one. Raises SlurmError with file and line.
+    """
+    folder = Path(path).parent
+    yield from _lines_of(path, _Reading(folder, (Path(path).resolve(),), [0]))
+
+
+def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
+    name = shown_path(path)
+    for number, line in _joined(read_text(path, most=MAX_BYTES, error=SlurmError)):
+        reading.lines[0] += 1
+        where = f"{name}:{number}"
+        if reading.lines[0] > MAX_LINES:
+            raise SlurmError(f"{where}: there are more than {MAX_LINES:,} lines; give fewer")
+        include = _INCLUDE.fullmatch(line)
+        if include is not None:
+            yield from _included(include[1].strip().strip('"'), where, reading)
+        elif line:
+            yield _pairs(line, where)
+
+
+def _included(name: str, where: str, reading: _Reading) -> Iterator[list[Pair]]:
+    if not name.isprintable() or "%" in name:
+        raise SlurmError(f"{where}: Include {shown(name)}: give the path of a file")
+    path = reading.folder / name
+    real = path.resolve()
+    if real in reading.open_files:
+        raise SlurmError(f"{where}: Include {name}: the file includes itself; take the line out")
+    if len(reading.open_files) > MAX_DEPTH:
+        raise SlurmError(f"{where}: Include {name}: more than {MAX_DEPTH} files deep")
+    try:
+        yield from _lines_of(path, reading._replace(open_files=(*reading.open_files, real)))
+    except SlurmError as error:
+        if str(error).startswith(f"{path}: "):  # not one of its lines: say who asked for it
+            raise SlurmError(f"{where}: Include {name}: {error}") from None
+        raise
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments, with what continues them, and the numbers of their first lines."""
+    begun, parts = 0, []
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = _COMMENT.sub(r"\1", raw).replace("\\#", "#").rstrip()
+        begun = begun or number
+        if line.endswith("\\"):
+            parts.append(line[:-1])
+            continue
+        yield begun, "".join([*parts, line]).strip()
+        begun, parts = 0, []
+    if parts:
+        yield begun, "".join(parts).strip()
+
+
+def _pairs(line: str, where: str) -> list[Pair]:
+    pairs, place = [], 0
+    while place < len(line):
+        found = _PAIR.match(line, place)
+        if found is None:
+            rest = line[place:].strip()
+            table = "=" not in rest and ("," in rest or "|" in rest)
+            hint = "; slurm.conf comes first, then the jobs" if table else ""
+            raise SlurmError(
+                f"{where}: {shown(rest)}: write Key=Value, a value with blanks quoted{hint}"
+            )
+        if found[2]:
+            raise SlurmError(f"{where}: {found[1]}{found[2]}=: only = is known here; write it so")
+        value = found[4] if found[3] is None else found[3]
+        pairs.append(Pair(found[1], value, where))
+        place = found.end()
+    return pairs
+
+
+DEFAULT_SHARE = 4
+TIER_MOST = 65533
+STATES = ("UNKNOWN", "DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "CLOUD", "IDLE", "UP")
+
+Given = Mapping[str, Any]  # values by the names of fields, those of DEFAULT lines included
+
+
+def _tier(text: str) -> int:
+    return values.whole(text, 0, TIER_MOST)
+
+
+def _count(text: str) -> int:
+    return values.whole(text, 1, 65535)
+
+
+def node_state(text: str) -> str:
+    """The state of a node, in upper case: a word, or several with + between."""
+    if not set(text.upper().split("+")) <= set(STATES):
+        raise ValueError(f"give {', '.join(STATES[:-1])} or {STATES[-1]}")
+    return text.upper()
+
+
+def _sharing(text: str) -> tuple[str, int]:
+    word, colon, count = text.upper().partition(":")
+    if word in (NO, EXCLUSIVE) and not colon:
+        return word, 1
+    if word not in (YES, FORCE):
+        raise ValueError("give NO, EXCLUSIVE, YES[:jobs] or FORCE[:jobs]")
+    return word, values.whole(count, 1, 65535) if colon else DEFAULT_SHARE
+
+
+def _some(text: str) -> frozenset[str] | None:
+    return None if text.upper() == "ALL" else frozenset(values.names(text))
+
+
+def _unit(text: str) -> str | None:
+    found: str = values.one_of(*PARTITION_UNITS, "NONE")(text)
+    return None if found == "NONE" else found
+
+
+def _partition_state(text: str) -> str:
+    found: str = values.one_of("UP", "DOWN", "DRAIN", "INACTIVE")(text)
+    return found
+
+
+NODE: Table = {
+    "cpus": ("cpus", _count),
+    "procs": ("cpus", _count),
+    "boards": ("boards", _count),
+    "sockets": ("sockets", _count),
+    "socketsperboard": ("sockets_per_board", _count),
+    "corespersocket": ("cores_per_socket", _count),
+    "threadspercore": ("threads_per_core", _count),
+    "realmemory": ("memory_MiB", values.mebibytes),
+    "memspeclimit": ("mem_spec_limit_MiB", values.mebibytes),
+    "corespeccount": ("core_spec_count", lambda text: values.whole(text, 0, 65535)),
+    "gres": ("gres", values.gres),
+    "weight": ("weight", lambda text: values.whole(text, 0, 2**32 - 2)),
+    "feature": ("features", values.names),
+    "features": ("features", values.names),
+    "state": ("state", node_state),
+}
+
+PARTITION: Table = {
+    "nodes": ("nodes", str),
+    "default": ("default", values.yes_no),
+    "maxtime": ("max_time_min", values.minutes),
+    "defaulttime": ("default_time_min", values.minutes),
+    "minnodes": ("min_nodes", lambda text: values.whole(text)),
+    "maxnodes": ("max_nodes", values.whole_or_none),
+    "maxcpuspernode": ("max_cpus_per_node", values.whole_or_none),
+    "maxmempercpu": ("max_mem_per_cpu_MiB", memory),
+    "maxmempernode": ("max_mem_per_node_MiB", memory),
+    "defmempercpu": ("def_mem_per_cpu_MiB", memory),
+    "defmempernode": ("def_mem_per_node_MiB", memory),
+    "prioritytier": ("tier", _tier),
+    "priorityjobfactor": ("job_factor", _tier),
+    "priority": ("priority", _tier),
+    "oversubscribe": ("sharing", _sharing),
+    "shared": ("sharing", _sharing),
+    "preemptmode": ("preempt_mode", preempt_modes),
+    "gracetime": ("grace_time_s", lambda text: values.whole(text)),
+    "overtimelimit": ("over_time_limit_min", over_time),
+    "qos": ("qos", str),
+    "lln": ("lln", values.yes_no),
+    "selecttypeparameters": ("select_unit", _unit),
+    "state": ("state", _partition_state),
+    "exclusiveuser": ("exclusive_user", values.yes_no),
+    "allowaccounts": ("allow_accounts", _some),
+    "allowgroups": ("allow_groups", _some),
+    "allowqos": ("allow_qos", _some),
+    "denyaccounts": ("deny_accounts", lambda text: frozenset(values.names(text))),
+    "denyqos": ("deny_qos", lambda text: frozenset(values.names(text))),
+    "tresbillingweights": ("billing_weights", values.weights),
+}
+
+
+def node_line(names: tuple[str, ...], given: Given, where: str) -> tuple[NodeLine, str | None]:
+    """Nodes of a NodeName line, and what Slurm changes of it, if anything.
+
+    What is missing of sockets and CPUs follows from the rest; CPUs that do not match the shape
+    become those of all threads. Raises ValueError with the remedy.
+    """
+    fields = dict(given)
+    per_board = fields.pop("sockets_per_board", None)
+    boards = fields.get("boards", 1)
+    sockets = fields.get("sockets") if per_board is None else boards * per_board
+    cores, threads = fields.get("cores_per_socket", 1), fields.get("threads_per_core", 1)
+    cpus = fields.get("cpus")
+    if sockets is None:
+        sockets = boards if cpus is None else max(1, cpus // (cores * threads))
+    every = sockets * cores * threads
+    note = None
+    if cpus is None:
+        cpus = every
+    elif cpus not in (sockets, sockets * cores, every):
+        note = f"{where}: CPUs={cpus} do not match the sockets, cores and threads: they are {every}"
+        cpus = every
+    fields.update(cpus=cpus, boards=boards, sockets=sockets, where=where)
+    line = NodeLine(names, **fields)
+    if line.core_spec_count >= line.cores:
+        raise ValueError("CoreSpecCount: leave a core to jobs")
+    return line, note
+
+
+def partition(name: str, given: Given, nodes: tuple[str, ...], where: str) -> Partition:
+    """A partition of a PartitionName line."""
+    fields = dict(given)
+    fields.pop("nodes", None)
+    if "priority" in fields:
+        value = fields.pop("priority")
+        fields = {"tier": value, "job_factor": value} | fields
+    if "sharing" in fields:
+        fields["over_subscribe"], fields["max_share"] = fields.pop("sharing")
+    return Partition(name, nodes=nodes, where=where, **fields)
+
+
+def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
+    """A switch of a SwitchName line. Raises ValueError with the remedy."""
+    if ("nodes" in given) == ("switches" in given):
+        raise ValueError("give either Nodes or Switches")
+    nodes = values.hosts(given["nodes"]) if "nodes" in given else ()
+    below = values.hosts(given["switches"]) if "switches" in given else ()
+    return Switch(name, nodes, below, where)
+
+
+TOPOLOGY = "topology.conf"
+
+
+def read_topology(path: AnyPath, nodes: Mapping[str, None]) -> tuple[Switch, ...]:
+    """The switches of a topology.conf over some nodes. Raises SlurmError with file and line."""
+    found: dict[str, Switch] = {}
+    for pairs in read_lines(path):
+        given = {pair.key.lower(): pair.value for pair in pairs}
+        head = pairs[0]
+        if head.key.lower() != "switchname":
+            raise SlurmError(f"{head.where}: {shown(head.key)}: begin the line with SwitchName=")
+        if head.value in found:
+            raise SlurmError(
+                f"{head.where}: SwitchName={shown(head.value)} is there already "
+                f"({found[head.value].where}); take one out"
+            )
+        try:
+            found[head.value] = switch(head.value, given, head.where)
+        except ValueError as fault:
+            raise SlurmError(f"{head.where}: SwitchName={shown(head.value)}: {fault}") from None
+        stray = next((name for name in found[head.value].nodes if name not in nodes), None)
+        if stray is not None:
+            raise SlurmError(f"{head.where}: slurm.conf has no node {shown(stray)}; correct it")
+    if not found:
+        raise SlurmError(f"{shown_path(path)}:1: has no SwitchName line; give the switches")
+    _check_tree(found)
+    return tuple(found.values())
+
+
+def _check_tree(switches: Mapping[str, Switch]) -> None:
+    """SlurmError unless every switch is below at most one other, and none below itself."""
+    above: dict[str, str] = {}
+    for one in switches.values():
+        for name in one.switches:
+            if name not in switches:
+                raise SlurmError(
+                    f"{one.where}: SwitchName={one.name}: there is no switch {shown(name)}; "
+                    "give it a line"
+                )
+            if above.setdefault(name, one.name) != one.name:
+                raise SlurmError(
+                    f"{one.where}: {name} is below {above[name]} and {one.name}; take it from one"
+                )
+    for name in switches:
+        place, steps = name, 0
+        while place in above and steps <= len(above):
+            place, steps = above[place], steps + 1
+        if steps > len(above):
+            raise SlurmError(
+                f"{switches[place].where}: the switch {place} is below itself; correct Switches"
+            )

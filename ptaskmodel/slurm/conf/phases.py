@@ -1,0 +1,326 @@
+"""When the controller's threads wake: phases as parameters, drawn by a seed, or as recorded.
+
+What scheduling costs: how long backfill's tests take, off by default.
+
+Without costs a cycle happens at one date. With them each test takes a while: the cycle holds the
+controller for bf_yield_interval, lets it go for bf_yield_sleep, and is over at bf_max_time. Source
+of the model: Slurm 22.05's documentation of these options. Cycles of a published simulation of
+Stampede 2 (Simakov et al. 2018) lasted 0.5 to 0.75 s a test.
+
+What happens in the loop of a Slurm simulation, by what comes first at one date.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, floor, inf
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf.facts import LINEAR, Conf
+from ptaskmodel.slurm.requests.submissions import PHASE_S
+from ptaskmodel.workload.formats.json_document import read_json
+
+FULL, DEFAULT_DEPTH, BACKFILL = "full", "default", "backfill"
+
+
+class Turn(NamedTuple):
+    """A pass or a cycle that has been made, for whoever looks.
+
+    what: FULL, DEFAULT_DEPTH or BACKFILL; of a cycle: how many jobs it tested, how long it took
+    (0 without costs), and why it was over.
+    """
+
+    date_s: float
+    what: str
+    tested: int = 0
+    lasted_s: float = 0.0
+    end: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Where the periodic threads stand, and what a real controller loses, in seconds.
+
+    t0: date 0 in Unix time (whole seconds): backfill's grid is one of Unix time. boot_s: when the
+    controller came up (before date 0). turn_s: from one turn of the main loop to the next;
+    turn_phase_s: when the first comes, after that. main_late_s: how much later than backfill's
+    thread the main loop comes up.
+    backfill_s: what backfill's sleeps take longer; test_s: and each job that a cycle tests.
+    submit_s: from a submission's date to its arrival. end_s: by how much each job runs longer.
+    clean_s: from the end of a job until its nodes are free. backfill_first: whether a cycle comes
+    before a turn of the main loop at the same date.
+    """
+
+    t0: int = 0
+    boot_s: float = -50.0
+    turn_s: float = 1.0
+    turn_phase_s: float = 0.0
+    main_late_s: float = 0.0
+    backfill_s: float = 0.0
+    test_s: float = 0.0
+    submit_s: float = 0.0
+    end_s: float = 0.0
+    clean_s: float = 0.0
+    backfill_first: bool = False
+
+    @property
+    def main_boot_s(self) -> float:
+        """When the main loop came up."""
+        return self.boot_s + self.main_late_s
+
+    def turn_after(self, date: float) -> float:
+        """The first turn of the main loop at a date or later."""
+        first = self.boot_s + self.main_late_s + self.turn_phase_s
+        return first + ceil((date - first) / self.turn_s - 1e-9) * self.turn_s
+
+
+def drawn(seed: int, t0: int = 0) -> Phases:
+    """Phases drawn by a seed; those of seed 0 are the defaults."""
+    if seed == 0:
+        return Phases(t0)
+    draw = random.Random(seed)
+    return Phases(t0 + draw.randrange(60), boot_s=-50.0 - draw.random() * 60)
+
+
+class _Meta(msgspec.Struct):
+    t0: Annotated[float, msgspec.Meta(ge=0, le=2**33)]
+    loaded: Annotated[float, msgspec.Meta(ge=-1e6, le=1e6)]
+    speed: Annotated[float, msgspec.Meta(gt=0, le=200)] = 1.0
+    phase: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
+    jobs: Annotated[int, msgspec.Meta(ge=0)] = 0
+    clock: Literal["scaled", "virtual"] = "scaled"
+
+
+def read_phases(path: AnyPath, conf: Conf) -> Phases:
+    """The phases of a run that was recorded under a configuration (runK.meta.json).
+
+    Under a virtual clock code takes no time, and all threads begin at once. Of those that wake at
+    one date who has slept for longest comes first, and jobs come and end behind them.
+
+    Raises WorkloadError or SlurmError for anything else, with the line or the JSON pointer.
+    """
+    try:
+        meta = msgspec.convert(read_json(Path(path)), _Meta)
+    except msgspec.ValidationError as fault:
+        raise SlurmError(f"{shown_path(path)}: {fault}: give the meta.json of a run") from None
+    if meta.clock == VIRTUAL:
+        return of_virtual_clock(int(meta.t0), meta.loaded, meta.phase - PHASE_S)
+    speed = meta.speed
+    busy = min(max(meta.jobs - FEW_JOBS, 0) / (MANY_JOBS - FEW_JOBS), 1.0)
+    lost_s = (LOST_S + LOST_BUSY_S * busy) * speed**2
+    scaled_turn_s = SCALED_TURN_S + (LOOP_S + LOOP_BUSY_S * busy) * speed
+    return Phases(
+        int(meta.t0),
+        meta.loaded,
+        TURN_S if speed <= 1 else scaled_turn_s,
+        TURN_PHASE_S + TURN_PHASE_BUSY_S * busy,
+        DATABASE_S * speed if conf.database else 0.0,
+        BACKFILL_S + CYCLE_S * speed,
+        (TEST_S if conf.select_type == LINEAR else SHARED_TEST_S) * speed,
+        meta.phase - PHASE_S + lost_s,
+        lost_s,
+        CLEAN_S * speed,
+    )
+
+
+def of_virtual_clock(t0: int, boot_s: float, late_s: float = 0.0) -> Phases:
+    """The phases of a controller under a virtual clock (see `read_phases`), jobs that late."""
+    late_s += BEHIND_S
+    return Phases(t0, boot_s, submit_s=late_s, end_s=BEHIND_S, backfill_first=True)
+
+
+VIRTUAL, BEHIND_S = "virtual", 1e-4
+# By how little a date may be before a second and yet be in it.
+AT_ONCE_S = 1e-9
+# What a controller loses, as recorded under a scaled clock of some speed. It loses more with many
+# jobs (BUSY) than with few. With each message, s of the clock by the square of the speed:
+FEW_JOBS, MANY_JOBS = 10, 40
+LOST_S, LOST_BUSY_S = 0.0003, 0.0002
+# With a turn of the main loop, the second part by the speed; and when its first turn is:
+TURN_S, SCALED_TURN_S = 1.001, 1.0041
+LOOP_S, LOOP_BUSY_S = 0.000475, 0.000145
+TURN_PHASE_S, TURN_PHASE_BUSY_S = 0.14, 0.31
+DATABASE_S = 0.245
+# With backfill's sleep; s of real time to make a cycle, to test a job in it, of whole or of shared
+# nodes, and to give nodes back:
+BACKFILL_S = 0.004
+CYCLE_S, TEST_S, SHARED_TEST_S = 0.0001, 0.00005, 0.00018
+CLEAN_S = 0.004
+
+
+class Recorded(NamedTuple):
+    """Dates of a recorded run: passes and cycles (date, kind), submissions and ends by job.
+
+    checked: when jobs were killed at their limits; none where that was not recorded.
+    """
+
+    cycles: tuple[tuple[float, str], ...]
+    submitted: Mapping[str, float]
+    ended: Mapping[str, float]
+    checked: tuple[float, ...] = ()
+
+
+def read_cycles(path: AnyPath) -> Recorded:
+    """The dates of a recorded run (runK.events.csv), those of one instant in the file's order.
+
+    Raises SlurmError with the line at fault.
+    """
+    cycles: list[tuple[float, str]] = []
+    submitted: dict[str, float] = {}
+    ended: dict[str, float] = {}
+    checked: set[float] = set()
+    written, apart = -inf, 0.0
+    for where, row in _rows(path):
+        if len(row) < len(_COLUMNS):
+            raise SlurmError(f"{where}: give a date, who, what and a job, separated by commas")
+        date, (who, what, job) = _date(row[0], where), row[1:4]
+        apart = apart + APART_S if date == written else 0.0
+        written = date
+        date += apart
+        if who == "main" and what in _PASSES:
+            cycles.append((date, _PASSES[what]))
+        elif who == "backfill" and what == "begin":
+            cycles.append((date, BACKFILL))
+        elif who == "job" and what == "submit":
+            submitted[job] = date
+        elif who == "job" and what == "end":
+            ended[job] = date
+        elif who == "limit" and what == "kill":
+            checked.add(date)
+    if not cycles:
+        raise SlurmError(f"{shown_path(path)}:1: no line tells of a pass or a cycle; give the "
+                         "events.csv of a whole run")  # fmt: skip
+    return Recorded(tuple(sorted(cycles)), submitted, ended, tuple(sorted(checked)))
+
+
+def _rows(path: AnyPath) -> Iterator[tuple[str, list[str]]]:
+    """("FILE:LINE", fields) of the lines of a table of events."""
+    where = shown_path(path)
+    text = io.StringIO(read_text(path, error=SlurmError), newline="")
+    rows = csv.reader(text, strict=True)
+    try:
+        if next(rows, None) != _COLUMNS:
+            raise SlurmError(f"{where}:1: columns are not {','.join(_COLUMNS)}; give them")
+        for row in rows:
+            if row:
+                yield f"{where}:{rows.line_num}", row
+    except csv.Error as fault:
+        raise SlurmError(f"{where}:{rows.line_num}: {fault}; write plain CSV") from None
+
+
+def _date(text: str, where: str) -> float:
+    try:
+        date = float(text)
+    except ValueError:
+        date = inf
+    if not abs(date) <= values.LONGEST_S:
+        raise SlurmError(f"{where}: time is {shown(text)}: give seconds from date 0")
+    return date
+
+
+def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:
+    """When jobs gave their nodes back, of those that cannot have done so at their end.
+
+    That asks for a pass, ``delay_s`` after the last one at most and some turns of the loop; where
+    the recorded run has none, the nodes were completing, as far as is known until the next pass.
+    """
+    passes = [date for date, what in recorded.cycles if what != BACKFILL]
+    found = {}
+    for job, end in recorded.ended.items():
+        k = bisect_right(passes, end)
+        due = max(end, passes[k - 1] + delay_s if k else end)
+        if k < len(passes) and passes[k] > due + PATIENCE_S:
+            found[job] = passes[k]
+    return found
+
+
+# Between two events that a recorded run has at one date.
+APART_S = 1e-6
+# Turns of a loop that is late.
+PATIENCE_S = 2.5
+_COLUMNS = ["time", "who", "what", "id"]
+_PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
+
+
+def second_of(phases: Phases, date: float) -> int:
+    """The controller's clock at a date: whole seconds of Unix time."""
+    return phases.t0 + floor(date + AT_ONCE_S)
+
+
+# Why a cycle was over: all were looked at, or a limit, or something changed in a pause.
+QUEUE, DEPTH, TIME, CHANGED, STARTS, ROOM = "queue", "depth", "time", "changed", "starts", "room"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """test_s: how long it takes backfill to test a job, s. Raises SlurmError below 0."""
+
+    test_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.test_s < float("inf"):
+            raise SlurmError(f"a test that costs {self.test_s} s: give 0 or more")
+
+
+FREE = Costs()
+
+
+LIMITS_S = 30
+(
+    CLEAN,
+    SUBMIT,
+    COMMAND,
+    NODES,
+    TURN,
+    REFRESH,
+    SLICE,
+    CYCLE,
+    END,
+    CHECK,
+    PASSED_FULL,
+    PASSED,
+    CYCLED,
+    RELEASED,
+) = range(14)
+_SCRIPTED = {
+    FULL: PASSED_FULL,
+    DEFAULT_DEPTH: PASSED,
+    BACKFILL: CYCLED,
+}
+
+
+# Something that is not an end of a job by itself: its date (s), one of the above, and of whom.
+Event = tuple[float, int, int]
+
+
+def script_of(recorded: Recorded, places: Mapping[str, int]) -> list[Event]:
+    """Passes, cycles, limit checks and ends at the dates of a recorded run.
+
+    places: of jobs by their ids, in order of submission.
+    """
+    script: list[Event] = [(date, _SCRIPTED[what], 0) for date, what in recorded.cycles]
+    script += [(date, CHECK, 0) for date in _checks(recorded)]
+    script += [(date, END, places[job]) for job, date in recorded.ended.items() if job in places]
+    return sorted(script)
+
+
+def _checks(recorded: Recorded) -> set[float]:
+    """When limits were checked: when jobs were killed, and every 30 s from each full pass on."""
+    full = [date for date, what in recorded.cycles if what == FULL]
+    found = {*recorded.checked, *full}
+    for date, following in zip(full, [*full[1:], inf], strict=True):
+        gap = round(following - date) if following < inf else 2 * LIMITS_S
+        if gap % LIMITS_S == 0:
+            found |= {date + late for late in range(LIMITS_S, gap, LIMITS_S)}
+    return found

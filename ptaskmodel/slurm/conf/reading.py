@@ -1,0 +1,342 @@
+"""slurm.conf read into facts (see `facts.Conf`); what is not known is kept and listed.
+
+A slurm.conf with other values: of its keys, and of single options of SchedulerParameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.files import AnyPath, shown_path
+from ptaskmodel.remarks import warn
+from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf.facts import (
+    TREE,
+    Conf,
+    NodeLine,
+    Partition,
+    PriorityParameters,
+    SchedulerParameters,
+    Switch,
+    Unread,
+)
+from ptaskmodel.slurm.conf.keys import (
+    OPTIONS,
+    PRIORITY,
+    SCALARS,
+    SWITCHES,
+    WORDS,
+    Reader,
+    Table,
+    meant,
+    spelled,
+)
+from ptaskmodel.slurm.conf.lines import (
+    NODE,
+    PARTITION,
+    TOPOLOGY,
+    Pair,
+    node_line,
+    node_state,
+    partition,
+    read_lines,
+    read_topology,
+    value_of,
+)
+
+SCHEDULER = "SchedulerParameters"
+Value = bool | int | float | str
+Changes = Mapping[str, Value]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises SlurmError for what is neither a key of a whole file nor an option."""
+    known = (*SCALARS, *PRIORITY, SCHEDULER.lower())
+    options = (*OPTIONS, *SWITCHES)
+    for name in names:
+        if name.lower() not in known and name not in options:
+            near = difflib.get_close_matches(name.lower(), (*known, *options), 1)
+            hint = f"; did you mean {spelled(near[0])}?" if near else ""
+            raise SlurmError(
+                f"{shown(name)} is no key of a whole slurm.conf that is known, and no option of "
+                f"{SCHEDULER}{hint}"
+            )
+
+
+def changed(lines: Iterable[list[Pair]], changes: Changes, origin: str) -> Iterator[list[Pair]]:
+    """The lines with other values.
+
+    changes: by key (of the whole file, not of nodes or partitions), or by the name of an option of
+    SchedulerParameters; of a switch there, true or false. Raises SlurmError for any other name.
+    """
+    check_names(changes)
+    options = {name: value for name, value in changes.items() if name in {*OPTIONS, *SWITCHES}}
+    keys = {name.lower(): (name, value) for name, value in changes.items() if name not in options}
+    text = ""
+    for line in lines:
+        kept = []
+        for pair in line:
+            key = pair.key.lower()
+            if line[0] is pair and key == SCHEDULER.lower():
+                text = pair.value
+            elif line[0] is not pair or key not in keys:
+                kept.append(pair)
+        if kept:
+            yield kept
+    if SCHEDULER.lower() in keys:
+        text = str(keys.pop(SCHEDULER.lower())[1])
+    for name, value in keys.values():
+        yield [Pair(name, _written(value), f"{origin}, {name} changed")]
+    if text or options:
+        yield [Pair(SCHEDULER, _with(text, options), f"{origin}, {SCHEDULER} changed")]
+
+
+def _with(text: str, options: Changes) -> str:
+    """SchedulerParameters with other options."""
+    items = [one for one in text.split(",") if one and one.partition("=")[0] not in options]
+    for name, value in options.items():
+        if name in SWITCHES:
+            if not isinstance(value, bool):
+                raise SlurmError(f"{SCHEDULER}, {name}: {shown(value)}: give true or false")
+            items += [name] if value else []
+        else:
+            items.append(f"{name}={_written(value)}")
+    return ",".join(items)
+
+
+def _written(value: Value) -> str:
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    return str(value)
+
+
+DEFAULT = "DEFAULT"
+# Keys that begin lines of their own.
+LINES = ("nodename", "partitionname", "nodeset", "downnodes")
+ALL = "ALL"
+
+
+def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
+    """The facts of a slurm.conf, and of the topology.conf beside it if its plugin needs one.
+
+    changes: other values of its keys, or of options of its SchedulerParameters (``bf_interval``).
+    Raises SlurmError, one line with file and line, for a value that makes no sense.
+    """
+    origin = shown_path(path)
+    lines = changed(read_lines(path), changes, origin) if changes else read_lines(path)
+    conf = _Builder(origin).built(lines, Path(path).parent)
+    for one in conf.others:
+        if one.meant:
+            warn(f"{one.where}: {one.key} is not known; did you mean {one.meant}?")
+    return conf
+
+
+class _Builder:
+    """What the lines read so far have said."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.scalars: dict[str, Any] = {}
+        self.priority: dict[str, Any] = {}
+        self.scheduler = SchedulerParameters()
+        self.lines: list[NodeLine] = []
+        self.groups: list[
+            tuple[str, dict[str, Any], Pair]
+        ] = []  # partitions, until nodes are known
+        self.sets: dict[str, dict[str, Pair]] = {}
+        self.down: dict[str, tuple[str, str]] = {}  # the state, and where it is said
+        self.last = f"{origin}:1"
+        self.others: list[Unread] = []
+        self.notes: list[str] = []
+        self.seen: dict[str, str] = {}
+        self.node_defaults: dict[str, Any] = {}
+        self.partition_defaults: dict[str, Any] = {}
+
+    def built(self, lines: Iterable[list[Pair]], folder: Path) -> Conf:
+        readers: tuple[Callable[[list[Pair]], None], ...]
+        readers = self._nodes, self._partition, self._set, self._down
+        known = dict(zip(LINES, readers, strict=True))
+        for pairs in lines:
+            self.last = pairs[0].where
+            first = pairs[0].key.lower()
+            if first in known:
+                known[first](pairs)
+            else:
+                for pair in pairs:
+                    self._scalar(pair)
+        if not self.lines:
+            raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
+        home = {name: None for line in self.lines for name in line.names}
+        if not self.groups:
+            raise SlurmError(f"{self.last}: ends without a PartitionName line; give a partition")
+        for name, (_, where) in self.down.items():
+            if name not in home:
+                raise SlurmError(
+                    f"{where}: DownNodes={shown(name)}: there is no such node; correct it"
+                )
+        switches: tuple[Switch, ...] = ()
+        if self.scalars.get("topology_plugin") == TREE:
+            switches = read_topology(folder / TOPOLOGY, home)
+            apart = set(home).difference(*(one.nodes for one in switches))
+            if apart:
+                what = f"no switch reaches {len(apart)} nodes, such as {min(apart)}"
+                self.notes.append(f"{folder / TOPOLOGY}: {what}")
+        return Conf(
+            tuple(self.lines),
+            tuple(self._made(*group, home) for group in self.groups),
+            switches,
+            scheduler=self.scheduler,
+            priority=PriorityParameters(**self.priority),
+            down_nodes=MappingProxyType({name: state for name, (state, _) in self.down.items()}),
+            others=tuple(self.others),
+            notes=tuple(self.notes),
+            origin=self.origin,
+            **self.scalars,
+        )
+
+    def _scalar(self, pair: Pair) -> None:
+        key = pair.key.lower()
+        if key == "schedulerparameters":
+            self.scheduler = self._options(pair)
+        elif key in SCALARS:
+            self._set_once(self.scalars, SCALARS[key], pair)
+        elif key in PRIORITY:
+            self._set_once(self.priority, PRIORITY[key], pair)
+        else:
+            self._unread(pair, (*SCALARS, *PRIORITY, "schedulerparameters", *LINES))
+        for word in sorted(values.words(pair.value) - WORDS[key]) if key in WORDS else ():
+            self.others.append(Unread(f"{pair.key} {word}", word, pair.where))
+
+    def _unread(self, pair: Pair, known: Iterable[str], whose: str = "") -> None:
+        """Keep what is not known, with what it may have been meant to be."""
+        like = meant(pair.key, known)
+        self.others.append(Unread(f"{whose}{pair.key}", pair.value, pair.where, like))
+
+    def _set_once(self, fields: dict[str, Any], entry: tuple[str, Reader], pair: Pair) -> None:
+        name, read = entry
+        if name in fields:
+            self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
+        fields[name] = value_of(pair, read)
+
+    def _options(self, pair: Pair) -> SchedulerParameters:
+        """SchedulerParameters, found as Slurm finds them: by what the text contains."""
+        text = pair.value.lower()
+        fields: dict[str, Any] = {}
+        if "max_job_bf=" in text:
+            raise SlurmError(f"{pair.where}: max_job_bf is gone: write bf_max_job_test")
+        for name, option in OPTIONS.items():
+            _, found, rest = text.partition(f"{name}=")
+            if found:
+                given = Pair(name, rest.split(",")[0].strip(), pair.where)
+                if option.off and given.value == "-1":
+                    fields[option.field] = -1
+                    continue
+                fields[option.field] = value_of(given, option.read)
+        fields |= {name: True for name in SWITCHES if name in text}
+        for item in values.names(text):
+            name, known = item.partition("=")[0], item.lower()
+            if not any(one in known for one in (*(f"{name}=" for name in OPTIONS), *SWITCHES)):
+                given = Pair(name, item, pair.where)
+                self._unread(given, (*OPTIONS, *SWITCHES), "SchedulerParameters ")
+        return SchedulerParameters(**fields)
+
+    def _table(self, table: Table, pairs: list[Pair], defaults: Mapping[str, Any]) -> dict:
+        """The fields that pairs after the first give, over the defaults."""
+        fields, given = dict(defaults), set()
+        for pair in pairs[1:]:
+            entry = table.get(pair.key.lower())
+            if entry is None:
+                self._unread(pair, table)
+                continue
+            if entry[0] in given:
+                self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
+            given.add(entry[0])
+            fields[entry[0]] = value_of(pair, entry[1])
+        return fields
+
+    def _nodes(self, pairs: list[Pair]) -> None:
+        head = pairs[0]
+        fields = self._table(NODE, pairs, self.node_defaults)
+        if head.value.upper() == DEFAULT:
+            self.node_defaults = fields
+            return
+        names = value_of(head, values.hosts)
+        if not names or "=" in head.value:  # the next key
+            raise SlurmError(f"{head.where}: NodeName has no names; give them")
+        for name in names:
+            self._once("NodeName", name, head.where)
+        try:
+            line, note = node_line(names, fields, head.where)
+        except ValueError as fault:
+            raise SlurmError(f"{head.where}: NodeName={shown(head.value)}: {fault}") from None
+        self.lines.append(line)
+        self.notes += [note] if note else []
+
+    def _partition(self, pairs: list[Pair]) -> None:
+        head = pairs[0]
+        fields = self._table(PARTITION, pairs, self.partition_defaults)
+        if head.value.upper() == DEFAULT:
+            self.partition_defaults = fields
+            return
+        if not head.value.isprintable() or "," in head.value:
+            raise SlurmError(f"{head.where}: PartitionName={shown(head.value)}: give one name")
+        self._once("PartitionName", head.value, head.where)
+        self.groups.append((head.value, fields, head))
+
+    def _made(
+        self, name: str, fields: dict[str, Any], head: Pair, home: Mapping[str, None]
+    ) -> Partition:
+        text = fields.get("nodes", "")
+        found: dict[str, None] = {}
+        for item in values.split_outside(text) if text else []:
+            if item.upper() == ALL:
+                found |= home
+            elif item in self.sets:
+                found |= dict.fromkeys(self._of_set(item))
+            else:
+                found |= dict.fromkeys(value_of(Pair("Nodes", item, head.where), values.hosts))
+        stray = next((node for node in found if node not in home), None)
+        if stray is not None:
+            raise SlurmError(
+                f"{head.where}: PartitionName={name}: Nodes has {shown(stray)}, which no NodeName "
+                "line gives; add or correct it"
+            )
+        return partition(name, fields, tuple(found), head.where)
+
+    def _set(self, pairs: list[Pair]) -> None:
+        head, given = pairs[0], {pair.key.lower(): pair for pair in pairs[1:]}
+        if not {"nodes", "feature"} & set(given):
+            raise SlurmError(f"{head.where}: NodeSet={shown(head.value)}: give Nodes or Feature")
+        self._once("NodeSet", head.value, head.where)
+        self.sets[head.value] = given
+
+    def _of_set(self, name: str) -> list[str]:
+        """The nodes of a NodeSet: those named and those with one of its features."""
+        given = self.sets[name]
+        nodes = value_of(given["nodes"], values.hosts) if "nodes" in given else ()
+        wanted = set(values.names(given["feature"].value if "feature" in given else ""))
+        return [
+            *nodes,
+            *(node for line in self.lines if wanted & set(line.features) for node in line.names),
+        ]
+
+    def _down(self, pairs: list[Pair]) -> None:
+        given = {pair.key.lower(): pair for pair in pairs}
+        state = value_of(given["state"], node_state) if "state" in given else "DOWN"
+        for name in value_of(pairs[0], values.hosts):
+            self.down[name] = state, pairs[0].where
+
+    def _once(self, kind: str, name: str, where: str) -> None:
+        if (before := self.seen.setdefault(f"{kind}={name}", where)) is not where:
+            raise SlurmError(f"{where}: {kind}={name} is there already ({before}); take one out")
+
+
+def with_options(conf: Conf, **changes: Any) -> Conf:
+    """The same configuration with some SchedulerParameters changed, by the names of the facts."""
+    return dataclasses.replace(conf, scheduler=dataclasses.replace(conf.scheduler, **changes))

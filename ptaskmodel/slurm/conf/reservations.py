@@ -1,0 +1,294 @@
+"""Advance reservations: nodes set apart for some, or for maintenance, over some time.
+
+Advance reservations as scontrol is told: lines of ``create reservation Key=Value ...``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import ceil, inf
+from typing import NamedTuple
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf.facts import Conf, nodes_of
+
+MAINT, OVERLAP = "MAINT", "OVERLAP"
+# The controller looks for reservations that begin or end at every so manieth second.
+LOOK_S = 5
+# How often a job's date is moved to the end of a reservation until it is given up.
+MOVES = 10
+# A second after all others.
+NEVER_S = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes in [start_s, end_s), whole Unix seconds, for some users or accounts, or nobody.
+
+    flags: in upper case; MAINT and OVERLAP matter.
+    """
+
+    name: str
+    start_s: int
+    end_s: int
+    nodes: Mask
+    users: frozenset[str] = frozenset()
+    accounts: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+
+    def admits(self, user: str | None, accounts: Collection[str]) -> bool:
+        """Whether jobs of a user in an account may use it. accounts: that and those above it."""
+        if not self.users and not self.accounts:
+            return False
+        if self.users and user not in self.users:
+            return False
+        return not self.accounts or not self.accounts.isdisjoint(accounts)
+
+    def is_open(self, now: int) -> bool:
+        """Whether its jobs may start."""
+        return self.start_s <= now <= self.end_s
+
+    def goes_before(self, other: Reservation) -> bool:
+        """Whether nodes that both have are this one's."""
+        return MAINT in self.flags or (OVERLAP in self.flags and MAINT not in other.flags)
+
+
+class Asker(NamedTuple):
+    """Who asks for nodes: in which reservation, the nodes of its partition, those it requires."""
+
+    reservation: Reservation | None
+    partition: Mask
+    required: Mask
+
+
+class Free(NamedTuple):
+    """Nodes that no reservation keeps from a job. overlaps: whether some are kept from it.
+
+    until_s: None; or the end of a reservation that keeps all from it, nodes being none.
+    """
+
+    nodes: Mask
+    overlaps: bool = False
+    until_s: int | None = None
+
+
+class Reserved:
+    """The advance reservations of a run."""
+
+    def __init__(self, reservations: Sequence[Reservation] = (), step_s: int = 60) -> None:
+        self._all = sorted(reservations, key=lambda reservation: reservation.start_s)
+        self._step = step_s
+        self._left = {reservation.name: reservation for reservation in self._all}
+        self._to_begin = [reservation.start_s for reservation in self._all]
+
+    def copy(self) -> Reserved:
+        """The same before anything has begun."""
+        return Reserved(self._all, self._step)
+
+    @property
+    def over_s(self) -> float:
+        """When the last of them ends, Unix seconds; 0: there are none."""
+        return max((one.end_s for one in self._all), default=0)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are none."""
+        return not self._all
+
+    def named(self, name: str, now: int) -> Reservation | None:
+        """The reservation of a name, if it is not over."""
+        found = self._left.get(name)
+        return None if found is None or found.end_s < now else found
+
+    def allowed(self, asker: Asker, begin: float, lasts: float, nodes: Mask) -> Free:
+        """Those of some nodes that a job may hold in [begin, begin + lasts)."""
+        if not self._all:
+            return Free(nodes)
+        end, mine = begin + lasts, asker.reservation
+        meets = [one for one in self._all if one.start_s < end and one.end_s > begin]
+        if mine is not None:
+            if not mine.start_s <= begin <= mine.end_s:
+                return Free(0)
+            left = nodes & mine.nodes
+            for one in meets:
+                if one is not mine and not mine.goes_before(one):
+                    left &= ~one.nodes
+            return Free(left, left != nodes & mine.nodes)
+        left, overlaps = nodes, False
+        for one in meets:
+            covered = MAINT in one.flags and not asker.partition & ~one.nodes
+            if covered or asker.required & one.nodes:
+                return Free(0, overlaps, one.end_s)
+            left &= ~one.nodes
+            overlaps |= bool(asker.partition & one.nodes)
+        return Free(left, overlaps)
+
+    def from_date(
+        self, asker: Asker, date: float, lasts: float, nodes: Mask
+    ) -> tuple[float, Mask, int | None] | None:
+        """From which date, not before another, what nodes; and when a reservation will be over.
+
+        None: the job cannot be planned.
+        """
+        free = self.allowed(asker, date, lasts, nodes)
+        for _ in range(MOVES):
+            if free.until_s is None:
+                break
+            date = free.until_s
+            free = self.allowed(asker, date, lasts, nodes)
+        if free.until_s is not None or (asker.reservation is not None and not free.nodes):
+            return None
+        over = None
+        if free.overlaps:
+            first = min(one.end_s for one in self._all if one.end_s >= date)
+            over = ceil(first / self._step) * self._step + 1
+        return date, free.nodes, over
+
+    # --- what the controller does -----------------------------------------------------------
+
+    def next_begin_s(self, boot: int) -> int:
+        """When it is seen next that some of them have begun. boot: when it was looked at first."""
+        return _look(self._to_begin[0], boot) if self._to_begin else NEVER_S
+
+    def begin(self, now: int) -> bool:
+        """Whether some have begun of which nobody has been told; so they have now."""
+        count = len(self._to_begin)
+        self._to_begin = [date for date in self._to_begin if date > now]
+        return len(self._to_begin) < count
+
+    def change_s(self, since: int, boot: int) -> float:
+        """When nodes change next, from a second on: while reservations last, at every look.
+
+        boot: when the controller looked first.
+        """
+        found = inf
+        for one in self._all:
+            look = _look(max(since, one.start_s), boot)
+            if look >= one.end_s:
+                look = _look(one.end_s, boot)
+                if look < since or MAINT not in one.flags:
+                    continue
+            found = min(found, look)
+        return found
+
+    def purge(self, now: int, used: Collection[Reservation]) -> list[Reservation]:
+        """Forget those that are over and in which no job runs; which they are."""
+        gone = [one for one in self._left.values() if one.end_s < now and one not in used]
+        for one in gone:
+            del self._left[one.name]
+        return gone
+
+
+def _look(second: int, boot: int) -> int:
+    """The first look at or after a second."""
+    return boot + ceil((second - boot) / LOOK_S) * LOOK_S
+
+
+NAMES = ("reservation", "reservationname")
+KNOWN = {*NAMES, "starttime", "endtime", "duration", "nodes", "users", "accounts", "flags"}
+# Running jobs are never touched, and nodes are as they were named, whatever is said of that.
+KNOWN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
+UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+FOR_EVER_S = 365 * 86_400
+
+
+def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
+    """The reservations of a file. t0: Unix time of date 0, which ``now`` stands for.
+
+    Dates without a zone are UTC. Raises SlurmError with file and line.
+    """
+    nodes = nodes_of(conf)
+    found: dict[str, Reservation] = {}
+    for number, line in enumerate(read_text(path, error=SlurmError).split("\n"), 1):
+        text = line.split("#")[0].strip()
+        if not text:
+            continue
+        where = f"{shown_path(path)}:{number}"
+        try:
+            fields = _fields(text)
+            name = fields.get(NAMES[0]) or f"resv_{number}"
+            if name in found:
+                raise ValueError(f"{shown(name)} is there already; name it once")
+            start_s = _date(fields.get("starttime", "now"), t0)
+            end_s = _end(fields, start_s, t0)
+            given = _needed(fields, "nodes")
+            names = conf_names(conf) if given.upper() == "ALL" else values.hosts(given)
+            mask = nodes.mask(names)
+        except (ValueError, SlurmError) as fault:
+            raise SlurmError(f"{where}: {fault}") from None
+        found[name] = Reservation(
+            name,
+            start_s,
+            end_s,
+            mask,
+            frozenset(values.names(fields.get("users", ""))) - {""},
+            frozenset(values.names(fields.get("accounts", ""))) - {""},
+            frozenset(values.words(fields.get("flags", ""))) - {""},
+        )
+    return Reserved(tuple(found.values()), conf.scheduler.bf_resolution_s)
+
+
+def conf_names(conf: Conf) -> Sequence[str]:
+    """The names of all nodes."""
+    return [name for line in conf.nodes for name in line.names]
+
+
+def _fields(text: str) -> Mapping[str, str]:
+    words = text.split()
+    if words[:1] == ["scontrol"]:
+        words = words[1:]
+    if [word.lower() for word in words[:2]] != ["create", "reservation"]:
+        raise ValueError(f"{shown(text)}: write create reservation Key=Value ...")
+    fields = {}
+    for word in words[2:]:
+        given, sign, value = word.partition("=")
+        if not sign or given.lower() not in KNOWN:
+            raise ValueError(f"{shown(word)}: give {', '.join(sorted(KNOWN))}, each with =")
+        key = NAMES[0] if given.lower() in NAMES else given.lower()
+        if key in fields:
+            raise ValueError(f"{shown(word)}: {given} is there already; give it once")
+        fields[key] = value
+    unknown = values.words(fields.get("flags", "")) - KNOWN_FLAGS - {""}
+    if unknown:
+        raise ValueError(f"flag {min(unknown)} is not simulated; leave it out")
+    return fields
+
+
+def _needed(fields: Mapping[str, str], key: str) -> str:
+    if not fields.get(key):
+        raise ValueError(f"{key} is missing; give it")
+    return fields[key]
+
+
+def _date(text: str, t0: int) -> int:
+    """A date: ``now``, ``now+N`` and a unit, or as in ISO 8601; Unix seconds."""
+    plus = re.fullmatch(r"now(?:\+(\d{1,9})([a-z]*))?", text.lower())
+    try:
+        if plus is None:
+            return values.date(text)
+        unit = (plus[2] or "second").removesuffix("s")
+        if unit not in UNITS_S:
+            raise ValueError(f"the unit is one of {', '.join(UNITS_S)}")
+        return values.unix(t0 + int(plus[1] or 0) * UNITS_S[unit])
+    except ValueError as fault:
+        raise ValueError(f"{shown(text)}: {fault}") from None
+
+
+def _end(fields: Mapping[str, str], start_s: int, t0: int) -> int:
+    if "endtime" in fields:
+        end_s = _date(fields["endtime"], t0)
+    else:
+        lasts = values.minutes(_needed(fields, "duration"))
+        end_s = start_s + (FOR_EVER_S if lasts is None else lasts * 60)
+    if end_s <= start_s:
+        raise ValueError("it ends before it starts; give a later end")
+    if end_s > t0 + values.LONGEST_S:
+        zero = datetime.fromtimestamp(t0, UTC).isoformat(" ")
+        raise ValueError(f"it ends more than 20 years after date 0, which is {zero}; correct it")
+    return end_s

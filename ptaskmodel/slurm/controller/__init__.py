@@ -1,0 +1,1 @@
+"""The controller of Slurm: lives of jobs, limits, failures of nodes."""

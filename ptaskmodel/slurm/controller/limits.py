@@ -1,0 +1,184 @@
+"""What partitions and licences allow.
+
+Jobs that wait longer than their deadlines allow, and jobs that ended long ago.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ptaskmodel.slurm.accounts.facts import Qos
+from ptaskmodel.slurm.conf.facts import Conf, Partition
+from ptaskmodel.slurm.jobs import record
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.request import JobRequest
+
+TIME, NODES, CONFIG = "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"
+MEMORY = "MaxMemPerLimit"
+DOWN, INACTIVE = "PartitionDown", "PartitionInactive"
+
+
+class Room(NamedTuple):
+    """How large a partition is: nodes and CPUs."""
+
+    nodes: float = math.inf
+    cpus: float = math.inf
+
+
+ANY_ROOM = Room()
+
+
+def waits_for(
+    request: JobRequest,
+    partition: Partition,
+    qos: Qos | None = None,
+    room: Room = ANY_ROOM,
+    min_nodes: int = 1,
+) -> str | None:
+    """Why a job may not start in a partition for the time being; None: it may.
+
+    Flags of its QOS (PartitionTimeLimit, PartitionMaxNodes, PartitionMinNodes) lift limits.
+    min_nodes: the least MinNodes of its partitions, which it asks for at least.
+    """
+    if partition.state in ("DOWN", "INACTIVE"):
+        return DOWN if partition.state == "DOWN" else INACTIVE
+    flags = qos.flags if qos is not None else frozenset()
+    least, most = request.nodes_asked(min_nodes)
+    cpus = (request.cpus or 1) if request.tasks is not None else least
+    most_cpus = math.inf if partition.max_cpus_per_node is None else partition.max_cpus_per_node
+    if cpus > min(room.cpus, most_cpus * room.nodes):
+        return CONFIG
+    allowed = math.inf if partition.max_nodes is None else partition.max_nodes
+    if least > room.nodes:
+        return NODES
+    if min(least, most) < partition.min_nodes and "PARTITIONMINNODES" not in flags:
+        return NODES
+    bounded = request.min_nodes is not None or request.max_nodes is not None
+    if request.spread and request.max_nodes is None and request.tasks is not None:
+        bounded, most = True, max(least, request.tasks)
+    if bounded and most > allowed and "PARTITIONMAXNODES" not in flags:
+        return NODES
+    longest = math.inf if partition.max_time_min is None else partition.max_time_min
+    asked = request.limit_min if request.time_min_min is None else request.time_min_min
+    if asked is not None and asked > longest and "PARTITIONTIMELIMIT" not in flags:
+        return TIME
+    return None
+
+
+def refused_by(
+    conf: Conf,
+    request: JobRequest,
+    partitions: tuple[Partition, ...],
+    qos: Qos | None = None,
+    rooms: Mapping[str, Room] = MappingProxyType({}),
+    over_memory: Collection[str] = (),
+) -> str | None:
+    """Why partitions refuse a job at its submission, as EnforcePartLimits says; None: they do not.
+
+    ANY: if all of them would make it wait; ALL: if any of them would. A partition that takes no
+    jobs refuses it anyhow. over_memory: names of those whose MaxMemPerNode would make it wait.
+    """
+    closed = next((one for one in partitions if not one.accepts), None)
+    if closed is not None:
+        return DOWN if closed.state == "DRAIN" else INACTIVE
+    if conf.enforce_part_limits == "NO":
+        return None
+    least = min((one.min_nodes for one in partitions), default=1)
+    found = [waits_for(request, p, qos, rooms.get(p.name, ANY_ROOM), least) for p in partitions]
+    why = [reason if reason in (TIME, NODES, CONFIG) else None for reason in found]
+    why = [
+        MEMORY if one.name in over_memory else reason
+        for one, reason in zip(partitions, why, strict=True)
+    ]
+    if conf.enforce_part_limits == "ALL" and any(why):
+        return next(filter(None, why))
+    if conf.enforce_part_limits == "ANY" and all(why):
+        return why[0]
+    return None
+
+
+class Licences:
+    """The licences of the machine that are free."""
+
+    def __init__(self, total: Mapping[str, int]) -> None:
+        self.total = dict(total)
+        self.free = dict(total)
+
+    def refuses(self, request: JobRequest) -> bool:
+        """Whether there never are as many as a job asks for."""
+        return any(self.total.get(name, 0) < count for name, count in request.licenses.items())
+
+    def missing(self, request: JobRequest) -> bool:
+        """Whether there are not enough now."""
+        return any(self.free.get(name, 0) < count for name, count in request.licenses.items())
+
+    def take(self, request: JobRequest) -> None:
+        for name, count in request.licenses.items():
+            self.free[name] -= count
+
+    def give_back(self, request: JobRequest) -> None:
+        for name, count in request.licenses.items():
+            self.free[name] += count
+
+
+class Deadlines:
+    """The jobs that must be over at a date. second: the clock, Unix seconds, at a date."""
+
+    def __init__(self, second: Callable[[float], int]) -> None:
+        self._second = second
+        self._jobs: list[JobRecord] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def add(self, job: JobRecord) -> None:
+        """A job waits, for the first time or again."""
+        if job.request.deadline_s is not None and job not in self._jobs:
+            self._jobs.append(job)
+
+    def missed(self, now: int) -> list[JobRecord]:
+        """Those who wait and would not be over in time if they started now."""
+        waiting = [job for job in self._jobs if job.state == record.PENDING]
+        self._jobs = [job for job in self._jobs if job.state in record.OPEN]
+        return [job for job in waiting if now + _least_s(job) > self._deadline(job)]
+
+    def _deadline(self, job: JobRecord) -> int:
+        deadline_s = job.request.deadline_s
+        assert deadline_s is not None
+        return self._second(deadline_s)
+
+
+def _least_s(job: JobRecord) -> float:
+    """How long a job may run at least, s."""
+    need = job.needs[0]
+    return (need.limit_s if need.least_limit_s is None else need.least_limit_s) or 0
+
+
+class Ended:
+    """The records of jobs that are over, which are forgotten after a while."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[tuple[int, JobRecord]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def add(self, now: int, job: JobRecord) -> None:
+        """A job is over now."""
+        self._jobs.append((now, job))
+
+    def forget(self, until_s: int) -> list[JobRecord]:
+        """The jobs that are over since a date or longer, once each."""
+        gone = []
+        while self._jobs and self._jobs[0][0] <= until_s:
+            date_s, job = self._jobs.popleft()
+            if job.state not in record.OPEN and job.end_s == date_s:
+                gone.append(job)
+        return gone

@@ -1,0 +1,461 @@
+"""What else says who may start, in which order: members, priorities, limits, licences, arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from operator import attrgetter
+
+from ptaskmodel.batch.machine.host_sets import Mask, members
+from ptaskmodel.slurm.accounts.facts import (
+    Accounts,
+    Amounts,
+    billed,
+    gres_names,
+    plain_accounts,
+    requested,
+)
+from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.limits import Limits
+from ptaskmodel.slurm.accounts.members import Member, Members
+from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Nodes, Partition
+from ptaskmodel.slurm.conf.reservations import Reserved
+from ptaskmodel.slurm.controller.limits import (
+    DOWN,
+    MEMORY,
+    Licences,
+    Room,
+    refused_by,
+    waits_for,
+)
+from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
+from ptaskmodel.slurm.jobs.needs import (
+    FirstNode,
+    Need,
+    features_of,
+    need_of,
+    over_memory,
+    with_cpus_for_memory,
+)
+from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
+from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.slurm.queue.multifactor import priorities_of
+from ptaskmodel.slurm.queue.priority import Sizes
+from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
+from ptaskmodel.slurm.select.offers import asks_gpus
+from ptaskmodel.slurm.select.plugin import Select, select_of
+
+# What a job asks of nodes, whenever and for however long.
+_asks = attrgetter(
+    *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
+    "least_cpus_per_node",
+    *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
+    *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
+    *("exclusive", "oversubscribe"),
+)
+# Reasons to wait of which no limit of an account is the cause.
+LICENCES = "Licenses"
+
+
+class Rules:
+    """The rules of a configuration, with accounts if there are some.
+
+    boot_s: when the controller starts, Unix seconds.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        nodes: Nodes,
+        boot_s: int,
+        accounts: Accounts | None = None,
+        reserved: Reserved | None = None,
+    ) -> None:
+        self.accounts = accounts or plain_accounts()
+        self.reserved = (reserved or Reserved()).copy()
+        tree = ShareTree(self.accounts)
+        self.members = Members(conf, self.accounts, tree)
+        self.priorities = priorities_of(conf, self.accounts, tree, sizes_of(conf, nodes), boot_s)
+        self._conf, self._nodes = conf, nodes
+        self._linear = conf.select_type == LINEAR
+        self._empty = select_of(conf, nodes)
+        self._kinds: dict[tuple[object, ...], int] = {}
+        self._possible: dict[Hashable, Allocation | None] = {}
+        self._needs: dict[tuple[object, ...], Need] = {}
+        self._waits: dict[tuple[Need, str, str | None], str | None] = {}
+        self._refused: dict[tuple[object, ...], str | None] = {}
+        self._features = {name for line in conf.nodes for name in line.features}
+        self._rooms = {
+            name: Room(mask.bit_count(), sum(nodes.cpus[k] for k in members(mask)))
+            for name, mask in nodes.partitions.items()
+        }
+        self._first_nodes = {
+            name: FirstNode(nodes.cpus[members(mask)[0]], nodes.memory_MiB[members(mask)[0]])
+            for name, mask in nodes.partitions.items()
+            if mask
+        }
+        self.limits = Limits(conf, self.accounts, tree, boot_s)
+        self.dependencies = Dependencies()
+        self._licences = Licences(conf.licenses)
+        self._tasks: dict[str, int] = {}
+        # All arrays, and why those that came were refused.
+        self.arrays = Arrays(conf, ())
+        self._arrays_refused: dict[str, str | None] = {}
+        self._first: dict[str, int] = {}
+
+    def place(self, job: JobRecord) -> int:
+        """What the queue puts first of equals: the number of a job, or of its array's first."""
+        return self._first.setdefault(job.request.array_id, job.number)
+
+    def could_start(self, job: JobRecord, now: int) -> bool:
+        """Whether a job fits on an empty machine, or asks for more than its partition takes.
+
+        In a reservation: on its nodes, once it has begun. Of one that is held nobody asks.
+        """
+        if job.request.hold:
+            return True
+        if job.reservation is not None:
+            within = self._nodes.usable & job.reservation.nodes
+            if now < job.reservation.start_s or any(self.fits(n, within) for n in job.needs):
+                return True
+        elif any(map(self.could_ever, job.needs)):
+            return True
+        if len(job.partitions) == 1:
+            return self.waits_for(job, job.partitions[0]) not in (None, DOWN)
+        # The one that is tried last says what becomes of the job.
+        least, _ = job.request.nodes_asked()
+        last = min(reversed(job.partitions), key=lambda partition: partition.tier)
+        return last.max_nodes is not None and least > last.max_nodes
+
+    def waits_for(self, job: JobRecord, partition: Partition) -> str | None:
+        """What of a partition keeps a job waiting; it is the same at any time."""
+        key = job.needs[0], partition.name, None if job.account is None else job.account.qos
+        if key not in self._waits:
+            qos = None if job.account is None else self.members.qos(job.account)
+            least = job.min_nodes
+            room = self._rooms[partition.name]
+            reason = waits_for(job.request, partition, qos, room, least)
+            self._waits[key] = reason or self._over_memory(job.request, partition)
+        return self._waits[key]
+
+    def _over_memory(self, request: JobRequest, partition: Partition) -> str | None:
+        first = self._first_nodes.get(partition.name)
+        over = first is not None and over_memory(request, partition, self._conf, first)
+        return MEMORY if over else None
+
+    def as_taken_in(self, request: JobRequest, partition: Partition) -> JobRequest:
+        """What Slurm makes of a request that is submitted to a partition."""
+        first = self._first_nodes.get(partition.name)
+        if first is None:
+            return request
+        return with_cpus_for_memory(request, partition, self._conf, first)
+
+    def could_ever(self, need: Need) -> bool:
+        """Whether a job fits on an empty machine."""
+        return self._at_best(need) is not None
+
+    def fits(self, need: Need, within: Mask) -> bool:
+        """Whether a job fits on some nodes if nobody else is there."""
+        return self._empty.place(need, within) is not None
+
+    def _at_best(self, need: Need) -> Allocation | None:
+        """What a job would get of an empty machine."""
+        if need.kind not in self._possible:
+            self._possible[need.kind] = self._empty.place(need, self._nodes.usable)
+        return self._possible[need.kind]
+
+    def needs(self, job: JobRecord, whole: bool = False) -> list[Need]:
+        """What a job needs in each of its partitions.
+
+        It is tried at its submission in the one of the highest tier, which may make it exclusive.
+        whole: whether another one has made it so since.
+        """
+        first = max(job.partitions, key=lambda partition: partition.tier)
+        whole = whole or first.over_subscribe == EXCLUSIVE
+        least = job.min_nodes
+        return [self.need(job.request, each, least, whole) for each in job.partitions]
+
+    def need(
+        self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False
+    ) -> Need:
+        """What a job needs in a partition: one object for all who ask for the same.
+
+        min_nodes: the least MinNodes of its partitions.
+        """
+        asks = (partition.name, min_nodes, exclusive, *_asks(request))
+        kind = self._kinds.setdefault(asks, len(self._kinds))
+        key = kind, request.limit_min, request.time_min_min
+        if key not in self._needs:
+            found = need_of(request, partition, self._conf, self._nodes, min_nodes, exclusive, kind)
+            self._needs[key] = found
+        return self._needs[key]
+
+    # --- submission -------------------------------------------------------------------------
+
+    def refuses(self, job: JobRecord, now: int) -> str | None:
+        """Why a job is refused at its submission, if it is."""
+        member = self.members.of(job.request, job.partitions[0])
+        if isinstance(member, str):
+            return member
+        job.account = member
+        request = job.request
+        if self.arrays.refuses(request):
+            return "InvalidArray"
+        if request.licenses and self._licences.refuses(request):
+            return "InvalidLicense"
+        if request.reservation is not None:
+            job.reservation = self.reserved.named(request.reservation, now)
+            if job.reservation is None:
+                return "InvalidReservation"
+            accounts = self.members.accounts(request.account, member)
+            if not job.reservation.admits(request.user, accounts):
+                return "ReservationNotAllowed"
+        key = tuple(job.needs), member, request.account, request.qos
+        if key not in self._refused:
+            self._refused[key] = self._partitions_refuse(job, member)
+        return self._refused[key] or self._refused_by_limits(job)
+
+    def _partitions_refuse(self, job: JobRecord, member: Member) -> str | None:
+        """Why no partition takes a job, if that is so: the same for all alike."""
+        refused = [self.members.refused(job.request, member, p) for p in job.partitions]
+        if all(reason is not None for reason in refused):
+            return refused[0]
+        asked = job.request.constraint
+        if asked is not None and not features_of(asked) <= self._features:
+            return "InvalidFeature"
+        qos = self.members.qos(member)
+        over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
+        return refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over)
+
+    def _refused_by_limits(self, job: JobRecord) -> str | None:
+        """Why limits to submissions refuse a job; the tasks of an array come together."""
+        if job.request.array is None:
+            return self.limits.refuses(job)
+        name = job.request.array_id
+        if name not in self._arrays_refused:
+            self._arrays_refused[name] = self.limits.refuses(job, self.arrays.size(job.request))
+        return self._arrays_refused[name]
+
+    def submitted(self, job: JobRecord, now: int) -> None:
+        """A job has come: whom it depends on, and whose limits it counts for."""
+        self.limits.submitted(job)
+        self.dependencies.add(job)
+
+    def waits(self, job: JobRecord, now: int) -> None:
+        """A job waits, for the first time or again: its priorities."""
+        self.priorities.at_submit(job, now)
+
+    def waits_again(self, job: JobRecord, now: int) -> None:
+        """A job waits again."""
+        self.priorities.again(job, now)
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def eligible(self, job: JobRecord, since_s: int) -> None:
+        """A job may be looked at since a date: its age grows."""
+        self.priorities.accrue(job, since_s)
+
+    def blocks(self, job: JobRecord, partition: Partition) -> str | None:
+        """Why a job may not start now whatever nodes are free."""
+        reason = self.waits_for(job, partition)
+        if reason is not None:
+            return reason
+        if self.array_is_full(job):
+            return ARRAY_LIMIT
+        if self.lacks_licences(job):
+            return LICENCES
+        return self.limits.blocks(job, partition) if self.limits.enforced else None
+
+    def limited(self, job: JobRecord) -> str | None:
+        """The limit that keeps a job that is submitted from being tried in any partition."""
+        found = [
+            self.limits.blocks(job, need.partition) or self._needs_too_many(job, need)
+            for need in job.needs
+        ]
+        return found[0] if all(found) else None
+
+    def _needs_too_many(self, job: JobRecord, need: Need) -> str | None:
+        """The limit that never lets a job have as many nodes as it needs."""
+        most = self.limits.most_nodes(job, need.partition)
+        return None if most is None or need.least <= most[0] else most[1]
+
+    def within_limits(self, job: JobRecord) -> list[Need]:
+        """What a job needs, with as many nodes at most as its limits allow."""
+        return [
+            self._bounded(need, self.limits.most_nodes(job, need.partition)) for need in job.needs
+        ]
+
+    def _bounded(self, need: Need, limit: tuple[int, str] | None) -> Need:
+        if limit is None or not need.least <= limit[0] < need.most:
+            return need
+        key = need, limit[0]
+        if key not in self._needs:
+            wanted = min(need.wanted, limit[0])
+            kind = need.kind, limit[0]
+            self._needs[key] = replace(need, most=limit[0], wanted=wanted, kind=kind)
+        return self._needs[key]
+
+    def lacks_licences(self, job: JobRecord) -> bool:
+        """Whether a job asks for more licences than are free."""
+        return self._licences.missing(job.request)
+
+    def array_is_full(self, job: JobRecord) -> bool:
+        """Whether as many tasks of the job's array run as may at once."""
+        array = job.request.array
+        most = None if array is None else array.at_most
+        return array is not None and most is not None and self._tasks.get(array.job, 0) >= most
+
+    def exceeds(
+        self,
+        job: JobRecord,
+        partition: Partition,
+        found: Allocation | None,
+        *,
+        planned: bool = False,
+    ) -> str | None:
+        """The limit that keeps a job from what it would get, or from what it asked for.
+
+        planned: whether that is for later; then nodes that a limit counts already are counted anew.
+        """
+        if not self.limits.enforced:
+            return None
+        if found is None:
+            asked = requested(job.request, partition, self._conf)
+            asked["cpu"] = job.tested_cpus or asked["cpu"]
+            return self.limits.exceeds(job, partition, self._billed(asked, partition), ())
+        tres = self._tres(job, found, partition)
+        nodes = () if planned else tuple(members(found.nodes))
+        return self.limits.exceeds(job, partition, tres, nodes)
+
+    def tested_at_submit(self, job: JobRecord, select: Select) -> None:
+        """A job waits: it was tried on an empty machine.
+
+        select/linear has found how many CPUs it takes, the others which nodes have GPUs for it.
+        """
+        if select.favours is not None and not job.request.hold:
+            select.forget_favours(self._nodes.partitions[job.partitions[0].name])
+            self.note_gpus(job.needs[0], select)
+        if self._linear:
+            found = next(filter(None, map(self._at_best, job.needs)), None)
+            if found is not None:
+                self.tested(job, found)
+
+    def note_gpus(self, need: Need, select: Select) -> None:
+        """A job is tried on an empty machine, which notes the GPUs that it finds."""
+        if select.favours is not None and asks_gpus(need):
+            self._empty.follow_favours(select.favours)
+            self._empty.place(need, self._nodes.usable)
+            self._empty.follow_favours(None)
+
+    def tested(self, job: JobRecord, found: Allocation) -> None:
+        """Where a job could run has been found: it is as large as that."""
+        self.tested_cpus(job, self.cpus_of(found))
+
+    def tested_cpus(self, job: JobRecord, cpus: int) -> None:
+        """A job was found to take so many CPUs."""
+        job.tested_cpus = cpus
+        self.priorities.tested(job, cpus)
+
+    # --- lives ------------------------------------------------------------------------------
+
+    def started(self, job: JobRecord, now: int) -> None:
+        """A job has started."""
+        allocation = job.allocation
+        assert allocation is not None
+        tres = self._tres(job, allocation, job.partition)
+        self.priorities.started(job, now, tres)
+        nodes = tuple(members(allocation.nodes)) if self.limits.enforced else ()
+        self.limits.started(job, job.partition, tres, nodes, now, job.end_s)
+        self._licences.take(job.request)
+        self._count(job, 1)
+
+    def ended(self, job: JobRecord, now: int, *, again: bool) -> None:
+        """A job that ran is over, or begins anew later."""
+        self.priorities.ended(job, now)
+        self.limits.ended(job, now)
+        if not again:
+            self.limits.gone(job)
+        self._count(job, -1)
+
+    def clean(self, job: JobRecord) -> None:
+        """The nodes of a job that is over are clean: not before are its licences free."""
+        self._licences.give_back(job.request)
+
+    def gone(self, job: JobRecord, now: int) -> None:
+        """A job that waited is over."""
+        self.priorities.gone(job)
+        self.limits.gone(job)
+
+    def refresh(self, now: int, heads: Mapping[str, int]) -> bool:
+        """Compute all priorities anew; whether that counts as a change of jobs.
+
+        heads: where what is left of each array is in the list of all jobs, by its id.
+        """
+        self.limits.refresh(now)
+        return self.priorities.refresh(now, heads)
+
+    def must_end(self, job: JobRecord, now: int) -> bool:
+        """Whether a job that runs is over a limit to what may be used."""
+        allocation = job.allocation
+        assert allocation is not None
+        tres = self._tres(job, allocation, job.partition)
+        return self.limits.must_end(job, tres, job.ran_s + now - job.since_s)
+
+    def may_start_s(self, job: JobRecord) -> float:
+        """When what was used is little enough for a job, if nobody runs; 0: now."""
+        dates = (self.limits.relieved_s(job, partition) for partition in job.partitions)
+        date = min(dates)
+        return date + (self.priorities.period_s or 0) if date else date
+
+    def cpus_of(self, allocation: Allocation) -> int:
+        """How many CPUs an allocation has."""
+        if not self._linear:
+            return sum(allocation.cpus)
+        if self._nodes.alike:
+            return allocation.size * self._nodes.cpus[0]
+        return sum(self._nodes.cpus[k] for k in members(allocation.nodes))
+
+    def _tres(self, job: JobRecord, allocation: Allocation, partition: Partition) -> Amounts:
+        """What a job has of each resource, or would have in a partition."""
+        found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
+        found["mem"] = sum(allocation.memory_MiB)
+        for one in job.request.gres:
+            for name in gres_names(one.name, one.type):
+                found[name] = found.get(name, 0) + one.count * allocation.size
+        for name, count in job.request.licenses.items():
+            found[f"license/{name}"] = count
+        return self._billed(found, partition)
+
+    def _billed(self, tres: Amounts, partition: Partition) -> Amounts:
+        """The same, with what it is billed for."""
+        if not self.limits.enforced:
+            return tres
+        return {**tres, "billing": int(billed(tres, partition, self._conf))}
+
+    def _count(self, job: JobRecord, sign: int) -> None:
+        if job.request.array is not None:
+            key = job.request.array.job
+            self._tasks[key] = self._tasks.get(key, 0) + sign
+
+
+def sizes_of(conf: Conf, nodes: Nodes) -> Sizes:
+    """How large the cluster and its partitions are."""
+    return Sizes(
+        len(nodes),
+        sum(nodes.cpus),
+        {p.name: _tres(nodes, nodes.partitions[p.name]) for p in conf.partitions},
+    )
+
+
+def _tres(nodes: Nodes, mask: Mask) -> dict[str, float]:
+    inside = members(mask)
+    found: dict[str, float] = {
+        "cpu": sum(nodes.cpus[k] for k in inside),
+        "mem": sum(nodes.memory_MiB[k] for k in inside),
+        "node": len(inside),
+    }
+    for k in inside:
+        for one in nodes.lines[k].gres:
+            for name in {f"gres/{one.name}", *gres_names(one.name, one.type)}:
+                found[name] = found.get(name, 0) + one.count
+    return found

@@ -1,0 +1,1 @@
+"""What a job of Slurm is, asks for and waits for."""

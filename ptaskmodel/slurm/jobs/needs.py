@@ -1,0 +1,372 @@
+"""What a job needs of nodes in one partition, all defaults and caps applied.
+
+MaxMemPerCPU and MaxMemPerNode: CPUs that come with memory, and jobs that wait for ever.
+
+As Slurm 22.05 does it at submission. A partition's limit replaces the cluster's; of the two, the
+one per CPU comes first. Where CPUs and memory of nodes count, they are those of the partition's
+first node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from math import ceil, inf
+from typing import NamedTuple
+
+from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
+from ptaskmodel.slurm.conf.facts import (
+    EXCLUSIVE,
+    FORCE,
+    LINEAR,
+    YES,
+    Conf,
+    Gres,
+    Nodes,
+    Partition,
+)
+from ptaskmodel.slurm.jobs.request import UNBOUNDED, WHOLE_NODES, JobRequest
+
+# Memory that is asked for: of each node, for each CPU, or all that a node has.
+PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
+# How a job goes with others on its nodes, under cons_tres: nobody else; jobs on other cores; jobs
+# on the same cores.
+EXCLUSIVELY, BESIDE_OTHERS, OVER_OTHERS = "exclusively", "beside others", "over others"
+YEAR_S = 365 * 86_400
+
+
+class Wanted(NamedTuple):
+    """How many: at least ``least`` nodes and ``cpus`` CPUs, ``nodes`` if they are there, not more
+    than ``most``. core: CPUs of the smallest piece, which each node still to come will give.
+    """
+
+    cpus: int
+    least: int
+    nodes: int
+    most: int
+    core: int = 1
+    contiguous: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Need:
+    """nodes: those of the partition with the shape, features and memory that it needs, up.
+
+    cpus: the least in all. whole: whether it takes all CPUs of its nodes. share: how many jobs may
+    run where it does (1: none beside it). hoped: how many where backfill of select/linear plans it,
+    whatever it asks for. force: whether they share whatever they asked for.
+    sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
+    a job that asked for one node. cpus_per_node: the least on each.
+    memory: (kind, MiB), None where it is not counted.
+    limit_s: None: unlimited.
+    kind: shared by those that differ in their limits alone: they are placed alike.
+    """
+
+    partition: Partition
+    nodes: Mask
+    required: Mask
+    least: int
+    wanted: int
+    most: int
+    cpus: int
+    cpus_per_task: int
+    tasks: int
+    tasks_asked: int
+    tasks_on_one: int
+    tasks_per_node: int | None
+    cpus_per_node: int
+    whole: bool
+    share: int
+    hoped: int
+    force: bool
+    sharing: str
+    memory: tuple[str, int] | None
+    gres: tuple[Gres, ...]
+    one_thread: bool
+    block: bool
+    contiguous: bool
+    spread: bool
+    switches: int | None
+    switch_wait_s: int
+    limit_s: int | None
+    least_limit_s: int | None
+    kind: Hashable = field(default_factory=object)
+
+    def count(self, core: int = 1) -> Wanted:
+        """How many nodes and CPUs, for the choice; core: CPUs of the smallest piece of a node."""
+        return Wanted(self.cpus, self.least, self.wanted, self.most, core, self.contiguous)
+
+    @property
+    def planned_s(self) -> int:
+        """For how long backfill plans it, s."""
+        if self.least_limit_s is not None:
+            return self.least_limit_s
+        return YEAR_S if self.limit_s is None else self.limit_s
+
+
+def need_of(
+    request: JobRequest,
+    partition: Partition,
+    conf: Conf,
+    nodes: Nodes,
+    min_nodes: int = 1,
+    exclusive: bool = False,
+    kind: Hashable = None,
+) -> Need:
+    """What a job needs in a partition. Raises SlurmError for a node that is unknown.
+
+    min_nodes: the least MinNodes of its partitions, which it asks for at least. exclusive: whether
+    the first of them has made it take whole nodes. kind: see `Need`; None: one of its own.
+    """
+    linear = conf.select_type == LINEAR
+    tasks = request.tasks
+    least, most = request.nodes_asked(min_nodes)
+    ranged = request.min_nodes is not None and most > least
+    if request.spread and request.max_nodes is None and tasks:
+        most, ranged = max(least, min(len(nodes), tasks)), True
+    if request.tasks_per_node and tasks is not None:
+        least = max(least, ceil(tasks / request.tasks_per_node))
+    possible = least <= most
+    required = nodes.mask(request.nodelist)
+    usable = nodes.usable & nodes.partitions[partition.name]
+    limit = limit_min(request, partition)
+    words = conf.select_parameters
+    if required:
+        least = max(least, required.bit_count())
+        most = max(most, least)
+    asked = tasks or 0
+    if tasks is None:
+        asked = least * request.tasks_per_node if request.tasks_per_node else 0
+        tasks = max(request.least_nodes, least) * (request.tasks_per_node or 1)
+    if partition.max_nodes is not None:
+        most = min(most, partition.max_nodes)
+    exclusive = exclusive or partition.over_subscribe == EXCLUSIVE
+    whole = linear or exclusive or request.exclusive == WHOLE_NODES
+    fitting = _fitting(request, partition, nodes, conf, whole)
+    return Need(
+        partition,
+        fitting if possible and not required & usable & ~fitting else 0,
+        required,
+        least,
+        min(most, UNBOUNDED) if ranged else least,
+        most,
+        tasks * request.cpus_per_task,
+        request.cpus_per_task,
+        tasks,
+        asked,
+        asked if request.max_nodes == 1 else 0,
+        request.tasks_per_node,
+        max(
+            request.cpus_per_task * ((request.tasks_per_node or 1) if asked > 1 else 1),
+            request.least_cpus_per_node,
+        ),
+        whole,
+        _share(request, partition),
+        max(_share(request, partition), min(2, partition.max_share)),
+        partition.over_subscribe == FORCE,
+        _sharing(request, partition),
+        _memory(request, partition, conf),
+        request.gres,
+        request.one_thread or ("CR_ONE_TASK_PER_CORE" in words and request.cpus_per_task == 1),
+        _block(request, conf),
+        request.contiguous,
+        request.spread,
+        request.switches,
+        min(conf.scheduler.max_switch_wait_s, request.switch_wait_s or UNBOUNDED),
+        None if limit == inf else int(limit) * 60,
+        None if request.time_min_min is None else request.time_min_min * 60,
+        object() if kind is None else kind,
+    )
+
+
+def _share(request: JobRequest, partition: Partition) -> int:
+    """How many jobs may stand on a CPU, this one among them."""
+    if partition.over_subscribe == FORCE:
+        return partition.max_share
+    if partition.over_subscribe == YES and request.oversubscribe:
+        return partition.max_share
+    return 1
+
+
+def _sharing(request: JobRequest, partition: Partition) -> str:
+    """How a job goes with others on its nodes."""
+    if partition.over_subscribe == EXCLUSIVE:
+        return EXCLUSIVELY
+    return (
+        OVER_OTHERS
+        if partition.over_subscribe == FORCE or _share(request, partition) > 1
+        else BESIDE_OTHERS
+    )
+
+
+def _block(request: JobRequest, conf: Conf) -> bool:
+    """Whether cores are taken socket after socket."""
+    if request.distribution is not None:
+        return request.distribution == "block"
+    words = conf.select_parameters
+    return "CR_CORE_DEFAULT_DIST_BLOCK" in words or bool(words & {"CR_CPU", "CR_CPU_MEMORY"})
+
+
+def counts_memory(conf: Conf, partition: Partition) -> bool:
+    """Whether memory is consumed by the jobs of a partition."""
+    words = conf.select_parameters if conf.select_type == LINEAR else conf.unit_words(partition)
+    if conf.select_type != LINEAR and not words & _UNITS:
+        return True  # CR_Core_Memory is the default
+    return any(word.endswith("MEMORY") for word in words)
+
+
+_UNITS = frozenset(
+    f"CR_{unit}{memory}" for unit in ("CPU", "CORE", "SOCKET") for memory in ("", "_MEMORY")
+) | {"CR_MEMORY"}
+
+
+def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int] | None:
+    return memory_asked(request, partition, conf) if counts_memory(conf, partition) else None
+
+
+def memory_asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int]:
+    """The memory that a job asks for, or gets by default, whether it is counted or not."""
+    given = (
+        (PER_CPU, request.memory_per_cpu_MiB),
+        (PER_NODE, request.memory_per_node_MiB),
+        (PER_CPU, partition.def_mem_per_cpu_MiB),
+        (PER_NODE, partition.def_mem_per_node_MiB),
+        (PER_CPU, conf.def_mem_per_cpu_MiB),
+        (PER_NODE, conf.def_mem_per_node_MiB),
+    )
+    for kind, amount in given:
+        if amount is not None:
+            return (kind, amount) if amount > 0 else (ALL, 0)
+    return ALL, 0
+
+
+def _fitting(
+    request: JobRequest, partition: Partition, nodes: Nodes, conf: Conf, whole: bool
+) -> Mask:
+    """The nodes of a partition that could run some of the job, if they were free."""
+    found = nodes.partitions[partition.name] & nodes.usable & ~nodes.mask(request.exclude)
+    asked = _memory(request, partition, conf)
+    if request.constraint is None and not request.gres and asked is None and nodes.alike:
+        return found if nodes.cpus[0] >= _least_cpus(request) else 0
+    least_cpus, known = _least_cpus(request), {}
+    least_MiB = 0 if asked is None else _least_memory(asked, request)
+    fitting = []
+    for k in members(found):
+        line = nodes.lines[k]
+        key = id(line), nodes.cpus[k], nodes.memory_MiB[k]
+        if key not in known:  # nodes of a line mostly have the same
+            known[key] = (
+                nodes.cpus[k] >= least_cpus
+                and least_MiB <= nodes.memory_MiB[k]
+                and _has_features(request.constraint, line.features)
+                and _has_gres(request.gres, line.gres)
+            )
+        if known[key]:
+            fitting.append(k)
+    return of_hosts(fitting)
+
+
+def _least_cpus(request: JobRequest) -> int:
+    """The CPUs that any of its nodes must have."""
+    return max(request.cpus_per_task * (request.tasks_per_node or 1), request.least_cpus_per_node)
+
+
+def _least_memory(asked: tuple[str, int], request: JobRequest) -> float:
+    kind, amount = asked
+    return {PER_NODE: amount, PER_CPU: amount * _least_cpus(request), ALL: 0}.get(kind, inf)
+
+
+def features_of(constraint: str | None) -> set[str]:
+    """The features that a constraint names."""
+    return set() if constraint is None else set(re.split(r"[\[\]()|&]+", constraint)) - {""}
+
+
+def _has_features(constraint: str | None, features: tuple[str, ...]) -> bool:
+    """Whether features fulfil a constraint: alternatives (|) of lists (&)."""
+    if constraint is None:
+        return True
+    return any(
+        all(name.strip() in features for name in alternative.split("&"))
+        for alternative in constraint.strip("[]()").split("|")
+    )
+
+
+def _has_gres(asked: tuple[Gres, ...], there: tuple[Gres, ...]) -> bool:
+    return all(amount_of(one, there) >= one.count for one in asked)
+
+
+def amount_of(asked: Gres, there: tuple[Gres, ...]) -> int:
+    """How many units of a kind there are; of any type if none is asked for."""
+    return sum(
+        one.count for one in there if one.name == asked.name and asked.type in (None, one.type)
+    )
+
+
+def limit_min(request: JobRequest, partition: Partition) -> float:
+    """The time limit of a job at its start, minutes; inf: none."""
+    for given in (request.limit_min, partition.default_time_min, partition.max_time_min):
+        if given is not None:
+            return given
+    return inf
+
+
+class FirstNode(NamedTuple):
+    """CPUs and memory (MiB) of a partition's first node."""
+
+    cpus: int
+    memory_MiB: int
+
+
+def with_cpus_for_memory(
+    request: JobRequest, partition: Partition, conf: Conf, first: FirstNode
+) -> JobRequest:
+    """The request with as many CPUs as MaxMemPerCPU wants for its memory.
+
+    Memory for each CPU: its tasks get more CPUs, with less each. Memory of each node: more CPUs on
+    each node.
+    """
+    most = _limits(partition, conf)[0]
+    if not most:
+        return request
+    kind, amount = memory_asked(request, partition, conf)
+    if kind == PER_CPU:
+        factor = ceil(amount / most)
+        if factor <= 1:
+            return request
+        each = ceil(amount / factor)
+        return replace(
+            request, cpus_per_task=request.cpus_per_task * factor, memory_per_cpu_MiB=each
+        )
+    cpus = ceil((first.memory_MiB if kind == ALL else amount) / most)
+    return replace(request, least_cpus_per_node=max(request.least_cpus_per_node, cpus))
+
+
+def over_memory(request: JobRequest, partition: Partition, conf: Conf, first: FirstNode) -> bool:
+    """Whether MaxMemPerNode keeps a job from starting."""
+    per_cpu, most = _limits(partition, conf)
+    if per_cpu or not most:
+        return False
+    kind, amount = memory_asked(request, partition, conf)
+    if kind == ALL:
+        return first.memory_MiB > most
+    if kind == PER_CPU:
+        amount *= _cpus_on_one(request, partition, conf, first)
+    return amount > most
+
+
+def _limits(partition: Partition, conf: Conf) -> tuple[int | None, int | None]:
+    """The limit for each CPU, and the one for each node."""
+    own = partition.max_mem_per_cpu_MiB, partition.max_mem_per_node_MiB
+    return own if any(own) else (conf.max_mem_per_cpu_MiB, conf.max_mem_per_node_MiB)
+
+
+def _cpus_on_one(request: JobRequest, partition: Partition, conf: Conf, first: FirstNode) -> int:
+    """The CPUs that a job is taken to have on a node."""
+    whole = conf.select_type == LINEAR or partition.over_subscribe == EXCLUSIVE
+    if whole or request.exclusive == WHOLE_NODES:
+        return first.cpus
+    tasks = request.tasks_per_node or 1
+    if request.tasks_per_node is None and request.tasks is not None and request.max_nodes:
+        tasks = ceil(request.tasks / request.max_nodes)
+    return max(tasks * request.cpus_per_task, request.least_cpus_per_node)

@@ -1,0 +1,141 @@
+"""A job as it was submitted to Slurm, with what it really does: one record a job or array task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ptaskmodel.slurm.conf.facts import Gres
+from ptaskmodel.workload.works import Work
+
+# More nodes than there are.
+UNBOUNDED = 1 << 30
+WHOLE_NODES, OF_USER = "nodes", "user"
+
+
+def _nothing() -> Mapping[str, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayTask:
+    """Where a job stands in an array. job: the array's id. at_most: how many run at once."""
+
+    job: str
+    index: int
+    at_most: int | None = None
+
+
+class Command(NamedTuple):
+    """What is done to a job by hand. action: cancel, hold, release, suspend, resume, requeue."""
+
+    date_s: float
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """What sbatch was told of a job, and its true work.
+
+    Dates are seconds from the simulation's date 0; ``run_s`` (None: the platform decides) is how
+    long it runs unless killed. None: not given, so that the defaults of partition, account or
+    Slurm hold.
+
+    partitions: none: the default one. limit_min: whole minutes, as sbatch rounds them up.
+    least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for all of a node's.
+    gres: of each node. constraint: as ``--constraint``, with & and |. exclusive: ``"nodes"`` or
+    ``"user"``. distribution: ``"block"`` or ``"cyclic"`` over sockets. dependency: as
+    ``--dependency``, with ids of the workload.
+    fails: whether its exit code is not 0. stubborn: it ignores SIGTERM, so that KillWait passes.
+    """
+
+    id: str
+    submit_s: float
+    work: Work
+    user: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    name: str | None = None
+    partitions: tuple[str, ...] = ()
+    min_nodes: int | None = None
+    max_nodes: int | None = None
+    tasks: int | None = None
+    cpus_per_task: int = 1
+    tasks_per_node: int | None = None
+    least_cpus_per_node: int = 1
+    memory_per_node_MiB: int | None = None
+    memory_per_cpu_MiB: int | None = None
+    gres: tuple[Gres, ...] = ()
+    constraint: str | None = None
+    nodelist: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    contiguous: bool = False
+    spread: bool = False
+    one_thread: bool = False
+    switches: int | None = None
+    switch_wait_s: int | None = None
+    distribution: str | None = None
+    exclusive: str | None = None
+    oversubscribe: bool = False
+    limit_min: int | None = None
+    time_min_min: int | None = None
+    begin_s: float | None = None
+    deadline_s: float | None = None
+    nice: int = 0
+    priority: int | None = None
+    hold: bool = False
+    dependency: str | None = None
+    array: ArrayTask | None = None
+    licenses: Mapping[str, int] = field(default_factory=_nothing)
+    reservation: str | None = None
+    requeue: bool | None = None
+    fails: bool = False
+    stubborn: bool = False
+    commands: tuple[Command, ...] = ()
+    where: str = ""
+
+    @property
+    def run_s(self) -> float | None:
+        """How long it runs whatever the platform, s; None: that depends on it."""
+        return self.work.duration_s
+
+    @property
+    def cpus(self) -> int | None:
+        """The least number of CPUs that it asked for; None: it asked for nodes alone."""
+        return None if self.tasks is None else self.tasks * self.cpus_per_task
+
+    @property
+    def least_nodes(self) -> int:
+        """The least number of nodes that it asked for."""
+        return self.nodes_asked()[0]
+
+    def nodes_asked(self, min_nodes: int = 1) -> tuple[int, int]:
+        """The least and the most nodes that it asks for: not more than it has tasks.
+
+        min_nodes: the least MinNodes of its partitions, which it asks for at least.
+        """
+        tasks = UNBOUNDED if self.tasks is None else max(1, self.tasks)
+        if self.min_nodes is None:
+            return min_nodes, max(min_nodes, min(self.max_nodes or UNBOUNDED, tasks))
+        most = self.min_nodes if self.max_nodes is None else self.max_nodes
+        return max(min_nodes, min(self.min_nodes, tasks)), min(most, tasks)
+
+    @property
+    def array_id(self) -> str:
+        """The id that all tasks of its array share; its own if it is none."""
+        return self.id if self.array is None else self.array.job
+
+
+@dataclass(frozen=True, slots=True)
+class Submissions:
+    """Jobs in order of submission, and where they come from.
+
+    t0: Unix time of the simulation's date 0; None: unknown. notes: what was left out or changed
+    when they were read, one sentence each.
+    """
+
+    jobs: tuple[JobRequest, ...]
+    t0: int | None = None
+    notes: tuple[str, ...] = ()

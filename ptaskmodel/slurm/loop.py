@@ -1,0 +1,464 @@
+"""The loop of a Slurm simulation: events, and the threads of the controller, in order of date."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from math import ceil, inf
+
+from ptaskmodel.batch.jobs.execution import Ended, Execution
+from ptaskmodel.memory import collector_at_rest
+from ptaskmodel.slurm.conf import phases as phases_of
+from ptaskmodel.slurm.conf.phases import (
+    CHECK,
+    CLEAN,
+    COMMAND,
+    CYCLE,
+    CYCLED,
+    FREE,
+    LIMITS_S,
+    NODES,
+    PASSED,
+    PASSED_FULL,
+    REFRESH,
+    RELEASED,
+    SLICE,
+    SUBMIT,
+    TURN,
+    Costs,
+    Event,
+    Phases,
+    Recorded,
+    Turn,
+    late_cleaning,
+    script_of,
+)
+from ptaskmodel.slurm.controller.controller import Controller
+from ptaskmodel.slurm.controller.node_failures import NodeFailures
+from ptaskmodel.slurm.jobs.needs import YEAR_S
+from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord
+from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.slurm.scheduling.backfill import Statistics
+from ptaskmodel.slurm.scheduling.backfill_thread import BackfillThread
+from ptaskmodel.slurm.scheduling.main import main_pass
+
+# How often all who wait are tried before they are given up.
+ROUNDS = 3
+# How long at most they are waited for who have used what they may, while nobody runs.
+LONGEST_S = 7 * 86_400.0
+# Between two looks for records to be forgotten; as often as they become too old, if that is less.
+PURGE_S, LEAST_PURGE_S = 60, 10
+# So long before anything happens to an idle controller, its turns are made one by one.
+IDLE_S = 200.0
+# Pauses between passes that are not waited for: sched_min_interval is 2 us unless it is given.
+SHORT_PAUSE_US = 2
+# How often sbatch tries again where there are too many jobs.
+MOST_TRIES = 15
+# Events between two calls that say how far it is.
+PROGRESS_EVERY = 256
+Progress = Callable[[float, int, int], None]
+
+
+class Loop:
+    """Advances a controller from event to event.
+
+    recorded: dates of passes, cycles, submissions and ends of a run, which replace the threads'.
+    turned: called after each pass or cycle with the controller and what it was.
+    compiled: whether a kernel makes cycles where it can. costs: how long backfill's tests take.
+    failures: nodes that fail and come back.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        execution: Execution,
+        requests: Sequence[JobRequest],
+        phases: Phases,
+        recorded: Recorded | None = None,
+        turned: Callable[[Controller, Turn], None] | None = None,
+        compiled: bool = True,
+        costs: Costs = FREE,
+        failures: NodeFailures | None = None,
+    ) -> None:
+        self.controller = controller
+        self.failures = failures
+        self._execution = execution
+        self._phases = phases
+        self._recorded = recorded
+        self._turned = turned
+        self._backfill = BackfillThread(
+            controller, phases, self._tell, compiled, costs, free=recorded is None
+        )
+        self._now = phases.boot_s
+        self._options = controller.conf.scheduler
+        self._still_since: float | None = None
+        # When what was used is little enough for somebody, as far as was known.
+        self._relief_s = 0.0
+        self._arrivals = self._arrivals_of(requests)
+        self._position = 0
+        # The job or array that was taken last, and how often others were tried in vain.
+        self._taken: str | None = None
+        self._tried: dict[str, int] = {}
+        self._commands: list[tuple[float, str, str]] = []
+        self._arrived: dict[str, JobRecord] = {}
+        conf = controller.conf
+        self._boot_s = boot = controller.second(phases.main_boot_s)
+        self._last_full = self._last_check = self._last_purge = self._last_call = boot
+        self._last_turn = phases.main_boot_s
+        # When a turn was due last, and when it was.
+        self._known_turn = -inf, -inf
+        # The least time from a pass to the next, the first date of that, and whether it is full.
+        least_us = self._options.sched_min_interval_us
+        self._pause_s = (least_us + 1) / 1e6 if least_us > SHORT_PAUSE_US else 0.0
+        self._next_pass = -inf
+        self._full_waits = False
+        self._period_s = controller.rules.priorities.period_s or inf
+        self._reserved = controller.rules.reserved
+        self._unreserved = self._reserved.empty
+        self._refresh_date = phases.main_boot_s + self._period_s
+        soon = 0 < conf.min_job_age_s < PURGE_S
+        self._purge_s = max(LEAST_PURGE_S, conf.min_job_age_s) if soon else PURGE_S
+        self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
+        self._script: list[Event] = []
+        self._scripted = 0
+        if recorded is not None:
+            places = {request.id: k for k, (_, request) in enumerate(self._arrivals)}
+            self._script = script_of(recorded, places)
+            controller.cleaning.passed = [
+                d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH
+            ]
+            controller.cleaning.cleaned = late_cleaning(
+                recorded, conf.scheduler.batch_sched_delay_s
+            )
+
+    def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:
+        dates = {} if self._recorded is None else self._recorded.submitted
+        lag = self._phases.submit_s
+        found = [(dates.get(each.array_id, each.submit_s + lag), each) for each in requests]
+        found.sort(key=lambda arrival: arrival[0])
+        return found
+
+    # --- from event to event ----------------------------------------------------------------
+
+    @property
+    def statistics(self) -> Statistics:
+        """Of the backfill cycles so far."""
+        return self._backfill.statistics
+
+    @property
+    def now(self) -> float:
+        """The date, s."""
+        return self._now
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Go on until every job is over, or nothing will ever happen again.
+
+        progress: called often, with the date (s), how many jobs are over and how many wait.
+        """
+        steps = 0
+        with collector_at_rest():
+            while self.step():
+                steps += 1
+                if progress is not None and steps % PROGRESS_EVERY == 0:
+                    progress(self._now, self.controller.over, len(self.controller.queue.jobs))
+
+    def step(self) -> bool:
+        """Go to the next event, and do what is due then; False: there is none."""
+        event = self.next_event()
+        if event is None:
+            return False
+        date = event[0]
+        now, ended = self._execution.advance(date)
+        if ended and self.take_ends(now, ended):
+            return True
+        if date == inf:
+            return False
+        self.do(event)
+        return True
+
+    def next_event(self) -> Event | None:
+        """What happens next if no job ends before (at inf: nothing does); None: all is over."""
+        if self._position == len(self._arrivals) and (
+            not self.controller.unfinished or self._is_hopeless()
+        ):
+            return None
+        event = self._next()
+        # A turn that rounding puts a little before now is due now.
+        return event if event[0] >= self._now else (self._now, *event[1:])
+
+    def take_ends(self, date: float, ended: Ended) -> bool:
+        """Some attempts have ended now; whether any is of a job of this controller."""
+        mine = [attempt for attempt, _ in ended if self.controller.is_of(attempt)]
+        if not mine:
+            return False
+        self._now = date
+        for attempt in mine:
+            self.controller.ended(attempt, date)
+        self._settle()
+        return True
+
+    def do(self, event: Event) -> None:
+        """What happens next happens."""
+        self._now, what, which = event
+        self._do(what, which, self._now)
+        self._settle()
+
+    def _is_hopeless(self) -> bool:
+        """Whether all who wait do so for ever: nothing runs or is to come, and all were tried."""
+        controller, options = self.controller, self.controller.conf.scheduler
+        if self._commands or controller.busy:
+            self._still_since = None
+            return False
+        if self._still_since is None:
+            self._still_since = self._now
+        dates = [job.begin_s for job in controller.queue.jobs]
+        self._relief_s = max(self._relief_s, self._relieved_s())
+        relief_s = min(self._relief_s - self._phases.t0, self._still_since + LONGEST_S)
+        last = max(max(*dates, self._reserved.over_s) - self._phases.t0, relief_s)
+        if self.failures is not None and self.failures.next_date < inf:
+            last = max(last, min(self.failures.next_date, self._still_since + YEAR_S))
+        patience = ROUNDS * max(options.sched_interval_s, options.bf_interval_s, LIMITS_S)
+        return self._now > max(self._still_since, last) + patience
+
+    def _relieved_s(self) -> float:
+        """When the first who waits may start because what was used is forgotten."""
+        rules = self.controller.rules
+        if not rules.limits.spends:
+            return 0.0
+        dates = (rules.may_start_s(job) for job in self.controller.queue.jobs)
+        return min((date for date in dates if date < inf), default=0.0)
+
+    def _settle(self) -> None:
+        """Kills that the last event asks for, and the passes that follow at once."""
+        controller = self.controller
+        controller.carry_out(self._now)
+        while controller.at_once and self._recorded is None and self._now >= self._pass_date:
+            controller.at_once = False
+            self._pass(self._now, full=False)
+            controller.carry_out(self._now)
+
+    def _next(self) -> Event:
+        """The date of the next event that is not an end, what it is, and which."""
+        controller = self.controller
+        date, what, which = controller.cleaning.date, CLEAN, 0
+        if self._position < len(self._arrivals) and self._arrivals[self._position][0] < date:
+            date, what = self._arrivals[self._position][0], SUBMIT
+        if self._commands and self._commands[0][0] < date:
+            date, what = self._commands[0][0], COMMAND
+        failures = self.failures
+        if failures is not None and (failures.next_date, NODES) < (date, what):
+            date, what = failures.next_date, NODES
+        if self._recorded is None:
+            if not controller.queue.jobs and not controller.busy:
+                self._pass_idle_time(date)
+            turn = self._turn_date()
+            if turn < self._backfill.held_until:
+                turn = self._backfill.held_until
+            if turn < date:
+                date, what = turn, TURN
+            look = self._backfill.look_date(self._now, self._last_turn)
+            if look < date or (look == date == turn and self._phases.backfill_first):
+                date, what = look, CYCLE
+            if controller.at_once and self._pass_date < date:
+                date, what = self._pass_date, RELEASED
+        elif self._scripted < len(self._script):
+            date, what, which = min((date, what, which), self._script[self._scripted])
+        told = self._recorded is None or self._scripted < len(self._script)
+        if controller.gang is not None and controller.gang.stopped and told:
+            every = controller.conf.scheduler_time_slice_s
+            self._slice_date += max(0, ceil((self._now - self._slice_date) / every)) * every
+            date, what, which = min((date, what, which), (self._slice_date, SLICE, 0))
+        refresh = self._refresh_date
+        first = self._phases.backfill_first or what > REFRESH
+        if refresh < date < inf or (refresh == date < inf and first):
+            date, what, which = refresh, REFRESH, 0
+        return date, what, which
+
+    def _do(self, what: int, which: int, date: float) -> None:
+        controller = self.controller
+        if self._recorded is not None:
+            self._purge(date)
+        if what == CLEAN:
+            controller.clean(date)
+        elif what == SUBMIT:
+            self._submit(date)
+        elif what == COMMAND:
+            _, job_id, action = heapq.heappop(self._commands)
+            controller.command(self._arrived[job_id], action, date)
+        elif what == NODES:
+            assert self.failures is not None
+            self.failures.act(date)
+        elif what == TURN:
+            self._turn(date)
+        elif what == REFRESH:
+            self._refresh_date += self._period_s
+            controller.refresh(date)
+        elif what == SLICE:
+            self._slice_date += controller.conf.scheduler_time_slice_s
+            controller.slice(date)
+        elif what == CYCLE:
+            self._backfill.cycle(date)
+        elif what != RELEASED:
+            self._scripted += 1
+            self._follow(what, which, date)
+
+    def _submit(self, date: float) -> None:
+        """The next job comes, or the next task of an array that is taken."""
+        request = self._arrivals[self._position][1]
+        array, controller = request.array_id, self.controller
+        reason = None
+        told = self._recorded is not None and array in self._recorded.submitted
+        if array != self._taken and not told:
+            arrays = controller.rules.arrays
+            if controller.is_full(arrays.size(request)) and not arrays.refuses(request):
+                if self._tried.get(array, 0) < MOST_TRIES:
+                    self._try_later(array, date)
+                    return
+                reason = "MaxJobCount"
+        if reason is None:
+            self._taken = array
+        self._position += 1
+        job = controller.submit(request, date, reason)
+        self._arrived[job.id] = job
+        for command in request.commands:
+            heapq.heappush(self._commands, (command.date_s, job.id, command.action))
+
+    def _try_later(self, array: str, date: float) -> None:
+        """sbatch waits for a second, then for two, and so on, and tries again."""
+        tries = self._tried[array] = self._tried.get(array, 0) + 1
+        first = last = self._position
+        while last < len(self._arrivals) and self._arrivals[last][1].array_id == array:
+            last += 1
+        later = [(date + tries, request) for _, request in self._arrivals[first:last]]
+        del self._arrivals[first:last]
+        place = bisect_right(self._arrivals, date + tries, first, key=lambda arrival: arrival[0])
+        self._arrivals[place:place] = later
+
+    # --- the main loop of the controller ----------------------------------------------------
+
+    def _turn_date(self) -> float:
+        """The next turn of the main loop that has something to do."""
+        options = self._options
+        # One after another: this is asked before each event.
+        due = self._last_check + LIMITS_S
+        if due > self._last_purge + self._purge_s:
+            due = self._last_purge + self._purge_s
+        if options.sched_interval_s > 0:
+            if due > self._last_full + options.sched_interval_s:
+                due = self._last_full + options.sched_interval_s
+            if self.controller.requested and due > self._last_call + options.batch_sched_delay_s:
+                due = self._last_call + options.batch_sched_delay_s
+        if not self._unreserved:
+            begin = self._reserved.next_begin_s(self._boot_s)
+            if begin < due:
+                due = begin
+        known_due, turn = self._known_turn
+        if due == known_due and turn > self._last_turn and turn >= self._now:
+            return turn
+        turn = self._phases.turn_after(max(due - self._phases.t0, self._now))
+        if turn <= self._last_turn:
+            turn += self._phases.turn_s
+        self._known_turn = due, turn
+        return turn
+
+    def _pass_idle_time(self, until: float) -> None:
+        """Leave out turns that find no job, up to some before a date: only their dates count."""
+        controller, options, phases = self.controller, self._options, self._phases
+        before = self._last_check, self._last_purge, self._last_full
+        end = until - IDLE_S
+        if (
+            end <= self._now
+            or end == inf
+            or phases.turn_s != 1.0
+            or options.sched_interval_s <= 0
+            or controller.requested
+            or controller.at_once
+            or controller.remembers
+            or self._backfill.look_date(self._now, self._last_turn) < inf
+            or not self._unreserved
+            or any(controller.second(phases.turn_after(s - phases.t0)) != s for s in before)
+        ):
+            return
+        periods = LIMITS_S, self._purge_s, options.sched_interval_s
+        last = controller.second(end)
+        check, purge, full = (
+            s + max(last - s, 0) // each * each for s, each in zip(before, periods, strict=True)
+        )
+        for second in range(before[-1] + periods[-1], full + 1, periods[-1]):
+            self._tell(Turn(phases.turn_after(second - phases.t0), phases_of.FULL))
+        while self._refresh_date < end:
+            controller.refresh(self._refresh_date)
+            self._refresh_date += self._period_s
+        if full > self._last_full:
+            self._last_call = full
+        self._last_check, self._last_purge, self._last_full = check, purge, full
+        latest = phases.turn_after(max(check, purge, full) - phases.t0)
+        self._last_turn = max(self._last_turn, latest)
+
+    def _turn(self, date: float) -> None:
+        controller, options = self.controller, self.controller.conf.scheduler
+        now = controller.second(date)
+        self._last_turn = date
+        if not self._unreserved and now >= self._reserved.next_begin_s(self._boot_s):
+            controller.requested |= self._reserved.begin(now)
+        if now - self._last_check >= LIMITS_S:
+            self._last_check = now
+            controller.check_limits(date)
+            self._settle()
+        self._purge(date)
+        if options.sched_interval_s < 0:
+            return
+        if now - self._last_full >= options.sched_interval_s:
+            self._last_full = self._last_call = now
+            controller.requested = False
+            self._pass(date, full=True)
+        elif controller.requested and now - self._last_call >= options.batch_sched_delay_s:
+            self._last_call = now
+            controller.requested = False
+            self._pass(date, full=False)
+
+    def _purge(self, date: float) -> None:
+        now = self.controller.second(date)
+        if now - self._last_purge >= self._purge_s:
+            self._last_purge = now if self._recorded is None else self._last_purge + self._purge_s
+            self.controller.purge(date)
+
+    @property
+    def _pass_date(self) -> float:
+        """When a pass can be made that is due now."""
+        return max(self._backfill.held_until, self._next_pass)
+
+    def _pass(self, date: float, *, full: bool) -> None:
+        """Make a pass, or have it made when the last one is long enough ago."""
+        if self._pause_s and self._recorded is None:
+            full |= self._full_waits
+            self._full_waits = full and date < self._next_pass
+            if date < self._next_pass:
+                self.controller.at_once = True
+                return
+            self._next_pass = date + self._pause_s
+        self.controller.miss_deadlines(date)
+        main_pass(self.controller, date, full=full)
+        if self._turned is not None:
+            self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
+
+    def _tell(self, turn: Turn) -> None:
+        if self._turned is not None:
+            self._turned(self.controller, turn)
+
+    # --- as recorded ------------------------------------------------------------------------
+
+    def _follow(self, what: int, which: int, date: float) -> None:
+        controller = self.controller
+        if what == CHECK:
+            controller.check_limits(date)
+        elif what in (PASSED_FULL, PASSED):
+            self._pass(date, full=what == PASSED_FULL)
+        elif what == CYCLED:
+            self._backfill.cycle(date)
+        else:
+            job = self._arrived.get(self._arrivals[which][1].id)
+            if job is not None and job.attempt is not None and job.state == RUNNING:
+                self._execution.stop(job.attempt, date)
+                controller.ended(job.attempt, date)

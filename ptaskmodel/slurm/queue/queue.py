@@ -1,0 +1,339 @@
+"""The jobs that wait, in the order in which both schedulers look at them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ptaskmodel.slurm.jobs.record import PENDING, JobRecord
+
+READY, WAITING, NEVER = "ready", "waiting", "never"
+HELD, DEPENDENCY, BEGIN, RESERVATION = "JobHeldUser", "Dependency", "BeginTime", "Reservation"
+# Reasons that end at no date known before.
+_WAITED = frozenset((HELD, DEPENDENCY, RESERVATION))
+ARRAY_LIMIT = "JobArrayTaskLimit"
+NEVER_SATISFIED = "DependencyNeverSatisfied"
+BAD_CONSTRAINTS, RESERVATION_DELETED = "BadConstraints", "ReservationDeleted"
+# Reasons that nothing ever ends.
+FOR_EVER = frozenset((NEVER_SATISFIED, BAD_CONSTRAINTS, RESERVATION_DELETED))
+# Reasons that are told to nobody.
+PLAIN = frozenset(("None", "Priority", "Resources"))
+
+
+class Entry(NamedTuple):
+    """A job in one of its partitions. key: the place in the queue."""
+
+    key: tuple[Any, ...]
+    which: int
+    job: JobRecord
+
+
+class Queue:
+    """Entries of jobs that could be looked at; apart from them those that are not eligible yet.
+
+    dependencies: says whether those of a job are "ready", "waiting" or "never" fulfilled;
+    eligible: told since when a job may be looked at; changed: told when reasons to wait were new
+    to those who keep accounts, which counts as a change of jobs; is_full: says whether as many
+    tasks of a job's array run as may at once; order: puts entries, which come
+    in the order of their keys, into the order in which they are looked at.
+    """
+
+    def __init__(
+        self,
+        dependencies: Callable[[JobRecord, int], str] = lambda job, now: READY,
+        eligible: Callable[[JobRecord, int], None] = lambda job, since: None,
+        changed: Callable[[int], None] = lambda now: None,
+        is_full: Callable[[JobRecord], bool] = lambda job: False,
+        order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries,
+    ) -> None:
+        self._order = order
+        self._entries: list[Entry] = []
+        self._ordered: list[Entry] | None = []
+        self.jobs: dict[JobRecord, None] = {}
+        self._apart: dict[JobRecord, None] = {}
+        self._dependencies = dependencies
+        self._tell_eligible = eligible
+        self._tell_changed = changed
+        self._is_full = is_full
+        # Tasks of arrays of which only some may run at once; those whose age does not count yet;
+        # the arrays of which so many run that nobody looks at the others.
+        self._limited: dict[str, dict[JobRecord, None]] = {}
+        self._ageless: dict[str, dict[JobRecord, None]] = {}
+        self._full: set[str] = set()
+        # Of jobs that one of their partitions does not take: why, or None, of each partition.
+        self._barred: dict[JobRecord, tuple[str | None, ...]] = {}
+        # Those of them whose reasons are to be told; and who is eligible, but taken by no
+        # partition: nobody looks at them, however many there are.
+        self._untold: dict[JobRecord, None] = {}
+        self._hopeless: dict[JobRecord, None] = {}
+        # The reason last told of each job, or array, and those who may have another one.
+        self._told: dict[str, str] = {}
+        self._reasoned: dict[str, JobRecord] = {}
+        self._keys: dict[JobRecord, list[tuple[Any, ...]]] = {}
+        # Those of the entries that are in a reservation.
+        self._reserved: dict[JobRecord, None] = {}
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Who was looked at last, or would be, without those who have become eligible since."""
+        if self._ordered is None:
+            full, entries = self._full, self._entries
+            if full:
+                entries = [entry for entry in entries if entry.job.request.array_id not in full]
+            self._ordered = self._order(entries)
+        return self._ordered
+
+    def add(self, job: JobRecord) -> None:
+        """A job waits; it is looked at when it is eligible."""
+        self.jobs[job] = None
+        self._apart[job] = None
+
+    def bar(self, job: JobRecord, reasons: Sequence[str | None]) -> None:
+        """Partitions do not take a job, for reasons; None: one does."""
+        if any(reasons):
+            self._barred[job] = tuple(reasons)
+
+    def expect(self, job: JobRecord, now: int) -> None:
+        """A job has just been submitted, and may have to wait for something else than nodes.
+
+        Of an array only whether it is held is looked at then.
+        """
+        waits = job.begin_s > now or job.request.dependency or job.reservation
+        if job.held or (waits and job.request.array is None):
+            self._waits_for(job, now)
+
+    def waits_because(self, job: JobRecord, reason: str) -> None:
+        """A job waits for a reason that is told when the queue is built the next time."""
+        job.reason = reason
+        name = job.request.array_id
+        if reason not in PLAIN and self._told.get(name) != reason:
+            self._reasoned[name] = job
+
+    def waits_for_array(self, job: JobRecord) -> None:
+        """As many tasks of a job's array run as may at once: its others are not eligible."""
+        self.waits_because(job, ARRAY_LIMIT)
+        for task in self._ageless.get(job.request.array_id, ()):
+            task.eligible_s = None
+
+    def again(self, job: JobRecord) -> None:
+        """A job begins anew: nothing is told of it yet."""
+        self._told.pop(job.request.array_id, None)
+
+    def remove(self, job: JobRecord) -> None:
+        """A job waits no more."""
+        del self.jobs[job]
+        if job in self._apart:
+            del self._apart[job]
+        else:
+            self._take_out(job)
+        self._barred.pop(job, None)
+        self._ageless.get(job.request.array_id, {}).pop(job, None)
+
+    def sort(self) -> None:
+        """Put everybody in the place that new priorities give."""
+        found = []
+        for job, keys in self._keys.items():
+            for which, priority in enumerate(map(int, job.priorities)):
+                key = keys[which]
+                if key[PRIORITY] != -priority:
+                    keys[which] = key = (*key[:PRIORITY], -priority, *key[PRIORITY + 1 :])
+                found.append(Entry(key, which, job))
+        found.sort()
+        self._entries, self._ordered = found, None
+
+    def hold(self, job: JobRecord, held: bool) -> None:
+        """A job is held or released."""
+        job.held = held
+        if job in self.jobs:
+            self._put_apart(job)
+
+    def give_up(self, job: JobRecord, reason: str) -> None:
+        """A job will never be looked at again."""
+        self.waits_because(job, reason)
+        self._put_apart(job)
+
+    def _put_apart(self, job: JobRecord) -> None:
+        if job not in self._apart:
+            self._take_out(job)
+            self._apart[job] = None
+
+    def build(self, now: int) -> list[Entry]:
+        """The queue as it is looked at now: who has become eligible is in it."""
+        if self._reasoned:
+            self._tell_reasons(now)
+        if self._ageless:
+            self._begin_ages(now)
+        if self._apart:
+            for job in [job for job in self._apart if self._eligible(job, now)]:
+                del self._apart[job]
+                self._put_in(job)
+        if self._untold:
+            self._look_at_barred(now)
+        if self._reserved:
+            self._end_reservations(now)
+        if self._limited:
+            self._look_at_arrays()
+        return self.entries
+
+    def _begin_ages(self, now: int) -> None:
+        """The age of tasks counts from when the limit of their array lets them be looked at.
+
+        That is noted when the queue is built the next time, if they wait for the limit no more.
+        """
+        for name, tasks in list(self._ageless.items()):
+            first = next(iter(tasks), None)
+            if first is not None and first.eligible_s is None:
+                if not self._is_full(first):
+                    for task in tasks:
+                        task.eligible_s = now
+                continue
+            del self._ageless[name]
+            for task in tasks:
+                assert task.eligible_s is not None
+                self._tell_eligible(task, task.eligible_s)
+
+    def _look_at_arrays(self) -> None:
+        full = set()
+        for name, tasks in self._limited.items():
+            first = next(iter(tasks))
+            if self._is_full(first):
+                full.add(name)
+                if first.reason != ARRAY_LIMIT:
+                    self.waits_for_array(first)
+        if full != self._full:
+            self._full, self._ordered = full, None
+
+    def _end_reservations(self, now: int) -> None:
+        """Who waits in a reservation that is over is looked at no more."""
+        for job in [job for job in self._reserved if self._waits_for(job, now)]:
+            self._put_apart(job)
+
+    def _look_at_barred(self, now: int) -> None:
+        """Each partition of a job is looked at in turn, and a reason that is new is a change."""
+        fresh, settled = False, []
+        for job in self._untold:
+            reasons = self._barred[job]
+            for reason in reasons:
+                if reason != job.reason and (reason is not None or job.reason in reasons):
+                    fresh = True
+                    self.waits_because(job, reason or "None")
+            if len(reasons) == 1:
+                settled.append(job)  # nobody gives it another one
+        for job in settled:
+            del self._untold[job]
+        if fresh:
+            self._tell_changed(now)
+
+    def _put_in(self, job: JobRecord) -> None:
+        if job in self._barred:
+            self._untold[job] = None
+            if all(self._barred[job]):
+                self._hopeless[job] = None
+                return
+        self._keys[job] = keys = _keys(job)
+        if job.reservation is not None:
+            self._reserved[job] = None
+        for which, key in enumerate(keys):
+            insort(self._entries, Entry(key, which, job))
+        if _has_limit(job):
+            self._limited.setdefault(job.request.array_id, {})[job] = None
+        self._ordered = None
+
+    def _take_out(self, job: JobRecord) -> None:
+        self._untold.pop(job, None)
+        if job in self._hopeless:
+            del self._hopeless[job]
+            return
+        self._reserved.pop(job, None)
+        if _has_limit(job):
+            tasks = self._limited[job.request.array_id]
+            del tasks[job]
+            if not tasks:
+                del self._limited[job.request.array_id]
+        for key in self._keys.pop(job):
+            del self._entries[bisect_left(self._entries, (key,))]
+        self._ordered = None
+
+    def _tell_reasons(self, now: int) -> None:
+        fresh = False
+        for name, job in self._reasoned.items():
+            if job.state == PENDING and job.reason not in PLAIN:
+                fresh |= self._told.get(name) != job.reason
+                self._told[name] = job.reason
+        self._reasoned.clear()
+        if fresh:
+            self._tell_changed(now)
+
+    def _waits_for(self, job: JobRecord, now: int) -> bool:
+        """Whether a job waits for something else than nodes; its reason is set if so."""
+        reason = None
+        if job.reason in FOR_EVER:
+            return True  # whatever is known of others later
+        if job.held:
+            reason = HELD
+        elif (state := self._dependencies(job, now)) != READY:
+            reason = DEPENDENCY if state == WAITING else NEVER_SATISFIED
+        elif job.begin_s > now:
+            reason = BEGIN
+        elif job.reservation is not None and not job.reservation.is_open(now):
+            reason = RESERVATION
+        if reason is not None and reason != job.reason:
+            self.waits_because(job, reason)
+        return reason is not None
+
+    def _eligible(self, job: JobRecord, now: int) -> bool:
+        """Whether a job may be looked at; its reason is set if not."""
+        if job.state != PENDING or self._waits_for(job, now):
+            return False
+        if job.eligible_s is None:
+            job.eligible_s = now if _is_found_now(job) else job.begin_s
+            if _has_limit(job):
+                self._ageless.setdefault(job.request.array_id, {})[job] = None
+            else:
+                self._tell_eligible(job, job.eligible_s)
+        if job.reason == BEGIN or job.reason in _WAITED:
+            job.reason = "None"
+        return True
+
+
+def _has_limit(job: JobRecord) -> bool:
+    """Whether only some tasks of the job's array may run at once."""
+    return job.request.array is not None and job.request.array.at_most is not None
+
+
+def _is_found_now(job: JobRecord) -> bool:
+    """Whether a job is eligible from the date on at which that is found.
+
+    So it is for who waited, but for a date, and for arrays: nobody looks when they are submitted.
+    """
+    if job.reason in _WAITED:
+        return True
+    return job.request.array is not None and job.reason != BEGIN
+
+
+# What stands where in a key. RESERVED: False for jobs of reservations, which come first.
+RESERVED, PRIORITY = 0, 2
+
+
+def _keys(job: JobRecord) -> list[tuple[Any, ...]]:
+    """The places of a job: reservation, tier, priority, submission, array ..."""
+    array = job.request.array
+    return [
+        (
+            job.reservation is None,
+            -partition.tier,
+            -int(priority),
+            job.submit_s,
+            job.place,
+            0 if array is None else array.index,
+            job.number,
+            which,
+        )
+        for which, (partition, priority) in enumerate(
+            zip(job.partitions, job.priorities, strict=True)
+        )
+    ]

@@ -1,0 +1,189 @@
+"""Options of sbatch, as a job's request has them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.jobs.request import OF_USER, WHOLE_NODES
+
+Fields = dict[str, Any]
+_Reader = Callable[[str], Fields]
+
+# The largest index that Slurm's MaxArraySize can allow.
+MOST_INDEX = 4_000_000
+
+
+def options(text: str) -> Fields:
+    """The fields of a `JobRequest` that a command line's options give.
+
+    ``array`` is the pair of indices and how many may run at once. Raises ValueError, with the
+    option and the remedy, for an option that is not known or makes no sense.
+    """
+    found: Fields = {}
+    try:
+        rest = shlex.split(text)
+    except ValueError:
+        raise ValueError(f"close the quote in {text[:40]!r}") from None
+    rest.reverse()
+    while rest:
+        name, value = _name(rest.pop())
+        name = _LONG.get(name, name)
+        if name in _FLAGS and value is None:
+            found |= _FLAGS[name]
+            continue
+        if name not in _VALUED:
+            raise ValueError(f"take out {name[:40]!r}: it is not known")
+        if value is None and name not in _OPTIONAL:
+            if not rest:
+                raise ValueError(f"give {name} a value")
+            value = rest.pop()
+        try:
+            found |= _VALUED[name](value or "")
+        except ValueError as fault:
+            raise ValueError(f"{name}={value!r}: {fault}") from None
+    return found
+
+
+def _name(word: str) -> tuple[str, str | None]:
+    """An option's name and its value, if it is in the same word."""
+    if word.startswith("--"):
+        name, mark, value = word.partition("=")
+        return name, value if mark else None
+    if word.startswith("-") and len(word) > 1:
+        return word[:2], word[2:].removeprefix("=") or None
+    raise ValueError(f"take out {word[:40]!r}: options begin with -")
+
+
+def node_range(text: str) -> Fields:
+    """``-N``: a number of nodes, or least-most."""
+    least, mark, most = text.partition("-")
+    found = {"min_nodes": values.whole(least, 1), "max_nodes": values.whole(most or least, 1)}
+    if mark and found["max_nodes"] < found["min_nodes"]:
+        raise ValueError("give the smaller number first")
+    return found
+
+
+def array(text: str) -> Fields:
+    """``--array``: indices, ranges and steps, and how many run at once after %."""
+    items, mark, most = text.partition("%")
+    indices: dict[int, None] = {}
+    for item in values.names(items):
+        span, _, step = item.partition(":")
+        first, dash, last = span.partition("-")
+        begin, by = values.whole(first), values.whole(step, 1) if step else 1
+        end = values.whole(last) if dash else begin
+        if end < begin or end > MOST_INDEX:
+            raise ValueError("give indices such as 0-15:2%4")
+        indices |= dict.fromkeys(range(begin, end + 1, by))
+    if not indices:
+        raise ValueError("give indices such as 0-15:2%4")
+    return {"array": (tuple(sorted(indices)), values.whole(most, 1) if mark else None)}
+
+
+def _exclusive(text: str) -> Fields:
+    if text not in ("", "user"):
+        raise ValueError("give nothing or user")
+    return {"exclusive": OF_USER if text else WHOLE_NODES, "oversubscribe": False}
+
+
+def _hint(text: str) -> Fields:
+    return {"one_thread": True} if text == "nomultithread" else {}
+
+
+def _threads(text: str) -> Fields:
+    return {"one_thread": values.whole(text, 1) == 1}
+
+
+def _switches(text: str) -> Fields:
+    count, mark, wait = text.partition("@")
+    found: Fields = {"switches": values.whole(count, 1)}
+    if mark:
+        found["switch_wait_s"] = values.seconds(wait)
+    return found
+
+
+def _gres(text: str) -> Fields:
+    found = values.gres(text)
+    typed = {one.name for one in found if one.type is not None}
+    if any(one.type is None and one.name in typed for one in found):
+        raise ValueError("give a type to each or to none, as sbatch asks for it")
+    return {"gres": found}
+
+
+def _distribution(text: str) -> Fields:
+    """Of the levels of ``-m``, that over sockets: the second, or plane."""
+    first, _, rest = text.lower().partition(":")
+    second = rest.split(":")[0].split(",")[0]
+    word = "block" if first.startswith("plane") else second
+    return {"distribution": word} if word in ("block", "cyclic") else {}
+
+
+def _one(field: str, read: Callable[[str], Any]) -> _Reader:
+    return lambda text: {field: read(text)}
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    return lambda text: values.whole(text, least)
+
+
+_LONG = {
+    "-A": "--account",
+    "-C": "--constraint",
+    "-c": "--cpus-per-task",
+    "-d": "--dependency",
+    "-H": "--hold",
+    "-J": "--job-name",
+    "-L": "--licenses",
+    "-m": "--distribution",
+    "-N": "--nodes",
+    "-n": "--ntasks",
+    "-p": "--partition",
+    "-q": "--qos",
+    "-s": "--oversubscribe",
+    "-t": "--time",
+    "-w": "--nodelist",
+    "-x": "--exclude",
+    "-a": "--array",
+}
+_FLAGS: dict[str, Fields] = {
+    "--contiguous": {"contiguous": True},
+    "--spread-job": {"spread": True},
+    "--hold": {"hold": True},
+    "--oversubscribe": {"oversubscribe": True, "exclusive": None},
+    "--requeue": {"requeue": True},
+    "--no-requeue": {"requeue": False},
+}
+_OPTIONAL = {"--exclusive"}
+_VALUED: dict[str, _Reader] = {
+    "--account": _one("account", str),
+    "--array": array,
+    "--constraint": _one("constraint", str),
+    "--cpus-per-task": _one("cpus_per_task", _whole(1)),
+    "--dependency": _one("dependency", str),
+    "--distribution": _distribution,
+    "--exclude": _one("exclude", values.hosts),
+    "--exclusive": _exclusive,
+    "--gres": _gres,
+    "--hint": _hint,
+    "--job-name": _one("name", str),
+    "--licenses": _one("licenses", values.licenses),
+    "--mem": _one("memory_per_node_MiB", values.mebibytes),
+    "--mem-per-cpu": _one("memory_per_cpu_MiB", values.mebibytes),
+    "--mincpus": _one("least_cpus_per_node", _whole(1)),
+    "--nice": _one("nice", lambda text: values.whole(text, -(2**31), 2**31)),
+    "--nodelist": _one("nodelist", values.hosts),
+    "--nodes": node_range,
+    "--ntasks": _one("tasks", _whole(1)),
+    "--ntasks-per-node": _one("tasks_per_node", _whole(1)),
+    "--partition": _one("partitions", values.names),
+    "--priority": _one("priority", _whole(0)),
+    "--qos": _one("qos", str),
+    "--reservation": _one("reservation", str),
+    "--switches": _switches,
+    "--threads-per-core": _threads,
+    "--time": _one("limit_min", values.minutes),
+    "--time-min": _one("time_min_min", values.minutes),
+}

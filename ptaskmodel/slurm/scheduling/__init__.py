@@ -1,0 +1,1 @@
+"""The two schedulers of Slurm: the main one and backfill."""

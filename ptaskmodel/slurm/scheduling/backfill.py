@@ -1,0 +1,476 @@
+"""The backfill scheduler: every job tested gets its earliest date, and a reservation there.
+
+Backfill's map: which nodes are not reserved, slot after slot of future time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.conf.facts import LINEAR, OFF
+from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
+from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
+from ptaskmodel.slurm.jobs.record import LIVE, PENDING, RUNNING, Allocation, Ends, JobRecord
+from ptaskmodel.slurm.queue.queue import Entry
+from ptaskmodel.slurm.select.plugin import Select
+
+if TYPE_CHECKING:
+    from ptaskmodel.slurm.controller.controller import Controller
+
+
+class TimeSlots:
+    """Slots [begin, end) of whole seconds, contiguous, each with the nodes not reserved in it."""
+
+    def __init__(self, begin: int, end: int, nodes: Mask) -> None:
+        self.begins = [begin]
+        self.ends = [end]
+        self.free = [nodes]
+        # How many were ever made: slots that are joined again are not counted back.
+        self.records = 1
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def open(self, start: float, end: float, nodes: Mask) -> tuple[Mask, int]:
+        """Those of some nodes that are reserved nowhere in [start, end], and when to look again.
+
+        That is the end of the first slot from start on after which another node is there; 0: none.
+        """
+        left, later = nodes, 0
+        begins, ends, free = self.begins, self.ends, self.free
+        last = len(begins) - 1
+        for k in range(bisect_right(ends, start), len(begins)):
+            if later == 0 and k < last and nodes & free[k + 1] & ~(left & free[k]):
+                later = ends[k]
+            if begins[k] > end:
+                break
+            left &= free[k]
+            if later and not left:
+                break
+        return left, later
+
+    def collides(self, begin: int, end: int, nodes: Mask) -> bool:
+        """Whether some of the nodes are reserved within [begin, end)."""
+        for k in range(bisect_right(self.ends, begin), len(self.begins)):
+            if self.begins[k] >= end:
+                return False
+            if nodes & ~self.free[k]:
+                return True
+        return False
+
+    def reserve(self, begin: int, end: int, nodes: Mask) -> None:
+        """Take some nodes out of [begin, end); two equal neighbours are joined, as Slurm does."""
+        begin = max(begin, self.begins[0])
+        k = bisect_left(self.ends, begin)
+        before = max(k - 1, 0)
+        after = -1
+        if k < len(self.begins):
+            if self.ends[k] > begin:
+                self._split(k, begin)
+            slot = k + 1
+            while slot < len(self.begins):
+                if end < self.ends[slot]:
+                    self._split(slot, end)
+                self.free[slot] &= ~nodes
+                slot += 1
+                if end == self.ends[slot - 1]:
+                    after = slot if slot < len(self.begins) else -1
+                    break
+        self._join(before, after)
+
+    def _split(self, k: int, date: int) -> None:
+        self.records += 1
+        self.begins.insert(k + 1, date)
+        self.ends.insert(k + 1, self.ends[k])
+        self.ends[k] = date
+        self.free.insert(k + 1, self.free[k])
+
+    def _join(self, k: int, after: int) -> None:
+        while k != after and k + 1 < len(self.begins):
+            if self.free[k] == self.free[k + 1]:
+                self.ends[k] = self.ends[k + 1]
+                del self.begins[k + 1], self.ends[k + 1], self.free[k + 1]
+                return
+            k += 1
+
+
+BACKFILL = "backfill"
+# What became of a test.
+STARTED, RESERVED, NEXT, END = "started", "reserved", "next", "end"
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What sdiag says of backfill.
+
+    Sums over cycles: jobs tested, jobs in the queue, seconds that they took; how many of them
+    bf_max_time ended.
+    """
+
+    cycles: int = 0
+    tested: int = 0
+    most_tested: int = 0
+    waiting: int = 0
+    lasted_s: float = 0.0
+    longest_s: float = 0.0
+    at_limit: int = 0
+
+    def add(self, tested: int, waiting: int, lasted_s: float = 0.0, end: str = QUEUE) -> None:
+        """Count a cycle. tested: jobs that it tested. waiting: jobs in the queue. end: its why."""
+        self.cycles += 1
+        self.tested += tested
+        self.most_tested = max(self.most_tested, tested)
+        self.waiting += waiting
+        self.lasted_s += lasted_s
+        self.longest_s = max(self.longest_s, lasted_s)
+        self.at_limit += end == TIME
+
+
+class Cycle:
+    """One cycle, from an empty map on.
+
+    With costs it comes in slices: it holds the controller for ``slice_s``, then pauses. lasted_s:
+    how long it has taken, pauses included. end: why it was over.
+    """
+
+    def __init__(self, controller: Controller, date: float, costs: Costs = FREE) -> None:
+        self._controller = controller
+        self._date = date
+        self._costs = costs
+        self.lasted_s = self.slice_s = 0.0
+        self.end = QUEUE
+        self._changed_s = controller.changed_s
+        self._left: Iterator[Entry] = iter(())
+        self._now = controller.second(date)
+        options = controller.conf.scheduler
+        self._options = options
+        self._step = options.bf_resolution_s
+        self._window = options.bf_window_min * 60
+        begin = self._now // self._step * self._step
+        end = (self._now + self._window) // self._step * self._step
+        self._slots = TimeSlots(begin, end, controller.nodes.up)
+        self._ends = controller.ends()
+        self._idle = controller.select.idle
+        if options.bf_running_job_reserve:
+            for job in sorted((job for _, _, job in self._ends), key=lambda job: job.listed):
+                self._enter(job)
+        self._started = 0
+        self._tested = 0
+        self._reserved: dict[str, int] = {}
+        self._counts: dict[tuple[str, object], int] = {}
+        # The tasks of arrays, by partition; the array for which reservations were made last, and
+        # how many.
+        self._tasks: dict[tuple[str, int], list[Entry]] = {}
+        self._array = "", 0
+        # The arrays of which tasks have been started, which stand nowhere else in the queue.
+        self._begun: set[str] = set()
+        # What is used, and who ends when, without those whom some jobs may preempt.
+        self._emptied: dict[int, tuple[list[JobRecord], Select, Ends]] = {}
+        # Whether some job could have run before the date from which it was tested.
+        self.postponed = False
+
+    def run(self) -> bool:
+        """Test the queue in order; False: the cycle pauses, and goes on with `go_on`."""
+        controller = self._controller
+        self._left = self._records(list(controller.queue.build(self._now)))
+        for job in controller.planned:
+            job.planned_s, job.planned = None, 0
+        controller.planned.clear()
+        return self._slice()
+
+    def go_on(self, date: float) -> bool:
+        """After a pause: go on with the old queue and map, unless something changed meanwhile."""
+        controller = self._controller
+        self.lasted_s += date - self._date - self.slice_s
+        self.slice_s = 0.0
+        self._date, self._now = date, controller.second(date)
+        if not self._options.bf_continue and controller.changed_s != self._changed_s:
+            self.end = CHANGED
+            return True
+        self._ends = controller.ends()
+        return self._slice()
+
+    def _slice(self) -> bool:
+        """Test jobs for as long as the locks are held; whether the cycle is over."""
+        options, test_s = self._options, self._costs.test_s
+        held_s = options.bf_yield_interval_us / 1e6
+        most_s = self._controller.conf.bf_max_time_s
+        over = True
+        for entry in self._left:
+            if self._tested >= options.bf_max_job_test:
+                self.end = DEPTH
+                break
+            if self.lasted_s + self.slice_s >= most_s:
+                self.end = TIME
+                break
+            before = self._tested
+            outcome = self._record(entry)
+            self.slice_s += test_s * (self._tested - before)
+            if outcome == END:
+                most = options.bf_max_job_start
+                self.end = STARTS if most and self._started >= most else ROOM
+                break
+            if test_s and self.slice_s >= held_s:
+                over = False
+                break
+        self.lasted_s += self.slice_s
+        self._changed_s = self._controller.changed_s
+        return over
+
+    @property
+    def tested(self) -> int:
+        """How many jobs have been tested."""
+        return self._tested
+
+    @property
+    def changed(self) -> bool:
+        """Whether the cycle itself counts as a change, so that the next one will not be skipped."""
+        return self.postponed or self.plans_idle_nodes
+
+    @property
+    def plans_idle_nodes(self) -> bool:
+        """Whether nodes that are idle now are reserved for later."""
+        idle = self._controller.select.idle
+        return any(job.planned & idle for job in self._controller.planned)
+
+    # --- who is tested ----------------------------------------------------------------------
+
+    def _records(self, entries: list[Entry]) -> Iterator[Entry]:
+        """The entries of jobs, and of the first task of each array in each partition."""
+        for place, entry in enumerate(entries):
+            array = entry.job.request.array
+            if array is not None:
+                if not self._tasks:
+                    self._find_tasks(entries[place:])
+                if self._tasks[array.job, entry.which][0] is not entry:
+                    continue
+            yield entry
+
+    def _find_tasks(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            array = entry.job.request.array
+            if array is not None:
+                self._tasks.setdefault((array.job, entry.which), []).append(entry)
+
+    def _record(self, entry: Entry) -> str:
+        """Test a job, or the tasks of an array one after another until one of them cannot be."""
+        array = entry.job.request.array
+        tasks = [entry] if array is None else self._tasks[array.job, entry.which]
+        if array is not None and array.job in self._begun:
+            return NEXT
+        outcome, now_only = NEXT, None
+        for task in tasks:
+            if task.job.state != PENDING:
+                continue
+            if now_only is None:
+                if self._is_blocked(task):
+                    return NEXT
+                now_only = self._now_only(task.job, task.which)
+            if self._skipped(task):
+                return NEXT
+            outcome = self._test(task, now_only)
+            if outcome == STARTED and array is not None:
+                self._begun.add(array.job)
+            if outcome in (NEXT, END):
+                break
+            if outcome == RESERVED and array is not None:
+                before, count = self._array
+                self._array = array.job, count + 1 if before == array.job else 1
+                left = sum(each.job.state == PENDING for each in tasks)
+                if self._array[1] >= min(left, self._options.bf_max_job_array_resv):
+                    break  # counted together where one partition follows the other
+        return outcome
+
+    def _is_blocked(self, entry: Entry) -> bool:
+        """Whether the partition does not take a job, or a limit of an account blocks it."""
+        controller, job, partition = self._controller, entry.job, entry.job.partitions[entry.which]
+        rules = controller.rules
+        if rules.waits_for(job, partition) is not None:
+            return True
+        reason = rules.limits.blocks(job, partition) if rules.limits.enforced else None
+        if reason is not None:
+            controller.queue.waits_because(job, reason)
+        return reason is not None
+
+    def _skipped(self, entry: Entry) -> bool:
+        """Whether so many tasks of an array or so many jobs of a user were there already."""
+        job, which = entry.job, entry.which
+        controller = self._controller
+        if controller.rules.array_is_full(job):
+            controller.queue.waits_for_array(job)
+            return True
+        options, partition = self._options, job.partitions[which].name
+        user = job.request.user
+        most = (
+            (("user_part", (user, partition)), options.bf_max_job_user_part),
+            (("part", partition), options.bf_max_job_part),
+            (("assoc", (job.request.account, user)), options.bf_max_job_assoc),
+            (("user", user), 0 if options.bf_max_job_assoc else options.bf_max_job_user),
+        )
+        if any(limit and self._counts.get(key, 0) >= limit for key, limit in most):
+            return True
+        for key, limit in most:
+            if limit:
+                self._counts[key] = self._counts.get(key, 0) + 1
+        return controller.rules.lacks_licences(job)
+
+    def _now_only(self, job: JobRecord, which: int) -> bool:
+        if self._options.bf_one_resv_per_job and job.planned_s is not None:
+            return True
+        return self._controller.may_pass(job, which, self._now) or self._full(job, which)
+
+    def _full(self, job: JobRecord, which: int) -> bool:
+        """Whether a partition has as many reservations as it may."""
+        count = self._options.bf_job_part_count_reserve
+        return bool(count and self._reserved.get(job.partitions[which].name, 0) >= count)
+
+    # --- one job ----------------------------------------------------------------------------
+
+    def _test(self, entry: Entry, now_only: bool) -> str:
+        """Find the first date of a job, and start it or reserve. now_only: whether not later."""
+        controller, now = self._controller, self._now
+        job, which = entry.job, entry.which
+        need: Need = job.needs[which]
+        lasts = need.planned_s
+        counted = False
+        later: float = now
+        # Whether dates at which too few nodes are free are just passed over.
+        passes_over = controller.rules.reserved.empty and not now_only
+        while True:
+            possible = controller.from_date(job, need, later, lasts)
+            if possible is None:
+                return NEXT
+            start, allowed, resv_later = possible
+            end = max(start, now) + lasts
+            wanted = need.nodes & allowed
+            among, later = self._slots.open(start, end, wanted)
+            while later and passes_over and among.bit_count() < need.least:
+                start, end = later, later + lasts
+                among, later = self._slots.open(start, end, wanted)
+            if resv_later is not None and (later == 0 or resv_later < later):
+                later = resv_later
+            planned = None
+            if among.bit_count() >= need.least and not need.required & ~among:
+                if not counted:
+                    counted = True
+                    self._tested += 1
+                planned = self._predict(job, which, among, now_only)
+            if planned is None:
+                if later and not now_only:
+                    continue
+                return NEXT
+            date, found = planned
+            if date < start:
+                date = start
+                self.postponed = True
+            if date <= now and found.nodes & controller.cleaning.nodes:
+                date, later = now + 1, 0
+            if date <= now:
+                outcome = self._start(job, which, among & ~controller.cleaning.nodes)
+                if outcome is not None:
+                    return outcome
+                date, later = now, 0
+            if now_only and date > now:
+                return NEXT
+            if later and date > later:
+                continue
+            begin = int(date) // self._step * self._step
+            finish = int(date + lasts) // self._step * self._step
+            if date > now + self._window:
+                return NEXT
+            if date > now and self._slots.collides(begin, finish, found.nodes):
+                later = int(date)
+                continue
+            over = controller.exceeds(job, which, found, planned=True)
+            if over is None and not self._full(job, which):
+                return self._reserve(job, which, date, begin, finish, found.nodes)
+            return NEXT
+
+    def _predict(
+        self, job: JobRecord, which: int, among: Mask, now_only: bool
+    ) -> tuple[float, Allocation] | None:
+        """The first date at which a job fits among some nodes, and which it takes then."""
+        controller, need = self._controller, job.needs[which]
+        found = controller.place(job, need, among, self._now)
+        if found is not None:
+            return self._now, found
+        select: Select | None = None
+        ends: Ends = self._ends
+        victims = controller.may_preempt(job, need, self._now)
+        if victims:
+            # All of them are gone at once, whoever would have to make room.
+            select, ends = self._without(victims)
+            refuses = controller.refuses(job, need, self._now)
+            found = select.place(need, among, refuses=refuses)
+            if found is not None:
+                return self._now, found
+        return None if now_only else controller.predict(job, need, among, self._now, ends, select)
+
+    def _without(self, victims: list[JobRecord]) -> tuple[Select, Ends]:
+        """What is used, and who ends when, when some jobs are gone."""
+        if id(victims) not in self._emptied:
+            gone = set(victims)
+            ends = [end for end in self._ends if end[2] not in gone]
+            self._emptied[id(victims)] = victims, self._controller.without(victims), ends
+        return self._emptied[id(victims)][1:]
+
+    def _start(self, job: JobRecord, which: int, among: Mask) -> str | None:
+        """Start a job now; None: it could not be."""
+        controller, rules = self._controller, self._controller.rules
+        reason = rules.limits.blocks(job, job.partitions[which]) if rules.limits.enforced else None
+        found = None
+        if reason is None:
+            found = controller.find(job, which, among, self._now, planned=True)
+            reason = controller.exceeds(job, which, found)
+        if reason is not None:
+            controller.queue.waits_because(job, reason)
+            return NEXT
+        if found is None:
+            if controller.carry_out(self._date):
+                self._ends = controller.ends()
+            return NEXT if job.state != PENDING else None
+        controller.start(job, which, found, self._date, BACKFILL)
+        if job.state in LIVE and job.end_s < float("inf"):
+            insort(self._ends, (job.end_s, job.listed, job))
+        self._enter(job)
+        self._started += 1
+        most = self._options.bf_max_job_start
+        return END if most and self._started >= most else STARTED
+
+    def _enter(self, job: JobRecord) -> None:
+        """Let a job that runs keep whole nodes in the map, until its end.
+
+        Only cons_tres notes that a job has whole nodes. Of a job with licences the map is cut where
+        it ends, though nothing is taken.
+        """
+        controller, allocation = self._controller, job.allocation
+        if job.state != RUNNING or allocation is None:
+            return
+        preemption = controller.preemption
+        stays = not preemption.active or preemption.mode_of(job) == OFF
+        need: Need = job.needs[job.partitions.index(job.partition)]
+        whole = stays and need.whole and controller.conf.select_type != LINEAR
+        if not whole and not job.request.licenses:
+            return
+        if self._slots.records < controller.conf.bf_node_space_size:
+            end = int(job.start_s + min(job.limit_s, YEAR_S)) // self._step * self._step
+            begin = self._slots.begins[0]
+            nodes = allocation.nodes if whole else 0
+            self._slots.reserve(begin, max(end, begin + self._step), nodes)
+
+    def _reserve(
+        self, job: JobRecord, which: int, date: float, begin: int, finish: int, nodes: Mask
+    ) -> str:
+        name = job.partitions[which].name
+        self._reserved[name] = self._reserved.get(name, 0) + 1
+        if job.planned_s is None or date < job.planned_s:
+            job.planned_s, job.planned = date, nodes
+            self._controller.planned.append(job)
+        if self._slots.records >= self._controller.conf.bf_node_space_size:
+            return END
+        self._slots.reserve(begin, max(finish, begin + self._step), nodes)
+        return RESERVED

@@ -1,0 +1,119 @@
+"""The thread of backfill: when it looks, whether something has changed, how long a cycle holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, inf
+
+from ptaskmodel.slurm.conf import phases as phases_of
+from ptaskmodel.slurm.conf.facts import BACKFILL
+from ptaskmodel.slurm.conf.phases import BEHIND_S, FREE, QUEUE, Costs, Phases, Turn
+from ptaskmodel.slurm.controller.controller import Controller
+from ptaskmodel.slurm.scheduling.backfill import Cycle, Statistics
+from ptaskmodel.slurm.scheduling.vectorised_backfill import QuickCycles, suits
+
+
+class BackfillThread:
+    """Says when it next looks, and makes its cycles.
+
+    held_until: until when a cycle holds the controller. tell: called after each cycle. free: its
+    dates are its own, not those of a recorded run.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        phases: Phases,
+        tell: Callable[[Turn], None],
+        compiled: bool,
+        costs: Costs,
+        *,
+        free: bool,
+    ) -> None:
+        conf = controller.conf
+        self.statistics = Statistics()
+        self.held_until = -inf
+        self._controller = controller
+        self._phases = phases
+        self._tell = tell
+        self._costs = costs
+        self._free = free
+        plain = compiled and costs == FREE and suits(conf, controller.nodes)
+        self._quick = QuickCycles(controller) if plain else None
+        backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
+        self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
+        self._cycle_end = controller.second(phases.boot_s)
+        self._plans_idle = False
+        # The cycle that pauses.
+        self._open: Cycle | None = None
+
+    def look_date(self, now: float, last_turn: float) -> float:
+        """When it next looks and finds that something has changed.
+
+        last_turn: when the main loop's last turn was.
+        """
+        if self._open is not None:
+            return self._look
+        if self._look == inf:
+            return inf
+        late_s = now - self._look
+        if self._controller.changed_s < self._cycle_end:
+            reserved, boot_s = self._controller.rules.reserved, self._phases.main_boot_s
+            changes = reserved.change_s(self._cycle_end, self._controller.second(boot_s))
+            if changes == inf:
+                return inf
+            behind_s = BEHIND_S if self._phases.backfill_first else 0.0
+            seen = self._phases.turn_after(changes - self._phases.t0) + behind_s
+            late_s = max(late_s, seen - self._look)
+        look = self._look + ceil(late_s - 1e-9) if late_s > 0.0 else self._look
+        # Where backfill looks first, it has looked in vain before the main loop's turn.
+        return look + 1 if self._phases.backfill_first and look <= last_turn else look
+
+    def cycle(self, date: float) -> None:
+        """Make a cycle, or go on with the one that pauses; or look again in a second."""
+        controller = self._controller
+        now = controller.second(date)
+        fresh = self._open is None
+        if fresh and self._free and controller.completed_lately(now):
+            self._look = date + 1
+            return
+        if fresh:
+            controller.miss_deadlines(date)
+        if fresh and self._plans_idle:
+            controller.changed_s = now
+        quick = None if self._quick is None else self._quick.run(date)
+        if self._quick is not None and quick is not None:
+            self._end(self._quick, date, quick)
+            return
+        cycle = self._open
+        if cycle is None:
+            cycle = Cycle(controller, date, self._costs)
+            over = cycle.run()
+        else:
+            over = cycle.go_on(date)
+        released = self.held_until = date + cycle.slice_s
+        if over:
+            self._open = None
+            self._end(cycle, released, cycle.tested, cycle.lasted_s, cycle.end)
+        else:
+            self._open = cycle
+            self._look = released + controller.conf.scheduler.bf_yield_sleep_us / 1e6
+
+    def _end(
+        self,
+        cycle: Cycle | QuickCycles,
+        date: float,
+        tested: int,
+        lasted_s: float = 0.0,
+        end: str = QUEUE,
+    ) -> None:
+        controller = self._controller
+        now = controller.second(date)
+        self._plans_idle = cycle.plans_idle_nodes
+        if cycle.changed:
+            controller.changed_s = now
+        over = date + self._phases.test_s * tested
+        self._cycle_end = controller.second(over)
+        self._look = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
+        self.statistics.add(tested, len(controller.queue), lasted_s, end)
+        self._tell(Turn(date, phases_of.BACKFILL, tested, lasted_s, end))

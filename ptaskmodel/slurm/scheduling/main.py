@@ -1,0 +1,268 @@
+"""The main scheduler: one pass over the queue, in order; who does not fit blocks a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.controller.rules import LICENCES
+from ptaskmodel.slurm.jobs.needs import Need
+from ptaskmodel.slurm.jobs.record import PENDING, JobRecord, is_account_limit
+from ptaskmodel.slurm.queue.queue import BAD_CONSTRAINTS, Entry
+
+if TYPE_CHECKING:
+    from ptaskmodel.slurm.controller.controller import Controller
+
+MAIN = "main"
+# The reason of who would not fit even if all who run were gone.
+NOT_AVAILABLE = "ReqNodeNotAvail"
+
+
+def stops_others(reason: str) -> bool:
+    """Whether a limit stops those behind too, under assoc_limit_stop."""
+    return is_account_limit(reason) and reason != "QOSMaxJobsPerUserLimit"
+
+
+def main_pass(controller: Controller, date: float, *, full: bool) -> None:
+    """Start who can start, strictly in order; full: however deep the queue is."""
+    now = controller.second(date)
+    late = controller.completed_lately(now)
+    if late and not controller.conf.scheduler.reduce_completing_frag:
+        return
+    entries = controller.queue.build(now)
+    if not entries:
+        return
+    if _head_waits(controller, entries[0]):
+        entries[0].job.reason = "Resources"
+        most = len(entries) if full else controller.conf.scheduler.default_queue_depth
+        _all_wait(controller, islice(entries, 1, None), set(), now, most)
+        return
+    _Pass(controller, date, late, full=full).run(entries.copy())
+
+
+class _Pass:
+    """One pass.
+
+    blocked: the partitions, stopped: the reservations of which nobody starts any more. withdrawn:
+    nodes that are kept for those who wait. rejected: arrays of which a task was rejected, by
+    partition. looked, started: how many entries were looked at, and started.
+    """
+
+    def __init__(
+        self, controller: Controller, date: float, late: Iterable[JobRecord], *, full: bool
+    ) -> None:
+        self._controller, self._date, self._full = controller, date, full
+        self._now = controller.second(date)
+        self._options = controller.conf.scheduler
+        self._partitions = partitions = controller.nodes.partitions
+        barred = 0
+        for each in late:
+            barred |= partitions[each.partition.name]
+        self._blocked = {name for name, nodes in partitions.items() if nodes & barred}
+        self._stopped: set[str] = set()
+        self._rejected: set[tuple[str, str]] = set()
+        self._withdrawn = 0
+        for name in self._blocked:
+            self._withdrawn |= partitions[name]
+        self._completing = controller.cleaning.nodes
+        self._looked = self._started = 0
+        self._by_partition: dict[str, int] = {}
+
+    def run(self, entries: Sequence[Entry]) -> None:
+        """Look at entries until it is over."""
+        options = self._options
+        for place, entry in enumerate(entries):
+            if len(self._blocked) == len(self._partitions) and not options.partition_job_depth:
+                deep = options.default_queue_depth + 1 - self._looked
+                left = islice(entries, place, None)
+                most = len(entries) if self._full else deep
+                _all_wait(self._controller, left, self._rejected, self._now, most)
+                break
+            if not self._look_at(entry):
+                break
+
+    def _look_at(self, entry: Entry) -> bool:
+        """Look at an entry; whether the pass goes on."""
+        controller, job, name = self._controller, entry.job, entry.job.partitions[entry.which].name
+        if job.state != PENDING or not self._has_room_reserved(job, name):
+            return True
+        if not _is_queued(controller, entry, self._rejected):
+            return True
+        if self._options.partition_job_depth:
+            depth = self._by_partition.get(name, 0)
+            if depth >= self._options.partition_job_depth:
+                if job.reason == "None":
+                    job.reason, controller.changed_s = "Priority", self._now
+                return True
+            self._by_partition[name] = depth + 1
+        if not self._full:
+            if self._looked > self._options.default_queue_depth:
+                return False
+            self._looked += 1
+        if job.reservation is None:
+            stopped = name in self._blocked
+        else:
+            stopped = job.reservation.name in self._stopped
+        if not stopped:
+            return self._try(entry)
+        if job.reservation is not None or job.reason in _NOT_TOLD:
+            job.reason = "Priority"
+        controller.changed_s = self._now
+        return True
+
+    def _has_room_reserved(self, job: JobRecord, name: str) -> bool:
+        """Whether a job's reservation has as many nodes in a partition as the job needs."""
+        if job.reservation is None:
+            return True
+        inside = job.reservation.nodes & self._partitions[name]
+        return inside.bit_count() >= job.request.least_nodes
+
+    def _try(self, entry: Entry) -> bool:
+        """Start an entry if that can be; whether the pass goes on."""
+        controller, queue, now = self._controller, self._controller.queue, self._now
+        job, partition = entry.job, entry.job.partitions[entry.which]
+        need = job.needs[entry.which]
+        reason = controller.forbidden(job, entry.which)
+        left = self._partitions[partition.name] & controller.nodes.up & ~self._withdrawn
+        limited = reason is not None and is_account_limit(reason)
+        if not limited and job.reason == NOT_AVAILABLE and need.required & ~left:
+            return True
+        if left.bit_count() < job.request.least_nodes and not (
+            limited and is_account_limit(job.reason)
+        ):
+            # The nodes are not looked at, and nobody may pass.
+            job.reason, controller.changed_s = "Resources", now
+            self._block(partition.name)
+            return True
+        if reason is not None:
+            if reason == LICENCES:
+                controller.changed_s = now
+            if is_account_limit(job.reason):
+                queue.waits_because(job, reason)  # that is known, and stops nobody any more
+            else:
+                self._limited(job, partition.name, reason)
+            return reason != LICENCES or not self._options.bf_licenses
+        within = controller.allowed(job, need, now) & ~self._withdrawn
+        found = controller.find(job, entry.which, within & ~self._completing, now)
+        reason = controller.exceeds(job, entry.which, found)
+        if reason is not None:
+            self._limited(job, partition.name, reason)
+            return True
+        if found is None:
+            queue.waits_because(job, "Resources")
+            self._waits(entry, within)
+            return True
+        controller.start(job, entry.which, found, self._date, MAIN)
+        self._rejected.discard(_array_in(entry))
+        self._started += 1
+        return self._started != self._options.sched_max_job_start
+
+    def _block(self, name: str) -> None:
+        """Nobody else starts in a partition, and its nodes are kept."""
+        self._blocked.add(name)
+        self._withdrawn |= self._partitions[name]
+
+    def _limited(self, job: JobRecord, name: str, reason: str) -> None:
+        """A limit keeps a job from starting."""
+        self._controller.queue.waits_because(job, reason)
+        if self._options.assoc_limit_stop and stops_others(reason):
+            self._block(name)
+
+    def _waits(self, entry: Entry, within: Mask) -> None:
+        """Nodes are missing: whom that stops. within: those that were looked at."""
+        controller, job = self._controller, entry.job
+        need, name = job.needs[entry.which], job.partitions[entry.which].name
+        stops = True
+        if self._partitions[name] & controller.nodes.up & ~within:
+            stops = controller.may_wait_for(need, self._partitions[name] & within)
+            if not stops:
+                controller.queue.waits_because(job, NOT_AVAILABLE)
+        if need.required and need.required.bit_count() >= need.least:
+            self._withdrawn |= need.required
+            return
+        if job.reservation is not None:
+            inside = controller.nodes.usable & job.reservation.nodes
+            if not controller.rules.fits(need, inside):
+                if len(job.partitions) == 1:
+                    controller.queue.give_up(job, BAD_CONSTRAINTS)
+            elif stops:
+                self._stopped.add(job.reservation.name)
+            return
+        if not controller.rules.could_ever(need):
+            if len(job.partitions) == 1:
+                controller.queue.give_up(job, BAD_CONSTRAINTS)
+            return
+        if not stops or controller.may_pass(job, entry.which, self._now):
+            return
+        if controller.steady and not self._withdrawn:
+            controller.head = job, _idle(controller)
+        self._block(name)
+
+
+def _idle(controller: Controller) -> Mask:
+    return controller.select.idle & controller.nodes.up & ~controller.cleaning.nodes
+
+
+def _head_waits(controller: Controller, first: Entry) -> bool:
+    """Whether the first in the queue is known to wait: it did, and too few nodes are idle now.
+
+    That is so where all take whole, equal nodes, and nothing but their number matters.
+    """
+    known = controller.head
+    if known is None or known[0] is not first.job:
+        return False
+    idle = _idle(controller)
+    need: Need = first.job.needs[first.which]
+    return known[1] == idle or (need.nodes & idle).bit_count() < need.least
+
+
+def _array_in(entry: Entry) -> tuple[str, str]:
+    """The array of a job, in the partition of an entry."""
+    return entry.job.request.array_id, entry.job.partitions[entry.which].name
+
+
+def _is_queued(controller: Controller, entry: Entry, rejected: set[tuple[str, str]]) -> bool:
+    """Whether an entry counts: its partition may take it, and no task before it was rejected.
+
+    Of an array a task is rejected, as all behind it in the same partition, until it starts.
+    """
+    job = entry.job
+    if controller.rules.waits_for(job, job.partitions[entry.which]) is not None:
+        return False
+    if job.request.array is not None:
+        if _array_in(entry) in rejected:
+            return False
+        rejected.add(_array_in(entry))
+        if controller.rules.array_is_full(job):
+            controller.queue.waits_for_array(job)
+            return False
+    return True
+
+
+def _all_wait(
+    controller: Controller,
+    entries: Iterable[Entry],
+    rejected: set[tuple[str, str]],
+    now: int,
+    most: int,
+) -> None:
+    """What is left of a pass whose partitions are all blocked: so many entries at most."""
+    steady, left = controller.steady, most
+    for entry in entries:
+        if left <= 0:
+            break
+        job = entry[-1]
+        if job.state != PENDING:
+            continue
+        if not steady and not _is_queued(controller, entry, rejected):
+            continue
+        left -= 1
+        if job.reason in _NOT_TOLD:
+            job.reason = "Priority"
+    if left < most:
+        controller.changed_s = now
+
+
+_NOT_TOLD = frozenset({"None", "Resources"})

@@ -1,0 +1,342 @@
+"""Backfill cycles by a kernel, where all jobs take whole, equal nodes and nothing else counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
+from ptaskmodel.slurm.jobs.needs import Need
+from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord
+from ptaskmodel.slurm.scheduling.backfill_kernel import (
+    DONE,
+    ENTRIES,
+    FACTS,
+    IS_NOT_PLAIN,
+    IS_NOT_TESTED,
+    MOST,
+    NEW,
+    NOT_PLAIN,
+    NOT_TOLD,
+    NOW,
+    NUMBERS,
+    PLANS_IDLE,
+    POSITION,
+    POSTPONED,
+    ROOM,
+    RUNNING,
+    STEP,
+    TESTED,
+    TOLD,
+    WINDOW,
+    CycleState,
+    cycle,
+)
+
+if TYPE_CHECKING:
+    from ptaskmodel.slurm.controller.controller import Controller
+
+BACKFILL = "backfill"
+# So many entries, and jobs that run, there is room for at first.
+FEW = 64
+
+
+def suits(conf: Conf, nodes: Nodes) -> bool:
+    """Whether cycles of a configuration are simple enough."""
+    options = conf.scheduler
+    limits = (
+        *(options.bf_max_job_user, options.bf_max_job_part, options.bf_max_job_user_part),
+        *(options.bf_max_job_assoc, options.bf_max_job_start, options.bf_job_part_count_reserve),
+        *(options.bf_min_age_reserve_s, options.bf_min_prio_reserve),
+    )
+    shared = any(p.over_subscribe in ("YES", "FORCE") for p in conf.partitions)
+    return (
+        conf.select_type == LINEAR
+        and nodes.alike
+        and len(nodes.sets) == 1
+        and not conf.switches
+        and conf.preempt_type == "preempt/none"
+        and not any(limits)
+        and not shared
+        and not conf.gang
+    )
+
+
+def is_plain(job: JobRecord) -> bool:
+    """Whether nothing but a number of nodes of one partition matters to a job."""
+    if len(job.needs) != 1:
+        return False
+    need: Need = job.needs[0]
+    request = job.request
+    return not (
+        need.required
+        or need.contiguous
+        or need.memory is not None
+        or need.least != need.wanted
+        or need.least_limit_s is not None
+        or need.switches is not None
+        or request.gres
+        or request.licenses
+        or request.array is not None
+        or request.reservation is not None
+        or request.exclusive == "user"
+    )
+
+
+class Places:
+    """The nodes of the jobs that run, as words, each job's in a place."""
+
+    def __init__(self, words: int) -> None:
+        self._places: dict[int, int] = {}
+        self._free: list[int] = []
+        self.held = np.zeros((0, words), dtype=np.uint64)
+
+    def of(self, running: Sequence[tuple[float, int, JobRecord]]) -> list[int]:
+        """The places of those who run."""
+        known = self._places
+        if len(known) > 2 * len(running) + 1000:
+            for number in known.keys() - {number for _, number, _ in running}:
+                self.forget(number)
+        try:
+            return [known[number] for _, number, _ in running]
+        except KeyError:
+            for _, number, job in running:
+                if number not in known:
+                    known[number] = self._take(job)
+            return [known[number] for _, number, _ in running]
+
+    def forget(self, number: int) -> None:
+        """A job does not run any more, and may again, elsewhere."""
+        if number in self._places:
+            self._free.append(self._places.pop(number))
+
+    def _take(self, job: JobRecord) -> int:
+        if not self._free:
+            count, words = self.held.shape
+            room = max(FEW, 2 * count)
+            self.held = np.concatenate((self.held, np.zeros((room, words), dtype=np.uint64)))
+            self._free = list(range(count + room - 1, count - 1, -1))
+        assert job.allocation is not None
+        place = self._free.pop()
+        self.held[place] = words_of(job.allocation.nodes, self.held.shape[1])
+        return place
+
+
+def words_of(nodes: Mask, words: int) -> NDArray:
+    """A set as words."""
+    return np.frombuffer(int(nodes).to_bytes(words * 8, "little"), dtype=np.uint64)
+
+
+def longer(array: NDArray, room: int) -> NDArray:
+    """An array with room for more along its last axis."""
+    longer = np.zeros((*array.shape[:-1], room), dtype=array.dtype)
+    longer[..., : array.shape[-1]] = array
+    return longer
+
+
+class QuickCycles:
+    """Makes cycles for a controller, with arrays that are kept from one to the next.
+
+    postponed: whether, in the last cycle, some job could have run before the date from which it was
+    tested. plans_idle_nodes: whether it reserved nodes that are idle.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        nodes, conf = controller.nodes, controller.conf
+        self._cpus = nodes.cpus[0]
+        self._words = words = (len(nodes) + 63) // 64
+        self._first = conf.first_job_id
+        self._rows: dict[Mask, int] = {}
+        self._places = Places(words)
+        self._up: Mask = 0
+        # How many jobs are known; the answers of the select plugin when it was noted who runs.
+        self._seen = 0
+        self._noted = -1
+        room = conf.bf_node_space_size + 3
+        self._state = state_for(room, words)
+        options, numbers = conf.scheduler, self._state.numbers
+        numbers[STEP], numbers[WINDOW] = options.bf_resolution_s, options.bf_window_min * 60
+        numbers[MOST], numbers[ROOM] = options.bf_max_job_test, conf.bf_node_space_size
+        self.postponed = False
+        self.plans_idle_nodes = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether the last cycle counts as a change."""
+        return self.postponed or self.plans_idle_nodes
+
+    def run(self, date: float) -> int | None:
+        """Make a cycle, and say how many jobs it tested; None: it is none of this kind."""
+        controller = self._controller
+        now = controller.second(date)
+        entries = controller.queue.build(now)
+        if not controller.unreserved or controller.cleaning.nodes:
+            return None
+        jobs = [job for _, _, job in entries]
+        if not jobs:
+            self._forget_plans()
+            self.postponed = self.plans_idle_nodes = False
+            return 0
+        self._make_room(len(jobs))
+        state, first = self._state, self._first
+        state.jobs[: len(jobs)] = [job.number - first for job in jobs]
+        numbers = state.numbers
+        numbers[NOW], numbers[ENTRIES], numbers[POSITION] = now, len(jobs), 0
+        if controller.nodes.up != self._up:
+            self._up = controller.nodes.up
+            state.up[:] = words_of(self._up, self._words)
+            self._noted = -1
+        if controller.requeued:
+            self._see_requeued()
+        self._note_who_runs()
+        with as_compiled():
+            if not self._go_through(jobs, date):
+                return None
+        self._note_plans(jobs)
+        return int(numbers[TESTED])
+
+    def _make_room(self, entries: int) -> None:
+        """Know all jobs that have come, and have room for those that wait."""
+        jobs = self._controller.jobs
+        if len(jobs) > self._state.known.shape[1]:
+            known = longer(self._state.known, 2 * len(jobs) + 1000)
+            known[TOLD, self._seen :] = NOT_TOLD
+            self._state = self._state._replace(known=known)
+        for k in range(self._seen, len(jobs)):
+            facts = self._facts_of(jobs[k])
+            self._state.known[:TOLD, k] = facts
+        self._seen = len(jobs)
+        state = self._state
+        if entries > len(state.jobs):
+            names = "jobs", "planned", "tested", "new"
+            self._state = state._replace(**_zeros(names, 2 * entries))
+
+    def _see_requeued(self) -> None:
+        """Whoever waits again is told anew: its priority was made anew, too."""
+        for job in self._controller.requeued:
+            self._state.known[TOLD, job.number - self._first] = NOT_TOLD
+            self._places.forget(job.number)
+        self._controller.requeued.clear()
+
+    def _note_who_runs(self) -> None:
+        """Who runs, until when, and which nodes are idle."""
+        if self._noted == self._controller.answers.version:
+            return
+        self._noted = self._controller.answers.version
+        running = self._controller.running
+        count = len(running)
+        places = self._places.of(running)
+        state = self._state
+        if count > len(state.order):
+            room = 2 * count
+            state = state._replace(
+                **_zeros(("order", "ends"), room),
+                later_free=np.zeros((room + 1, self._words), dtype=np.uint64),
+                later_counts=np.zeros((room + 1, len(state.masks)), dtype=np.int64),
+            )
+        if state.held is not self._places.held:
+            state = state._replace(held=self._places.held)
+        self._state = state
+        if count:
+            state.order[:count] = places
+            state.ends[:count] = [end for end, _, _ in running]
+        state.numbers[RUNNING] = count
+        state.idle[:] = words_of(self._controller.select.idle, self._words)
+
+    def _go_through(self, jobs: list[JobRecord], date: float) -> bool:
+        """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""
+        controller, numbers = self._controller, self._state.numbers
+        while (status := cycle(self._state)) != DONE:
+            if status == NOT_PLAIN:
+                return False
+            place = int(numbers[POSITION])
+            job = jobs[place]
+            nodes = int.from_bytes(self._state.chosen.tobytes(), "little")
+            allocation = Allocation(nodes, nodes.bit_count())
+            controller.rules.tested(job, allocation)
+            controller.start(job, 0, allocation, date, BACKFILL)
+            self._note_who_runs()
+            numbers[POSITION] = place + 1
+        return True
+
+    def _note_plans(self, jobs: list[JobRecord]) -> None:
+        controller, state = self._controller, self._state
+        for place in state.new[: state.numbers[NEW]].tolist():
+            job = jobs[place]
+            if job.state == PENDING:
+                controller.rules.tested_cpus(job, job.needs[0].least * self._cpus)
+        self._forget_plans()
+        if controller.keeps_plans:
+            planned = state.planned[: len(jobs)]
+            for place in np.flatnonzero(planned >= 0).tolist():
+                jobs[place].planned_s = int(planned[place])
+                controller.planned.append(jobs[place])
+        self.postponed = bool(state.numbers[POSTPONED])
+        self.plans_idle_nodes = bool(state.numbers[PLANS_IDLE])
+
+    def _forget_plans(self) -> None:
+        for job in self._controller.planned:
+            job.planned_s = None
+        self._controller.planned.clear()
+
+    def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
+        """Nodes, seconds and row of masks of a job."""
+        if not is_plain(job):
+            return IS_NOT_PLAIN, 0, 0
+        if self._controller.rules.waits_for(job, job.partitions[0]) is not None:
+            return IS_NOT_TESTED, 0, 0
+        need: Need = job.needs[0]
+        if need.least * self._cpus < need.cpus or need.least > need.most:
+            return IS_NOT_PLAIN, 0, 0
+        if need.nodes not in self._rows:
+            self._add_row(need.nodes)
+        return need.least, need.planned_s, self._rows[need.nodes]
+
+    def _add_row(self, nodes: Mask) -> None:
+        state, row = self._state, len(self._rows)
+        self._rows[nodes] = row
+        if row == len(state.masks):
+            more = {
+                name: longer(getattr(state, name), row + 1)
+                for name in ("counts", "grows", "later_counts")
+            }
+            masks = np.concatenate((state.masks, np.zeros((1, self._words), dtype=np.uint64)))
+            self._state = state = state._replace(masks=masks, **more)
+        state.masks[row] = words_of(nodes, self._words)
+
+
+def _zeros(names: Iterable[str], length: int) -> dict[str, NDArray]:
+    return {name: np.zeros(length, dtype=np.int64) for name in names}
+
+
+def state_for(slots: int, words: int) -> CycleState:
+    """The state of a kernel for so many slots, and nodes of so many words."""
+    many = _zeros(("jobs", "planned", "tested", "new", "order", "ends"), FEW)
+    many |= _zeros(("slot_begin", "slot_end", "following"), slots)
+    sets = ("up", "idle", "planned_nodes", "chosen", "left", "usable")
+    one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
+    return CycleState(
+        numbers=np.zeros(NUMBERS, dtype=np.int64),
+        known=np.zeros((FACTS, 0), dtype=np.int64),
+        masks=np.zeros((1, words), dtype=np.uint64),
+        held=np.zeros((0, words), dtype=np.uint64),
+        free=np.zeros((slots, words), dtype=np.uint64),
+        counts=np.zeros((slots, 1), dtype=np.int64),
+        grows=np.zeros((slots, 1), dtype=np.int64),
+        later_free=np.zeros((FEW + 1, words), dtype=np.uint64),
+        later_counts=np.zeros((FEW + 1, 1), dtype=np.int64),
+        runs=np.zeros(words * 64 + 2, dtype=np.int64),
+        **many,
+        **one,
+    )
+
+
+def prepare_cycle() -> None:
+    """Use the kernel as it is used (see `kernel_kinds`)."""
+    cycle(state_for(1, 1))

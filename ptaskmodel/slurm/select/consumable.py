@@ -1,0 +1,533 @@
+"""select/cons_tres and cons_res: cores, sockets or CPUs, memory and GRES of shared nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from math import inf
+
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_hosts
+from ptaskmodel.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Nodes, Partition
+from ptaskmodel.slurm.jobs.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
+from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
+from ptaskmodel.slurm.select import cores
+from ptaskmodel.slurm.select.cores import (
+    Rows,
+    Used,
+    free_cpus,
+    held_cpus,
+    joined,
+    nodes_in,
+)
+from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
+from ptaskmodel.slurm.select.offers import (
+    GPU,
+    LIGHTEST,
+    Room,
+    asks_gpus,
+    cpus_of_core,
+    cpus_of_tasks,
+    cpus_offered,
+    free_sockets,
+    gpus_left,
+    has_memory,
+    mask_of,
+    memory_on_each,
+    piece_of,
+)
+from ptaskmodel.slurm.select.switches import Tree
+
+# Whether an allocation is refused although it fits, as one over too many switches.
+Refuses = Callable[[Mask], bool]
+
+
+class Consumable:
+    """What runs where, and where a job could."""
+
+    def __init__(self, conf: Conf, nodes: Nodes, tree: Tree | None = None) -> None:
+        self.nodes = nodes
+        self.tree = tree
+        words = conf.select_parameters
+        # The partitions whose jobs get whole sockets.
+        self._by_sockets = frozenset(
+            p.name
+            for p in conf.partitions
+            if any(word.startswith("CR_SOCKET") for word in conf.unit_words(p))
+        )
+        # Nodes that count as heavier by one, in a search.
+        self._heavier = 0
+        self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
+        self._style = Style("CR_LLN" in words, conf.scheduler.pack_serial_at_end, tree)
+        self._busy_first = conf.scheduler.bf_busy_nodes
+        self._gang = conf.gang
+        self._by_tier = conf.preempt_type == BY_TIER
+        self._cluster_off = OFF in conf.preempt_mode
+        self._full = tuple(first_hosts(count) for count in nodes.cores)
+        shares = {
+            p.name: p.max_share if p.over_subscribe in (YES, FORCE) else 1 for p in conf.partitions
+        }
+        self.rows = {p.name: Rows(len(nodes), shares[p.name]) for p in conf.partitions}
+        self._partitions = sorted(conf.partitions, key=lambda p: -p.tier)
+        self.memory = [0] * len(nodes)
+        self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(len(nodes))]
+        self.jobs: dict[JobRecord, None] = {}
+        self._present = [0] * len(nodes)
+        self._taken: Mask = 0
+        # Whether jobs for which only CPUs count fit on some nodes that are free.
+        self._if_free: dict[tuple[Hashable, Mask], bool] = {}
+        # Of each node, which it is like: those offer the same where the same is used.
+        facts = zip(map(id, nodes.lines), nodes.cpus, nodes.weights, nodes.cores, strict=True)
+        likes: dict[tuple[int, ...], int] = {}
+        self._like = [likes.setdefault(each, len(likes)) for each in facts]
+        # What such a node offers a kind of job without GRES: by what is used, what the partition
+        # uses of it, and its free memory if that counts.
+        self._rooms: dict[tuple[Hashable, int, Mask, Mask | None, int], Room | None] = {}
+        # Of each node the cores that any job uses; and none.
+        self._in_use = [0] * len(nodes)
+        self._nothing = [0] * len(nodes)
+        # How many jobs of each node share with nobody beyond its cores.
+        self._unshared = [0] * len(nodes)
+        # How many GPUs the last job that asked for some found on each node, if that is followed:
+        # of nodes of one weight those with more count as lighter.
+        self.favours: bytearray | None = None
+
+    def copy(self) -> Consumable:
+        """One on which jobs can be removed for a trial."""
+        other = object.__new__(Consumable)
+        other.__dict__.update(self.__dict__)
+        other.rows = {name: rows.copy() for name, rows in self.rows.items()}
+        other.memory = self.memory[:]
+        if any(self.gres):
+            other.gres = [each.copy() for each in self.gres]
+        other.jobs = self.jobs.copy()
+        other._present = self._present[:]
+        other._in_use = self._in_use[:]
+        other._unshared = self._unshared[:]
+        return other
+
+    def follow_favours(self, favours: bytearray | None) -> None:
+        """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
+        self.favours = favours
+
+    def forget_favours(self, within: Mask) -> None:
+        """Nodes have their own weight again: a job looks for one to start on."""
+        if self.favours is not None and any(self.favours):
+            for node in nodes_in(within):
+                self.favours[node] = 0
+
+    # --- what is taken ----------------------------------------------------------------------
+
+    def add(self, job: JobRecord) -> None:
+        """A job takes its allocation."""
+        self._count(job, 1)
+        self.jobs[job] = None
+        self.rows[job.partition.name].add(job)
+        self._note_use(job)
+
+    def remove(self, job: JobRecord, running: bool = True) -> None:
+        """A job gives its allocation back."""
+        del self.jobs[job]
+        self.rows[job.partition.name].remove(job)
+        self._note_use(job)
+        self._count(job, -1)
+
+    def pause(self, job: JobRecord) -> None:
+        """A job that is suspended keeps what it has."""
+
+    resume = pause
+
+    def lift(self, job: JobRecord) -> None:
+        """On a trial: a job is suspended for another, which takes its cores, not its memory."""
+        self.rows[job.partition.name].remove(job)
+        self._note_use(job)
+
+    def _note_use(self, job: JobRecord) -> None:
+        """What is used of a job's nodes has changed."""
+        assert job.allocation is not None
+        rows = [*self._used_by(self._partitions)]
+        for node in nodes_in(job.allocation.nodes):
+            used = 0
+            for row in rows:
+                used |= row[node]
+            self._in_use[node] = used
+
+    def _count(self, job: JobRecord, sign: int) -> None:
+        allocation = job.allocation
+        assert allocation is not None
+        held = nodes_in(allocation.nodes)
+        sharing = job.needs[job.partitions.index(job.partition)].sharing
+        for node in held:
+            self._present[node] += sign
+            if self._present[node] == (sign > 0):  # the first comes, or the last leaves
+                self._taken ^= 1 << node
+            self._unshared[node] += sign * (sharing != OVER_OTHERS)
+            for one in job.request.gres:
+                key = one.name, one.type
+                self.gres[node][key] = self.gres[node].get(key, 0) + sign * one.count
+        for node, amount in zip(held, allocation.memory_MiB, strict=False):
+            self.memory[node] += sign * amount
+
+    @property
+    def idle(self) -> Mask:
+        """The nodes without any job."""
+        return self.nodes.up & ~self._taken
+
+    @property
+    def today(self) -> Used:
+        """How many jobs each node has."""
+        return tuple(self._present)
+
+    # --- where a job could run --------------------------------------------------------------
+
+    def place(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        busy: Used | None = None,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
+        """Where a job can run now, within some nodes.
+
+        busy: how many jobs each node has today, where this is a prediction and such nodes come
+        first. refuses: nodes that fit, but are not to be taken.
+        """
+        among, mask = self._letting_in(need, need.nodes & within)
+        if len(among) < need.least or need.required & ~mask:
+            return None
+        own = self.rows[need.partition.name]
+        mine = joined([row.used for row in own.rows], among)
+
+        def rooms(used: Used, own_used: Used | None) -> Sequence[Room] | None:
+            found = self._chosen(need, among, used, own_used, busy)
+            refused = found is not None and refuses is not None and refuses(mask_of(found))
+            return None if refused else found
+
+        def attempt(used: Used) -> Allocation | None:
+            found = rooms(used, mine)
+            return None if found is None else self._allocation(need, found, used, mine)
+
+        def fits_if_free() -> bool:
+            if self.tree is None and takes_any(need):
+                return True  # if it fits beside others, and that is asked as well
+            if refuses is not None or busy is not None or need.memory is not None or need.gres:
+                return rooms(self._nothing, None) is not None
+            key = need.kind, mask
+            if key not in self._if_free:
+                if len(self._if_free) >= MOST_KEPT:
+                    self._if_free.clear()
+                self._if_free[key] = rooms(self._nothing, None) is not None
+            return self._if_free[key]
+
+        if self.favours is not None and asks_gpus(need):
+            if need.whole:
+                among = [node for node in among if not self._present[node]]
+            if rooms(self._nothing, None) is None:
+                return None
+        if not self._gang and need.sharing != OVER_OTHERS:
+            used = self._in_use
+            found = rooms(used, mine)
+            if found is None or not fits_if_free():
+                return None
+            return self._allocation(need, found, used, mine)
+        if not fits_if_free():
+            return None
+        alone = attempt(self._in_use)
+        if alone is not None:
+            return alone
+        return self._shared(need, among, attempt, lambda used: rooms(used, mine) is not None)
+
+    def start(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        refuses: Refuses | None = None,
+        counted: Mask = 0,
+    ) -> Allocation | None:
+        """The same, as a start looks for nodes; None, too, if one chosen lacks memory.
+
+        So it is if they are more than the job may have: switches that are used once are used up.
+        A node is chosen for the CPUs of the tasks: the rest of a core or socket may need more
+        memory than it has left, and then no other node is tried. counted: nodes that a limit to
+        nodes counts already: of each line of nodes some of which are among them, the others are
+        heavier.
+        """
+        found = self._start(need, within, refuses, counted)
+        if found is None or found.size > need.most:
+            return None
+        if not found.memory_MiB:
+            return found
+        spare = (self.nodes.memory_MiB[k] - self.memory[k] for k in members(found.nodes))
+        lacks = any(more > left for more, left in zip(found.memory_MiB, spare, strict=True))
+        return None if lacks else found
+
+    def _start(
+        self, need: Need, within: Mask, refuses: Refuses | None, counted: Mask
+    ) -> Allocation | None:
+        if not counted:
+            return self.place(need, within, refuses=refuses)
+        lines: dict[int, Mask] = {}
+        for node in members(need.nodes):
+            line = id(self.nodes.lines[node])
+            lines[line] = lines.get(line, 0) | 1 << node
+        self._heavier = sum(mask & ~counted for mask in lines.values() if mask & counted)
+        found = self.place(need, within, refuses=refuses)
+        self._heavier = 0
+        return found
+
+    def _shared(
+        self,
+        need: Need,
+        among: Sequence[int],
+        attempt: Callable[[Used], Allocation | None],
+        fits: Callable[[Used], bool],
+    ) -> Allocation | None:
+        """Where a job can run on cores that others hold: of lower tiers, or row by row."""
+        own = need.partition
+        above = [p for p in self._partitions if p.tier > own.tier or self._never_preempted(p)]
+        base = joined([*self._used_by(above if self._by_tier else [])] or [self._nothing], among)
+        if not fits(base):
+            return None
+        equal = [p for p in self._partitions if p.tier == own.tier]
+        taken = joined([base, *self._used_by(equal)], among)
+        found = attempt(taken)
+        if found is not None:
+            for partition in self._partitions:
+                if partition.tier < own.tier:
+                    fewer = joined([taken, *self._used_by([partition])], among)
+                    better = attempt(fewer)
+                    if better is None:
+                        break
+                    found, taken = better, fewer
+            return found
+        mine = self.rows[own.name]
+        if mine.may_share:
+            mine.sort()
+        for row in mine.rows:
+            found = attempt(joined([base, row.used], among))
+            if found is not None:
+                return found
+        return attempt(base) if mine.free_row else None
+
+    def _never_preempted(self, partition: Partition) -> bool:
+        """Whether jobs of a partition keep their cores to themselves."""
+        mode = partition.preempt_mode
+        return OFF in mode if mode is not None else self._cluster_off
+
+    def _used_by(self, partitions: Iterable[Partition]) -> Iterator[Used]:
+        for partition in partitions:
+            for row in self.rows[partition.name].rows:
+                yield row.used
+
+    def _letting_in(self, need: Need, nodes: Mask) -> tuple[Sequence[int], Mask]:
+        """Those of some nodes that have the memory, and whose jobs and this one go together."""
+        others = [
+            rows
+            for name, rows in self.rows.items()
+            if rows.may_share and name != need.partition.name
+        ]
+        if need.memory is None and not others and need.sharing not in (EXCLUSIVELY, OVER_OTHERS):
+            return nodes_in(nodes), nodes
+        if need.memory is not None and not others and need.sharing == BESIDE_OTHERS:
+            least_MiB = memory_on_each(need)
+            if least_MiB is not None:
+                found = [k for k in nodes_in(nodes) if self._spare_MiB(k) >= least_MiB]
+                return found, of_hosts(found)
+        found = [node for node in nodes_in(nodes) if self._lets_in(need, node, others)]
+        return found, of_hosts(found)
+
+    def _lets_in(self, need: Need, node: int, others: Sequence[Rows]) -> bool:
+        """Whether one does; others: rows of partitions whose jobs share their cores."""
+        real = self.nodes.memory_MiB[node]
+        if not has_memory(need, real - self.memory[node], real):
+            return False
+        if not self._present[node]:
+            return True
+        if need.sharing == EXCLUSIVELY:
+            return False
+        if need.sharing == OVER_OTHERS:
+            return not self._unshared[node]
+        return not any(row.used[node] for rows in others for row in rows.rows)
+
+    def _chosen(
+        self,
+        need: Need,
+        among: Sequence[int],
+        used: Used,
+        mine: Used | None,
+        busy: Used | None,
+    ) -> Sequence[Room] | None:
+        """The nodes that a job would take, of some.
+
+        mine: cores that the partition uses; None: all nodes count as free.
+        """
+        lines, full = self.nodes.lines, self._full
+        if mine is not None:
+            among = [k for k in among if used[k] != full[k]]  # others have nothing to offer
+        favouring = self.favours is not None and asks_gpus(need)
+        if not favouring and free_cpus(lines, full, used, among) < need.cpus:
+            return None
+        rooms = []
+        known = self._rooms
+        alike = not need.gres and not self._heavier
+        if len(known) > MOST_KEPT:
+            known.clear()
+        touched = 0 if mine is None else self.rows[need.partition.name].touched
+        for node in among:
+            own = mine[node] if mine is not None and touched >> node & 1 else None
+            if not alike:
+                room = self._room(need, node, used[node], own)
+            else:
+                spare_MiB = 0 if need.memory is None else self._spare_MiB(node)
+                key = need.kind, self._like[node], used[node], own, spare_MiB
+                if key not in known:
+                    known[key] = self._room(need, node, used[node], own)
+                kept = known[key]
+                room = None if kept is None else kept.of(node, bool(need.required >> node & 1))
+            if room is not None:
+                rooms.append(room)
+        if self.favours is not None:
+            self._favour(need, rooms, self.favours)
+        if need.required.bit_count() > sum(room.required for room in rooms):
+            return None
+        return fit(need, rooms, self._style, busy)
+
+    def _favour(self, need: Need, rooms: Sequence[Room], favours: bytearray) -> None:
+        """Note the GPUs that a job has found, and weigh nodes by what is noted."""
+        asked = sum(one.count for one in need.gres if one.name == GPU)
+        for room in rooms:
+            if asked:
+                favours[room.node] = min(room.gpus if need.whole else asked, LIGHTEST)
+            room.weight = (room.weight << 8) + LIGHTEST - favours[room.node]
+
+    def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
+        """What a node offers, where some cores are used; None: it will not do."""
+        line, full = self.nodes.lines[node], self._full[node]
+        free = full & ~used
+        if not free or (need.whole and free != full):
+            return None
+        by_sockets = need.partition.name in self._by_sockets
+        sockets = free_sockets(line, free, own, by_sockets)
+        spare_MiB = self._spare_MiB(node)
+        unit = None if self._of_cpus else piece_of(need, line, by_sockets)
+        cpus = cpus_offered(need, line, sockets, own, unit, spare_MiB)
+        gpus = gpus_left(need, line, self.gres[node]) if cpus else None
+        if gpus is None:
+            return None
+        own_tasks = need.gres and not need.whole
+        return Room(
+            node,
+            cpus_of_tasks(need, cpus) if own_tasks else cpus,
+            free=sum(each.bit_count() for each in sockets) * line.threads,
+            total=self.nodes.cpus[node],
+            weight=self.nodes.weights[node] + (self._heavier >> node & 1),
+            required=bool(need.required >> node & 1),
+            piece=piece_of(need, line, by_sockets),
+            gpus=gpus,
+            resources=cpus,
+        )
+
+    def _spare_MiB(self, node: int) -> int:
+        return self.nodes.memory_MiB[node] - self.memory[node]
+
+    # --- which cores ------------------------------------------------------------------------
+
+    def _allocation(
+        self, need: Need, chosen: Sequence[Room], used: Used, mine: Used | None
+    ) -> Allocation:
+        threads = [self.nodes.lines[room.node].threads for room in chosen]
+        offered = [room.cpus for room in chosen]
+        counts = offered if need.whole else dealt(need, offered, threads)
+        touched = 0 if mine is None else self.rows[need.partition.name].touched
+        by_sockets = need.partition.name in self._by_sockets
+        held, cpus, memory = [], [], []
+        for room, count in zip(chosen, counts, strict=True):
+            node, line = room.node, self.nodes.lines[room.node]
+            own = mine[node] if mine is not None and touched >> node & 1 else None
+            sockets = free_sockets(line, self._full[node] & ~used[node], own, by_sockets)
+            taken = self._full[node] if need.whole else self._cores(need, node, count, sockets)
+            held.append(taken)
+            own_count = self._of_cpus and not need.whole
+            cpus.append(count if own_count else taken.bit_count() * line.threads)
+            if need.memory is not None:
+                memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
+        return Allocation(mask_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
+
+    def _cores(self, need: Need, node: int, cpus: int, sockets: list[Mask]) -> Mask:
+        """The cores of one node for so many CPUs."""
+        line = self.nodes.lines[node]
+        each = cpus_of_core(need, line)
+        if need.block:
+            taken = cores.block(sockets, cores.cores_for(cpus, each), line.boards)
+        elif need.cpus_per_task > 1:
+            taken = cores.packed(sockets, cpus, need.cpus_per_task, each)
+        else:
+            taken = cores.cyclic(sockets, cores.cores_for(cpus, each))
+        by_sockets = need.partition.name in self._by_sockets
+        return cores.whole_sockets(line, taken) & sum(sockets) if by_sockets else taken
+
+    # --- when a job could run ---------------------------------------------------------------
+
+    def predict(
+        self,
+        need: Need,
+        within: Mask,
+        ends: Ends,
+        *,
+        grows_s: int = 0,
+        refuses: Refuses | None = None,
+    ) -> tuple[float, Allocation] | None:
+        """After whose end a job fits within some nodes if the others end as planned, and where.
+
+        ends: of those that run or are suspended, earliest first; they are removed in groups, which
+        grow by grows_s or else double.
+        """
+        trial = self.copy()
+        busy = self.today if self._busy_first else None
+        among = within & need.nodes
+        position, window = 0, 30
+        # An upper bound; whoever may do with cores of others has none.
+        lines, bounded = self.nodes.lines, not self._gang and need.sharing != OVER_OTHERS
+        most = inf
+        if bounded:
+            most = free_cpus(lines, self._full, self._in_use, nodes_in(among))
+        horizon: float | None = None
+        while position < len(ends):
+            last: float | None = None
+            removed = 0
+            while position < len(ends):
+                end, _, job = ends[position]
+                position += 1
+                assert job.allocation is not None
+                if not job.allocation.nodes & among:
+                    continue
+                if horizon is None:
+                    horizon = end + 30 - end % 30
+                trial.remove(job)
+                most += held_cpus(lines, job.allocation, among) if bounded else 0
+                last = end
+                if position == len(ends) or ends[position][0] > horizon + window:
+                    break
+                if removed > MOST_REMOVED:
+                    break
+                removed += 1
+            if last is None or horizon is None:
+                return None
+            if position < len(ends) and ends[position][0] <= horizon + window:
+                continue  # there were too many: the rest of them first
+            while True:
+                window += grows_s or window
+                if position == len(ends) or ends[position][0] <= horizon + window:
+                    break
+            if most < need.cpus:
+                continue
+            found = trial.place(need, within, busy=busy, refuses=refuses)
+            if found is not None:
+                return last, found
+        return None
+
+
+# So many answers of free nodes are kept at most.
+MOST_KEPT = 50_000
+# As many jobs are removed at once in a prediction, and one more.
+MOST_REMOVED = 200

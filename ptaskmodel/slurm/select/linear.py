@@ -1,0 +1,397 @@
+"""select/linear: whole nodes, from runs of consecutive ones; counts of jobs on nodes."""
+
+from __future__ import annotations
+
+import copy
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from math import ceil
+from operator import itemgetter
+
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_hosts, runs
+from ptaskmodel.slurm.conf.facts import Nodes
+from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
+from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
+from ptaskmodel.slurm.select.choice import Offer, Picking, choose
+from ptaskmodel.slurm.select.switches import Tree
+
+UNLIMITED = 1 << 30
+Refuses = Callable[[Mask], bool]
+
+
+class Counts:
+    """How many jobs each node has: level k holds the nodes with more than k."""
+
+    def __init__(self) -> None:
+        self.levels: list[Mask] = [0]
+
+    def add(self, nodes: Mask) -> None:
+        for k, level in enumerate(self.levels):
+            self.levels[k] = level | nodes
+            nodes &= level
+            if not nodes:
+                return
+        self.levels.append(nodes)
+
+    def remove(self, nodes: Mask) -> None:
+        for k in range(len(self.levels) - 1, -1, -1):
+            gone = self.levels[k] & nodes
+            self.levels[k] ^= gone
+            nodes ^= gone
+
+    def above(self, most: int) -> Mask:
+        """The nodes with more than so many jobs."""
+        return self.levels[most] if most < len(self.levels) else 0
+
+
+class Linear:
+    """What runs where, and where a job could.
+
+    ``running`` counts the jobs that run, ``present`` those suspended too.
+    """
+
+    def __init__(self, nodes: Nodes, tree: Tree | None = None) -> None:
+        self.nodes = nodes
+        self.tree = tree
+        self.running = Counts()
+        self.present = Counts()
+        self.exclusive: Mask = 0
+        self.memory = [0] * len(nodes)
+        self.jobs: dict[JobRecord, None] = {}
+        self.favours: bytearray | None = None
+        # What is taken after each of some ends, by how many jobs nodes may have.
+        self._ends: Ends | None = None
+        self._taken: dict[int, list[Mask]] = {}
+
+    def copy(self) -> Linear:
+        """One on which jobs can be removed for a trial."""
+        other = copy.copy(self)
+        other.running, other.present = Counts(), Counts()
+        other.running.levels = self.running.levels[:]
+        other.present.levels = self.present.levels[:]
+        other.memory = self.memory[:]
+        other.jobs = self.jobs.copy()
+        other._ends, other._taken = None, {}
+        return other
+
+    # --- what is taken ----------------------------------------------------------------------
+
+    def follow_favours(self, favours: bytearray | None) -> None:
+        """GPUs make no node lighter here."""
+
+    def forget_favours(self, within: Mask) -> None:
+        """Nodes have their own weights."""
+
+    def add(self, job: JobRecord) -> None:
+        """A job takes its allocation."""
+        self._ends = None
+        allocation = _held(job)
+        self.jobs[job] = None
+        self.running.add(allocation.nodes)
+        self.present.add(allocation.nodes)
+        if _alone(job):
+            self.exclusive |= allocation.nodes
+        self._count_memory(allocation, 1)
+
+    def remove(self, job: JobRecord, running: bool = True) -> None:
+        """A job gives its allocation back; running: whether it was counted as running."""
+        self._ends = None
+        allocation = _held(job)
+        del self.jobs[job]
+        if running:
+            self.running.remove(allocation.nodes)
+        self.present.remove(allocation.nodes)
+        if _alone(job):
+            self.exclusive &= ~allocation.nodes
+        self._count_memory(allocation, -1)
+
+    def pause(self, job: JobRecord) -> None:
+        """A job that is suspended stays, but does not run."""
+        self._ends = None
+        self.running.remove(_held(job).nodes)
+
+    def lift(self, job: JobRecord) -> None:
+        """On a trial: a job is suspended for another, if it is not yet.
+
+        What was its alone is so no more, and all memory of its nodes counts as free.
+        """
+        self._ends = None
+        nodes = _held(job).nodes
+        self.present.remove(nodes)
+        if job.state != "SUSPENDED":
+            self.pause(job)
+        if _alone(job):
+            self.exclusive &= ~nodes
+        for node in members(nodes):
+            self.memory[node] = max(0, self.memory[node] - self.nodes.memory_MiB[node])
+
+    def resume(self, job: JobRecord) -> None:
+        self._ends = None
+        self.running.add(_held(job).nodes)
+
+    def _count_memory(self, allocation: Allocation, sign: int) -> None:
+        if allocation.memory_MiB:
+            for node, amount in zip(members(allocation.nodes), allocation.memory_MiB, strict=True):
+                self.memory[node] += sign * amount
+
+    # --- where a job could run --------------------------------------------------------------
+
+    @property
+    def idle(self) -> Mask:
+        """The nodes without any job."""
+        return self.nodes.up & ~self.present.levels[0]
+
+    def usable(self, need: Need, within: Mask, most: int) -> Mask:
+        """The nodes with at most so many jobs, whether they run or not."""
+        found = need.nodes & within & ~self._taken_by(most)
+        if need.memory is not None:
+            found = of_hosts(
+                k
+                for k in members(found)
+                if memory_on(need, self.nodes, k) <= self.nodes.memory_MiB[k] - self.memory[k]
+            )
+        return found
+
+    def place(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
+        """Where a job would run now, within some nodes, with as much sharing as there may be."""
+        usable = self.usable(need, within, need.hoped - 1)
+        chosen = self._choose(need, usable) if usable.bit_count() >= need.least else None
+        if chosen is None or (refuses and refuses(chosen)):
+            return None
+        return self._allocation(need, chosen)
+
+    def _least_shared(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
+        """Where a job can run now, within some nodes: with the least sharing that does."""
+        seen = -1
+        for most in range(need.share):
+            usable = self.usable(need, within, most)
+            count = usable.bit_count()
+            if count == seen or count < need.least:
+                continue
+            seen = count
+            chosen = self._mate(need, usable) if most > 0 else None
+            if chosen is None:
+                chosen = self._choose(need, usable)
+            if chosen is not None:
+                refused = refuses is not None and refuses(chosen)
+                return None if refused else self._allocation(need, chosen)
+        return None
+
+    def start(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        refuses: Refuses | None = None,
+        counted: Mask = 0,
+    ) -> Allocation | None:
+        """The same, among sets of nodes of growing weight, as a start looks at them.
+
+        counted: nodes that a limit to nodes counts already: of each set some of which are among
+        them, the others are heavier.
+        """
+        sets = self.nodes.sets
+        if counted:
+            sets = _split(sets, need.nodes, counted)
+        if len(sets) == 1:
+            return self._least_shared(need, within, refuses)
+        union = need.required
+        for k, (weight, nodes) in enumerate(sets):
+            union |= nodes
+            joined = need.share > 1 or self.tree is not None
+            if joined and k + 1 < len(sets) and sets[k + 1][0] == weight:
+                continue
+            among = within & union
+            free = among & need.nodes
+            if need.share == 1:
+                free &= ~self.present.levels[0]
+            last = k + 1 == len(sets)
+            if free.bit_count() >= (need.least if last else max(need.least, need.wanted)):
+                found = self._least_shared(need, among, refuses)
+                if found is not None:
+                    return found
+        return None
+
+    def _mate(self, need: Need, usable: Mask) -> Mask | None:
+        """The nodes of one job of the same size, all usable: those are shared first."""
+        for job in sorted(self.jobs, key=lambda job: job.listed):
+            held = _held(job)
+            if (
+                held.size == need.least
+                and sum(self.nodes.cpus[k] for k in members(held.nodes)) >= need.cpus
+                and not held.nodes & ~usable
+                and job.partition is need.partition
+                and job.state == RUNNING
+            ):
+                return held.nodes
+        return None
+
+    def _choose(self, need: Need, usable: Mask) -> Mask | None:
+        if need.required & ~usable:
+            return None
+        if self.tree is not None and self.tree.serves(need):
+            return self.tree.choose_linear(need, usable, self.nodes.cpus)
+        if self.nodes.alike and not need.required and not need.contiguous:
+            return tightest(usable, need, self.nodes.cpus[0])
+        return self.by_offers(need, usable)
+
+    def by_offers(self, need: Need, usable: Mask) -> Mask | None:
+        """The nodes for a job among usable ones that may differ, or some of which it must have."""
+        offers = [
+            Offer(k, self.nodes.cpus[k], 0, bool(need.required >> k & 1)) for k in members(usable)
+        ]
+        wanted = need.count()
+        smallest = min((offer.cpus for offer in offers), default=0)
+        largest = max((offer.cpus for offer in offers), default=0)
+        if smallest != largest and need.cpus > smallest * max(need.least, need.wanted):
+            picking = Picking(wanted)
+            for offer in sorted(
+                offers, key=lambda offer: (-offer.required, -offer.cpus, -offer.node)
+            ):
+                if picking.done or picking.full:
+                    break
+                picking.take(offer)
+            chosen = picking.chosen if picking.done or picking.enough else None
+        else:
+            chosen = choose(offers, wanted, pack=False, take=Picking.take)
+        return None if chosen is None else of_hosts(node for node, _ in chosen)
+
+    def _allocation(self, need: Need, nodes: Mask) -> Allocation:
+        memory: tuple[int, ...] = ()
+        if need.memory is not None:
+            memory = tuple(memory_on(need, self.nodes, k) for k in members(nodes))
+        return Allocation(nodes, nodes.bit_count(), memory_MiB=memory)
+
+    # --- when a job could run ---------------------------------------------------------------
+
+    def predict(self, need: Need, within: Mask, ends: Ends) -> tuple[float, Allocation] | None:
+        """The first end of a job after which another fits within some nodes, and where.
+
+        ends: of those that run or are suspended, earliest first; they are removed one by one.
+        """
+        most = need.hoped - 1
+        if need.memory is None:
+            steps = self._emptied(need.nodes & within, ends, most, need.least)
+        else:
+            steps = self._removed(need, within, ends, most)
+        for end, usable in steps:
+            chosen = self._choose(need, usable) if usable.bit_count() >= need.least else None
+            if chosen is not None:
+                return end, self._allocation(need, chosen)
+        return None
+
+    def _removed(
+        self, need: Need, within: Mask, ends: Ends, most: int
+    ) -> Iterator[tuple[float, Mask]]:
+        """What is usable after each end, among some nodes."""
+        trial = self.copy()
+        for end, _, job in ends:
+            trial.remove(job, running=job.state != "SUSPENDED")
+            if _held(job).nodes & within:
+                yield end, trial.usable(need, within, most)
+
+    def _emptied(
+        self, among: Mask, ends: Ends, most: int, least: int
+    ) -> Iterator[tuple[float, Mask]]:
+        """The same where memory is not counted, from the end on that leaves so many nodes."""
+        if self._ends is not ends:
+            self._ends, self._taken = ends, {}
+        if most not in self._taken:
+            self._taken[most] = self._taken_after(ends, most)
+        taken = self._taken[most]
+        first = bisect_left(taken, least, key=lambda nodes: (among & ~nodes).bit_count())
+        for k in range(first, len(ends)):
+            end, _, job = ends[k]
+            if _held(job).nodes & among:
+                yield end, among & ~taken[k]
+
+    def _taken_after(self, ends: Ends, most: int) -> list[Mask]:
+        """The nodes with more than so many jobs, or a job of its own, after each end."""
+        trial, found = self.copy(), []
+        for _, _, job in ends:
+            trial.remove(job, running=job.state != "SUSPENDED")
+            found.append(trial._taken_by(most))
+        return found
+
+    def _taken_by(self, most: int) -> Mask:
+        return self.running.above(most) | self.present.above(most) | self.exclusive
+
+
+def memory_on(need: Need, nodes: Nodes, node: int) -> int:
+    """MiB that a job takes of a node that is its alone."""
+    assert need.memory is not None
+    kind, amount = need.memory
+    if kind == ALL:
+        return nodes.memory_MiB[node]
+    return amount * nodes.cpus[node] if kind == PER_CPU else amount
+
+
+def tightest(usable: Mask, need: Need, cpus: int) -> Mask | None:
+    """`choice.choose` for equal nodes, on masks: the tightest run that suffices, or the largest."""
+    nodes = max(need.least, need.wanted, ceil(need.cpus / cpus))
+    if nodes > need.most:
+        return None
+    spare = max(need.least, need.wanted) - need.least
+    chosen = 0
+    for first, length in _in_turn(list(runs(usable)), nodes, spare, need.cpus, cpus):
+        count = min(length, nodes)
+        chosen |= first_hosts(count) << first
+        nodes -= count
+        if nodes == 0:
+            return chosen
+    got = chosen.bit_count()
+    return chosen if got >= need.least and got * cpus >= need.cpus else None
+
+
+def _in_turn(
+    found: list[tuple[int, int]], nodes: int, spare: int, cpus: int, each: int
+) -> Iterator[tuple[int, int]]:
+    """Runs (first, length) in the order in which they are taken until ``nodes`` are together."""
+    while found:
+        least = max(nodes - spare, ceil(cpus / each), 1)
+        best = found[0]
+        for run in found:
+            if run[1] >= least:
+                if run[1] < best[1] or best[1] < least:
+                    best = run
+            elif best[1] < run[1]:
+                best = run
+        found.remove(best)
+        yield best
+        count = min(best[1], nodes)
+        nodes -= count
+        cpus -= count * each
+
+
+def _alone(job: JobRecord) -> bool:
+    """Whether nobody may join a job: it may share its nodes, but did not ask to, or asked not to.
+
+    Where sharing is forced, not even --exclusive helps.
+    """
+    return job.needs[job.partitions.index(job.partition)].share == 1
+
+
+def _held(job: JobRecord) -> Allocation:
+    assert job.allocation is not None
+    return job.allocation
+
+
+def _split(
+    sets: tuple[tuple[int, Mask], ...], usable: Mask, counted: Mask
+) -> tuple[tuple[int, Mask], ...]:
+    """Sets of nodes by weight, those that are counted apart from the others of their set."""
+    found, lighter = [], []
+    for weight, nodes in sets:
+        mine = nodes & usable
+        if mine & counted and mine & ~counted:
+            found.append((weight + 1, nodes & ~counted))
+            lighter.append((weight, nodes & counted))
+        else:
+            found.append((weight, nodes))
+    return tuple(sorted(found + lighter[::-1], key=itemgetter(0)))

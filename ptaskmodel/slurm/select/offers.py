@@ -1,0 +1,244 @@
+"""What each node offers a job that shares it: cores, CPUs, memory, GRES, and caps of partitions.
+
+After `_allocate_sc` and `can_job_run_on_node` of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.conf.facts import NodeLine
+from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need, amount_of
+from ptaskmodel.slurm.select import cores
+
+GPU = "gpu"
+# As many GPUs at most make a node lighter.
+LIGHTEST = 255
+
+
+class Room:
+    """A node that will do.
+
+    cpus: what it offers; less once the job needs no more of it. free: CPUs of its free cores, of
+    ``total``. resources: CPUs and GPUs, by which poor nodes are dropped. piece: CPUs that are kept
+    for each further node. required: whether the job must have it.
+    """
+
+    __slots__ = (
+        "cpus",
+        "free",
+        "gpus",
+        "node",
+        "piece",
+        "required",
+        "resources",
+        "total",
+        "weight",
+    )
+
+    def __init__(
+        self,
+        node: int,
+        cpus: int,
+        *,
+        free: int = 0,
+        total: int = 1,
+        weight: int = 0,
+        required: bool = False,
+        piece: int = 1,
+        gpus: int = 0,
+        resources: int | None = None,
+    ) -> None:
+        self.node = node
+        self.cpus = cpus
+        self.free = free
+        self.total = total
+        self.weight = weight
+        self.required = required
+        self.piece = piece
+        self.gpus = gpus
+        self.resources = (cpus if resources is None else resources) + gpus
+
+    def of(self, node: int, required: bool) -> Room:
+        """What another node like this one offers; it can be taken in part."""
+        other = object.__new__(Room)
+        other.node, other.required = node, required
+        other.cpus, other.free, other.total = self.cpus, self.free, self.total
+        other.weight, other.piece = self.weight, self.piece
+        other.gpus, other.resources = self.gpus, self.resources
+        return other
+
+
+class Taking:
+    """What is still wanted while nodes are taken.
+
+    nodes: as many as are wanted; least: as many as there must be; room: as many as may be.
+    fewest: the CPUs that the tasks on any node need.
+    """
+
+    __slots__ = ("chosen", "cpus", "fewest", "least", "need", "nodes", "room", "spare")
+
+    def __init__(self, need: Need, least: int, most: int) -> None:
+        self.need = need
+        self.cpus = need.cpus
+        self.fewest = need.cpus_per_task * (need.tasks_per_node or need.tasks_on_one or 1)
+        self.least = least
+        self.nodes = max(least, need.wanted)
+        self.spare = self.nodes - least
+        self.room = most
+        self.chosen: dict[int, Room] = {}
+
+    def offers(self, room: Room) -> int:
+        """What a node offers, if its tasks fit: CPUs."""
+        return room.cpus if room.cpus >= self.fewest else 0
+
+    def cap(self, room: Room) -> int:
+        """What would be used of a node: pieces are kept for the nodes that must follow."""
+        need = self.need
+        if not need.whole:
+            left = self.cpus - max(self.least - 1, 0) * room.piece
+            if room.cpus > left:
+                room.cpus = max(left, need.cpus_per_node)
+                room.resources = room.cpus + room.gpus
+        return room.cpus
+
+    def take(self, room: Room) -> None:
+        """Take what is needed of a node."""
+        self.cpus -= self.cap(room)
+        self.nodes -= 1
+        self.least -= 1
+        self.room -= 1
+        self.chosen[room.node] = room
+
+    @property
+    def done(self) -> bool:
+        return self.nodes <= 0 and self.cpus <= 0
+
+    def enough(self, nodes: int) -> bool:
+        """Whether so many more nodes are what there must be."""
+        return nodes >= self.nodes - self.spare
+
+
+def asks_gpus(need: Need) -> bool:
+    """Whether a job asks for GPUs."""
+    return any(one.name == GPU for one in need.gres)
+
+
+def mask_of(rooms: Sequence[Room]) -> Mask:
+    """The nodes of some rooms."""
+    return sum(1 << room.node for room in rooms)
+
+
+def cpus_of_core(need: Need, line: NodeLine) -> int:
+    """How many CPUs of a core a job uses."""
+    return 1 if need.one_thread else line.threads
+
+
+def piece_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
+    """The least that a job is given of a node, in CPUs."""
+    return cpus_of_core(need, line) * (line.cores_per_socket if by_sockets else 1)
+
+
+def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool) -> list[Mask]:
+    """The free cores of each socket.
+
+    own: cores that jobs of the same partition use; None: it never had any there. by_sockets: no
+    socket is shared, as far as the partition's own jobs go.
+    """
+    found = cores.of_sockets(line, free)
+    if not by_sockets:
+        return found
+    if own is None:
+        return [each if each.bit_count() == line.cores_per_socket else 0 for each in found]
+    used = cores.of_sockets(line, own & ~free)
+    return [0 if there else each for each, there in zip(found, used, strict=True)]
+
+
+def cpus_offered(
+    need: Need,
+    line: NodeLine,
+    sockets: list[Mask],
+    own: Mask | None,
+    unit: int | None,
+    free_MiB: int,
+) -> int:
+    """How many CPUs a node offers a job; 0: it will not do.
+
+    sockets: free cores. own: cores that jobs of the partition use. unit: in how many CPUs they are
+    given; None: CPUs are given one by one. free_MiB: its memory.
+    """
+    count = sum(each.bit_count() for each in sockets)
+    cpus = count * cpus_of_core(need, line)
+    most = need.partition.max_cpus_per_node
+    if most is not None:
+        used = 0 if own is None else own.bit_count() * line.threads
+        if count * line.threads + used > most:
+            if need.whole or used >= most:
+                return 0
+            cpus = min(cpus, most - used)
+    if count * cpus_of_core(need, line) < need.cpus_per_node:
+        return 0
+    tasks = need.tasks_per_node or (need.tasks_on_one if need.tasks_on_one else 1)
+    if cpus < tasks * need.cpus_per_task or cpus < (need.tasks_per_node or 0):
+        return 0
+    if need.memory is None or need.memory[0] != PER_CPU:
+        return cpus
+    amount, fewer = need.memory[1], unit or 1
+    if need.whole:
+        cpus = cpus if amount * cpus <= free_MiB else 0
+    elif unit is not None and need.one_thread and need.cpus_per_task == 1:
+        # Tasks are counted by cores, whose threads all need memory, whatever more is given later.
+        amount, fewer = amount * line.threads, 1
+    while amount * cpus > free_MiB:
+        cpus = max(0, cpus - fewer)
+    cpus -= cpus % need.cpus_per_task
+    return 0 if cpus < (need.tasks_per_node or 0) else cpus
+
+
+def cpus_of_tasks(need: Need, cpus: int) -> int:
+    """How many of a node's CPUs a job with GRES is offered: those of its tasks."""
+    most = cpus // need.cpus_per_task
+    if need.tasks_per_node:
+        most = min(most, need.tasks_per_node)
+    elif need.tasks_on_one:
+        most = min(most, need.tasks_on_one)
+    elif need.tasks == 1 or need.tasks == need.least == need.most:
+        most = min(most, 1)
+    return most * need.cpus_per_task
+
+
+def memory_on_each(need: Need) -> int | None:
+    """The least memory that a job asks of any of its nodes; None: all that a node has."""
+    if need.memory is None:
+        return 0
+    kind, amount = need.memory
+    if kind == ALL:
+        return None
+    if kind == PER_CPU:
+        amount *= max(need.tasks_per_node or 0, need.cpus_per_node)
+    return amount
+
+
+def has_memory(need: Need, free_MiB: int, all_MiB: int) -> bool:
+    """Whether a node has the memory that a job asks of any of its nodes."""
+    if need.memory is None:
+        return True
+    least_MiB = memory_on_each(need)
+    return free_MiB == all_MiB if least_MiB is None else least_MiB <= free_MiB
+
+
+def gpus_left(need: Need, line: NodeLine, used: dict[tuple[str, str | None], int]) -> int | None:
+    """How many GPUs a node has for a job; None: it has not the GRES that the job asks for."""
+    gpus = 0
+    for one in need.gres:
+        taken = sum(
+            count
+            for (name, kind), count in used.items()
+            if name == one.name and (one.type is None or kind in (None, one.type))
+        )
+        left = amount_of(one, line.gres) - taken
+        if left < one.count:
+            return None
+        gpus += left if one.name == GPU else 0
+    return gpus

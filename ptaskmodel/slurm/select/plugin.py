@@ -1,0 +1,199 @@
+"""The select plugin of a configuration: one face for whole nodes and for shared ones.
+
+What the select plugin says of jobs, kept until jobs take or give back nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, TypeVar
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.conf.facts import LINEAR, TREE, Conf, Nodes, Partition
+from ptaskmodel.slurm.jobs.needs import Need
+from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord, over_time_s
+from ptaskmodel.slurm.select.consumable import Consumable, Refuses
+from ptaskmodel.slurm.select.linear import Linear
+from ptaskmodel.slurm.select.offers import asks_gpus
+from ptaskmodel.slurm.select.switches import Dragonfly, Tree
+
+
+class Select(Protocol):
+    """What is used, and where a job could run."""
+
+    nodes: Nodes
+    tree: Tree | None
+    favours: bytearray | None
+
+    def follow_favours(self, favours: bytearray | None) -> None:
+        """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
+
+    def forget_favours(self, within: Mask) -> None:
+        """Nodes have their own weight again: a job looks for one to start on."""
+
+    def copy(self) -> Any:
+        """One on which jobs can be removed for a trial."""
+        ...
+
+    def add(self, job: JobRecord) -> None:
+        """A job takes its allocation."""
+
+    def remove(self, job: JobRecord, running: bool = True) -> None:
+        """A job gives its allocation back; running: whether it was counted as running."""
+
+    def pause(self, job: JobRecord) -> None:
+        """A job is suspended."""
+
+    def lift(self, job: JobRecord) -> None:
+        """On a trial: a job is suspended for another, which takes what it computed with."""
+
+    def resume(self, job: JobRecord) -> None:
+        """A suspended job runs again."""
+
+    @property
+    def idle(self) -> Mask:
+        """The nodes without any job."""
+        ...
+
+    def place(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        refuses: Refuses | None = None,
+    ) -> Allocation | None:
+        """Where a job can run now, within some nodes.
+
+        refuses: nodes that fit, but are not to be taken.
+        """
+        ...
+
+    def start(
+        self,
+        need: Need,
+        within: Mask,
+        *,
+        refuses: Refuses | None = None,
+        counted: Mask = 0,
+    ) -> Allocation | None:
+        """The same, as a start looks for nodes. counted: nodes that a limit counts already."""
+        ...
+
+
+def select_of(conf: Conf, nodes: Nodes) -> Select:
+    """The plugin of a configuration."""
+    tree: Tree | None = None
+    if conf.topology_plugin == TREE:
+        words, linear = conf.topology_parameters, conf.select_type == LINEAR
+        optional = "TOPOOPTIONAL" in words
+        if "DRAGONFLY" in words:
+            tree = Dragonfly(conf.switches, nodes, optional=optional, counts_nodes=linear)
+        else:
+            tree = Tree(conf.switches, nodes, optional=optional)
+    if conf.select_type == LINEAR:
+        return Linear(nodes, tree)
+    return Consumable(conf, nodes, tree)
+
+
+def expected_end(
+    select: Select,
+    conf: Conf,
+    need: Need,
+    within: Mask,
+    ends: Ends,
+    refuses: Refuses | None = None,
+) -> tuple[float, Allocation] | None:
+    """After whose end a job fits within some nodes if those that run end as planned, and where.
+
+    That is a date of their limits, which may be past. refuses: nodes that fit, but are not to be
+    taken.
+    """
+    if isinstance(select, Consumable):
+        grows_s = conf.scheduler.bf_window_linear_s
+        return select.predict(need, within, ends, grows_s=grows_s, refuses=refuses)
+    assert isinstance(select, Linear)
+    found = select.predict(need, within, ends)
+    return None if found is None or (refuses and refuses(found[1].nodes)) else found
+
+
+def date_of(end: float, select: Select, conf: Conf, partition: Partition, now: int) -> float:
+    """When a job is expected to be over whose limit ends at a date."""
+    if end > now:
+        return end
+    late_s = 0.0
+    if isinstance(select, Consumable):
+        late_s = conf.kill_wait_s + over_time_s(conf, partition)
+    return max(now + 1, end + late_s)
+
+
+# So many answers are kept at most.
+MOST = 20_000
+Answer = TypeVar("Answer")
+# Jobs of a kind (see `Need`), on some nodes, weighed by the GPUs noted of each.
+Question = tuple[Hashable, Mask, bytes | None]
+
+
+class Answers:
+    """Asks a select plugin where jobs fit; the same again only after `forget`.
+
+    Cycles and passes ask the same of the same nodes over and over, until something changes.
+    """
+
+    def __init__(self, select: Select, conf: Conf) -> None:
+        self._select, self._conf = select, conf
+        # How often it was to forget.
+        self.version = 0
+        self._places: dict[Question, Allocation | None] = {}
+        self._starts: dict[Question, Allocation | None] = {}
+        self._ends: dict[Question, tuple[float, Allocation] | None] = {}
+
+    def forget(self) -> None:
+        """Who runs, or until when, has changed."""
+        self.version += 1
+        self._places.clear()
+        self._starts.clear()
+        self._ends.clear()
+
+    def _question(self, need: Need, within: Mask, refuses: Refuses | None) -> Question | None:
+        """What is asked; None: by one who refuses nodes for a time, or whose GPUs are noted."""
+        favours = self._select.favours
+        if refuses is not None or (favours is not None and asks_gpus(need)):
+            return None
+        return need.kind, within, None if favours is None else bytes(favours)
+
+    def place(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
+        """Where a job fits now; refuses: nodes that it does not take."""
+        return _known(
+            self._places,
+            self._question(need, within, refuses),
+            lambda: self._select.place(need, within, refuses=refuses),
+        )
+
+    def start(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
+        """Where a job can start now."""
+        return _known(
+            self._starts,
+            self._question(need, within, refuses),
+            lambda: self._select.start(need, within, refuses=refuses),
+        )
+
+    def end(
+        self, need: Need, within: Mask, ends: Ends, refuses: Refuses | None
+    ) -> tuple[float, Allocation] | None:
+        """The end of the job after which another fits, and where, if the others end as planned."""
+        return _known(
+            self._ends,
+            self._question(need, within, refuses),
+            lambda: expected_end(self._select, self._conf, need, within, ends, refuses),
+        )
+
+
+def _known(kept: dict[Question, Answer], key: Question | None, ask: Callable[[], Answer]) -> Answer:
+    """What is kept, or the answer to a question; None: one that is asked each time."""
+    if key is None:
+        return ask()
+    if key not in kept:
+        if len(kept) >= MOST:
+            kept.clear()
+        kept[key] = ask()
+    return kept[key]
