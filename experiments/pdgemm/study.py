@@ -12,7 +12,7 @@ from typing import Any
 from pdgemm_study.follow_up import follow_up
 from pdgemm_study.tables import fitted, placement_rows, time_scale_table, with_competitors
 
-from ptaskmodel.calibration.calibration_file import to_json
+from ptaskmodel.calibration.file import to_json
 from ptaskmodel.calibration.measurements import MeasuredGroup, read_measurements
 from ptaskmodel.calibration.results import is_endpoint
 

@@ -23,7 +23,7 @@ from pdgemm_study.tables import (
     read_published,
 )
 
-from ptaskmodel.calibration.calibration_file import from_json
+from ptaskmodel.calibration.file import from_json
 from ptaskmodel.calibration.ptask import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
 from ptaskmodel.campaign import told_campaigns, write_table

@@ -3,14 +3,14 @@
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.calibration.calibration_file": (
+    "ptaskmodel.calibration.file": (
         "apply",
         "apply_to_jobs",
         "read_calibration",
         "write_calibration",
     ),
-    "ptaskmodel.calibration.fit_rates": ("rates_fitter",),
-    "ptaskmodel.calibration.leastsquares": ("Parameter",),
+    "ptaskmodel.calibration.fits": ("rates_fitter",),
+    "ptaskmodel.calibration.least_squares": ("Parameter",),
     "ptaskmodel.calibration.measurements": (
         "MeasuredGroup",
         "Measurement",

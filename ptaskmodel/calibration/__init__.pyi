@@ -1,10 +1,10 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
-from ptaskmodel.calibration.calibration_file import apply as apply
-from ptaskmodel.calibration.calibration_file import apply_to_jobs as apply_to_jobs
-from ptaskmodel.calibration.calibration_file import read_calibration as read_calibration
-from ptaskmodel.calibration.calibration_file import write_calibration as write_calibration
-from ptaskmodel.calibration.fit_rates import rates_fitter as rates_fitter
-from ptaskmodel.calibration.leastsquares import Parameter as Parameter
+from ptaskmodel.calibration.file import apply as apply
+from ptaskmodel.calibration.file import apply_to_jobs as apply_to_jobs
+from ptaskmodel.calibration.file import read_calibration as read_calibration
+from ptaskmodel.calibration.file import write_calibration as write_calibration
+from ptaskmodel.calibration.fits import rates_fitter as rates_fitter
+from ptaskmodel.calibration.least_squares import Parameter as Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup as MeasuredGroup
 from ptaskmodel.calibration.measurements import Measurement as Measurement
 from ptaskmodel.calibration.measurements import MeasurementError as MeasurementError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ptaskmodel.apps.interference import OnOff
-from ptaskmodel.calibration.leastsquares import Parameter
+from ptaskmodel.calibration.least_squares import Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
 
 MODELS = ("rates", "ptask")

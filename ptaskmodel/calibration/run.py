@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.calibration.fit_rates import DEFAULT_FIXED, ptask_fitter, rates_fitter
+from ptaskmodel.calibration.fits import DEFAULT_FIXED, ptask_fitter, rates_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
 from ptaskmodel.calibration.ptask import bundle_of_labels, setting_from_files
 from ptaskmodel.calibration.reporting import prediction_table

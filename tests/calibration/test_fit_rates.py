@@ -16,7 +16,7 @@ from ptaskmodel.calibration import (
     report,
     summarise,
 )
-from ptaskmodel.calibration.fit_rates import predicted_runtime
+from ptaskmodel.calibration.fits import predicted_runtime
 from ptaskmodel.calibration.results import is_endpoint
 
 PATTERNS = [OnOff(0, 0), OnOff(15, 45), OnOff(15, 15), OnOff(45, 15), OnOff(math.inf, 0)]

@@ -15,8 +15,8 @@ from ptaskmodel.calibration import (
     leave_one_pattern_out,
     rates_fitter,
 )
-from ptaskmodel.calibration.fit_rates import predicted_runtime, predicted_runtimes
-from ptaskmodel.calibration.leastsquares import fit, standard_errors
+from ptaskmodel.calibration.fits import predicted_runtime, predicted_runtimes
+from ptaskmodel.calibration.least_squares import fit, standard_errors
 
 NONE, CONSTANT = OnOff(0.0, 0.0), OnOff(math.inf, 0.0)
 TABLE = MeasuredGroup(

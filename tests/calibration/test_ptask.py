@@ -22,7 +22,7 @@ from ptaskmodel.calibration import (
     read_measurements,
     summarise,
 )
-from ptaskmodel.calibration.fit_rates import predicted_runtime, ptask_fitter
+from ptaskmodel.calibration.fits import predicted_runtime, ptask_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup
 from ptaskmodel.calibration.ptask import (
     NOMINAL,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.apps import OnOff
-from ptaskmodel.calibration.fit_rates import predicted_runtime, progress
+from ptaskmodel.calibration.fits import predicted_runtime, progress
 from ptaskmodel.errors import PTaskModelError
 
 RATES = st.floats(1e-4, 1.0)

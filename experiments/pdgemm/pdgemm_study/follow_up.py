@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdgemm_study.tables import FIRST_CONNECTIONS
-from ptaskmodel.calibration.fit_rates import ptask_fitter
+from ptaskmodel.calibration.fits import ptask_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, read_measurements
 from ptaskmodel.calibration.ptask import pdgemm_setting
 from ptaskmodel.calibration.results import Calibration, GroupCalibration, Prediction, summarise

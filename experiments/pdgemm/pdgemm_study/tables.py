@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.apps.interference import OnOff, interference_tasks
-from ptaskmodel.calibration.fit_rates import predicted_runtime, ptask_fitter, rates_fitter
+from ptaskmodel.calibration.fits import predicted_runtime, ptask_fitter, rates_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
 from ptaskmodel.calibration.ptask import (
     REFERENCE_SEED,

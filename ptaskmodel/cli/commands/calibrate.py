@@ -79,7 +79,7 @@ def command(
     and each combination of them is a group with its own parameters.
     """
     from ptaskmodel.calibration import report, write_calibration
-    from ptaskmodel.calibration.calibration_file import to_json
+    from ptaskmodel.calibration.file import to_json
     from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
     from ptaskmodel.cli.progress import told_steps
     from ptaskmodel.files import check_file_to_write, json_text

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ptaskmodel.apps.interference import OnOff
-from ptaskmodel.calibration.leastsquares import Parameter, fit, standard_errors
+from ptaskmodel.calibration.least_squares import Parameter, fit, standard_errors
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
 from ptaskmodel.calibration.ptask import NOMINAL, PARAMETERS, Setting
 from ptaskmodel.calibration.results import Fitter, GroupCalibration, Prediction, not_fitted

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 import msgspec
 
 from ptaskmodel.apps.interference import OnOff
-from ptaskmodel.calibration.leastsquares import Parameter
+from ptaskmodel.calibration.least_squares import Parameter
 from ptaskmodel.calibration.measurements import Measurement, MeasurementError
 from ptaskmodel.calibration.results import Calibration, GroupCalibration, Prediction
 from ptaskmodel.files import read_bytes, write_json
