@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING, PSTATE, RATE, RUNNING, TURNED
 from ptaskmodel.core.store import enlarged, records
-from ptaskmodel.energy.integral.records import (
+from ptaskmodel.energy.integral import (
     CURVE,
     HOLD,
     HOLDER,

@@ -1,1 +1,0 @@
-"""The compiled part of the meter: power is integrated over a stream of changes."""
