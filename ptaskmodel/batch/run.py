@@ -308,7 +308,7 @@ def run_batch(
     shared = None if plan.ptasks is None else plan.ptasks.simulation
     watch = None
     if options.neighbours and shared is not None:
-        from ptaskmodel.recording.neighbours import Neighbours
+        from ptaskmodel.recording.attribution import Neighbours
 
         watch = Neighbours(shared)
     metered = _metered(plan, power) if options.energy else None

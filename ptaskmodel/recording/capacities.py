@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING
 
 if TYPE_CHECKING:
-    from ptaskmodel.recording.owners import Recorded
+    from ptaskmodel.recording.recorded import Recorded
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

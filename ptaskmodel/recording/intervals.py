@@ -23,7 +23,7 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.recording.capacities import Capacities
 from ptaskmodel.recording.limits import FIRST_ROUTE, Names
-from ptaskmodel.recording.owners import Owners, Recorded
+from ptaskmodel.recording.recorded import Owners, Recorded
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

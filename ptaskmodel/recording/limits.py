@@ -28,7 +28,7 @@ from ptaskmodel.core.state import (
 
 if TYPE_CHECKING:
     from ptaskmodel.core.driver import Core
-    from ptaskmodel.recording.owners import Recorded
+    from ptaskmodel.recording.recorded import Recorded
 
 
 IntArray = NDArray[np.int64]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ptaskmodel.platform import Platform
     from ptaskmodel.recording.intervals import Listener, Recorder
-    from ptaskmodel.recording.owners import Recorded
+    from ptaskmodel.recording.recorded import Recorded
     from ptaskmodel.results.traces.attribution import Attribution
     from ptaskmodel.results.traces.usage import LinkUsers, Users, Utilisation
     from ptaskmodel.results.traces.writing import Trace

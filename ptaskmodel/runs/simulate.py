@@ -148,7 +148,7 @@ def simulate_into(
         recorded = options.traces, options.attribution, options.trace_limit
         neighbours = None
         if options.neighbours:
-            from ptaskmodel.recording.neighbours import Neighbours
+            from ptaskmodel.recording.attribution import Neighbours
 
             neighbours = Neighbours(made, by_limit=True)
         with Observation(made, place, *recorded) as observation:
@@ -159,7 +159,7 @@ def simulate_into(
 
             files = (*files, *ENERGY_FILES)
         if options.attribution or neighbours is not None:
-            from ptaskmodel.recording.alone import times_alone
+            from ptaskmodel.recording.isolated import times_alone
 
             alone_s = times_alone(made)
         if neighbours is not None and alone_s is not None:

@@ -10,8 +10,8 @@ from replay_polls import polling_case
 import ptaskmodel as pm
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform, load_platform
+from ptaskmodel.recording.attribution import Neighbours
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.recording.neighbours import Neighbours
 from ptaskmodel.replay import read_trace, replay
 
 SEND = 1000016 / 125e6 + 100e-6  # of a megabyte and its envelope

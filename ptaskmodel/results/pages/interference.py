@@ -16,7 +16,7 @@ from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.pages.page import Section, Table
 
 if TYPE_CHECKING:
-    from ptaskmodel.recording.neighbours import Neighbours
+    from ptaskmodel.recording.attribution import Neighbours
     from ptaskmodel.results.loading import Results
     from ptaskmodel.simulation.simulation import Simulation
 

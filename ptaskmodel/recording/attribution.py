@@ -15,7 +15,7 @@ import numpy as np
 from ptaskmodel.core.state import RATE
 from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.recording.intervals import Rows
-from ptaskmodel.recording.owners import Owners
+from ptaskmodel.recording.recorded import Owners
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.simulation import Simulation
