@@ -32,7 +32,7 @@ from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.results.tables.batch import plain_job_lines, write_schedule
 from ptaskmodel.results.tables.tasks import write_tasks_csv
-from ptaskmodel.simulation.refs import TaskRecord
+from ptaskmodel.simulation.records import TaskRecord
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
 from ptaskmodel.workload.formats.swf import FIELDS, read_swf, swf_from_workload, write_swf
 from ptaskmodel.workload.formats.table import read_workload

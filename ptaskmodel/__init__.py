@@ -46,7 +46,7 @@ NAMES = {
         "load_checkpoint",
         "save_checkpoint",
     ),
-    "ptaskmodel.simulation.refs": (
+    "ptaskmodel.simulation.records": (
         "TaskRecord",
         "TaskRef",
     ),

@@ -26,8 +26,8 @@ from ptaskmodel.runs.simulate import SimulationRun as SimulationRun
 from ptaskmodel.runs.simulate import simulate_into as simulate_into
 from ptaskmodel.simulation.checkpoint import load_checkpoint as load_checkpoint
 from ptaskmodel.simulation.checkpoint import save_checkpoint as save_checkpoint
-from ptaskmodel.simulation.refs import TaskRecord as TaskRecord
-from ptaskmodel.simulation.refs import TaskRef as TaskRef
+from ptaskmodel.simulation.records import TaskRecord as TaskRecord
+from ptaskmodel.simulation.records import TaskRef as TaskRef
 from ptaskmodel.simulation.simulation import Observer as Observer
 from ptaskmodel.simulation.simulation import Simulation as Simulation
 from ptaskmodel.workload.formats.table import read_workload as read_workload

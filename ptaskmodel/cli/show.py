@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ptaskmodel.results.comparison.tasks import Comparison
     from ptaskmodel.runs.batch import BatchRun
     from ptaskmodel.runs.simulate import SimulationRun
-    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.simulation.records import TaskRecord
 
 
 def text_table(

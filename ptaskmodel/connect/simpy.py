@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.simulation.refs import TaskRecord, TaskRef
+from ptaskmodel.simulation.records import TaskRecord, TaskRef
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 

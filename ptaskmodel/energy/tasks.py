@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.core.state import ENDED, STARTED
 from ptaskmodel.energy.meter import Curve, Meter
-from ptaskmodel.simulation.refs import TaskRef
+from ptaskmodel.simulation.records import TaskRef
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.simulation import Simulation

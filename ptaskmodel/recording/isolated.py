@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptaskmodel.simulation.refs import TaskRef
+    from ptaskmodel.simulation.records import TaskRef
     from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.tasks import Task
 

@@ -16,15 +16,15 @@ from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.results.tables.tasks import records_frame, summarise, write_results
 from ptaskmodel.runs.recording import Checkpoints, Observation
+from ptaskmodel.simulation.checks import overload_text
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.simulation.task_checks import overload_text
 
 if TYPE_CHECKING:
     import pandas
 
     from ptaskmodel.platform import Platform
     from ptaskmodel.results.tables.energy import TaskEnergyFiles
-    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.workload.tasks import Task
 
 # Told now and then of the date, the number of tasks that ended, and their number in all.

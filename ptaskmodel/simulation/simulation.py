@@ -27,10 +27,10 @@ from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform import Platform
 from ptaskmodel.replay.smpi import SMPI
-from ptaskmodel.simulation import life, refs
+from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
 from ptaskmodel.simulation.loop import run
-from ptaskmodel.simulation.refs import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
+from ptaskmodel.simulation.records import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_traces import TraceWork
 
@@ -165,7 +165,7 @@ class Simulation:
     @property
     def makespan(self) -> float:
         """Date of the last end of a task so far, s."""
-        return refs.makespan(self._intake)
+        return records.makespan(self._intake)
 
     @property
     def _n_ended(self) -> int:
@@ -504,18 +504,18 @@ class Simulation:
         return (TaskRef(self, k) for k in range(len(self._intake.facts)))
 
     def _state_name(self, task: int) -> str:
-        return refs.state_name(self.core, self._intake, task, self._idle)
+        return records.state_name(self.core, self._intake, task, self._idle)
 
     def _progress(self, task: int) -> float:
-        return refs.progress(self.core, self._intake, task)
+        return records.progress(self.core, self._intake, task)
 
     def _stages_done(self, task: int) -> int:
-        return refs.stages_done(self._intake, task)
+        return records.stages_done(self._intake, task)
 
     def _rate(self, task: int) -> float:
         """The rate once what is due now has begun, found without letting it begin."""
         if self._is_settled:
-            return refs.rate(self.core, self._intake, task)
+            return records.rate(self.core, self._intake, task)
         if self._settled is None:
             self._settled = self.fork()
             self._settled._settle()
@@ -527,11 +527,11 @@ class Simulation:
 
     def records(self) -> list[TaskRecord]:
         """What became of each task, in the order they were added."""
-        return refs.records(self.core, self._intake, self._idle)
+        return records.records(self.core, self._intake, self._idle)
 
     def frame(self) -> pandas.DataFrame:
         """The records as a DataFrame, one row per task, in the order they were added."""
-        return refs.frame(self.records())
+        return records.frame(self.records())
 
 
 class Snapshot:

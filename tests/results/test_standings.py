@@ -14,7 +14,7 @@ from ptaskmodel.results.comparison.metrics import AMOUNT, COUNT, SHARE, change_t
 from ptaskmodel.results.comparison.tasks import compare
 from ptaskmodel.results.pictures.drawing import clock_text
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
-from ptaskmodel.simulation.refs import STATE_NAMES
+from ptaskmodel.simulation.records import STATE_NAMES
 from ptaskmodel.slurm.jobs import record
 
 OK, CUT, RUNS, WAITS = attempt.SUCCESS, attempt.WALLTIME, attempt.RUNNING, attempt.WAITING

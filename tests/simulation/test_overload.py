@@ -9,8 +9,8 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
-from ptaskmodel.simulation import simulation, task_checks
-from ptaskmodel.simulation.task_checks import offered_load, overload_text
+from ptaskmodel.simulation import checks, simulation
+from ptaskmodel.simulation.checks import offered_load, overload_text
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
 
 PLATFORM = """<?xml version="1.0"?><platform version="4.1"><zone id="z" routing="Full">
@@ -61,20 +61,20 @@ def test_what_waits_for_others_and_what_comes_at_once_is_no_load(platform):
 
 
 def test_too_much_is_not_looked_at(platform, monkeypatch):
-    monkeypatch.setattr(task_checks, "MOST_FLOWS", 20)
+    monkeypatch.setattr(checks, "MOST_FLOWS", 20)
     assert offered_load(platform, each_second(HomogeneousWork(1.0, 1.0))) is None
 
 
 def test_bytes_of_pairs_are_summed_alike_for_few_and_for_many_hosts():
     keys = np.array([7, 2, 7, 0, 2, 7])
     amounts = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
-    few, many = (task_checks._sums(keys, amounts, n) for n in (8, 10**9))
+    few, many = (checks._sums(keys, amounts, n) for n in (8, 10**9))
     assert few[0].tolist() == many[0].tolist() == [0, 2, 7]
     assert few[1].tolist() == many[1].tolist() == [0.4, 0.2 + 0.5, 0.1 + 0.3 + 0.6]
 
 
 def test_of_many_pairs_those_that_exchange_most_count(platform, monkeypatch):
-    monkeypatch.setattr(task_checks, "MOST_PAIRS", 1)
+    monkeypatch.setattr(checks, "MOST_PAIRS", 1)
     work = ParallelWork.of(2, 0.0, [[0, 60], [20, 0]])
     assert offered_load(platform, each_second(work)).value == pytest.approx(11 * 60 / (10 * 100))
 

@@ -39,7 +39,7 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.simulation.life import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
 from ptaskmodel.simulation.loop import finish, run
-from ptaskmodel.simulation.refs import part_done
+from ptaskmodel.simulation.records import part_done
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork

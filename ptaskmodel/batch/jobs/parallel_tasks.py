@@ -26,7 +26,7 @@ from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.replay.algorithms import algorithms_of
 from ptaskmodel.replay.tally import bundle
-from ptaskmodel.simulation.refs import TaskRef
+from ptaskmodel.simulation.records import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import Workload

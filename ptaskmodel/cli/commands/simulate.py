@@ -112,7 +112,7 @@ def tasks() -> None:
 def validate(file: Path, platform_file: Path | None) -> None:
     """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
     from ptaskmodel.files import shown_path
-    from ptaskmodel.simulation.task_checks import check_tasks
+    from ptaskmodel.simulation.checks import check_tasks
     from ptaskmodel.workload.formats.json_document import read_json
     from ptaskmodel.workload.formats.tasks_json import load_tasks
 

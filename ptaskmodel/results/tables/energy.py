@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.metering import BatchEnergy
     from ptaskmodel.energy.meter import Meter
     from ptaskmodel.platform import Platform
-    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
 
 

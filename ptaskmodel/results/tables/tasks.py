@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
-    from ptaskmodel.simulation.refs import TaskRecord
+    from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
 
 TASKS = "tasks.csv"
