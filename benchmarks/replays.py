@@ -30,8 +30,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from smpi import WHOLE, ends_by_smpirun, write_case
 
+from ptaskmodel.mpi import read_trace, replay
 from ptaskmodel.platform import load_platform
-from ptaskmodel.replay import read_trace, replay
 from ptaskmodel.workload.formats.ti_trace import write_trace
 
 HEADING = "Replays of MPI traces"

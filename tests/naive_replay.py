@@ -1,7 +1,7 @@
 """A naive interpreter of time-independent traces: a generator a rank, all rates anew at each event.
 
 Written from the description of the format, of SMPI's protocol and of its default collectives; it
-shares no code with `ptaskmodel.replay`. One rank a host or several, SMPI's network model.
+shares no code with `ptaskmodel.mpi`. One rank a host or several, SMPI's network model.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import random
 
 from replay_traces import COLLECTIVES, EDGES, PARTS, WIDE
 
-from ptaskmodel.replay.algorithms import ALGORITHMS, fits
+from ptaskmodel.mpi.collectives.names import ALGORITHMS, fits
 
 RANKS = (2, 3, 6, 10, 13, 16, 17, 20, 24, 31, 32, 33, 40, 48, 63, 64, 65, 100, 127, 128, 130)
 TO_ALL = ("alltoall", "alltoallv", "allgather", "allgatherv")

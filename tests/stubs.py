@@ -12,7 +12,7 @@ PACKAGES = (
     "ptaskmodel.calibration",
     "ptaskmodel.campaign",
     "ptaskmodel.platform",
-    "ptaskmodel.replay",
+    "ptaskmodel.mpi",
     "ptaskmodel.sharing",
     "ptaskmodel.workload",
 )

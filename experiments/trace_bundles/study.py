@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.apps.programs import Size, program
 from ptaskmodel.apps.trace_models import pairs_of
+from ptaskmodel.mpi import hosts_named
 from ptaskmodel.platform import Platform, load_platform
-from ptaskmodel.replay import hosts_named
 from ptaskmodel.runs.trace_comparison import REPLAY, ModelOptions, compare_trace
 
 PLATFORM = Path(__file__).resolve().parents[2] / "platforms" / "graphene.xml"

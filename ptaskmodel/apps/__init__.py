@@ -35,7 +35,7 @@ NAMES = {
         "phases_at_collectives",
         "windows",
     ),
-    "ptaskmodel.replay.tally": ("bundle",),
+    "ptaskmodel.mpi.traffic": ("bundle",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

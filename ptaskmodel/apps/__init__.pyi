@@ -19,4 +19,4 @@ from ptaskmodel.apps.trace_models import InCompany as InCompany
 from ptaskmodel.apps.trace_models import compare_in_company as compare_in_company
 from ptaskmodel.apps.trace_works import phases_at_collectives as phases_at_collectives
 from ptaskmodel.apps.trace_works import windows as windows
-from ptaskmodel.replay.tally import bundle as bundle
+from ptaskmodel.mpi.traffic import bundle as bundle

@@ -14,11 +14,11 @@ import numpy as np
 
 from ptaskmodel.apps.trace_works import WindowSums, phases_at_collectives
 from ptaskmodel.errors import SimulationError, WorkloadError
+from ptaskmodel.mpi import Replay
+from ptaskmodel.mpi.collectives.names import algorithms_of
+from ptaskmodel.mpi.run import Progress
+from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import Replay
-from ptaskmodel.replay.algorithms import algorithms_of
-from ptaskmodel.replay.driver import Progress
-from ptaskmodel.replay.tally import bundle
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_actions import RECV, SEND

@@ -16,12 +16,12 @@ import numpy as np
 
 from ptaskmodel.apps.programs import PHASES
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.mpi import Replay
+from ptaskmodel.mpi.collectives.names import algorithms_of
+from ptaskmodel.mpi.run import Progress, Several
+from ptaskmodel.mpi.state import COMPUTING
+from ptaskmodel.mpi.traffic import Amounts, Tally, bundle, in_turn, stages_of
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import Replay
-from ptaskmodel.replay.algorithms import algorithms_of
-from ptaskmodel.replay.driver import Progress, Several
-from ptaskmodel.replay.state import COMPUTING
-from ptaskmodel.replay.tally import Amounts, Tally, bundle, in_turn, stages_of
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.ti_actions import (

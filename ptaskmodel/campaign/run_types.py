@@ -148,7 +148,7 @@ def _tasks(path: str) -> Any:
 
 @functools.lru_cache(maxsize=KEPT)
 def _trace(path: str, ranks: int | None) -> Any:
-    from ptaskmodel.replay import read_trace
+    from ptaskmodel.mpi import read_trace
 
     return read_trace(path, ranks)
 
@@ -215,7 +215,7 @@ def run_simulation_of(parameters: Parameters) -> Mapping[str, Any]:
 
 def run_replay_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel replay`, its summary."""
-    from ptaskmodel.replay import hosts_named, hosts_of_ranks
+    from ptaskmodel.mpi import hosts_named, hosts_of_ranks
     from ptaskmodel.runs.replay import replay_into
 
     given = dict(parameters)

@@ -51,8 +51,8 @@ def collectives_asked_for(
     platform: Platform | None, trace: Trace, texts: Iterable[str]
 ) -> dict[str, str]:
     """By names of collectives those of algorithms, which suit the trace. Raises PTaskModelError."""
-    from ptaskmodel.replay import algorithms_named
-    from ptaskmodel.replay.algorithms import algorithms_of
+    from ptaskmodel.mpi import algorithms_named
+    from ptaskmodel.mpi.collectives.names import algorithms_of
 
     named = algorithms_named(texts)
     algorithms_of(named, {} if platform is None else platform.config, trace)
@@ -69,7 +69,7 @@ def hosts_asked_for(
     platform: Platform | None, ranks: int, ranks_on: Path | None, hosts: str | None, per_host: int
 ) -> list[str]:
     """The host of each rank, by the options. Raises PTaskModelError."""
-    from ptaskmodel.replay import hosts_in_file, hosts_named, hosts_of_ranks
+    from ptaskmodel.mpi import hosts_in_file, hosts_named, hosts_of_ranks
 
     names = None
     if ranks_on is not None:

@@ -13,10 +13,10 @@ import numpy as np
 
 from ptaskmodel.files import write_json
 from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.mpi.run import Listener, Progress, Replay, ReplayResult
+from ptaskmodel.mpi.state import SPAN
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
-from ptaskmodel.replay.driver import Listener, Progress, Replay, ReplayResult
-from ptaskmodel.replay.state import SPAN
 from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.tables.mpi import (
     ACTION_TIMES,
@@ -105,7 +105,7 @@ def replay_into(
     made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
     told = None
     if wanted.critical_path or wanted.timelines:
-        from ptaskmodel.replay.critical import Told
+        from ptaskmodel.mpi.critical_path import Told
         from ptaskmodel.results.tables.mpi import ReplayPath
 
         told = Told()
@@ -122,7 +122,7 @@ def replay_into(
             listeners.append(stack.enter_context(Timeline(place, trace)))
             files += [SPANS, MESSAGES, MATRIX]
         if wanted.traces or wanted.attribution:
-            from ptaskmodel.replay.activities import Activities
+            from ptaskmodel.mpi.activities import Activities
             from ptaskmodel.runs.recording import Observation
 
             activities = Activities(made)

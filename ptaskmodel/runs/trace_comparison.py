@@ -18,9 +18,9 @@ from ptaskmodel.apps.interference import connection_work
 from ptaskmodel.apps.trace_models import REPLAY, Pairs, disturbed, tasks_of_trace
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
+from ptaskmodel.mpi.run import Progress, Several
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining, warn
-from ptaskmodel.replay.driver import Progress, Several
 from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
 from ptaskmodel.results.pictures.drawing import NoMatplotlib, colour_of, new_figure, save, time_unit
 from ptaskmodel.results.tables.tasks import provenance

@@ -24,10 +24,10 @@ from ptaskmodel.core.state import (
 )
 from ptaskmodel.core.stream import has_room_for_events
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.replay.ending import end_application
-from ptaskmodel.replay.loop import computes_before_wake, over, rank_of, wakes
-from ptaskmodel.replay.ranks import go_on_with_ready
-from ptaskmodel.replay.state import LOST_RANK, NEEDS_RANKS
+from ptaskmodel.mpi.ending import end_application
+from ptaskmodel.mpi.loop import computes_before_wake, over, rank_of, wakes
+from ptaskmodel.mpi.ranks import go_on_with_ready
+from ptaskmodel.mpi.state import LOST_RANK, NEEDS_RANKS
 from ptaskmodel.simulation.life import ENDED, FAILED, begin_ready, end_stage, end_task, woken
 from ptaskmodel.simulation.loop import admit, end_killed, note_killed
 

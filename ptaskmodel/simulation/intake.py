@@ -36,7 +36,7 @@ from ptaskmodel.workload.tasks import Task, check_acyclic
 from ptaskmodel.workload.ti_traces import TraceWork
 
 if TYPE_CHECKING:
-    from ptaskmodel.replay.applications import Applications
+    from ptaskmodel.mpi.applications import Applications
 
 
 INFINITY = float("inf")

@@ -9,10 +9,10 @@ from ptaskmodel.core.loop import advance, upcoming
 from ptaskmodel.core.patterns.placement import Placement, places_of
 from ptaskmodel.core.state import ELEMENT, PATTERN
 from ptaskmodel.core.store import records
+from ptaskmodel.mpi.applications import Applications
+from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
 from ptaskmodel.platform.topologies.topology import Topology
-from ptaskmodel.replay.applications import Applications
-from ptaskmodel.replay.smpi import protocol_of
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES
 from ptaskmodel.sharing.solvers import solve

@@ -16,8 +16,8 @@ from ptaskmodel.core.bounds import (
 from ptaskmodel.core.check import check_lists
 from ptaskmodel.core.state import WAKE, State
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.replay.applications import Applications
-from ptaskmodel.replay.smpi import protocol_of
+from ptaskmodel.mpi.applications import Applications
+from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.simulation.life import ENDED
 from ptaskmodel.simulation.simulation import Simulation
 

@@ -25,8 +25,8 @@ from ptaskmodel.core.stream import Listener
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest
+from ptaskmodel.mpi.protocol import SMPI
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay.smpi import SMPI
 from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
 from ptaskmodel.simulation.loop import run
@@ -37,7 +37,7 @@ from ptaskmodel.workload.ti_traces import TraceWork
 if TYPE_CHECKING:
     import pandas
 
-    from ptaskmodel.replay.applications import Applications
+    from ptaskmodel.mpi.applications import Applications
     from ptaskmodel.workload.ti_traces import Trace
 
 INFINITY = float("inf")
@@ -90,7 +90,7 @@ class Simulation:
     ) -> None:
         self.platform = checked_platform(platform)
         if network_model == SMPI:
-            from ptaskmodel.replay.smpi import protocol_of
+            from ptaskmodel.mpi.protocol import protocol_of
 
             self.network_model = protocol_of(SMPI, platform.config).model
         else:
@@ -129,8 +129,8 @@ class Simulation:
         with collector_at_rest():
             added = self._intake.add(list(tasks), self.core)
             if self._intake.programs.replays and self._replays is None:
-                from ptaskmodel.replay.applications import Applications
-                from ptaskmodel.replay.smpi import protocol_of
+                from ptaskmodel.mpi.applications import Applications
+                from ptaskmodel.mpi.protocol import protocol_of
 
                 protocol = protocol_of(self.network_model.name, self.platform.config)
                 self._replays = Applications(self.core, protocol)
@@ -296,7 +296,7 @@ class Simulation:
 
     def _serve_ranks(self, replays: Applications, status: int) -> bool:
         """Do what the loop asks for ranks; False if it does not."""
-        from ptaskmodel.replay.state import NEEDS_RANKS
+        from ptaskmodel.mpi.state import NEEDS_RANKS
 
         if status == NEEDS_RANKS:
             self._hand_over()

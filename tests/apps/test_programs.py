@@ -11,9 +11,9 @@ from smpi import WHOLE, is_installed
 
 from ptaskmodel.apps.programs import PROGRAMS, Size, grid, program
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.mpi import read_trace, replay, trace_of_actions, write_text_trace
+from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import read_trace, replay, trace_of_actions, write_text_trace
-from ptaskmodel.replay.tally import bundle
 from ptaskmodel.workload.ti_actions import ACTIONS
 
 SOURCE = Path(__file__).parent / "programs.c"

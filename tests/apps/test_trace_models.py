@@ -8,8 +8,8 @@ import ptaskmodel as pm
 from ptaskmodel.apps import compare_in_company
 from ptaskmodel.apps.programs import Size, program
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.mpi import replay, trace_of_actions
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import replay, trace_of_actions
 
 BANDWIDTH = 125e6
 # One rank computes for a second, then sends for one.

@@ -16,9 +16,9 @@ from ptaskmodel.apps.trace_works import (
     windows,
 )
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.mpi import Replay, read_trace
+from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import Replay, read_trace
-from ptaskmodel.replay.tally import bundle
 from ptaskmodel.workload.ti_traces import trace_of_actions
 from ptaskmodel.workload.works import DelayWork, ParallelWork
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from ptaskmodel.campaign.inputs import content_of, digest_of, input_at, leads_to
 from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.errors import CampaignError, PTaskModelError
+from ptaskmodel.mpi import read_trace
 from ptaskmodel.named_files import named_by
 from ptaskmodel.platform import load_platform
-from ptaskmodel.replay import read_trace
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.user_code import sources
 from ptaskmodel.workload.formats.table import Cleaning, read_workload

@@ -167,7 +167,7 @@ def test_a_mistake_is_told_before_anything_is_replayed(
     def no_replay(*_, **__):
         raise AssertionError("replays")
 
-    monkeypatch.setattr("ptaskmodel.replay.driver.run", no_replay)
+    monkeypatch.setattr("ptaskmodel.mpi.run.run", no_replay)
     assert main([*command.split(), *options.split()]) == 2
     assert message in capsys.readouterr().err
 

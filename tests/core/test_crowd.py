@@ -9,7 +9,7 @@ from smpi import write_case
 
 import ptaskmodel as pm
 from ptaskmodel.core.check import check_state
-from ptaskmodel.replay import read_trace
+from ptaskmodel.mpi import read_trace
 from ptaskmodel.workload.ti_traces import TraceWork
 
 PLATFORM = """<?xml version='1.0'?>

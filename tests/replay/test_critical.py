@@ -8,9 +8,9 @@ import pytest
 from replay_traces import PLATFORMS, platform_text, random_case
 from smpi import write_case
 
+from ptaskmodel.mpi import Replay, read_trace
+from ptaskmodel.mpi.critical_path import Told, critical_path
 from ptaskmodel.platform import Platform, load_platform
-from ptaskmodel.replay import Replay, read_trace
-from ptaskmodel.replay.critical import Told, critical_path
 from ptaskmodel.results.tables.mpi import ReplayPath
 
 

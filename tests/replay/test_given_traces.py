@@ -7,8 +7,8 @@ import warnings
 import pytest
 from smpi import ends_by_smpirun, is_installed, write_case
 
+from ptaskmodel.mpi import hosts_of_ranks, read_trace, replay
 from ptaskmodel.platform import PlatformWarning, load_platform
-from ptaskmodel.replay import hosts_of_ranks, read_trace, replay
 
 PLATFORMS = (
     *("batsim_cluster512", "batsim_cluster_locality_8x16", "cluster_backbone", "cluster_fat_tree"),

@@ -8,8 +8,8 @@ from replay_mixes import any_case
 from replay_traces import PLATFORMS, platform_text, random_case
 from smpi import write_case
 
+from ptaskmodel.mpi import read_trace, replay
 from ptaskmodel.platform import load_platform
-from ptaskmodel.replay import read_trace, replay
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,9 @@ from replay_traces import (
 )
 from smpi import ends_by_smpirun, is_installed, write_case
 
+from ptaskmodel.mpi import read_trace, replay
+from ptaskmodel.mpi.collectives.names import ALGORITHMS
 from ptaskmodel.platform import load_platform
-from ptaskmodel.replay import read_trace, replay
-from ptaskmodel.replay.algorithms import ALGORITHMS
 
 REFERENCE = Path(__file__).parent / "reference"
 

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
-from ptaskmodel.platform import Platform, Torus
-from ptaskmodel.replay import (
-    choosing,
+from ptaskmodel.mpi import (
     hosts_in_file,
     hosts_named,
     hosts_of_ranks,
@@ -16,10 +14,12 @@ from ptaskmodel.replay import (
     replay,
     trace_of_actions,
 )
-from ptaskmodel.replay.algorithms import default_algorithms
-from ptaskmodel.replay.choosing import AUTOMATIC, CHOICES
-from ptaskmodel.replay.state import COMPUTING, IN_ALL
-from ptaskmodel.replay.tally import Tally
+from ptaskmodel.mpi.collectives import selection
+from ptaskmodel.mpi.collectives.names import default_algorithms
+from ptaskmodel.mpi.collectives.selection import AUTOMATIC, CHOICES
+from ptaskmodel.mpi.state import COMPUTING, IN_ALL
+from ptaskmodel.mpi.traffic import Tally
+from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.workload.ti_actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV
 
 LATENCY = 110e-6
@@ -235,10 +235,10 @@ def test_messages_of_nobody_take_no_time(ends):
 @pytest.mark.parametrize("kind", [SCATTERV, GATHERV, SCAN, BARRIER])
 def test_sizes_are_looked_at_only_where_algorithms_depend_on_them(kind, monkeypatch):
     """Fields of others are no datatypes: a count of millions is far outside their table."""
-    monkeypatch.setattr(choosing, "deciding", None)
-    every = choosing.Chosen(default_algorithms(), CHOICES)
+    monkeypatch.setattr(selection, "deciding", None)
+    every = selection.Chosen(default_algorithms(), CHOICES)
     fields = (np.full(8, 2e6), 0, 8, 3, kind, DATATYPE_BYTES, 1.0)
-    interpreted = getattr(choosing.chosen, "py_func", choosing.chosen)
+    interpreted = getattr(selection.chosen, "py_func", selection.chosen)
     assert interpreted(*fields, every) == AUTOMATIC
 
 

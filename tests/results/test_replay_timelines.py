@@ -11,8 +11,8 @@ import pandas
 import pytest
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.mpi import read_trace, trace_of_actions
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import read_trace, trace_of_actions
 from ptaskmodel.runs.replay import ReplayFiles, replay_into
 
 TEXT = (

@@ -17,9 +17,9 @@ from scenarios import random_flow_scenario, random_scenario
 import ptaskmodel as pm
 from ptaskmodel.core.patterns.placement import hosts_of
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.mpi import trace_of_actions
 from ptaskmodel.recording import intervals
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.replay import trace_of_actions
 from ptaskmodel.results.traces import trace_file
 from ptaskmodel.results.traces.paje import PajeTrace
 from ptaskmodel.results.traces.perfetto import PerfettoTrace

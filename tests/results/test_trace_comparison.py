@@ -11,8 +11,8 @@ from ptaskmodel.apps.programs import Size, program
 from ptaskmodel.apps.trace_models import disturbed, pairs_of
 from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.mpi import Replay, trace_of_actions
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import Replay, trace_of_actions
 from ptaskmodel.runs.trace_comparison import ModelOptions, compare_trace
 
 BANDWIDTH, LATENCY = 125e6, 50e-6

@@ -6,8 +6,8 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.mpi import read_trace, replay
 from ptaskmodel.platform import Platform
-from ptaskmodel.replay import read_trace, replay
 
 MODELS = pytest.mark.parametrize("model", ["L07", "CM02", "LV08", "SMPI"])
 ENDS = pytest.mark.parametrize("host", ["a", "b"])

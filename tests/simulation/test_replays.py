@@ -9,10 +9,10 @@ from replay_polls import polling_case
 
 import ptaskmodel as pm
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.mpi import read_trace, replay
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.recording.attribution import Neighbours
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.replay import read_trace, replay
 
 SEND = 1000016 / 125e6 + 100e-6  # of a megabyte and its envelope
 

@@ -24,8 +24,8 @@ from ptaskmodel.batch.jobs.parallel_task_checkpoints import (
 )
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.replay.algorithms import algorithms_of
-from ptaskmodel.replay.tally import bundle
+from ptaskmodel.mpi.collectives.names import algorithms_of
+from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.simulation.records import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.host_facts import HostFacts

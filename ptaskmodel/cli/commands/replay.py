@@ -23,7 +23,7 @@ from ptaskmodel.cli.rank_hosts import (
     rank_options,
 )
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.replay.smpi import MODELS
+from ptaskmodel.mpi.protocol import MODELS
 from ptaskmodel.results import TIMELINE_FORMATS, TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 
@@ -116,8 +116,8 @@ def replay(
     check_rank_options(ranks_on, hosts)
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.cli.show import summary_text
+    from ptaskmodel.mpi import read_trace
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import read_trace
     from ptaskmodel.runs.replay import ReplayFiles, replay_into
 
     platform = load_platform(platform_file)

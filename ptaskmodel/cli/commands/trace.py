@@ -30,7 +30,7 @@ from ptaskmodel.cli.rank_hosts import (
 )
 from ptaskmodel.core.patterns.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.replay.smpi import MODELS
+from ptaskmodel.mpi.protocol import MODELS
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def trace() -> None:
 def info(traces: Path, ranks: int | None, as_json: bool) -> None:
     """Say how many ranks there are, and how many actions of each kind."""
     from ptaskmodel.cli.progress import told_reading
-    from ptaskmodel.replay import read_trace
+    from ptaskmodel.mpi import read_trace
 
     with told_reading(traces):
         found = read_trace(traces, ranks)
@@ -73,7 +73,7 @@ def info(traces: Path, ranks: int | None, as_json: bool) -> None:
 def pack(traces: Path, output: Path, ranks: int | None) -> None:
     """Write TRACES in one compact file, which replays as they do."""
     from ptaskmodel.cli.progress import told_reading, told_steps
-    from ptaskmodel.replay import read_trace, write_trace
+    from ptaskmodel.mpi import read_trace, write_trace
 
     if output.suffix != ".npz":
         raise PTaskModelError(f"{output}: a packed trace is named .npz; end the name so")
@@ -132,7 +132,7 @@ def make(
     """
     from ptaskmodel.apps.programs import Size
     from ptaskmodel.apps.programs import program as trace_of_program
-    from ptaskmodel.replay import write_text_trace, write_trace
+    from ptaskmodel.mpi import write_text_trace, write_trace
 
     asked = Size(ranks, iterations, flops, int(size), imbalance, seed)
     made = trace_of_program(program, asked)
@@ -195,8 +195,8 @@ def to_ptask(
         raise PTaskModelError(f"{why}; give --platform PLATFORM{other}")
     from ptaskmodel.apps.trace_works import task_of_trace
     from ptaskmodel.cli.progress import told_progress, told_reading
+    from ptaskmodel.mpi import read_trace
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import read_trace
     from ptaskmodel.workload.formats.tasks_json import write_tasks
 
     with told_reading(traces):
@@ -289,8 +289,8 @@ def compare(
     counts = whole_numbers("--windows", windows, least=1)
     from ptaskmodel.apps.trace_models import pairs_of
     from ptaskmodel.cli.progress import told_progress, told_reading
+    from ptaskmodel.mpi import hosts_named, read_trace
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.replay import hosts_named, read_trace
     from ptaskmodel.runs.trace_comparison import ModelOptions, compare_into
 
     with told_reading(traces):

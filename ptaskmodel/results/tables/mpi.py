@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptaskmodel.core.driver import Core
-from ptaskmodel.platform import Platform
-from ptaskmodel.replay.critical import (
+from ptaskmodel.mpi.critical_path import (
     CONTENTION,
     KINDS,
     LATENCY,
@@ -24,7 +23,8 @@ from ptaskmodel.replay.critical import (
     Told,
     critical_path,
 )
-from ptaskmodel.replay.driver import Replay
+from ptaskmodel.mpi.run import Replay
+from ptaskmodel.platform import Platform
 from ptaskmodel.workload.ti_actions import (
     COMPUTE,
     IRECV,

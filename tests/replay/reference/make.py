@@ -35,8 +35,8 @@ from replay_traces import (
 )
 from smpi import ends_by_smpirun, write_case
 
+from ptaskmodel.mpi.collectives.names import ALGORITHMS, DEFAULT, fits
 from ptaskmodel.platform import load_platform
-from ptaskmodel.replay.algorithms import ALGORITHMS, DEFAULT, fits
 
 OPTIONS = {
     "SMPI": (),

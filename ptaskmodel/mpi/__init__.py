@@ -1,0 +1,26 @@
+"""Replay of MPI applications: ranks on the core, message by message."""
+
+from ptaskmodel.faces import face
+
+NAMES = {
+    "ptaskmodel.mpi.collectives.names": ("algorithms_named",),
+    "ptaskmodel.mpi.run": (
+        "Replay",
+        "ReplayResult",
+        "hosts_in_file",
+        "hosts_named",
+        "hosts_of_ranks",
+        "replay",
+    ),
+    "ptaskmodel.workload.formats.ti_trace": (
+        "read_trace",
+        "write_trace",
+    ),
+    "ptaskmodel.workload.ti_traces": (
+        "Trace",
+        "trace_of_actions",
+        "write_text_trace",
+    ),
+}
+
+__all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -1,0 +1,1 @@
+"""Collective operations as messages between ranks, and the choice of their algorithms."""

@@ -1,0 +1,1 @@
+"""Messages between two ranks: posted, matched, waited for."""

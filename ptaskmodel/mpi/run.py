@@ -1,0 +1,280 @@
+"""A replay: applications on the hosts of a platform, advanced by the compiled loop.
+
+Which rank runs on which host.
+
+How far several replays of one trace are, one after another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptaskmodel.core.driver import Core
+from ptaskmodel.core.state import OK, PAUSED
+from ptaskmodel.errors import PTaskModelError, SimulationError, shown
+from ptaskmodel.files import read_text, shown_path
+from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.mpi.applications import Applications
+from ptaskmodel.mpi.loop import run
+from ptaskmodel.mpi.protocol import protocol_of
+from ptaskmodel.mpi.state import SENT, TOLD_FULL, Replays
+from ptaskmodel.platform import Platform
+from ptaskmodel.workload.formats.host_names import expand
+from ptaskmodel.workload.ti_traces import Trace
+
+AnyPath = str | os.PathLike[str]
+
+
+def hosts_of_ranks(
+    platform: Platform | None,
+    ranks: int,
+    *,
+    hosts: list[str] | None = None,
+    per_host: int = 1,
+) -> list[str]:
+    """The host of each rank: ``per_host`` ranks on each of the hosts, over again if they run out.
+
+    hosts: their names in order; None: all of the platform in the order of their names compared as
+    text, as ``smpirun`` takes them (n10 comes before n2). platform: None: whatever names are given.
+    """
+    if hosts is None:
+        if platform is None:
+            raise SimulationError("ranks need hosts: name them, or give a platform")
+        hosts = sorted(host.name for host in platform.hosts)
+    elif platform is not None:
+        for name in hosts:
+            platform.host(name)
+    if not hosts:
+        raise SimulationError("the platform has no hosts for the ranks")
+    return [hosts[rank // per_host % len(hosts)] for rank in range(ranks)]
+
+
+def hosts_named(text: str, option: str = "--hosts") -> list[str]:
+    """The hosts of a text such as ``n[0-15]`` or ``a,b,c``, given by an option.
+
+    Raises SimulationError.
+    """
+    hosts: list[str] = []
+    for name in re.split(r"[\s,]+(?![^\[]*\])", text.strip()):
+        try:
+            hosts += expand(name)
+        except ValueError as fault:
+            raise SimulationError(f"{option}: {shown(name)} {fault}") from None
+    return hosts
+
+
+def hosts_in_file(path: AnyPath, platform: Platform | None = None) -> list[str]:
+    """The hosts that a hostfile names, one a line.
+
+    N ranks on one are ``name:N``, as for ``smpirun``, or ``name slots=N``, as for ``mpirun``;
+    the ``max_slots=N`` of the latter says nothing here. What follows a # is a comment.
+    platform: where they have to be; None: whatever names there are.
+
+    Raises SimulationError with file and line.
+    """
+    hosts: list[str] = []
+    for number, line in enumerate(read_text(path, error=SimulationError).splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        where = f"{shown_path(path)}:{number}"
+        name, colon, count = words[0].partition(":")
+        counts = [count] if colon else []
+        for word in words[1:]:
+            key, _, count = word.partition("=")
+            if key not in ("slots", "max_slots", "max-slots"):
+                raise SimulationError(f"{where}: {shown(word)} is not slots=N; write name slots=N")
+            counts += [count] if key == "slots" else []
+        ranks = [_ranks_of(count, where) for count in counts]
+        _check_host(name, where, platform)
+        hosts += [name] * (ranks[-1] if ranks else 1)
+    if not hosts:
+        raise SimulationError(f"{shown_path(path)}: names no hosts; give one a line")
+    return hosts
+
+
+def _ranks_of(count: str, where: str) -> int:
+    if count.isdecimal() and 0 < int(count) <= 10**6:
+        return int(count)
+    raise SimulationError(f"{where}: {shown(count)} is not a number of ranks above 0")
+
+
+def _check_host(name: str, where: str, platform: Platform | None) -> None:
+    """SimulationError with the line that names a host, if the platform has none of that name."""
+    if platform is None:
+        return
+    try:
+        platform.host(name)
+    except PTaskModelError as fault:
+        raise SimulationError(f"{where}: {fault}") from None
+
+
+# Between two calls of `Progress`: events at most, and about how many actions, so that little of a
+# large trace is in memory at a time.
+PAUSE_EVENTS = 1 << 18
+PAUSE_ACTIONS = 1 << 17
+
+# Takes what a replay tells, a part at a time: spans and flights (see `state`).
+Listener = Callable[[np.ndarray, np.ndarray], None]
+# Told now and then of the date, the number of actions that are over, and their number in all.
+Progress = Callable[[float, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplayResult:
+    """When each rank ended, and what it did until then.
+
+    hosts: of the ranks. end_s: shape (ranks,). spent_s: seconds in actions of each kind (see
+    `ti_actions.ACTIONS`), shape (ranks, kinds). makespan_s: the last end. unmatched: messages that
+    were sent and never received. model, solver: what was simulated with. first_unmatched: sender,
+    receiver and tag of the first of these (in this order), None if there are none.
+    """
+
+    hosts: tuple[str, ...]
+    end_s: np.ndarray
+    spent_s: np.ndarray
+    makespan_s: float
+    messages: int
+    actions: int
+    events: int
+    unmatched: int
+    model: str
+    solver: str
+    first_unmatched: tuple[int, int, int] | None = None
+
+
+def replay(
+    platform: Platform,
+    trace: Trace,
+    hosts: Sequence[str] | None = None,
+    *,
+    model: str | None = None,
+    solver: str | None = None,
+    collectives: Mapping[str, str] | None = None,
+    listener: Listener | None = None,
+    progress: Progress | None = None,
+) -> ReplayResult:
+    """Replay the trace of an application, rank k on ``hosts[k]``, from date 0 on.
+
+    hosts: None for those that ``smpirun`` would take. model: a network model (None: SMPI's, or
+    L07 if the platform asks for that). solver: None for max-min fairness, with L07 for SimGrid's
+    fair bottleneck. collectives: names of algorithms by names of collectives (see
+    `algorithms.ALGORITHMS`; those left out: as the platform asks, else SMPI's default).
+
+    Raises SimulationError where ranks wait for each other for ever or a host is off, WorkloadError
+    for a wait that makes no sense, RouteError where a message has no way to go.
+    """
+    if hosts is None:
+        hosts = hosts_of_ranks(platform, trace.ranks)
+    made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
+    return made.run(listener, progress)
+
+
+class Replay:
+    """One application on its hosts."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        trace: Trace,
+        hosts: Sequence[str],
+        *,
+        model: str | None = None,
+        solver: str | None = None,
+        collectives: Mapping[str, str] | None = None,
+    ) -> None:
+        if len(hosts) != trace.ranks:
+            raise SimulationError(
+                f"{trace.origin}: has {trace.ranks} ranks for {len(hosts)} hosts: give one for each"
+            )
+        self.trace = trace
+        self.protocol = protocol = protocol_of(model, platform.config)
+        by_default = "fairbottleneck" if protocol.model.parallel else "maxmin"
+        self.core = Core(platform, protocol.model, solver or by_default)
+        self.core.state.clock[0]["gathers"] = 1
+        self.applications = Applications(self.core, protocol)
+        self.applications.choose(trace, collectives)
+        self.applications.begin(0, trace, [platform.host(name).index for name in hosts])
+
+    @property
+    def state(self) -> Replays:
+        """The arrays of the ranks."""
+        return self.applications.state
+
+    def run(
+        self, listener: Listener | None = None, progress: Progress | None = None
+    ) -> ReplayResult:
+        """Replay to the end."""
+        if listener is not None:
+            self.applications.tell()
+        core = self.core
+        core.expect()
+        total = len(self.trace)
+        status, events = -2, 1 << 8
+        while status != OK:
+            actions = int(self.state.counts["actions"][0])
+            options = core.options._replace(pause_at=core.events + events)
+            with as_compiled():
+                status = int(run(core.state, self.state, options))
+            core.hand_over()
+            self.trace.let_go()
+            if status == PAUSED:
+                acted = max(int(self.state.counts["actions"][0]) - actions, 1)
+                events = min(events * PAUSE_ACTIONS // acted + 1, PAUSE_EVENTS)
+            if listener is not None and status in (OK, TOLD_FULL):
+                self._hand_over(listener)
+            if progress is not None:
+                progress(core.now, int(self.state.counts["actions"][0]), total)
+            if status in (OK, PAUSED, TOLD_FULL) or core.serve(status):
+                continue
+            if not self.applications.serve(status):
+                raise AssertionError(status)
+        x = self.state
+        sent = x.messages[: int(x.counts["n_messages"][0])]
+        sent = sent[sent["state"] == SENT]
+        return ReplayResult(
+            tuple(core.platform.hosts[k].name for k in x.ranks["host"].tolist()),
+            x.ranks["ended"].copy(),
+            x.spent,
+            float(x.apps["finished"][0]),
+            int(x.counts["messages"][0]),
+            int(x.counts["actions"][0]),
+            core.events,
+            len(sent),
+            self.protocol.model.name,
+            core.rule,
+            min(sent[["source", "target", "tag"]].tolist(), default=None),
+        )
+
+    def name_activities(self) -> None:
+        """From now on, the stream of the core says which messages begin, and what ends."""
+        self.applications.name_activities()
+
+    def _hand_over(self, listener: Listener) -> None:
+        counts, x = self.state.counts, self.state
+        spans, flights = int(counts["n_spans"][0]), int(counts["n_flights"][0])
+        counts["n_spans"] = counts["n_flights"] = 0
+        listener(np.array(x.spans[:spans]), np.array(x.flights[:flights]))
+
+
+class Several:
+    """Tells ``progress`` of the actions of all of so many ``replays`` of a trace."""
+
+    def __init__(self, replays: int, trace: Trace, progress: Progress | None) -> None:
+        self._each, self._total, self._progress = len(trace), replays * len(trace), progress
+
+    def replay(self, number: int) -> Progress | None:
+        """What to tell of the replay with that number, from 0; None: nobody asks."""
+        progress = self._progress
+        if progress is None:
+            return None
+
+        def tell(now_s: float, actions: int, _: int) -> None:
+            progress(now_s, number * self._each + actions, self._total)
+
+        return tell
