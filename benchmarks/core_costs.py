@@ -19,11 +19,11 @@ import time
 import numpy as np
 
 import ptaskmodel as pm
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.life import missing, share, start, stop
-from ptaskmodel.core.loop import due, finished, go_on, settle
-from ptaskmodel.core.patterns.network_models import network_model
-from ptaskmodel.core.state import DONE, EVENTS_FULL, NOTHING, OK
+from ptaskmodel.engine.activity import missing, share, start, stop
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.loop import due, finished, go_on, settle
+from ptaskmodel.engine.state import DONE, EVENTS_FULL, NOTHING, OK
+from ptaskmodel.engine.usage.network_models import network_model
 from ptaskmodel.kernels.decorators import entry
 
 RANKS = 1000

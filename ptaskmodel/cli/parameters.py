@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ptaskmodel.cli.command import Choice as Choice
-from ptaskmodel.core.patterns.network_models import COUNTS, NETWORK_MODELS
+from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.results import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.state import CAPACITY, PSTATE, RATE, TURNED, numbers
+from ptaskmodel.engine.state import CAPACITY, PSTATE, RATE, TURNED, numbers
 from ptaskmodel.kernels.decorators import entry, jit
 
 INT, REAL, FLAG = "i8", "f8", "?"

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING, PSTATE, RATE, RUNNING, TURNED
-from ptaskmodel.core.store import enlarged, records
 from ptaskmodel.energy.integral import (
     CURVE,
     HOLD,
@@ -37,6 +35,8 @@ from ptaskmodel.energy.integral import (
     sweep,
     used_so_far,
 )
+from ptaskmodel.engine.state import CAPACITY, EVENT, LIMIT_NOTHING, PSTATE, RATE, RUNNING, TURNED
+from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform

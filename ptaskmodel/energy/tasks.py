@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.state import ENDED, STARTED
 from ptaskmodel.energy.meter import Curve, Meter
+from ptaskmodel.engine.state import ENDED, STARTED
 from ptaskmodel.simulation.records import TaskRef
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.state import (
     CAPACITY,
     ENDED,
     LIMIT_DELAY,
@@ -23,7 +23,7 @@ from ptaskmodel.core.state import (
     RATE,
     STARTED,
 )
-from ptaskmodel.core.stream import Listener
+from ptaskmodel.engine.stream import Listener
 from ptaskmodel.mpi.run import Replay
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.tasks import Task

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.state import IDLE
-from ptaskmodel.core.store import enlarged, records
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.state import IDLE
+from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.kernels.decorators import want
 from ptaskmodel.mpi.collectives.collective_steps import packed_step

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.life import stop
-from ptaskmodel.core.queues import cancel_wake
+from ptaskmodel.engine.activity import stop
+from ptaskmodel.engine.queue import cancel_wake
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.point_to_point.messages import drop_request, free_message, take_from_bucket
 from ptaskmodel.mpi.state import AWAITED, ENDED, FLYING, NOBODY, READY

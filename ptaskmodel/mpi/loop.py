@@ -5,11 +5,10 @@ Which pairs of hosts ranks are about to need, so that their routes are found tog
 
 from __future__ import annotations
 
-from ptaskmodel.core.availability import follow_live
-from ptaskmodel.core.crowd import write_members
-from ptaskmodel.core.life import share, stop, succeeds
-from ptaskmodel.core.loop import due, finished, go_on, is_execution, listed_as_doomed, settle
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.activity import share, stop, succeeds
+from ptaskmodel.engine.availability import follow_live
+from ptaskmodel.engine.loop import due, finished, go_on, is_execution, listed_as_doomed, settle
+from ptaskmodel.engine.state import (
     DONE,
     ENDED,
     EVENTS_FULL,
@@ -19,7 +18,8 @@ from ptaskmodel.core.state import (
     ROUTES_CHANGED,
     WAKE,
 )
-from ptaskmodel.core.stream import has_room_for_events, tell
+from ptaskmodel.engine.stream import has_room_for_events, tell
+from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.collectives.steps import (
     COMPUTE,

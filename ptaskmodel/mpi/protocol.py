@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.patterns.network_models import (
+from ptaskmodel.engine.store import records
+from ptaskmodel.engine.usage.network_models import (
     NETWORK_MODELS,
     NetworkModel,
     config_number,
     network_model,
 )
-from ptaskmodel.core.store import records
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.mpi.state import OVERHEAD, PROTOCOL, STEP
 

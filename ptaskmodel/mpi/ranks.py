@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.life import start, stop
-from ptaskmodel.core.queues import has_room_for_wake
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.activity import start, stop
+from ptaskmodel.engine.queue import has_room_for_wake
+from ptaskmodel.engine.state import (
     DONE,
     GROW_WAKES,
     LOST,

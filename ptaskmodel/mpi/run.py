@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.state import OK, PAUSED
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.state import OK, PAUSED
 from ptaskmodel.errors import PTaskModelError, SimulationError, shown
 from ptaskmodel.files import read_text, shown_path
 from ptaskmodel.kernels.decorators import as_compiled

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.state import INT, REAL, SMALL_INT, in_lines, numbers
-from ptaskmodel.core.store import records
+from ptaskmodel.engine.state import INT, REAL, SMALL_INT, in_lines, numbers
+from ptaskmodel.engine.store import records
 from ptaskmodel.mpi.collectives.selection import CHOICES
 from ptaskmodel.workload.ti_actions import ACTIONS, COLLECTIVE_TAGS, DATATYPE_BYTES
 

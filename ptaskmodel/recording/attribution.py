@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.core.state import RATE
+from ptaskmodel.engine.state import RATE
 from ptaskmodel.platform.model import FATPIPE
 from ptaskmodel.recording.intervals import Rows
 from ptaskmodel.recording.recorded import Owners

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.state import CAPACITY, EVENT, LIMIT_NOTHING
+from ptaskmodel.engine.state import CAPACITY, EVENT, LIMIT_NOTHING
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.recorded import Recorded

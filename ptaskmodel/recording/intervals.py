@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.state import (
     CAPACITY,
     ENDED,
     EVENT,

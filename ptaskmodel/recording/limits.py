@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.placement import Shape
-from ptaskmodel.core.patterns.router import Router
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.state import (
     LIMIT_CORE,
     LIMIT_DELAY,
     LIMIT_LATENCY,
@@ -25,9 +23,11 @@ from ptaskmodel.core.state import (
     LIMIT_SUSPENDED,
     LIMIT_WINDOW,
 )
+from ptaskmodel.engine.usage.placement import Shape
+from ptaskmodel.engine.usage.router import Router
 
 if TYPE_CHECKING:
-    from ptaskmodel.core.driver import Core
+    from ptaskmodel.engine.driver import Core
     from ptaskmodel.recording.recorded import Recorded
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.state import STARTED
+from ptaskmodel.engine.state import STARTED
 
 if TYPE_CHECKING:
-    from ptaskmodel.core.driver import Core
-    from ptaskmodel.core.stream import Listener
+    from ptaskmodel.engine.driver import Core
+    from ptaskmodel.engine.stream import Listener
     from ptaskmodel.platform import Platform
 
 IntArray = NDArray[np.int64]

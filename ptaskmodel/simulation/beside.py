@@ -7,11 +7,10 @@ below 0. The task ends with its last rank, and when something else ends it, its 
 
 from __future__ import annotations
 
-from ptaskmodel.core.availability import follow_live
-from ptaskmodel.core.crowd import write_members
-from ptaskmodel.core.life import share
-from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.activity import share
+from ptaskmodel.engine.availability import follow_live
+from ptaskmodel.engine.loop import due, finished, go_on, listed_as_doomed, settle
+from ptaskmodel.engine.state import (
     DONE,
     EVENTS_FULL,
     NO_CHANGE,
@@ -22,7 +21,8 @@ from ptaskmodel.core.state import (
     STEP,
     WAKE,
 )
-from ptaskmodel.core.stream import has_room_for_events
+from ptaskmodel.engine.stream import has_room_for_events
+from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.ending import end_application
 from ptaskmodel.mpi.loop import computes_before_wake, over, rank_of, wakes

@@ -22,7 +22,7 @@ from ptaskmodel.simulation.simulation import Simulation
 FORMAT = "ptaskmodel checkpoint"
 MOST_BYTES = 1 << 36
 # Rooms whose classes may be made: to make one opens and writes nothing.
-_ROOMS = {"core", "platform", "replay", "sharing", "simulation", "workload"}
+_ROOMS = {"engine", "mpi", "platform", "sharing", "simulation", "workload"}
 _HARMLESS = {
     ("ptaskmodel.platform.model", "NO_PROPERTIES"),
     ("ptaskmodel.workload.works", "_restored"),

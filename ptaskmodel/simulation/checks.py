@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.patterns.paths import Paths
-from ptaskmodel.core.patterns.placement import Clusters, Demands
+from ptaskmodel.engine.usage.paths import Paths
+from ptaskmodel.engine.usage.placement import Clusters, Demands
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.amounts import FloatArray, IntArray

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.placement import NUMBER_BYTES, hosts_of, places_of
-from ptaskmodel.core.store import enlarged
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.store import enlarged
+from ptaskmodel.engine.usage.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.life import (

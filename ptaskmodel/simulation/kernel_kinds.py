@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.life import STOP, change, refresh_routed, start_now
-from ptaskmodel.core.loop import advance, upcoming
-from ptaskmodel.core.patterns.placement import Placement, places_of
-from ptaskmodel.core.state import ELEMENT, PATTERN
-from ptaskmodel.core.store import records
+from ptaskmodel.engine.activity import STOP, change, refresh_routed, start_now
+from ptaskmodel.engine.loop import advance, upcoming
+from ptaskmodel.engine.state import ELEMENT, PATTERN
+from ptaskmodel.engine.store import records
+from ptaskmodel.engine.usage.placement import Placement, places_of
 from ptaskmodel.mpi.applications import Applications
 from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus

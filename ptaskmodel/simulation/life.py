@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.life import missing, start, stop, succeeds
-from ptaskmodel.core.queues import cancel_wake, has_room_for_wake, push_wake
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.activity import missing, start, stop, succeeds
+from ptaskmodel.engine.queue import cancel_wake, has_room_for_wake, push_wake
+from ptaskmodel.engine.state import (
     DONE,
     GROW_WAKES,
     INT,
@@ -25,11 +25,11 @@ from ptaskmodel.core.state import (
     number_in,
     numbers,
 )
-from ptaskmodel.core.state import ENDED as TOLD_ENDED
-from ptaskmodel.core.state import EVENTS_FULL as STREAM_FULL
-from ptaskmodel.core.state import STARTED as TOLD_STARTED
-from ptaskmodel.core.store import records
-from ptaskmodel.core.stream import has_room_for_events, tell
+from ptaskmodel.engine.state import ENDED as TOLD_ENDED
+from ptaskmodel.engine.state import EVENTS_FULL as STREAM_FULL
+from ptaskmodel.engine.state import STARTED as TOLD_STARTED
+from ptaskmodel.engine.store import records
+from ptaskmodel.engine.stream import has_room_for_events, tell
 from ptaskmodel.kernels.decorators import jit
 
 # States of a task. Those from ENDED on are final.

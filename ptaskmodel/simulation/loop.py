@@ -8,12 +8,11 @@ What the core says of a date (see `core.loop`) goes on, for tasks:
 
 from __future__ import annotations
 
-from ptaskmodel.core.availability import follow_live
-from ptaskmodel.core.crowd import write_members
-from ptaskmodel.core.life import share
-from ptaskmodel.core.loop import due, finished, go_on, listed_as_doomed, settle
-from ptaskmodel.core.queues import has_room_for_wake
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.activity import share
+from ptaskmodel.engine.availability import follow_live
+from ptaskmodel.engine.loop import due, finished, go_on, listed_as_doomed, settle
+from ptaskmodel.engine.queue import has_room_for_wake
+from ptaskmodel.engine.state import (
     DONE,
     GROW_WAKES,
     NO_CHANGE,
@@ -24,6 +23,7 @@ from ptaskmodel.core.state import (
     STEP,
     WAKE,
 )
+from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.simulation.life import (
     ENDED,

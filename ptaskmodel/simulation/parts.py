@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.core.bounds import (
+from ptaskmodel.engine.bounds import (
     check_bounds,
     check_chain,
     check_extent,
     check_range,
     check_state_bounds,
 )
-from ptaskmodel.core.check import check_lists
-from ptaskmodel.core.state import WAKE, State
+from ptaskmodel.engine.check import check_lists
+from ptaskmodel.engine.state import WAKE, State
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.mpi.applications import Applications
 from ptaskmodel.mpi.protocol import protocol_of

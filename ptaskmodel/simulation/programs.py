@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.store import enlarged
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.store import enlarged
 from ptaskmodel.simulation.life import STAGE, Tasks
 from ptaskmodel.workload.ti_traces import TraceWork
 from ptaskmodel.workload.works import Work, may_last

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.state import ENDED, STARTED, SUSPENDED
-from ptaskmodel.core.state import RUNNING as PROGRESSES
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.state import ENDED, STARTED, SUSPENDED
+from ptaskmodel.engine.state import RUNNING as PROGRESSES
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.life import (
     CANCELLED,

@@ -7,9 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.network_models import network_model as find_model
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.state import (
     ENDED,
     EVENTS_FULL,
     IDLE,
@@ -21,7 +20,8 @@ from ptaskmodel.core.state import (
     UNROUTED,
     Options,
 )
-from ptaskmodel.core.stream import Listener
+from ptaskmodel.engine.stream import Listener
+from ptaskmodel.engine.usage.network_models import network_model as find_model
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest

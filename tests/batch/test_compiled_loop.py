@@ -43,7 +43,7 @@ from ptaskmodel.batch.policies.fcfs import Filler
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.batch.policies.redirection import CONFLICTS
 from ptaskmodel.batch.run import compiled_batch_of
-from ptaskmodel.core.store import as_records
+from ptaskmodel.engine.store import as_records
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.tables.batch import write_schedule

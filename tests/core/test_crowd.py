@@ -8,7 +8,7 @@ from replay_crowds import crowd_case
 from smpi import write_case
 
 import ptaskmodel as pm
-from ptaskmodel.core.check import check_state
+from ptaskmodel.engine.check import check_state
 from ptaskmodel.mpi import read_trace
 from ptaskmodel.workload.ti_traces import TraceWork
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.core.check import check_state
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.network_models import network_model
-from ptaskmodel.core.state import CAPACITY, ENDED, FAILED, RATE, WOKE
+from ptaskmodel.engine.check import check_state
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.state import CAPACITY, ENDED, FAILED, RATE, WOKE
+from ptaskmodel.engine.usage.network_models import network_model
 
 TWO_HOSTS = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from replay_traces import LOOPBACK, PLATFORMS, platform_text
 
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.network_models import network_model
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.usage.network_models import network_model
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform, load_platform
 

@@ -7,8 +7,8 @@ import pytest
 from engine_runner import happen
 
 import ptaskmodel as pm
-from ptaskmodel.core.check import check_state
-from ptaskmodel.core.state import RUNNING
+from ptaskmodel.engine.check import check_state
+from ptaskmodel.engine.state import RUNNING
 
 CLUSTER = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

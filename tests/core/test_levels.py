@@ -11,7 +11,7 @@ from engine_runner import prepare
 from scenarios import random_scenario
 
 import ptaskmodel as pm
-from ptaskmodel.core.check import check_state
+from ptaskmodel.engine.check import check_state
 from ptaskmodel.sharing import SharingProblem
 
 HEAD = """<?xml version='1.0'?>

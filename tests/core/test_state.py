@@ -7,7 +7,7 @@ from engine_runner import happen, prepare
 from scenarios import random_flow_scenario, random_scenario
 
 import ptaskmodel as pm
-from ptaskmodel.core.check import check_state
+from ptaskmodel.engine.check import check_state
 
 
 def check(simulation: pm.Simulation) -> None:

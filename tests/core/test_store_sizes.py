@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ptaskmodel as pm
-from ptaskmodel.core.store import (
+from ptaskmodel.engine.store import (
     new_state,
     room_for_activities,
     room_for_nodes,

@@ -25,7 +25,7 @@ pytestmark = [
 # Builds two kernels of all.
 SMALL = """
 from ptaskmodel.kernels import building
-names = "ptaskmodel.energy.integral.used_so_far", "ptaskmodel.core.patterns.laying.clear"
+names = "ptaskmodel.energy.integral.used_so_far", "ptaskmodel.engine.usage.assembly.clear"
 whole = building.listed
 building.listed = lambda: [job for job in whole() if job.kernel.name in names]
 """

@@ -126,7 +126,7 @@ def test_callers_keep_their_arrays():
 
 def test_fields_of_records_can_be_read_without_the_jit():
     """An attribute that every numpy record has hides the field of that name."""
-    from ptaskmodel.core import state
+    from ptaskmodel.engine import state
 
     records = [kind for kind in vars(state).values() if isinstance(kind, np.dtype)]
     names = {name for kind in records for name in kind.names or ()}

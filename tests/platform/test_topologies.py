@@ -15,8 +15,8 @@ from documents import ROOT, blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.core.patterns.laying import add_all_to_all, add_flows, clear
-from ptaskmodel.core.patterns.placement import Cluster
+from ptaskmodel.engine.usage.assembly import add_all_to_all, add_flows, clear
+from ptaskmodel.engine.usage.placement import Cluster
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
 from ptaskmodel.platform.topologies.families import BY_NAME, FAMILIES, kind_of

@@ -15,7 +15,7 @@ from recordings import Kept, busy_tasks, recorded, small_platform
 from scenarios import random_flow_scenario, random_scenario
 
 import ptaskmodel as pm
-from ptaskmodel.core.patterns.placement import hosts_of
+from ptaskmodel.engine.usage.placement import hosts_of
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi import trace_of_actions
 from ptaskmodel.recording import intervals

@@ -8,9 +8,9 @@ import random
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.core.check import check_state
-from ptaskmodel.core.state import RATE
-from ptaskmodel.core.stream import Listener
+from ptaskmodel.engine.check import check_state
+from ptaskmodel.engine.state import RATE
+from ptaskmodel.engine.stream import Listener
 from ptaskmodel.platform import Platform
 
 build = Platform.build("p")

@@ -38,7 +38,7 @@ from ptaskmodel.batch.compiled.state import (
     PAUSED,
     REDIRECTION,
 )
-from ptaskmodel.core.state import ENDED as TOLD_ENDED
+from ptaskmodel.engine.state import ENDED as TOLD_ENDED
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.simulation.life import ENDED, FAILED, WAITING
 

@@ -28,12 +28,12 @@ from ptaskmodel.batch.jobs.execution import walltime_or_inf
 from ptaskmodel.batch.loop.schedule import CUT, FAILS, SUCCEEDED, Schedule
 from ptaskmodel.batch.machine.machine import Machine, machine_of
 from ptaskmodel.batch.policies.fcfs import Fcfs
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.laying import lay_stages
-from ptaskmodel.core.patterns.placement import Demands, Placement
-from ptaskmodel.core.patterns.table import NEW
-from ptaskmodel.core.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
-from ptaskmodel.core.store import enlarged, records, room_for_elements
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
+from ptaskmodel.engine.store import enlarged, records, room_for_elements
+from ptaskmodel.engine.usage.assembly import lay_stages
+from ptaskmodel.engine.usage.placement import Demands, Placement
+from ptaskmodel.engine.usage.vectors import NEW
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.topology import LONGEST

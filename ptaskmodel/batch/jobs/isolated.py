@@ -16,8 +16,8 @@ from ptaskmodel.batch.jobs.execution import Progress, run_s
 from ptaskmodel.batch.jobs.parallel_tasks import NeverEnds, PtaskExecution
 from ptaskmodel.batch.machine.host_sets import Placement, first_hosts, flat_runs, members
 from ptaskmodel.batch.machine.machine import Machine
-from ptaskmodel.core.driver import Core
-from ptaskmodel.core.patterns.placement import Shape
+from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.ti_traces import TraceWork

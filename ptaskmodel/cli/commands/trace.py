@@ -28,7 +28,7 @@ from ptaskmodel.cli.rank_hosts import (
     hosts_asked_for,
     rank_options,
 )
-from ptaskmodel.core.patterns.network_models import COUNTS
+from ptaskmodel.engine.usage.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi.protocol import MODELS
 from ptaskmodel.sharing.rules import SOLVERS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import numbers
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.barriers import barrier
 from ptaskmodel.mpi.collectives.exchanges import (

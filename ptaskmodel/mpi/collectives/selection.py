@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.state import numbers
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.steps import counted
 from ptaskmodel.workload.ti_actions import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import numbers
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 
 # What a step does. What is posted by POST_... is waited for by ALL, what REQUEST_... posts by

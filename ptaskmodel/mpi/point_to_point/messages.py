@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.life import missing, start
-from ptaskmodel.core.state import LOST, OK, STARTED, UNROUTED
-from ptaskmodel.core.stream import tell
+from ptaskmodel.engine.activity import missing, start
+from ptaskmodel.engine.state import LOST, OK, STARTED, UNROUTED
+from ptaskmodel.engine.stream import tell
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.state import (
     ACTION,

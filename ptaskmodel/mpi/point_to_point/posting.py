@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptaskmodel.core.queues import has_room_for_wake
-from ptaskmodel.core.state import GROW_WAKES, OK
+from ptaskmodel.engine.queue import has_room_for_wake
+from ptaskmodel.engine.state import GROW_WAKES, OK
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.steps import (
     DO_RECEIVE,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.driver import Core
+from ptaskmodel.engine.driver import Core
 from ptaskmodel.mpi.critical_path import (
     CONTENTION,
     KINDS,

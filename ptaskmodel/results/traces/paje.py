@@ -17,7 +17,7 @@ from typing import IO
 
 import numpy as np
 
-from ptaskmodel.core.state import CAPACITY, ENDED
+from ptaskmodel.engine.state import CAPACITY, ENDED
 from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.recording.limits import limit_name
 from ptaskmodel.results.traces.writing import TextTrace

@@ -18,8 +18,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.rates import is_alone, solve, solve_alone
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.incremental.components import (
+    forget_changes,
+    keeps,
+    lay_sub_system,
+    sub_system,
+    update_kept,
+    whole_components,
+)
+from ptaskmodel.engine.incremental.rates import is_alone, solve, solve_alone
+from ptaskmodel.engine.state import (
     CHANGED,
     NOTHING,
     RUNNING,
@@ -29,14 +37,6 @@ from ptaskmodel.core.state import (
     USED,
     State,
     bare_state,
-)
-from ptaskmodel.core.sub_system import (
-    forget_changes,
-    keeps,
-    lay_sub_system,
-    sub_system,
-    update_kept,
-    whole_components,
 )
 from ptaskmodel.kernels.decorators import jit, late
 
@@ -249,7 +249,7 @@ def example() -> tuple[State, int]:
     return bare_state(), 0
 
 
-@late("ptaskmodel.core.affected:example")
+@late("ptaskmodel.engine.incremental.max_min:example")
 def follow_rates(s, solver):
     """Rates of what changed, or may have: of how many activities.
 

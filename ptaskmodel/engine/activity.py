@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.availability import catch_up, doom, follow, refresh_bound, set_speed, set_state
-from ptaskmodel.core.crowd import dissolve, forget_end
-from ptaskmodel.core.queues import cancel_wake, push_wait, remove_wait
-from ptaskmodel.core.sharing_graph import (
+from ptaskmodel.engine.availability import (
+    catch_up,
+    doom,
+    follow,
+    refresh_bound,
+    set_speed,
+    set_state,
+)
+from ptaskmodel.engine.incremental.graph import (
     classify,
     declassify,
     disable,
@@ -21,7 +26,8 @@ from ptaskmodel.core.sharing_graph import (
     set_capacity,
     unlink_nodes,
 )
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.queue import cancel_wake, push_wait, remove_wait
+from ptaskmodel.engine.state import (
     DONE,
     DOOMED,
     ENDED,
@@ -48,7 +54,8 @@ from ptaskmodel.core.state import (
     WAITING,
     numbers,
 )
-from ptaskmodel.core.stream import has_room_for_events, tell, tell_rate
+from ptaskmodel.engine.stream import has_room_for_events, tell, tell_rate
+from ptaskmodel.engine.virtual_time import dissolve, forget_end
 from ptaskmodel.kernels.decorators import entry, jit
 
 INFINITY = float("inf")

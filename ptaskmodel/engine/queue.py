@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.state import (
     AFTER,
     BEFORE,
     BEHIND,

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.laying import (
+from ptaskmodel.engine.state import ELEMENT, PATTERN
+from ptaskmodel.engine.store import records
+from ptaskmodel.engine.usage.assembly import (
     add_all_to_all,
     add_crossings,
     add_flows,
@@ -22,9 +24,9 @@ from ptaskmodel.core.patterns.laying import (
     lay_parallel_flows,
     lay_stages,
 )
-from ptaskmodel.core.patterns.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
-from ptaskmodel.core.patterns.paths import WIFI_LINK, Paths
-from ptaskmodel.core.patterns.placement import (
+from ptaskmodel.engine.usage.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
+from ptaskmodel.engine.usage.paths import WIFI_LINK, Paths
+from ptaskmodel.engine.usage.placement import (
     NUMBER_BYTES,
     Clusters,
     Demands,
@@ -34,8 +36,6 @@ from ptaskmodel.core.patterns.placement import (
     hosts_of,
     places_of,
 )
-from ptaskmodel.core.state import ELEMENT, PATTERN
-from ptaskmodel.core.store import records
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.link_loads import Tally, Ways

@@ -23,8 +23,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.component import ACCEPT, coefficient, common_coefficient, find_levels
-from ptaskmodel.core.idle_loads import (
+from ptaskmodel.engine.incremental.component_levels import (
+    ACCEPT,
+    coefficient,
+    common_coefficient,
+    find_levels,
+)
+from ptaskmodel.engine.incremental.components import (
+    SKIPPED_SEARCHES,
+    SMALL,
+    forget_changes,
+    forget_sides,
+    keeps,
+    rebuild_kept,
+    sub_system,
+)
+from ptaskmodel.engine.incremental.slack_loads import (
     activate,
     charge,
     charged_load,
@@ -34,7 +48,7 @@ from ptaskmodel.core.idle_loads import (
     swap_kept,
     watch,
 )
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.state import (
     CHANGED,
     RUNNING,
     SUB,
@@ -43,15 +57,6 @@ from ptaskmodel.core.state import (
     USED,
     State,
     bare_state,
-)
-from ptaskmodel.core.sub_system import (
-    SKIPPED_SEARCHES,
-    SMALL,
-    forget_changes,
-    forget_sides,
-    keeps,
-    rebuild_kept,
-    sub_system,
 )
 from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
@@ -256,7 +261,7 @@ def example() -> tuple[State]:
     return (bare_state(),)
 
 
-@late("ptaskmodel.core.levels:example")
+@late("ptaskmodel.engine.incremental.levels:example")
 def follow_levels(s):
     """Rates of what changed, found from the levels in force: how many activities, or GAVE_UP.
 

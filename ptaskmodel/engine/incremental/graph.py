@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import CHANGED, RUNNING, SIDE, SIDES, TODO, TOUCHED
+from ptaskmodel.engine.state import CHANGED, RUNNING, SIDE, SIDES, TODO, TOUCHED
 from ptaskmodel.kernels.decorators import jit
 
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.

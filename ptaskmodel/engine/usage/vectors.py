@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.placement import Placement, Row, Shape, flat_hosts, places_of
-from ptaskmodel.core.patterns.router import Router
-from ptaskmodel.core.state import FREE, PATTERN, State
-from ptaskmodel.core.store import enlarged, room_for_elements, whole
+from ptaskmodel.engine.state import FREE, PATTERN, State
+from ptaskmodel.engine.store import enlarged, room_for_elements, whole
+from ptaskmodel.engine.usage.placement import Placement, Row, Shape, flat_hosts, places_of
+from ptaskmodel.engine.usage.router import Router
 from ptaskmodel.errors import PlatformError, PTaskModelError, SimulationError
 from ptaskmodel.workload.works import ParallelWork
 

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.heavy_rounds import solve_rounds, take_place
-from ptaskmodel.core.idle_loads import swap_kept
-from ptaskmodel.core.rates import code, solve
-from ptaskmodel.core.state import RUNNING, SUB, TOUCHED, UNLAID, USED, State, bare_state
-from ptaskmodel.core.sub_system import lay_sub_system, rebuild_kept, sub_system
+from ptaskmodel.engine.incremental.components import lay_sub_system, rebuild_kept, sub_system
+from ptaskmodel.engine.incremental.fair_bottleneck_rounds import solve_rounds, take_place
+from ptaskmodel.engine.incremental.rates import code, solve
+from ptaskmodel.engine.incremental.slack_loads import swap_kept
+from ptaskmodel.engine.state import RUNNING, SUB, TOUCHED, UNLAID, USED, State, bare_state
 from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.fairbottleneck_laid import KEPT_ROUNDS, carve_rounds
 
@@ -343,7 +343,7 @@ def example() -> tuple[State, int, int, int]:
     return bare_state(), 0, 0, 0
 
 
-@late("ptaskmodel.core.heavy:example")
+@late("ptaskmodel.engine.incremental.fair_bottleneck:example")
 def solve_heavy(s, n, touched, solver):
     """Rates of the first ``n`` activities chosen, by rounds among heavy resources: DONE, or LEFT.
 

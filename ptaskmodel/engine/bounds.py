@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.state import (
     AFTER,
     BEFORE,
     DOOM,

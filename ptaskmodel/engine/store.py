@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.incremental.components import sub_system_sizes
+from ptaskmodel.engine.state import (
     ACTIVITY,
     BANDWIDTH,
     CACHE_LINE,
@@ -29,7 +30,6 @@ from ptaskmodel.core.state import (
     WAKE_UP,
     State,
 )
-from ptaskmodel.core.sub_system import sub_system_sizes
 from ptaskmodel.kernels.decorators import INTERPRETED
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import FATPIPE, AvailabilityTrace

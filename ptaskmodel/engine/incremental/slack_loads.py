@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.sharing_graph import can_limit
-from ptaskmodel.core.state import RUNNING, USED, WATCH
+from ptaskmodel.engine.incremental.graph import can_limit
+from ptaskmodel.engine.state import RUNNING, USED, WATCH
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings
 

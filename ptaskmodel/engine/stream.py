@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.state import (
     LIMIT_BOUND,
     LIMIT_CORE,
     LIMIT_RATE_BOUND,

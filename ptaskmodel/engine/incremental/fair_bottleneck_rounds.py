@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.rates import NOTHING_LEFT
-from ptaskmodel.core.state import PLACED, SUB, UNLAID, USED
+from ptaskmodel.engine.incremental.rates import NOTHING_LEFT
+from ptaskmodel.engine.state import PLACED, SUB, UNLAID, USED
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import LIMIT_NOTHING
 from ptaskmodel.sharing.fairbottleneck_laid import (

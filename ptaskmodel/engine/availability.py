@@ -7,9 +7,9 @@ bandwidths of flow models) are followed all along.
 
 from __future__ import annotations
 
-from ptaskmodel.core.queues import push_date, remove_date
-from ptaskmodel.core.sharing_graph import set_capacity
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.incremental.graph import set_capacity
+from ptaskmodel.engine.queue import push_date, remove_date
+from ptaskmodel.engine.state import (
     BANDWIDTH,
     DOOM,
     DOOMED,

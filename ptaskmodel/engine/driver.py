@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.life import (
+from ptaskmodel.engine.activity import (
     CANCEL_WAKE,
     CATCH_UP,
     RESUME,
@@ -27,15 +27,11 @@ from ptaskmodel.core.life import (
     refresh_routed,
     start_now,
 )
-from ptaskmodel.core.loop import advance, upcoming
-from ptaskmodel.core.patterns.network_models import NetworkModel, config_number
-from ptaskmodel.core.patterns.placement import Shape
-from ptaskmodel.core.patterns.router import Router
-from ptaskmodel.core.patterns.table import Patterns
-from ptaskmodel.core.queues import push_wake
-from ptaskmodel.core.rates import code, solve_hard
-from ptaskmodel.core.solving import late_kernels, solver_of
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.incremental.rates import code, solve_hard
+from ptaskmodel.engine.loop import advance, upcoming
+from ptaskmodel.engine.queue import push_wake
+from ptaskmodel.engine.resharing import late_kernels, solver_of
+from ptaskmodel.engine.state import (
     CAPACITY,
     DOOM,
     DOOMED,
@@ -62,7 +58,7 @@ from ptaskmodel.core.state import (
     WOKE,
     Options,
 )
-from ptaskmodel.core.store import (
+from ptaskmodel.engine.store import (
     copied,
     kept_arrays,
     new_state,
@@ -74,7 +70,11 @@ from ptaskmodel.core.store import (
     state_of,
     whole,
 )
-from ptaskmodel.core.stream import Listener
+from ptaskmodel.engine.stream import Listener
+from ptaskmodel.engine.usage.network_models import NetworkModel, config_number
+from ptaskmodel.engine.usage.placement import Shape
+from ptaskmodel.engine.usage.router import Router
+from ptaskmodel.engine.usage.vectors import Patterns
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform

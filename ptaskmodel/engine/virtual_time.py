@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.queues import remove_end, set_end
-from ptaskmodel.core.rates import shares_with_nobody, solve_alone
-from ptaskmodel.core.state import CHANGED, IN_ENDS, NOTHING, RUNNING, SUB, TODO, TOUCHED
-from ptaskmodel.core.stream import tell_rate
-from ptaskmodel.core.sub_system import forget_changes, keeps, update_kept
+from ptaskmodel.engine.incremental.components import forget_changes, keeps, update_kept
+from ptaskmodel.engine.incremental.rates import shares_with_nobody, solve_alone
+from ptaskmodel.engine.queue import remove_end, set_end
+from ptaskmodel.engine.state import CHANGED, IN_ENDS, NOTHING, RUNNING, SUB, TODO, TOUCHED
+from ptaskmodel.engine.stream import tell_rate
 from ptaskmodel.kernels.decorators import jit
 
 INFINITY = float("inf")

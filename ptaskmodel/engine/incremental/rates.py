@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.core.state import SUB, USED, State, bare_state, numbers
-from ptaskmodel.core.sub_system import sub_system
+from ptaskmodel.engine.incremental.components import sub_system
+from ptaskmodel.engine.state import SUB, USED, State, bare_state, numbers
 from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System
 from ptaskmodel.sharing.rules import RULES, Rule

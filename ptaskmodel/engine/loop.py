@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.availability import apply_traces, follow_live, pass_unused
-from ptaskmodel.core.life import end, share, succeeds
-from ptaskmodel.core.queues import free_wake, push_date, remove_date
-from ptaskmodel.core.solving import reshare
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.activity import end, share, succeeds
+from ptaskmodel.engine.availability import apply_traces, follow_live, pass_unused
+from ptaskmodel.engine.queue import free_wake, push_date, remove_date
+from ptaskmodel.engine.resharing import reshare
+from ptaskmodel.engine.state import (
     AFTER,
     DONE,
     DOOM,
@@ -41,7 +41,7 @@ from ptaskmodel.core.state import (
     WAKE,
     WOKE,
 )
-from ptaskmodel.core.stream import has_room_for_events, tell
+from ptaskmodel.engine.stream import has_room_for_events, tell
 from ptaskmodel.kernels.decorators import entry, jit
 
 INFINITY = float("inf")

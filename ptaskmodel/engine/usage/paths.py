@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.core.patterns.laying import join_segments
-from ptaskmodel.core.patterns.placement import Cluster, Clusters
+from ptaskmodel.engine.usage.assembly import join_segments
+from ptaskmodel.engine.usage.placement import Cluster, Clusters
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.model import WIFI

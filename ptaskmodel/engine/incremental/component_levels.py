@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.core.state import SUB, USED
-from ptaskmodel.core.sub_system import sub_system
+from ptaskmodel.engine.incremental.components import sub_system
+from ptaskmodel.engine.state import SUB, USED
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings, carve
 from ptaskmodel.sharing.bmf_levels import FILL_LATER, carve_seats, climb

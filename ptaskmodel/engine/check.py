@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ptaskmodel.core.crowd import CROWD
-from ptaskmodel.core.idle_loads import CREEP, WATCHED
-from ptaskmodel.core.sharing_graph import STRICTLY_LESS
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.incremental.graph import STRICTLY_LESS
+from ptaskmodel.engine.incremental.slack_loads import CREEP, WATCHED
+from ptaskmodel.engine.state import (
     AFTER,
     BEFORE,
     BEHIND,
@@ -28,6 +27,7 @@ from ptaskmodel.core.state import (
     WATCH,
     State,
 )
+from ptaskmodel.engine.virtual_time import CROWD
 
 # Relative differences that rounding and the tolerances of solvers explain.
 CLOSE = 1e-9

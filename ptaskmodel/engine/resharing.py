@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptaskmodel.core.affected import follow_rates
-from ptaskmodel.core.crowd import can_gather, follow_crowd, gather
-from ptaskmodel.core.heavy import DONE, solve_heavy
-from ptaskmodel.core.levels import GAVE_UP, adopt, certified, follow_levels, take_in_changes
-from ptaskmodel.core.queues import set_end
-from ptaskmodel.core.rates import BMF, SOLVERS, is_alone, solve, solve_alone
-from ptaskmodel.core.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, SUB, UNSOLVED, USED
-from ptaskmodel.core.stream import has_room_for_events, tell_rate
-from ptaskmodel.core.sub_system import find_sub_system, lay_sub_system, list_enabled, sub_system
+from ptaskmodel.engine.incremental.components import (
+    find_sub_system,
+    lay_sub_system,
+    list_enabled,
+    sub_system,
+)
+from ptaskmodel.engine.incremental.fair_bottleneck import DONE, solve_heavy
+from ptaskmodel.engine.incremental.levels import (
+    GAVE_UP,
+    adopt,
+    certified,
+    follow_levels,
+    take_in_changes,
+)
+from ptaskmodel.engine.incremental.max_min import follow_rates
+from ptaskmodel.engine.incremental.rates import BMF, SOLVERS, is_alone, solve, solve_alone
+from ptaskmodel.engine.queue import set_end
+from ptaskmodel.engine.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, SUB, UNSOLVED, USED
+from ptaskmodel.engine.stream import has_room_for_events, tell_rate
+from ptaskmodel.engine.virtual_time import can_gather, follow_crowd, gather
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.rules import RULES
 

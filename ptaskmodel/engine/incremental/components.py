@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.core.sharing_graph import can_limit
-from ptaskmodel.core.state import (
+from ptaskmodel.engine.incremental.graph import can_limit
+from ptaskmodel.engine.state import (
     CHANGED,
     RUNNING,
     SIDE,

@@ -1,0 +1,1 @@
+"""Rates from event to event: what each rule keeps, and solves anew."""
