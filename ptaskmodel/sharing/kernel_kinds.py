@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptaskmodel.sharing.bmf_hard import prepare_rungs
+from ptaskmodel.sharing.bottleneck_max_fairness.fallbacks import prepare_rungs
 
 
 def prepare() -> None:

@@ -44,21 +44,21 @@ class Rule:
 RULES = {
     "bmf": Rule(
         "bottleneck max fairness",
-        "bmf_core.solve_bmf",
+        "bottleneck_max_fairness.solver.solve_bmf",
         condition="bmf",
-        rescue="bmf_hard.bmf_hard",
+        rescue="bottleneck_max_fairness.fallbacks.bmf_hard",
         skips_slack=True,
     ),
     "fairbottleneck": Rule(
         "SimGrid's numbers, quirks included",
-        "fairbottleneck_core.solve_fairbottleneck",
+        "fair_bottleneck.solver.solve_fairbottleneck",
         condition="equal-share",
         counts_repeats=True,
         by_rounds=True,
     ),
     "fairbottleneck-corrected": Rule(
         "the same without its double charging",
-        "fairbottleneck_core.solve_fairbottleneck",
+        "fair_bottleneck.solver.solve_fairbottleneck",
         variant=True,
         condition="corrected",
         counts_repeats=True,
@@ -66,14 +66,14 @@ RULES = {
     ),
     "maxmin": Rule(
         "weighted max-min",
-        "maxmin_core.solve_maxmin",
+        "max_min.water_filling.solve_maxmin",
         condition="maxmin",
         skips_slack=True,
         keeps_rates=True,
     ),
     "flow-maxmin": Rule(
         "weighted max-min as SimGrid's flow models have it",
-        "maxmin_core.solve_maxmin",
+        "max_min.water_filling.solve_maxmin",
         variant=True,
         condition="flow-maxmin",
         for_tasks=False,

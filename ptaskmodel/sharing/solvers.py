@@ -93,8 +93,8 @@ def new_scratch(problem: SharingProblem, rule: Rule) -> tuple[np.ndarray, np.nda
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"ptaskmodel.sharing.{name.split('.')[0]}")
+    return importlib.import_module(f"ptaskmodel.sharing.{name.rpartition('.')[0]}")
 
 
 def _named(name: str) -> Any:
-    return getattr(_module(name), name.split(".")[1])
+    return getattr(_module(name), name.rpartition(".")[2])

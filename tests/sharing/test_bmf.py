@@ -20,9 +20,9 @@ from sharing.systems import (
 )
 
 from ptaskmodel.sharing import SharingProblem, bmf, verify
-from ptaskmodel.sharing import bmf_hard as hard
 from ptaskmodel.sharing.arrays import Answer, Settings, System
-from ptaskmodel.sharing.bmf_core import solve_bmf
+from ptaskmodel.sharing.bottleneck_max_fairness import fallbacks as hard
+from ptaskmodel.sharing.bottleneck_max_fairness.solver import solve_bmf
 from ptaskmodel.sharing.rules import RULES
 from ptaskmodel.sharing.solvers import new_scratch
 

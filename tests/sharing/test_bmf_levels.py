@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.sharing.bmf_levels import carve_seats, list_seats, seats_sizes, sit
-from ptaskmodel.sharing.bmf_presolve import carve_core, core_sizes, list_users
+from ptaskmodel.sharing.bottleneck_max_fairness.active_set import (
+    carve_seats,
+    list_seats,
+    seats_sizes,
+    sit,
+)
+from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, core_sizes, list_users
 
 TASKS, RESOURCES = 40, 12
 

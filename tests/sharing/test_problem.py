@@ -77,7 +77,8 @@ def test_problems_and_certificates_need_no_compiler():
 
 def test_solvers_keep_their_names_when_their_modules_come_first():
     code = (
-        "import ptaskmodel.sharing.bmf_core; from ptaskmodel.sharing import bmf, maxmin;"
+        "import ptaskmodel.sharing.bottleneck_max_fairness.solver;"
+        "from ptaskmodel.sharing import bmf, maxmin;"
         "assert callable(bmf) and callable(maxmin)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

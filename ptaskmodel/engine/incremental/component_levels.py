@@ -14,9 +14,9 @@ from ptaskmodel.engine.incremental.components import sub_system
 from ptaskmodel.engine.state import SUB, USED
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings, carve
-from ptaskmodel.sharing.bmf_levels import FILL_LATER, carve_seats, climb
-from ptaskmodel.sharing.bmf_presolve import carve_core, list_users
-from ptaskmodel.sharing.maxmin_core import MUCH_LESS, sift_down
+from ptaskmodel.sharing.bottleneck_max_fairness.active_set import FILL_LATER, carve_seats, climb
+from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, list_users
+from ptaskmodel.sharing.max_min.water_filling import MUCH_LESS, sift_down
 
 INFINITY = float("inf")
 TOLERANCES = Settings()

@@ -30,7 +30,7 @@ from ptaskmodel.engine.incremental.rates import code, solve
 from ptaskmodel.engine.incremental.slack_loads import swap_kept
 from ptaskmodel.engine.state import RUNNING, SUB, TOUCHED, UNLAID, USED, State, bare_state
 from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.sharing.fairbottleneck_laid import KEPT_ROUNDS, carve_rounds
+from ptaskmodel.sharing.fair_bottleneck.rounds import KEPT_ROUNDS, carve_rounds
 
 INFINITY = float("inf")
 # Systems with fewer activities, or elements, are solved as they are.

@@ -8,7 +8,7 @@ from ptaskmodel.engine.incremental.rates import NOTHING_LEFT
 from ptaskmodel.engine.state import PLACED, SUB, UNLAID, USED
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import LIMIT_NOTHING
-from ptaskmodel.sharing.fairbottleneck_laid import (
+from ptaskmodel.sharing.fair_bottleneck.rounds import (
     ONE,
     ZERO,
     begin_task,

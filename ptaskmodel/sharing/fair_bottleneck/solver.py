@@ -30,7 +30,7 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
-from ptaskmodel.sharing.fairbottleneck_laid import (
+from ptaskmodel.sharing.fair_bottleneck.rounds import (
     LIVE,
     carve_rounds,
     charge,

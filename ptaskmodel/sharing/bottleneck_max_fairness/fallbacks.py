@@ -26,8 +26,7 @@ import numpy as np
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.allocation import Allocation
 from ptaskmodel.sharing.arrays import Answer, Settings, System
-from ptaskmodel.sharing.bmf_core import scratch_sizes
-from ptaskmodel.sharing.bmf_levels import (
+from ptaskmodel.sharing.bottleneck_max_fairness.active_set import (
     FILL_NEVER,
     carve_seats,
     climb,
@@ -36,8 +35,9 @@ from ptaskmodel.sharing.bmf_levels import (
     sit,
     solve_levels,
 )
-from ptaskmodel.sharing.bmf_path import FAILED, Road, exact_levels, follow
-from ptaskmodel.sharing.bmf_presolve import carve_core, gather, presolve, scale
+from ptaskmodel.sharing.bottleneck_max_fairness.homotopy import FAILED, Road, exact_levels, follow
+from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, gather, presolve, scale
+from ptaskmodel.sharing.bottleneck_max_fairness.solver import scratch_sizes
 from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
 
 # By how much levels move: 1 / 2**halvings of the way.

@@ -48,8 +48,14 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
-from ptaskmodel.sharing.bmf_levels import FILL, FILL_LATER, carve_seats, climb, seats_sizes
-from ptaskmodel.sharing.bmf_presolve import (
+from ptaskmodel.sharing.bottleneck_max_fairness.active_set import (
+    FILL,
+    FILL_LATER,
+    carve_seats,
+    climb,
+    seats_sizes,
+)
+from ptaskmodel.sharing.bottleneck_max_fairness.presolve import (
     carve_core,
     core_sizes,
     gather,

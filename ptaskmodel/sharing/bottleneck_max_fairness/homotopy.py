@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.sharing.bmf_levels import eliminate
+from ptaskmodel.sharing.bottleneck_max_fairness.active_set import eliminate
 from ptaskmodel.sharing.problem import FloatArray, IntArray
 
 # mypy: allow-untyped-defs

@@ -1,0 +1,1 @@
+"""Bottleneck max fairness."""

@@ -1,0 +1,1 @@
+"""The rule `fairbottleneck` of SimGrid."""
