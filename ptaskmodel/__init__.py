@@ -16,7 +16,7 @@ NAMES = {
         "SimulationError",
         "WorkloadError",
     ),
-    "ptaskmodel.platform.model": ("AvailabilityTrace",),
+    "ptaskmodel.platform.facts": ("AvailabilityTrace",),
     "ptaskmodel.platform.platform": ("Platform",),
     "ptaskmodel.platform.reader.xml": ("load_platform",),
     "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),

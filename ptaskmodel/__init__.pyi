@@ -6,7 +6,7 @@ from ptaskmodel.errors import RouteError as RouteError
 from ptaskmodel.errors import SharingError as SharingError
 from ptaskmodel.errors import SimulationError as SimulationError
 from ptaskmodel.errors import WorkloadError as WorkloadError
-from ptaskmodel.platform.model import AvailabilityTrace as AvailabilityTrace
+from ptaskmodel.platform.facts import AvailabilityTrace as AvailabilityTrace
 from ptaskmodel.platform.platform import Platform as Platform
 from ptaskmodel.platform.reader.xml import load_platform as load_platform
 from ptaskmodel.platform.topologies.dragonfly import Dragonfly as Dragonfly

@@ -29,7 +29,7 @@ from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.batch.verifier import Verifier
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
-from ptaskmodel.platform.model import AvailabilityTrace
+from ptaskmodel.platform.facts import AvailabilityTrace
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, STOPPED, Remark
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays

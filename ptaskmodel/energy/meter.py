@@ -40,7 +40,7 @@ from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.model import Host
+from ptaskmodel.platform.facts import Host
 from ptaskmodel.platform.power import HostPower, Watts, host_power, link_power, sleep_states
 from ptaskmodel.recording.intervals import Rows
 

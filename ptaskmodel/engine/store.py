@@ -32,7 +32,7 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.kernels.decorators import INTERPRETED
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.model import FATPIPE, AvailabilityTrace
+from ptaskmodel.platform.facts import FATPIPE, AvailabilityTrace
 from ptaskmodel.sharing.solvers import scratch_sizes
 
 INFINITY = float("inf")

@@ -3,7 +3,7 @@
 from ptaskmodel.faces import face
 
 NAMES = {
-    "ptaskmodel.platform.model": (
+    "ptaskmodel.platform.facts": (
         "AvailabilityTrace",
         "Disk",
         "Host",

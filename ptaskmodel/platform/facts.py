@@ -1,169 +1,175 @@
-"""All that is declared of a platform, by a file or a program: what its routes are found from.
+"""What exists: hosts, links and availability traces as frozen facts, in SI units.
 
-Zones while a platform is read and once it is: their points, declared routes and star paths.
+What is told about a platform: notes, and texts short enough to be quoted.
 """
 
 from __future__ import annotations
 
-import bisect
-import itertools
-import operator
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.platform.model import Host, Link, Note
-from ptaskmodel.platform.topologies.topology import WalkTable
-
-ROOT = -1
-LOOPBACK = -1
-
-FULL, FLOYD, DIJKSTRA, CLUSTER, VIVALDI, WIFI_ZONE, NONE = (
-    "Full",
-    "Floyd",
-    "Dijkstra",
-    "Cluster",
-    "Vivaldi",
-    "Wifi",
-    "None",
-)
-ZONE_KINDS = {kind.lower(): kind for kind in (FULL, FLOYD, DIJKSTRA, CLUSTER, VIVALDI, WIFI_ZONE)}
-ZONE_KINDS |= {"none": NONE, "dijkstracache": DIJKSTRA}
-# As written in files, which may also write them in lower case.
-ROUTINGS = (FULL, FLOYD, DIJKSTRA, "DijkstraCache", CLUSTER, VIVALDI, WIFI_ZONE, NONE)
-ROUTED_KINDS = frozenset({FULL, FLOYD, DIJKSTRA})
-STAR_KINDS = frozenset({CLUSTER, VIVALDI})
+SHARED = "SHARED"
+FATPIPE = "FATPIPE"
+WIFI = "WIFI"
+# The link that every platform has besides those declared.
+LOOPBACK_NAME = "__loopback__"
 
 
-class LocalRoute(NamedTuple):
-    """A route between two points of one zone: link indices and, between zones, two gateways.
+class _NoProperties(Mapping[str, str]):
+    """The one mapping without entries: shared by most hosts and links, pickled by its name."""
 
-    Gateways are numbers of points of the platform; -1 in a zone of hosts. instant: no link and no
-    latency mean that nothing lies between the two, not that the route was forgotten.
-    """
+    __slots__ = ()
 
-    links: tuple[int, ...]
-    gateway_from: int = -1
-    gateway_to: int = -1
-    extra_latency_s: float = 0.0
-    instant: bool = False
+    def __getitem__(self, key: str) -> str:
+        raise KeyError(key)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
 
-@dataclass(slots=True)
-class StarPaths:
-    """Links of a point of a star zone; ``up`` and ``down`` None: not given."""
+    def __len__(self) -> int:
+        return 0
 
-    up: tuple[int, ...] | None = None
-    down: tuple[int, ...] | None = None
-    loopback: tuple[int, ...] = ()
+    def __repr__(self) -> str:
+        return "{}"
+
+    def __reduce__(self) -> str:
+        return "NO_PROPERTIES"
 
 
-@dataclass(slots=True)
-class Zone:
-    """A zone: ``points`` are its hosts and routers, or its sub-zones, by number in the platform.
+NO_PROPERTIES: Mapping[str, str] = _NoProperties()
 
-    ``routes`` is keyed by two positions in ``points``; ``bypasses`` by two points anywhere below.
-    A zone made by a ``<cluster>`` has ``topology``, ``cluster`` (its attributes) and ``walk``;
-    other star zones have ``star`` paths, from which ``walk`` is made in the end.
-    """
 
-    number: int
+def _no_properties() -> Mapping[str, str]:
+    return NO_PROPERTIES
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk of a host, kept as a fact (no I/O is simulated)."""
+
     name: str
-    kind: str
-    parent: int
-    point: int
-    depth: int
-    line: int
-    points: Sequence[int] = field(default_factory=list)
-    children: list[int] = field(default_factory=list)
-    properties: dict[str, str] = field(default_factory=dict)
-    routes: dict[tuple[int, int], LocalRoute] = field(default_factory=dict)
-    bypasses: dict[tuple[int, int], LocalRoute] = field(default_factory=dict)
-    star: dict[int, StarPaths] = field(default_factory=dict)
-    topology: str = ""
-    cluster: dict[str, str] = field(default_factory=dict)
-    walk: WalkTable | None = None
-    wifi_link: int = -1
-    access_point: int = -1
+    read_bandwidth_Bps: float
+    write_bandwidth_Bps: float
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
+
+
+@dataclass(frozen=True, slots=True)
+class AvailabilityTrace:
+    """Values over time: ``values[k]`` holds from ``dates_s[k]`` on.
+
+    With ``period_s`` (a float), the whole pattern is repeated: event k of repetition i is at
+    ``dates_s[k] + i * period_s``. Dates do not decrease. Of a host's speed a value is a factor of
+    its peak, of a bandwidth B/s, of a latency s, of a state 0 (off) or more (on).
+    """
+
+    name: str
+    dates_s: tuple[float, ...]
+    values: tuple[float, ...]
+    period_s: float | None = None
+
+    def events(self, since_s: float = 0.0) -> Iterator[tuple[float, float]]:
+        """(date in s, value) of the events at or after a date, in order; endless if periodic."""
+        turn = 0
+        if self.dates_s and self.period_s is not None and since_s > self.dates_s[-1]:
+            # One turn early: the division may have been rounded up.
+            turn = max(0, int((since_s - self.dates_s[-1]) / self.period_s) - 1)
+        while self.dates_s:
+            for date_s, value in zip(self.dates_s, self.values, strict=True):
+                if turn and self.period_s is not None:
+                    date_s += turn * self.period_s
+                if date_s >= since_s:
+                    yield date_s, value
+            if self.period_s is None:
+                return
+            turn += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A computing host: ``cores`` cores of ``speeds_flops[pstate]`` flop/s each."""
+
+    index: int
+    name: str
+    speeds_flops: tuple[float, ...]
+    cores: int = 1
+    pstate: int = 0
+    zone: str = ""
+    coordinates: tuple[float, float, float] | None = None
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
+    disks: tuple[Disk, ...] = ()
+    speed_trace: AvailabilityTrace | None = None
+    state_trace: AvailabilityTrace | None = None
 
     @property
-    def is_internal(self) -> bool:
-        """Whether the points are zones."""
-        return bool(self.children)
+    def speed_flops(self) -> float:
+        """Speed of one core in the initial pstate, flop/s."""
+        return self.speeds_flops[self.pstate]
 
 
-@dataclass(slots=True)
-class Points:
-    """Hosts, routers and zones of a platform, numbered in order of creation."""
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link: one of SHARED (the sum of uses is limited), FATPIPE (each use is), WIFI.
 
-    names: list[str] = field(default_factory=list)
-    zone: list[int] = field(default_factory=list)
-    position: list[int] = field(default_factory=list)
-    host: dict[int, int] = field(default_factory=dict)
-    child_zone: dict[int, int] = field(default_factory=dict)
-    by_name: dict[str, int] = field(default_factory=dict)
-    coordinates: dict[int, tuple[float, float, float]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Facts:
-    """What was declared, in order.
-
-    hosts, all_links: in order of declaration, at their ``index``; the last link is the built-in
-    ``__loopback__``. config: options, old names replaced by new ones. notes: what is odd, hints:
-    what may be. zones: their tree, the root first. duplex: the first half of each split link, by
-    its id. host_index, link_index: by name. host_lines, link_lines: (first index, line) of each
-    declaration.
+    A SPLITDUPLEX link of a file is two SHARED links, named ``id_UP`` and ``id_DOWN``. The rates of
+    a Wifi zone's link are in ``wifi_bandwidths_Bps``, the first also in ``bandwidth_Bps``.
     """
 
-    path: Path
-    hosts: tuple[Host, ...]
-    all_links: tuple[Link, ...]
-    config: dict[str, str]
-    notes: tuple[Note, ...]
-    hints: tuple[Note, ...]
-    zones: tuple[Zone, ...]
-    points: Points
-    duplex: dict[str, int]
-    host_index: dict[str, int]
-    link_index: dict[str, int]
-    host_lines: list[tuple[int, int]]
-    link_lines: list[tuple[int, int]]
-
-    def host_line(self, index: int) -> int:
-        """Line of the file that declares a host."""
-        return _line(self.host_lines, index)
-
-    def link_line(self, index: int) -> int:
-        """Line of the file that declares a link; 1 for the built-in loopback."""
-        return 1 if index == len(self.all_links) - 1 else _line(self.link_lines, index)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """As attributes, the many equal hosts and links packed."""
-        state = {field.name: getattr(self, field.name) for field in fields(self)}
-        return state | {"hosts": _packed(self.hosts), "all_links": _packed(self.all_links)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        with collector_at_rest():
-            for name, value in state.items():
-                setattr(self, name, _unpacked(value) if name in ("hosts", "all_links") else value)
+    index: int
+    name: str
+    bandwidth_Bps: float
+    latency_s: float
+    policy: str = SHARED
+    zone: str = ""
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
+    bandwidth_trace: AvailabilityTrace | None = None
+    latency_trace: AvailabilityTrace | None = None
+    state_trace: AvailabilityTrace | None = None
+    wifi_bandwidths_Bps: tuple[float, ...] = ()
 
 
-def _packed(items: Sequence[Host] | Sequence[Link]) -> list[tuple[type, list[str], tuple]]:
-    """(class, names, other facts) of each run of hosts or links that differ in nothing else."""
-    kind: Any = type(items[0])
-    others = operator.attrgetter(*(field.name for field in fields(kind)[2:]))
-    runs: Iterable[tuple[tuple, Iterable[Any]]] = itertools.groupby(items, others)
-    return [(kind, [item.name for item in run], facts) for facts, run in runs]
+class PlatformWarning(UserWarning):
+    """A platform file that is read, but holds something old, odd or surely not meant."""
 
 
-def _unpacked(runs: list[tuple[type, list[str], tuple]]) -> tuple[Any, ...]:
-    number = itertools.count()
-    return tuple(kind(next(number), name, *facts) for kind, names, facts in runs for name in names)
+class Route(NamedTuple):
+    """Links from a host to another, in the order they are crossed, and their total latency."""
+
+    links: tuple[str, ...]
+    latency_s: float
 
 
-def _line(lines: list[tuple[int, int]], index: int) -> int:
-    """The line of the last declaration that starts at or before an index."""
-    return lines[bisect.bisect_right(lines, index, key=lambda item: item[0]) - 1][1]
+class RouteParts(NamedTuple):
+    """A route as link indices, cut where the zones are left and entered.
+
+    Between hosts of two different leaf zones, ``up`` depends on the source and the zone of the
+    destination, ``down`` on the destination and the zone of the source, ``across`` on the two
+    zones: ``separable`` says that this holds for all hosts of the two zones. Within one zone all
+    is ``across`` and nothing is separable. The latency is the sum over the links plus
+    ``extra_latency_s`` (Vivaldi distances; a route with one is not separable). A route without a
+    link is one that nobody declared, unless it is ``instant``: between points of a Vivaldi zone.
+    """
+
+    up: tuple[int, ...]
+    across: tuple[int, ...]
+    down: tuple[int, ...]
+    extra_latency_s: float
+    separable: bool
+    instant: bool = False
+
+    @property
+    def links(self) -> tuple[int, ...]:
+        return self.up + self.across + self.down
+
+
+class Note(NamedTuple):
+    """Something odd in a file, that does not stop its reading."""
+
+    line: int
+    kind: str
+    text: str
+
+
+def short(text: str) -> str:
+    """Quoted, on one line and never long."""
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")

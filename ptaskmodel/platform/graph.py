@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ptaskmodel.platform.facts import ROUTED_KINDS, WIFI_ZONE, Facts, Zone
+from ptaskmodel.platform.declared import ROUTED_KINDS, WIFI_ZONE, Facts, Zone
 from ptaskmodel.platform.topologies.families import FAMILIES
 from ptaskmodel.platform.topologies.topology import LIMITER, WalkTable
 

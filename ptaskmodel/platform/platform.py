@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PlatformError, RouteError
-from ptaskmodel.platform.facts import (
+from ptaskmodel.platform.declared import (
     DIJKSTRA,
     FLOYD,
     FULL,
@@ -22,8 +22,9 @@ from ptaskmodel.platform.facts import (
     LocalRoute,
     Zone,
 )
-from ptaskmodel.platform.model import LOOPBACK_NAME, Host, Link, Route, RouteParts, short
-from ptaskmodel.platform.routing.local import (
+from ptaskmodel.platform.facts import LOOPBACK_NAME, Host, Link, Route, RouteParts, short
+from ptaskmodel.platform.routing.shortest_path import DijkstraRouting, FloydRouting
+from ptaskmodel.platform.routing.zones import (
     MAX_ROUTE_LINKS,
     FullRouting,
     NoLocalRoute,
@@ -33,7 +34,6 @@ from ptaskmodel.platform.routing.local import (
     WifiRouting,
     ZoneRouting,
 )
-from ptaskmodel.platform.routing.shortest_path import DijkstraRouting, FloydRouting
 from ptaskmodel.platform.topologies.topology import WalkTable
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.model import Host, Link, Note, short
+from ptaskmodel.platform.facts import Host, Link, Note, short
 from ptaskmodel.platform.platform import Platform
 
 # As in SimGrid, blanks may stand before a number and not after.

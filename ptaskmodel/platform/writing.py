@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lxml import etree
 
-from ptaskmodel.platform.facts import (
+from ptaskmodel.platform.declared import (
     CLUSTER,
     ROUTED_KINDS,
     VIVALDI,
@@ -16,7 +16,7 @@ from ptaskmodel.platform.facts import (
     StarPaths,
     Zone,
 )
-from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Host, Link
+from ptaskmodel.platform.facts import SHARED, WIFI, AvailabilityTrace, Host, Link
 
 DOCTYPE = '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.engine.state import RATE
-from ptaskmodel.platform.model import FATPIPE
+from ptaskmodel.platform.facts import FATPIPE
 from ptaskmodel.recording.intervals import Rows
 from ptaskmodel.recording.recorded import Owners
 

@@ -24,7 +24,7 @@ MOST_BYTES = 1 << 36
 # Rooms whose classes may be made: to make one opens and writes nothing.
 _ROOMS = {"engine", "mpi", "platform", "sharing", "simulation", "workload"}
 _HARMLESS = {
-    ("ptaskmodel.platform.model", "NO_PROPERTIES"),
+    ("ptaskmodel.platform.facts", "NO_PROPERTIES"),
     ("ptaskmodel.workload.works", "_restored"),
     ("pathlib", "PosixPath"),
     ("pathlib", "WindowsPath"),

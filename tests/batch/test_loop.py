@@ -39,7 +39,7 @@ from ptaskmodel.batch import (
 )
 from ptaskmodel.batch.policies.redirection import Redirection
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.platform.model import AvailabilityTrace
+from ptaskmodel.platform.facts import AvailabilityTrace
 from ptaskmodel.workload.works import DelayWork
 
 POLICIES = (Fcfs, Filler, Easy, Conservative, lambda: Redirection(0.25, 1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ptaskmodel as pm
 from ptaskmodel.energy.meter import Meter
-from ptaskmodel.platform.checks import check_platform
+from ptaskmodel.platform.inspection import check_platform
 from ptaskmodel.platform.power import Sleep, Watts, host_power, link_power, sleep_states
 
 

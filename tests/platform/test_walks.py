@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.platform.routing.local import walk
+from ptaskmodel.platform.routing.zones import walk
 from ptaskmodel.platform.topologies.families import kind_of
 from ptaskmodel.platform.topologies.fat_tree import FatTree, fat_tree_table
 from ptaskmodel.platform.topologies.star import Star, flat_table, star_rows, star_table

@@ -41,7 +41,7 @@ from ptaskmodel.batch.machine.maintenance import Maintenance, Outages, Window
 from ptaskmodel.batch.options import ON_FAILURE
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.memory import collector_seldom
-from ptaskmodel.platform.model import AvailabilityTrace
+from ptaskmodel.platform.facts import AvailabilityTrace
 from ptaskmodel.workload.jobs import Job, sorted_jobs
 
 Observer = Callable[[View, Policy], None]

@@ -22,7 +22,7 @@ from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.batch.options import FAILURE_LAW
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.files import read_text, shown_path
-from ptaskmodel.platform.model import LOOPBACK_NAME
+from ptaskmodel.platform.facts import LOOPBACK_NAME
 from ptaskmodel.units import UnitError, split_float
 
 MAX_LINES = 5_000_000

@@ -13,7 +13,7 @@ from ptaskmodel.batch.machine.capacity import HostCapacity
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.batch.options import HOST_ORDERS
 from ptaskmodel.errors import PlatformError, SimulationError
-from ptaskmodel.platform.model import AvailabilityTrace, Host, Link
+from ptaskmodel.platform.facts import AvailabilityTrace, Host, Link
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.power import host_power, sleep_states
 from ptaskmodel.workload.host_facts import HostFacts

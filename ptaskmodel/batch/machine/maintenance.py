@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.machine.failures import read_table, table_date
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts
 from ptaskmodel.errors import SimulationError, shown
-from ptaskmodel.platform.model import AvailabilityTrace
+from ptaskmodel.platform.facts import AvailabilityTrace
 
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 

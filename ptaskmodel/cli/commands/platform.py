@@ -30,7 +30,7 @@ def platform() -> None:
 def info(platform_file: Path, as_json: bool) -> None:
     """What PLATFORM (SimGrid XML) holds: hosts, links, zones."""
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.platform.checks import summarise, summary_text
+    from ptaskmodel.platform.inspection import summarise, summary_text
 
     summary = summarise(load_platform(platform_file))
     click.echo(json.dumps(summary, indent=2) if as_json else summary_text(summary))
@@ -51,7 +51,7 @@ def routes(
     route have an empty latency.
     """
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.platform.checks import sample_pairs, write_routes
+    from ptaskmodel.platform.inspection import sample_pairs, write_routes
 
     loaded = load_platform(platform_file)
     total = len(loaded.hosts) ** 2
@@ -83,7 +83,7 @@ def _progress(
 def validate(platform_file: Path) -> None:
     """Read PLATFORM and list what is legal but surely not meant."""
     from ptaskmodel.files import shown_path
-    from ptaskmodel.platform.checks import check_platform
+    from ptaskmodel.platform.inspection import check_platform
     from ptaskmodel.platform.reader.xml import read_platform
 
     loaded = read_platform(platform_file)
@@ -102,7 +102,7 @@ def validate(platform_file: Path) -> None:
 def plot(platform_file: Path, output: Path | None) -> None:
     """Draw PLATFORM; a large one is drawn with its hosts grouped."""
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.platform.drawing import draw_platform
+    from ptaskmodel.platform.pictures.drawing import draw_platform
 
     output = output or Path(f"{platform_file.stem}.png")
     if output.suffix.lower() not in FORMATS:

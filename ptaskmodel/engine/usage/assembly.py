@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.platform.routing.local import all_to_all_shortcut, flows_by_tables, walk
+from ptaskmodel.platform.routing.zones import all_to_all_shortcut, flows_by_tables, walk
 from ptaskmodel.platform.topologies.link_loads import add, carry, note_latency
 
 

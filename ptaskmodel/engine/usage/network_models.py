@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.platform.model import PlatformWarning
+from ptaskmodel.platform.facts import PlatformWarning
 
 CROSS_TRAFFIC = 0.05
 

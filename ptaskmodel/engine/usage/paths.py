@@ -13,8 +13,8 @@ from ptaskmodel.engine.usage.assembly import join_segments
 from ptaskmodel.engine.usage.placement import Cluster, Clusters
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.model import WIFI
-from ptaskmodel.platform.routing.local import walk_pairs
+from ptaskmodel.platform.facts import WIFI
+from ptaskmodel.platform.routing.zones import walk_pairs
 from ptaskmodel.platform.topologies.topology import LONGEST
 
 BoolArray = NDArray[np.bool_]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import read_text
-from ptaskmodel.platform.facts import CLUSTER, VIVALDI, WIFI_ZONE
-from ptaskmodel.platform.model import SHARED, WIFI, AvailabilityTrace, Disk, Note, short
-from ptaskmodel.platform.reader.builder import Builder, properties_of
+from ptaskmodel.platform.builder import Builder, properties_of
+from ptaskmodel.platform.declared import CLUSTER, VIVALDI, WIFI_ZONE
+from ptaskmodel.platform.facts import SHARED, WIFI, AvailabilityTrace, Disk, Note, short
 from ptaskmodel.platform.reader.clusters import expand_radical
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.traces import TraceError, parse_trace

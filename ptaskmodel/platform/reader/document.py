@@ -9,14 +9,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.facts import CLUSTER, ROUTINGS, ZONE_KINDS, Facts
-from ptaskmodel.platform.model import short
+from ptaskmodel.platform.builder import Builder
+from ptaskmodel.platform.declared import CLUSTER, ROUTINGS, ZONE_KINDS, Facts
+from ptaskmodel.platform.facts import short
 from ptaskmodel.platform.reader import elements
-from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.clusters import make_cluster
 from ptaskmodel.platform.reader.declarations import Declarations
 from ptaskmodel.platform.reader.elements import Element
-from ptaskmodel.platform.reader.route_declarations import declare_bypass, declare_route
+from ptaskmodel.platform.reader.routes import declare_bypass, declare_route
 
 MAX_DEPTH = 60
 MAX_TEXT = 256 * 1024**2

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.model import Note, short
+from ptaskmodel.platform.facts import Note, short
 from ptaskmodel.platform.topologies.families import BY_NAME
 
 # Rates of real networks in Gbit/s: the same figure in gigabytes is suspect, except near a host.

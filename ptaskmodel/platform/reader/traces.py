@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ptaskmodel import units
-from ptaskmodel.platform.model import AvailabilityTrace
+from ptaskmodel.platform.facts import AvailabilityTrace
 
 MAX_EVENTS = 5_000_000
 # Dates that are nearer, but not one, have no meaning: simulations tell no difference between them

@@ -21,9 +21,9 @@ from lxml import etree
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import AnyPath, read_bytes, shown_path
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.platform.model import Note, PlatformWarning, short
+from ptaskmodel.platform.builder import Builder
+from ptaskmodel.platform.facts import Note, PlatformWarning, short
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.platform.reader.builder import Builder
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source
 from ptaskmodel.remarks import WARNING, Remark, warn

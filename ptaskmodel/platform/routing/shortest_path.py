@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.platform.facts import LocalRoute
-from ptaskmodel.platform.routing.local import MAX_ROUTE_LINKS, NoLocalRoute
+from ptaskmodel.platform.declared import LocalRoute
+from ptaskmodel.platform.routing.zones import MAX_ROUTE_LINKS, NoLocalRoute
 
 MAX_FLOYD_POINTS = 4000
 CACHED_TREES = 128

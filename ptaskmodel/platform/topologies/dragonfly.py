@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.platform.model import short
+from ptaskmodel.platform.facts import short
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,
     FIRST,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.platform.model import short
+from ptaskmodel.platform.facts import short
 from ptaskmodel.platform.topologies.link_loads import add, carry, note_latency
 from ptaskmodel.platform.topologies.topology import (
     DUPLEX,

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.model import short
+from ptaskmodel.platform.facts import short
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

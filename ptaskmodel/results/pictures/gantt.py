@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.platform.drawing import text_colour
+from ptaskmodel.platform.pictures.drawing import text_colour
 from ptaskmodel.results.loading import Results, ShownTask, running_stretches
 from ptaskmodel.results.pictures.drawing import (
     colour_of,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ptaskmodel.platform import Platform
-    from ptaskmodel.platform.sketch import Line, Sketch
+    from ptaskmodel.platform.pictures.layout import Line, Sketch
 
 
 MARKED = 5  # links named below the picture
@@ -55,7 +55,7 @@ def topology(results: Results, platform: Platform | None = None, colour: str = "
 
     Raises PTaskModelError if that file has changed, or the results have no utilisation.
     """
-    from ptaskmodel.platform.sketch import sketch
+    from ptaskmodel.platform.pictures.layout import sketch
 
     if not results.utilisation:
         raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
@@ -71,7 +71,7 @@ def topology(results: Results, platform: Platform | None = None, colour: str = "
 def _paint(
     drawn: Sketch, hosts: Mapping[str, float], links: Mapping[str, float], title: str, label: str
 ) -> Figure:
-    from ptaskmodel.platform.drawing import add_boxes, add_groups, page
+    from ptaskmodel.platform.pictures.drawing import add_boxes, add_groups, page
 
     width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
     worst = sorted((name for name in links if links[name] > 0.0),
@@ -233,7 +233,7 @@ def topology_data(results: Results, chosen: Sequence[str]) -> dict[str, Any] | s
 
     chosen: the links whose users are shown.
     """
-    from ptaskmodel.platform.sketch import sketch
+    from ptaskmodel.platform.pictures.layout import sketch
 
     if not results.utilisation:
         return ""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.platform.sketch_blocks import (
+from ptaskmodel.platform.pictures.blocks import (
     BAR_HEIGHT,
     BOX_HEIGHT,
     BOX_WIDTH,

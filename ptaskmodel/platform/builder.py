@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.facts import (
+from ptaskmodel.platform.declared import (
     LOOPBACK,
     ROOT,
     STAR_KINDS,
@@ -21,7 +21,7 @@ from ptaskmodel.platform.facts import (
     StarPaths,
     Zone,
 )
-from ptaskmodel.platform.model import (
+from ptaskmodel.platform.facts import (
     FATPIPE,
     LOOPBACK_NAME,
     NO_PROPERTIES,

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ptaskmodel.kernels.decorators import dispatch, entry, jit
-from ptaskmodel.platform.facts import LocalRoute
+from ptaskmodel.platform.declared import LocalRoute
 from ptaskmodel.platform.topologies.families import FAMILIES
 from ptaskmodel.platform.topologies.topology import LONGEST, WalkTable
 

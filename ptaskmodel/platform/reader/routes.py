@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ptaskmodel.platform.facts import CLUSTER, LOOPBACK, ROOT, ROUTED_KINDS, LocalRoute, Zone
-from ptaskmodel.platform.model import LOOPBACK_NAME, short
-from ptaskmodel.platform.reader.builder import Builder
+from ptaskmodel.platform.builder import Builder
+from ptaskmodel.platform.declared import CLUSTER, LOOPBACK, ROOT, ROUTED_KINDS, LocalRoute, Zone
+from ptaskmodel.platform.facts import LOOPBACK_NAME, short
 from ptaskmodel.platform.reader.elements import Element
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import whole_path
-from ptaskmodel.platform.sketch import JUNCTION, Line, Sketch, extent, sketch
-from ptaskmodel.platform.sketch_blocks import CELL_WIDTH
+from ptaskmodel.platform.pictures.blocks import CELL_WIDTH
+from ptaskmodel.platform.pictures.layout import JUNCTION, Line, Sketch, extent, sketch
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform

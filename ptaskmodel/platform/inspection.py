@@ -20,8 +20,8 @@ from ptaskmodel import units
 from ptaskmodel.errors import RouteError
 from ptaskmodel.files import shown_path, whole_file
 from ptaskmodel.names import join_names
-from ptaskmodel.platform.facts import NONE, Zone
-from ptaskmodel.platform.model import Note, RouteParts, short
+from ptaskmodel.platform.declared import NONE, Zone
+from ptaskmodel.platform.facts import Note, RouteParts, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.power import power_findings
 
