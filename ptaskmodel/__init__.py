@@ -65,7 +65,7 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.ti_traces": ("TraceWork",),
+    "ptaskmodel.workload.traces": ("TraceWork",),
     "ptaskmodel.workload.works": (
         "DelayWork",
         "HomogeneousWork",

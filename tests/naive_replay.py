@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ptaskmodel.workload.ti_actions import DATATYPE_BYTES
+from ptaskmodel.workload.actions import DATATYPE_BYTES
 
 LATENCY = [
     (65472, 11.6436), (15424, 3.48845), (9376, 2.59299), (5776, 2.18796), (3484, 1.88101),

@@ -17,7 +17,7 @@ from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.runs.batch import BatchWriting, batch_into
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
 SYNTHETIC = "synthetic"

@@ -22,7 +22,7 @@ from ptaskmodel.batch import (
 )
 from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.windows import WEEK_S, Window, cut_workload, workload_windows
 
 ALPHAS = (0.1, 0.15, 0.2, 0.25)

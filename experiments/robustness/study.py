@@ -20,7 +20,7 @@ from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.batch import BatchWriting, batch_into
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
 PLATFORM = Path(__file__).resolve().parents[2] / "platforms" / "graphene.xml"

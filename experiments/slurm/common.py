@@ -17,7 +17,7 @@ from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.run import SlurmRun
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
 Row = dict[str, Any]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.sampling import sampled, shuffled
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
 from ptaskmodel.workload.works import DelayWork

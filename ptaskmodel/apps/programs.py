@@ -17,7 +17,7 @@ import numpy as np
 
 from ptaskmodel.apps.collectives import broadcast
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.workload.ti_traces import Action, Trace, trace_of_actions
+from ptaskmodel.workload.traces import Action, Trace, trace_of_actions
 
 PROGRAMS = ("all-to-all", "stencil", "pipeline", "master-worker", "pdgemm")
 PHASES = ("none", "collectives", "time")

@@ -20,9 +20,9 @@ from ptaskmodel.mpi.run import Progress
 from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.actions import RECV, SEND
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.ti_actions import RECV, SEND
-from ptaskmodel.workload.ti_traces import Trace, TraceWork
+from ptaskmodel.workload.traces import Trace, TraceWork
 from ptaskmodel.workload.works import SequenceWork, Work
 
 REPLAY, BUNDLE, COLLECTIVES = "replay", "bundle", "collectives"

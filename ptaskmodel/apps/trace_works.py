@@ -22,9 +22,7 @@ from ptaskmodel.mpi.run import Progress, Several
 from ptaskmodel.mpi.state import COMPUTING
 from ptaskmodel.mpi.traffic import Amounts, Tally, bundle, in_turn, stages_of
 from ptaskmodel.platform import Platform
-from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
-from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.ti_actions import (
+from ptaskmodel.workload.actions import (
     ACTIONS,
     ALLREDUCE,
     BARRIER,
@@ -36,7 +34,9 @@ from ptaskmodel.workload.ti_actions import (
     SCAN,
     SCATTERV,
 )
-from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
+from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import DelayWork, Work
 
 

@@ -13,7 +13,7 @@ from ptaskmodel.errors import PTaskModelError
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
-    from ptaskmodel.workload.ti_traces import Trace
+    from ptaskmodel.workload.traces import Trace
 
 
 def rank_options(command: Any) -> Any:

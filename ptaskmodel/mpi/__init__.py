@@ -16,7 +16,7 @@ NAMES = {
         "read_trace",
         "write_trace",
     ),
-    "ptaskmodel.workload.ti_traces": (
+    "ptaskmodel.workload.traces": (
         "Trace",
         "trace_of_actions",
         "write_text_trace",

@@ -8,6 +8,6 @@ from ptaskmodel.mpi.run import hosts_of_ranks as hosts_of_ranks
 from ptaskmodel.mpi.run import replay as replay
 from ptaskmodel.workload.formats.ti_trace import read_trace as read_trace
 from ptaskmodel.workload.formats.ti_trace import write_trace as write_trace
-from ptaskmodel.workload.ti_traces import Trace as Trace
-from ptaskmodel.workload.ti_traces import trace_of_actions as trace_of_actions
-from ptaskmodel.workload.ti_traces import write_text_trace as write_text_trace
+from ptaskmodel.workload.traces import Trace as Trace
+from ptaskmodel.workload.traces import trace_of_actions as trace_of_actions
+from ptaskmodel.workload.traces import write_text_trace as write_text_trace

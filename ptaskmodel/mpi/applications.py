@@ -33,7 +33,7 @@ from ptaskmodel.mpi.state import (
     empty_buckets,
     empty_routes,
 )
-from ptaskmodel.workload.ti_actions import (
+from ptaskmodel.workload.actions import (
     ACTIONS,
     ANY_SOURCE,
     ANY_TAG,
@@ -42,7 +42,7 @@ from ptaskmodel.workload.ti_actions import (
     SENDRECV,
     TEST,
 )
-from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import ParallelWork
 
 UNIT_FLOP = ParallelWork.of_execution(1.0)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.mpi.state import COMPUTING, FLIGHT, SPAN
-from ptaskmodel.workload.ti_actions import ACTIONS, IRECV, RECV, SLEEP, TEST
-from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.actions import ACTIONS, IRECV, RECV, SLEEP, TEST
+from ptaskmodel.workload.traces import Trace
 
 # What a part is. Polling, testing: what looking for a message costs. Overhead: of sending and
 # receiving, by the platform's <config>. Contention: what a transfer took more than alone.

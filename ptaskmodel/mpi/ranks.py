@@ -79,7 +79,7 @@ from ptaskmodel.mpi.state import (
     Replays,
     bare_replays,
 )
-from ptaskmodel.workload import ti_actions as ti
+from ptaskmodel.workload import actions as ti
 
 A_BARRIER, A_COMPUTE, A_IRECV, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.IRECV, ti.ISEND
 A_RECV, A_SEND, A_SENDRECV, A_SLEEP = ti.RECV, ti.SEND, ti.SENDRECV, ti.SLEEP

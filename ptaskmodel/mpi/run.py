@@ -25,7 +25,7 @@ from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.mpi.state import SENT, TOLD_FULL, Replays
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.formats.host_names import expand
-from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.traces import Trace
 
 AnyPath = str | os.PathLike[str]
 

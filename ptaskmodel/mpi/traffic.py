@@ -18,9 +18,9 @@ from ptaskmodel.mpi.collectives.names import default_algorithms
 from ptaskmodel.mpi.collectives.selection import CHOICES
 from ptaskmodel.mpi.collectives.steps import UNWANTED
 from ptaskmodel.mpi.traffic_sums import Program, Sums, add_up
+from ptaskmodel.workload.actions import DATATYPE_BYTES
 from ptaskmodel.workload.amounts import SMALLEST, IntArray
-from ptaskmodel.workload.ti_actions import DATATYPE_BYTES
-from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
 
 FIRST_ROOM = 1 << 12

@@ -19,7 +19,7 @@ from ptaskmodel.mpi.collectives.steps import (
     REQUEST_SEND,
     UNWANTED,
 )
-from ptaskmodel.workload import ti_actions as ti
+from ptaskmodel.workload import actions as ti
 
 A_BARRIER, A_COMPUTE, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.ISEND
 A_SEND, A_SENDRECV, A_SLEEP, A_WAITANY = ti.SEND, ti.SENDRECV, ti.SLEEP, ti.WAITANY

@@ -29,13 +29,13 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.results.tables.tasks import provenance
-from ptaskmodel.workload.ti_actions import ACTIONS, COMPUTE
+from ptaskmodel.workload.actions import ACTIONS, COMPUTE
 
 if TYPE_CHECKING:
     import pandas
 
     from ptaskmodel.platform import Platform
-    from ptaskmodel.workload.ti_traces import Trace
+    from ptaskmodel.workload.traces import Trace
 
 
 RANK_COLUMNS = ("rank", "host", "end_s", *map(column_of, STATES))

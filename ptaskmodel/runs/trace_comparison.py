@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ptaskmodel.platform import Platform
-    from ptaskmodel.workload.ti_traces import Trace
+    from ptaskmodel.workload.traces import Trace
 
 TABLE, PICTURE = "comparison.csv", "comparison.png"
 # What takes less is done again, s: a first time is mostly that of a cold processor.

@@ -16,8 +16,8 @@ from ptaskmodel.engine.usage.placement import Clusters, Demands
 from ptaskmodel.errors import RouteError
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.amounts import FloatArray, IntArray
+from ptaskmodel.workload.checks import Finding, Found, check_document, told_once
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.validate import Finding, Found, check_document, told_once
 from ptaskmodel.workload.works import ParallelWork, Work
 
 LONG_S = 10 * 365 * 24 * 3600.0

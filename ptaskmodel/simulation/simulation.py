@@ -32,13 +32,13 @@ from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platfor
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.records import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.ti_traces import TraceWork
+from ptaskmodel.workload.traces import TraceWork
 
 if TYPE_CHECKING:
     import pandas
 
     from ptaskmodel.mpi.applications import Applications
-    from ptaskmodel.workload.ti_traces import Trace
+    from ptaskmodel.workload.traces import Trace
 
 INFINITY = float("inf")
 # Between two pauses: at most so many events, fewer where each looks at many activities.

@@ -14,7 +14,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.mpi import read_trace, replay, trace_of_actions, write_text_trace
 from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.platform import Platform
-from ptaskmodel.workload.ti_actions import ACTIONS
+from ptaskmodel.workload.actions import ACTIONS
 
 SOURCE = Path(__file__).parent / "programs.c"
 RANKS = 9

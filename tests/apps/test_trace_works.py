@@ -19,7 +19,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.mpi import Replay, read_trace
 from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.platform import Platform
-from ptaskmodel.workload.ti_traces import trace_of_actions
+from ptaskmodel.workload.traces import trace_of_actions
 from ptaskmodel.workload.works import DelayWork, ParallelWork
 
 

@@ -16,7 +16,7 @@ from ptaskmodel.batch.measures.schedule import distribution, job_times, load, me
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.results.tables.batch import JOB_COLUMNS, write_schedule
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.works import DelayWork
 
 

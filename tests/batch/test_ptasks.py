@@ -24,7 +24,7 @@ from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.table import read_workload
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.models.lublin import JobKind, weibull
+from ptaskmodel.workload.models import JobKind, weibull
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from ptaskmodel.mpi.collectives.selection import AUTOMATIC, CHOICES
 from ptaskmodel.mpi.state import COMPUTING, IN_ALL
 from ptaskmodel.mpi.traffic import Tally
 from ptaskmodel.platform import Platform, Torus
-from ptaskmodel.workload.ti_actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV
+from ptaskmodel.workload.actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV
 
 LATENCY = 110e-6
 BANDWIDTH = 125e6

@@ -113,7 +113,7 @@ def validate(file: Path, platform_file: Path | None) -> None:
     """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
     from ptaskmodel.files import shown_path
     from ptaskmodel.simulation.checks import check_tasks
-    from ptaskmodel.workload.formats.json_document import read_json
+    from ptaskmodel.workload.formats.json import read_json
     from ptaskmodel.workload.formats.tasks_json import load_tasks
 
     loaded = load_tasks(file)

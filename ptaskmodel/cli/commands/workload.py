@@ -334,8 +334,8 @@ def lublin(
     version: int,
 ) -> None:
     """The model of Lublin and Feitelson (2003)."""
-    from ptaskmodel.workload.models.lublin import LUBLIN_TYPES
-    from ptaskmodel.workload.models.lublin import lublin as model
+    from ptaskmodel.workload.models import LUBLIN_TYPES
+    from ptaskmodel.workload.models import lublin as model
 
     made = model(
         jobs,
@@ -371,8 +371,8 @@ def weibull(
     Each job of KINDS is a kind; a field "weight" says how often it comes (1 by default).
     """
     from ptaskmodel.workload.formats.batsim import read_batsim
-    from ptaskmodel.workload.models.lublin import kinds_of
-    from ptaskmodel.workload.models.lublin import weibull as model
+    from ptaskmodel.workload.models import kinds_of
+    from ptaskmodel.workload.models import weibull as model
 
     source = read_batsim(kinds_file)
     kinds = kinds_of(source)

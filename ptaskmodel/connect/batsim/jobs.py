@@ -25,7 +25,7 @@ from ptaskmodel.files import only_below
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of
 from ptaskmodel.workload.formats.batsim_profiles import Fields, Reader, amount
 from ptaskmodel.workload.formats.batsim_works import Profiles
-from ptaskmodel.workload.formats.json_document import read_json
+from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.formats.table import Cleaning, format_of, read_workload
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
 from ptaskmodel.workload.tasks import in_order

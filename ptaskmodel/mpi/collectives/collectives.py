@@ -129,7 +129,7 @@ from ptaskmodel.mpi.collectives.trees import (
     scatter_pieces,
     scatter_tree,
 )
-from ptaskmodel.workload.ti_actions import (
+from ptaskmodel.workload.actions import (
     ALLGATHER,
     ALLGATHERV,
     ALLREDUCE,

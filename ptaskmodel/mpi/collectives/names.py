@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.mpi.collectives import selection as c
 from ptaskmodel.mpi.collectives.meshes import columns_of, edge_of
-from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER, REDUCESCATTER
-from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.actions import ACTIONS, NUMBER, REDUCESCATTER
+from ptaskmodel.workload.traces import Trace
 
 DEFAULT, SELECTOR = "default", "smpi/coll-selector"
 # Sets of them, by implementations of MPI. Those of mpich and mvapich2 that know of nodes (bcast,

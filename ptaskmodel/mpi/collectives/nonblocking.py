@@ -29,7 +29,7 @@ from ptaskmodel.mpi.collectives.steps import (
     computed,
 )
 from ptaskmodel.mpi.collectives.trees import fan_in, fan_out, fan_out_each
-from ptaskmodel.workload.ti_actions import (
+from ptaskmodel.workload.actions import (
     IALLGATHER,
     IALLGATHERV,
     IALLREDUCE,

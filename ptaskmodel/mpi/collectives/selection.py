@@ -21,7 +21,7 @@ import numpy as np
 from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.steps import counted
-from ptaskmodel.workload.ti_actions import (
+from ptaskmodel.workload.actions import (
     ALLGATHERV,
     ALLTOALL,
     ALLTOALLV,

@@ -30,7 +30,7 @@ from ptaskmodel.mpi.state import (
     WHICHEVER,
     WHICHEVER_OF_ALL,
 )
-from ptaskmodel.workload import ti_actions as ti
+from ptaskmodel.workload import actions as ti
 
 INFINITY = float("inf")
 ANY_TAG, NO_RANK = ti.ANY_TAG, ti.NO_RANK

@@ -25,7 +25,7 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
-from ptaskmodel.workload.ti_actions import NUMBER
+from ptaskmodel.workload.actions import NUMBER
 
 REPLAYED_ANEW = "replay anew"
 MAX_SPANS = 150_000  # more are shown as a picture

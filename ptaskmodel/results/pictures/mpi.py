@@ -34,7 +34,7 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
-from ptaskmodel.workload.ti_actions import NUMBER
+from ptaskmodel.workload.actions import NUMBER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,7 +25,7 @@ from ptaskmodel.mpi.critical_path import (
 )
 from ptaskmodel.mpi.run import Replay
 from ptaskmodel.platform import Platform
-from ptaskmodel.workload.ti_actions import (
+from ptaskmodel.workload.actions import (
     COMPUTE,
     IRECV,
     ISEND,

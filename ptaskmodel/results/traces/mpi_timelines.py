@@ -15,8 +15,8 @@ import numpy as np
 from ptaskmodel.results.tables.mpi import PAJE_COLOURS, STATES, doing
 from ptaskmodel.results.traces.paje import EVENTS, define, escaped
 from ptaskmodel.results.traces.perfetto import metadata
-from ptaskmodel.workload.ti_actions import ACTIONS
-from ptaskmodel.workload.ti_traces import Trace
+from ptaskmodel.workload.actions import ACTIONS
+from ptaskmodel.workload.traces import Trace
 
 RANKS_PROCESS, MESSAGES_PROCESS = 1, 2
 LINES_AT_ONCE = 50_000

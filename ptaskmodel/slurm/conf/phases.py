@@ -29,7 +29,7 @@ from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.slurm.requests.submissions import PHASE_S
-from ptaskmodel.workload.formats.json_document import read_json
+from ptaskmodel.workload.formats.json import read_json
 
 FULL, DEFAULT_DEPTH, BACKFILL = "full", "default", "backfill"
 

@@ -16,7 +16,7 @@ from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
 from ptaskmodel.workload.formats.batsim_columns import ORIGINS, read_columns
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
-from ptaskmodel.workload.formats.json_document import read_json
+from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, column_of, sorted_jobs
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.checks import warn_if_long
 from ptaskmodel.workload.formats.batsim_profiles import READERS, Fields, Reader
-from ptaskmodel.workload.formats.json_document import token
+from ptaskmodel.workload.formats.json import token
 from ptaskmodel.workload.tasks import in_order
-from ptaskmodel.workload.validate import warn_if_long
 from ptaskmodel.workload.works import SequenceWork, Work
 
 SEQUENCES = ("SequentialCompositionProfile", "sequential_composition", "composed", "sequence")

@@ -18,7 +18,7 @@ from ptaskmodel.files import shown_path, whole_file
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.formats.host_names import expand
-from ptaskmodel.workload.formats.json_document import Fields, read_json
+from ptaskmodel.workload.formats.json import Fields, read_json
 from ptaskmodel.workload.formats.tasks_json_profiles import (
     AMOUNT_FIELDS,
     ArrayFiles,

@@ -28,9 +28,9 @@ from ptaskmodel.workload.amounts import (
     flows_of_matrix,
     own,
 )
-from ptaskmodel.workload.formats.json_document import Fields, close_match, token
+from ptaskmodel.workload.checks import warn_if_long
+from ptaskmodel.workload.formats.json import Fields, close_match, token
 from ptaskmodel.workload.tasks import in_order
-from ptaskmodel.workload.validate import warn_if_long
 from ptaskmodel.workload.works import (
     MAX_DEPTH,
     DelayWork,

@@ -24,9 +24,8 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
-from ptaskmodel.workload.spooled import Spooled
-from ptaskmodel.workload.ti_actions import ACTIONS
-from ptaskmodel.workload.ti_scan import (
+from ptaskmodel.workload.actions import ACTIONS
+from ptaskmodel.workload.formats.ti_scanner import (
     FINE,
     IS_UNREAD,
     LENGTHS,
@@ -37,7 +36,8 @@ from ptaskmodel.workload.ti_scan import (
     TENS,
     scan,
 )
-from ptaskmodel.workload.ti_traces import Lines, Trace, trace_of
+from ptaskmodel.workload.spooled import Spooled
+from ptaskmodel.workload.traces import Lines, Trace, trace_of
 
 AnyPath = str | os.PathLike[str]
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload import ti_actions as ti
+from ptaskmodel.workload import actions as ti
 from ptaskmodel.workload.batch_works import SpreadWork
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.ti_traces import Trace, TraceWork
+from ptaskmodel.workload.traces import Trace, TraceWork
 from ptaskmodel.workload.works import Work
 
 Action = tuple[int, tuple[float, ...]]

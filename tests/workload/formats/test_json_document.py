@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.formats import json_document
-from ptaskmodel.workload.formats.json_document import read_json
+from ptaskmodel.workload.formats import json as json_document
+from ptaskmodel.workload.formats.json import read_json
 
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False),

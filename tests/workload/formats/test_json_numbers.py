@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import UTF8_MARK
-from ptaskmodel.workload.formats import json_document
-from ptaskmodel.workload.formats.json_document import SMALLEST, cut_numbers, read_json
+from ptaskmodel.workload.formats import json as json_document
+from ptaskmodel.workload.formats.json import SMALLEST, cut_numbers, read_json
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 
 NAMES = ("cpu", "com", "flows")
@@ -232,7 +232,7 @@ def test_what_is_not_utf_8_is_told_with_its_line(tmp_path, monkeypatch, large):
 def test_numba_is_not_needed():
     text = json.dumps({"cpu": [float(k) for k in range(SMALLEST)]})
     code = (
-        "import sys\nfrom ptaskmodel.workload.formats.json_document import cut_numbers\n"
+        "import sys\nfrom ptaskmodel.workload.formats.json import cut_numbers\n"
         f"assert cut_numbers({text.encode()!r}, ('cpu',))[1]\n"
         "sys.exit('numba' in sys.modules)"
     )

@@ -17,7 +17,7 @@ from ptaskmodel.workload.formats.table import (
     read_workload,
     write_workload,
 )
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 
 GUIDE = ROOT / "docs" / "guides" / "extend.md"
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.actions import ACTIONS, FIELDS, fields_of, least_fields
 from ptaskmodel.workload.formats.ti_trace import read_trace, write_trace
-from ptaskmodel.workload.ti_actions import ACTIONS, FIELDS, fields_of, least_fields
 
 SHARED = """\
 # two ranks
@@ -67,7 +67,7 @@ def test_pieces_of_any_size_make_the_same_trace(shared, tmp_path, monkeypatch, p
     both = read_trace(tmp_path / "list")
     monkeypatch.setattr("ptaskmodel.workload.formats.ti_trace.PIECE", piece)
     monkeypatch.setattr("ptaskmodel.workload.spooled.IN_MEMORY_BYTES", 10)
-    monkeypatch.setattr("ptaskmodel.workload.ti_traces.SLICE", 3)
+    monkeypatch.setattr("ptaskmodel.workload.traces.SLICE", 3)
     for name, expected in ((shared, whole), (tmp_path / "list", both)):
         trace = read_trace(name)
         trace.let_go()

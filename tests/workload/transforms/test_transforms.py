@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ptaskmodel.batch import BatchSimulation, Easy, walltime_or_inf
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.models.lublin import lublin
+from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.resampling import WEEK_S, resampled
 from ptaskmodel.workload.transforms.sampling import sampled, shuffled
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk

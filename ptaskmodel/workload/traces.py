@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import whole_file
-from ptaskmodel.workload.spooled import SLICE, let_go
-from ptaskmodel.workload.ti_actions import (
+from ptaskmodel.workload.actions import (
     ACTIONS,
     ALLGATHERV,
     ANY_SOURCE,
@@ -45,6 +44,7 @@ from ptaskmodel.workload.ti_actions import (
     fields_of,
     least_fields,
 )
+from ptaskmodel.workload.spooled import SLICE, let_go
 from ptaskmodel.workload.works import Work
 
 IntArray = NDArray[np.int64]

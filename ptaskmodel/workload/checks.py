@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptaskmodel.remarks import warn
-from ptaskmodel.workload.formats.json_document import token
+from ptaskmodel.workload.formats.json import token
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Work
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.workload.ti_actions import ACTIONS, NUMBER, UNREAD
+from ptaskmodel.workload.actions import ACTIONS, NUMBER, UNREAD
 
 # All names of actions in traces, with the action of each: `smpirun` writes "waitAny", people as it
 # writes "waitall".

@@ -22,7 +22,7 @@ import numpy as np
 from ptaskmodel.errors import SHOWN, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, text_of
 from ptaskmodel.workload.amounts import FieldError, FloatArray
-from ptaskmodel.workload.formats.scanning.numbers import cut
+from ptaskmodel.workload.formats.number_scanner import cut
 
 # A half of a character outside the first 65,536, which means nothing without the other.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptaskmodel.kernels.decorators import entry
-from ptaskmodel.workload.formats.scanning.numbers import number
+from ptaskmodel.workload.formats.number_scanner import number
 
 
 @entry

@@ -1,1 +1,0 @@
-"""Models that make workloads, one file each."""
