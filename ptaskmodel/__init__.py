@@ -1,10 +1,10 @@
 """How long parallel applications take when they share a platform: the parallel-task model.
 
 The public face: every name is loaded from its module on first use, so that ``import ptaskmodel``
-costs next to nothing. `NAMES` is the one table of them (see `ptaskmodel.faces`).
+costs next to nothing. `NAMES` is the one table of them (see `ptaskmodel.lazy`).
 """
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.batch.plan": ("BatchOptions",),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import read_bytes, read_pieces
-from ptaskmodel.user_code import sources
+from ptaskmodel.plugins import sources
 
 # In XML: speed_file, state_file, bandwidth_file ... and the file of a trace.
 _ATTRIBUTE = re.compile(rb"""[\s_]file\s*=\s*(?:"([^"]*)"|'([^']*)')""")

@@ -1,6 +1,6 @@
 """Where parallel tasks come from: traces of programs, collectives, PDGEMM; interference."""
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.apps.collectives": (

@@ -1,10 +1,10 @@
 """Batch scheduling: jobs that wait, and who decides which of them start when and where.
 
 The public face: every name is loaded from its module on first use; `NAMES` is the one table of
-them (see `ptaskmodel.faces`).
+them (see `ptaskmodel.lazy`).
 """
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.batch.allocations": (

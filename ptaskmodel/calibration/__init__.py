@@ -1,6 +1,6 @@
 """Measurements become parameters with uncertainty, and parameters become predictions."""
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.calibration.file": (

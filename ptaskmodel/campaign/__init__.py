@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.campaign.campaign": (

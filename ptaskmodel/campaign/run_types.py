@@ -23,7 +23,7 @@ from typing import Any
 from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.errors import CampaignError, SlurmError, shown
 from ptaskmodel.files import digest
-from ptaskmodel.user_code import load, sources
+from ptaskmodel.plugins import load, sources
 
 Parameters = Mapping[str, Any]
 Numbers = dict[str, float | int]

@@ -1,6 +1,6 @@
 """Replay of MPI applications: ranks on the core, message by message."""
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.mpi.collectives.names": ("algorithms_named",),

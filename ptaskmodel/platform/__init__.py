@@ -1,6 +1,6 @@
 """What exists: hosts, links, zones and routes, read from SimGrid platform files."""
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.platform.facts": (

@@ -1,6 +1,6 @@
 """Who gets how much: problems, solvers and certificates; knows neither platforms nor time."""
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.sharing.allocation": (

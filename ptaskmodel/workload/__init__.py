@@ -1,6 +1,6 @@
 """What runs: tasks, their works, and the readers of task files."""
 
-from ptaskmodel.faces import face
+from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.faces import OnDemand
+from ptaskmodel.lazy import OnDemand
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.workload.works import DelayWork, Work
 

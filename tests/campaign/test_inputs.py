@@ -20,8 +20,8 @@ from ptaskmodel.errors import CampaignError, PTaskModelError
 from ptaskmodel.mpi import read_trace
 from ptaskmodel.named_files import named_by
 from ptaskmodel.platform import load_platform
+from ptaskmodel.plugins import sources
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.user_code import sources
 from ptaskmodel.workload.formats.table import Cleaning, read_workload
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 

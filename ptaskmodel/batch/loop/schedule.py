@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.jobs.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
 from ptaskmodel.batch.loop.power_states import Switch
 from ptaskmodel.batch.machine.host_sets import HostSet, Placement, Runs, flat_runs
-from ptaskmodel.faces import OnDemand
+from ptaskmodel.lazy import OnDemand
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from ptaskmodel.connect.batsim.messages import (
     SchedulerFault,
     read_reply,
 )
+from ptaskmodel.connect.guarding import end_guarded, start_guarded
 from ptaskmodel.errors import SimulationError, WorkloadError, shown
 from ptaskmodel.files import read_text, whole_file
-from ptaskmodel.guarding import end_guarded, start_guarded
 
 
 class RedisStore:

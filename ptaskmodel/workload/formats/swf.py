@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
 from ptaskmodel.errors import WorkloadError, cut
-from ptaskmodel.faces import OnDemand
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
+from ptaskmodel.lazy import OnDemand
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import JobArrays, JobTable, Workload, column_of, job_arrays, names_of

@@ -18,7 +18,7 @@ from ptaskmodel import load_platform
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.connect.batsim.transport import SocketWire
-from ptaskmodel.guarding import end_guarded
+from ptaskmodel.connect.guarding import end_guarded
 from ptaskmodel.workload.formats.table import read_workload
 
 PYBATSIM = shutil.which("pybatsim")
