@@ -45,7 +45,6 @@ NAMES = {
     ),
     "ptaskmodel.batch.loop.loop": ("BatchSimulation",),
     "ptaskmodel.batch.loop.power_states": (
-        "HostPstates",
         "Pstates",
         "Switch",
     ),
@@ -65,6 +64,7 @@ NAMES = {
     ),
     "ptaskmodel.batch.machine.host_sets": ("HostSet",),
     "ptaskmodel.batch.machine.machine": (
+        "HostPstates",
         "Machine",
         "machine_of",
     ),

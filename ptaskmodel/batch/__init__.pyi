@@ -28,7 +28,6 @@ from ptaskmodel.batch.loop.decisions import Start as Start
 from ptaskmodel.batch.loop.decisions import Suspend as Suspend
 from ptaskmodel.batch.loop.decisions import Wake as Wake
 from ptaskmodel.batch.loop.loop import BatchSimulation as BatchSimulation
-from ptaskmodel.batch.loop.power_states import HostPstates as HostPstates
 from ptaskmodel.batch.loop.power_states import Pstates as Pstates
 from ptaskmodel.batch.loop.power_states import Switch as Switch
 from ptaskmodel.batch.loop.schedule import HostChange as HostChange
@@ -40,6 +39,7 @@ from ptaskmodel.batch.machine.failures import FailureLaw as FailureLaw
 from ptaskmodel.batch.machine.failures import failures_of as failures_of
 from ptaskmodel.batch.machine.failures import read_failures as read_failures
 from ptaskmodel.batch.machine.host_sets import HostSet as HostSet
+from ptaskmodel.batch.machine.machine import HostPstates as HostPstates
 from ptaskmodel.batch.machine.machine import Machine as Machine
 from ptaskmodel.batch.machine.machine import machine_of as machine_of
 from ptaskmodel.batch.machine.maintenance import Window as Window

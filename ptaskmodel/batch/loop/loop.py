@@ -31,12 +31,13 @@ from ptaskmodel.batch.loop.decisions import (
 )
 from ptaskmodel.batch.loop.executor import Carrier
 from ptaskmodel.batch.loop.interruptions import Interruptions
-from ptaskmodel.batch.loop.power_states import HostPstates, Pstates
+from ptaskmodel.batch.loop.power_states import Pstates
 from ptaskmodel.batch.loop.schedule import Schedule
 from ptaskmodel.batch.loop.state import State
 from ptaskmodel.batch.loop.view import Policy, View
 from ptaskmodel.batch.machine.capacity import HostCapacity
 from ptaskmodel.batch.machine.failures import Changes
+from ptaskmodel.batch.machine.machine import HostPstates
 from ptaskmodel.batch.machine.maintenance import Maintenance, Outages, Window
 from ptaskmodel.batch.options import ON_FAILURE
 from ptaskmodel.errors import PTaskModelError, SimulationError

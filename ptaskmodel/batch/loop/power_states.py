@@ -8,34 +8,17 @@ flop on one core takes as long as the switch; meanwhile, and asleep, nothing run
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
 from ptaskmodel.batch.jobs.execution import Execution
 from ptaskmodel.batch.loop.decisions import LATER, SWITCHED, Agenda, Event
 from ptaskmodel.batch.machine.host_sets import HostSet, Mask, mask_of, members, of_hosts
+from ptaskmodel.batch.machine.machine import HostPstates
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.platform.power import HostPower, Sleep
 
-NO_SLEEP: Mapping[int, Sleep] = {}
 TO_SLEEP, TO_COMPUTING, AT_ONCE = "to sleep", "to computing", "at once"
-
-
-class HostPstates(NamedTuple):
-    """What a host can be switched to. sleep: its sleep pstates; power: what it draws, if known."""
-
-    speeds_flops: tuple[float, ...]
-    pstate: int = 0
-    sleep: Mapping[int, Sleep] = NO_SLEEP
-    power: HostPower | None = None
-    cores: int = 1
-
-    @property
-    def computing(self) -> list[int]:
-        """The pstates that compute."""
-        others = {*self.sleep, *(k for via in self.sleep.values() for k in via)}
-        return [k for k in range(len(self.speeds_flops)) if k not in others]
 
 
 class Switch(NamedTuple):

@@ -6,17 +6,36 @@ import contextlib
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ptaskmodel import units
-from ptaskmodel.batch.loop.power_states import HostPstates
 from ptaskmodel.batch.machine.capacity import HostCapacity
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.batch.options import HOST_ORDERS
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.platform.facts import AvailabilityTrace, Host, Link
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.platform.power import host_power, sleep_states
+from ptaskmodel.platform.power import HostPower, Sleep, host_power, sleep_states
 from ptaskmodel.workload.host_facts import HostFacts
+
+NO_SLEEP: Mapping[int, Sleep] = {}
+
+
+class HostPstates(NamedTuple):
+    """What a host can be switched to. sleep: its sleep pstates; power: what it draws, if known."""
+
+    speeds_flops: tuple[float, ...]
+    pstate: int = 0
+    sleep: Mapping[int, Sleep] = NO_SLEEP
+    power: HostPower | None = None
+    cores: int = 1
+
+    @property
+    def computing(self) -> list[int]:
+        """The pstates that compute."""
+        others = {*self.sleep, *(k for via in self.sleep.values() for k in via)}
+        return [k for k in range(len(self.speeds_flops)) if k not in others]
+
 
 MASTER_NAME = "master_host"
 POWER_PROPERTIES = ("wattage_per_state", "wattage_off", "sleep_pstates")
