@@ -28,7 +28,6 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf
-from ptaskmodel.slurm.requests.submissions import PHASE_S
 from ptaskmodel.workload.formats.json import read_json
 
 FULL, DEFAULT_DEPTH, BACKFILL = "full", "default", "backfill"
@@ -142,6 +141,7 @@ def of_virtual_clock(t0: int, boot_s: float, late_s: float = 0.0) -> Phases:
 
 VIRTUAL, BEHIND_S = "virtual", 1e-4
 # By how little a date may be before a second and yet be in it.
+PHASE_S = 0.5
 AT_ONCE_S = 1e-9
 # What a controller loses, as recorded under a scaled clock of some speed. It loses more with many
 # jobs (BUSY) than with few. With each message, s of the clock by the square of the speed:

@@ -13,10 +13,10 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Gres
+from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command, JobRequest, Submissions
 from ptaskmodel.workload.works import DelayWork
 
-PHASE_S = 0.5
 ALIGNED_s = 60
 # How long jobs would have run that were killed at their limits, beyond these.
 BEYOND_s = 86_400.0

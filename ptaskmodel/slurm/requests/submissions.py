@@ -22,6 +22,7 @@ from ptaskmodel.errors import SlurmError, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, read_text, shown_path
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Conf, Gres
+from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
 from ptaskmodel.slurm.requests import sacct, sbatch
@@ -143,7 +144,6 @@ def _jobs_of(requests: Iterable[JobRequest]) -> Iterable[Job]:
         yield Job(each.id, each.submit_s, ranks, each.id, each.work)
 
 
-PHASE_S = 0.5
 MOST_JOBS = 1_000_000
 NEEDED = ("id", "submit", "limit", "run")
 
