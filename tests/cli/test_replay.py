@@ -212,7 +212,7 @@ def test_a_replay_imports_nothing_that_it_does_not_need(case):
     assert (
         not {"numpy.ma", "concurrent.futures", "difflib", "html", "secrets", "subprocess"} & loaded
     )
-    ours = ("batch", "recording", "replay.critical", "results.observing", "results.traces")
+    ours = ("batch", "recording", "mpi.critical_path", "results.traces", "runs.recording")
     assert not {f"ptaskmodel.{name}" for name in (*ours, "simulation")} & loaded
 
 

@@ -157,8 +157,8 @@ def test_a_simulation_imports_no_library_that_it_does_not_need():
     assert not {"numba", "scipy", "pandas", "networkx", "matplotlib", "rich", "msgspec"} & loaded
     assert not {"numpy.ma", "concurrent.futures", "difflib", "html", "random", "shutil"} & loaded
     assert not {"secrets", "subprocess", "tempfile", "zipfile"} & loaded
-    ours = ("batch", "bridges", "energy", "recording", "replay.ranks", "results.loading")
-    ours += ("results.interference", "results.traces", "sharing.problem", "workload.ti_traces")
+    ours = ("batch", "connect", "energy", "mpi.ranks", "recording", "results.loading", "slurm")
+    ours += ("results.pages", "results.traces", "sharing.problem", "workload.traces")
     assert not {f"ptaskmodel.{name}" for name in ours} & loaded
 
 

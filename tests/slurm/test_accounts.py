@@ -1,0 +1,168 @@
+"""Accounts from what sacctmgr reads and prints."""
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slurm.recorded_runs import folder
+
+from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+
+
+def accounts_of(tmp_path, text):
+    path = tmp_path / "sacctmgr.txt"
+    path.write_text(text)
+    return read_accounts(path)
+
+
+def named(accounts):
+    return {(one.account, one.user): one for one in accounts.associations}
+
+
+def test_the_recorded_ones():
+    found = read_accounts(folder("fairshare") / "sacctmgr.txt")
+    assert found.qos["high"].priority == 100
+    by_name = named(found)
+    assert list(by_name)[:4] == [
+        ("root", None),
+        ("root", "root"),
+        ("physics", None),
+        ("biology", None),
+    ]
+    assert by_name["physics", None].shares == 3
+    assert by_name["biology", "uucp"].shares == 2
+    assert by_name["biology", "uucp"].qos == ("normal", "high")
+
+
+def test_commands(tmp_path):
+    found = accounts_of(
+        tmp_path,
+        """# how it was made
+        sacctmgr -i add qos fast,slow priority=10 MaxTRESPerUser=cpu=64,gres/gpu=2
+        add account a,b parent=root GrpTRES=cpu=100,mem=2G MaxJobs=3
+        add account c parent=a Fairshare=parent
+        create user ann account=a,c DefaultAccount=c MaxSubmitJobs=7
+        modify qos fast set preempt=slow GraceTime=60 Flags=DenyOnLimit,OverPartQOS
+        modify user where name=ann account=a set qos=+fast
+        modify account a set GrpTRES=cpu=-1,node=4 MaxJobs=-1
+        """,
+    )
+    by_name = named(found)
+    assert found.qos["fast"].preempt == {"slow"}
+    assert found.qos["fast"].flags == {"DENYONLIMIT", "OVERPARTQOS"}
+    assert found.qos["slow"].limits.max_tres_per_user == {"cpu": 64, "gres/gpu": 2}
+    assert by_name["b", None].limits.grp_tres == {"cpu": 100, "mem": 2048}
+    assert by_name["a", None].limits.max_jobs is None
+    assert by_name["a", None].limits.grp_tres == {"mem": 2048, "node": 4}
+    assert by_name["c", None].shares is None
+    assert by_name["c", "ann"].default
+    assert not by_name["a", "ann"].default
+    assert by_name["a", "ann"].qos == ("fast",)
+    assert by_name["a", "ann"].limits.max_submit == 7
+
+
+def test_a_dump(tmp_path):
+    found = accounts_of(
+        tmp_path,
+        """# To edit this file start with a cluster line for the new cluster
+Cluster - 'oracle':Fairshare=1:QOS='normal'
+Parent - 'root'
+User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
+Account - 'physics':Description='physics: hard':Organization='x':Fairshare=3:GrpTRES=cpu=10
+Parent - 'physics'
+User - 'games':DefaultAccount='physics':Fairshare=2:QOS='high,normal':DefaultQOS='normal'
+""",
+    )
+    by_name = named(found)
+    assert by_name["physics", None].limits.grp_tres == {"cpu": 10}
+    assert by_name["physics", None].parent == "root"
+    assert by_name["physics", "games"].shares == 2
+    assert by_name["physics", "games"].default_qos == "normal"
+    assert "high" in found.qos
+
+
+def test_tables(tmp_path):
+    found = accounts_of(
+        tmp_path,
+        """Name|Priority|GraceTime|Preempt|PreemptMode|Flags|UsageFactor|MaxTRESPU|MaxJobsPU
+normal|0|00:00:00||cluster||1.000000||
+high|100|00:01:00|normal|cluster|DenyOnLimit|0.500000|cpu=8|2
+
+Cluster|Account|User|Partition|Share|Priority|GrpJobs|MaxJobs|QOS|Def QOS|Par Name|
+oracle|root|||1||||normal|||
+oracle|root|root||1||||normal|||
+oracle|physics|||3|5|10||normal||root|
+oracle| optics|||parent||||normal||physics|
+oracle| optics|ann||2|||4|high,normal|high||
+
+Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare
+root|||0.000000|1200||
+ optics|ann|2|0.5|1200|1.0|0.5
+""",
+    )
+    by_name = named(found)
+    assert found.qos["high"].usage_factor == 0.5
+    assert found.qos["high"].grace_time_s == 60
+    assert found.qos["high"].limits.max_jobs == 2
+    assert by_name["physics", None].limits.grp_jobs == 10
+    assert by_name["optics", None].parent == "physics"
+    assert by_name["optics", None].shares is None
+    ann = by_name["optics", "ann"]
+    assert (ann.shares, ann.default_qos, ann.usage_s, ann.limits.max_jobs) == (2, "high", 1200, 4)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("add user ann fairshare=1", ":1: give user 'ann' an account="),
+        ("add user ann account=nowhere", "no account 'nowhere'"),
+        ("add qos x colour=red", "'colour' is no option"),
+        ("add qos x priority=high", "priority='high': give a whole number"),
+        ("add qos x GrpTRES=12", "give amounts such as"),
+        ("delete qos x", "only add and modify"),
+        ("add qos", "give a command"),
+        ("add user 'ann account=a", "No closing quotation"),
+        ("a|b|c", "no header"),
+        ("Account|User|Share\na|b|c|d", ":2: has 4 fields"),
+        ("add qos x preempt=y", "preempts 'y'"),
+        ("Parent - 'x'", "no account 'x'"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, line, complaint):
+    with pytest.raises(SlurmError) as caught:
+        accounts_of(tmp_path, line)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+WORDS = """add user qos x account= root = , | ' : User - Account|User|Share|GrpTRES Name|Priority
+Parent 'root' GrpTRES=cpu= -1"""
+PIECES = st.sampled_from([*WORDS.split(), " ", "\n"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PIECES | st.text(max_size=3), max_size=20).map("".join))
+def test_whatever_is_in_a_file_is_read_or_refused(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "fuzzed.txt"
+    path.write_text(text, encoding="utf-8")
+    with contextlib.suppress(SlurmError):
+        read_accounts(path)
+
+
+def test_names_are_added_and_taken_away(tmp_path):
+    found = accounts_of(
+        tmp_path,
+        """add qos fast preempt=normal
+        modify qos fast set preempt+=slow,slower
+        modify qos fast set preempt-=normal
+        add qos slow
+        add qos slower
+        add account a qos=normal
+        add user ann account=a qos=normal,fast
+        modify user ann where account=a set qos+=slow qos-=normal
+        """,
+    )
+    assert found.qos["fast"].preempt == {"slow", "slower"}
+    assert named(found)["a", "ann"].qos == ("fast", "slow")

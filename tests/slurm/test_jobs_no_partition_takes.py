@@ -1,0 +1,50 @@
+"""Jobs that no partition will ever take: refused at once, or left alone however many there are."""
+
+import pytest
+from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, run
+
+from ptaskmodel.slurm.conf.facts import Gres
+from ptaskmodel.slurm.requests.sbatch import options
+
+MIXED = """GresTypes=gpu
+NodeName=n[1-2] CPUs=8 Sockets=2 CoresPerSocket=4
+NodeName=n[3-4] CPUs=8 Sockets=2 CoresPerSocket=4 Gres=gpu:4
+PartitionName=down Nodes=n[3-4] State=DOWN
+PartitionName=short Nodes=n[3-4] MaxTime=10
+PartitionName=p Nodes=ALL Default=YES
+"""
+
+
+@pytest.mark.parametrize(
+    ("partition", "gpus", "becomes"),
+    [
+        ("down", 4, ("PENDING", "PartitionDown")),
+        ("down", 5, ("REFUSED", "BadConstraints")),
+        ("short", 5, ("PENDING", "PartitionTimeLimit")),
+        ("p", 4, ("COMPLETED", "None")),
+        ("p", 5, ("REFUSED", "BadConstraints")),
+    ],
+)
+def test_who_asks_for_more_gpus_than_there_are(tmp_path, partition, gpus, becomes):
+    """As a real slurmctld 22.05.8 answered."""
+    one = job("a", 0, 60, 60, tasks=1, partitions=(partition,), gres=(Gres("gpu", None, gpus),))
+    _, jobs = run(conf_of(tmp_path, CORES + MIXED), [one])
+    assert (jobs["a"].state, jobs["a"].reason) == becomes
+
+
+def test_types_of_gpus_are_given_to_all_or_to_none():
+    assert len(options("--gres=gpu:a100:1,gpu:v100:1,ssd:1")["gres"]) == 3
+    with pytest.raises(ValueError, match="give a type to each or to none"):
+        options("--gres=gpu:a100:1,gpu:4")
+
+
+@pytest.mark.parametrize("select", [LINEAR, CORES])
+def test_who_waits_for_ever_is_in_nobodys_way_and_keeps_the_reason(tmp_path, select):
+    conf = conf_of(tmp_path, select + FOUR.replace("Default", "MaxTime=10 Default"))
+    plain = [job(f"j{k}", 5 * k, 100, 10, nodes=2) for k in range(8)]
+    long = [job(f"x{k}", 5 * k + 1, 100, 60, nodes=2) for k in range(8)]
+    found, jobs = run(conf, plain + long)
+    assert {jobs[one.id].state for one in plain} == {"COMPLETED"}
+    assert {jobs[one.id].reason for one in long} == {"PartitionTimeLimit"}
+    assert not found.loop.controller.queue.entries
+    assert len(found.loop.controller.queue) == len(long)

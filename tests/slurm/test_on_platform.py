@@ -1,0 +1,90 @@
+"""Jobs under Slurm that share a platform: slowed by neighbours, and killed at their limits."""
+
+import json
+
+import pytest
+from slurm.small_clusters import LINEAR, conf_of
+
+from ptaskmodel.errors import SlurmError
+from ptaskmodel.platform import load_platform
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.run import execution_on, simulate
+
+NODES = "NodeName=n[1-4] CPUs=1\nPartitionName=p Nodes=ALL Default=YES\n"
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="c" prefix="{prefix}" suffix="" radical="1-{hosts}" speed="1Gf" bw="1GBps"
+   lat="0us" bb_bw="10MBps" bb_lat="0us"/>
+</platform>
+"""
+
+
+def workload(path, walltime):
+    # Each job sends 1 GB over the backbone: 100 s alone, 200 s beside the other.
+    profile = {"type": "parallel", "cpu": [0, 0], "com": [0, 1e9, 0, 0]}
+    jobs = [
+        {"id": f"j{k}", "subtime": 0.5, "res": 2, "walltime": walltime, "profile": "send"}
+        for k in range(2)
+    ]
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": {"send": profile}}))
+    return path
+
+
+def platform(tmp_path, prefix="n", hosts=4):
+    path = tmp_path / "platform.xml"
+    path.write_text(PLATFORM.format(prefix=prefix, hosts=hosts))
+    return load_platform(path)
+
+
+@pytest.mark.parametrize("prefix", ["n", "host"])
+def test_neighbours_slow_each_other(tmp_path, prefix):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    jobs = read_submissions(workload(tmp_path / "w.json", 600), conf).jobs
+    execution = execution_on(platform(tmp_path, prefix), conf)
+    found = simulate(conf, jobs, phases=Phases(boot_s=-45.0), execution=execution)
+    assert [(job.start_s, job.end_s, job.state) for job in found.jobs] == [
+        (1, 201, "COMPLETED")
+    ] * 2
+
+
+def test_jobs_whose_lengths_the_platform_says_end_as_late_as_the_others(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    jobs = read_submissions(workload(tmp_path / "w.json", 600), conf).jobs
+    execution = execution_on(platform(tmp_path), conf)
+    found = simulate(conf, jobs, phases=Phases(boot_s=-45.0, end_s=1.5), execution=execution)
+    assert [(job.attempt.end_s, job.end_s) for job in found.jobs] == [(202.5, 202)] * 2
+
+
+def test_a_job_that_is_slowed_beyond_its_limit_is_killed_at_the_next_check(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    jobs = read_submissions(workload(tmp_path / "w.json", 120), conf).jobs
+    execution = execution_on(platform(tmp_path), conf)
+    found = simulate(conf, jobs, phases=Phases(boot_s=-45.0), execution=execution)
+    assert [(job.end_s, job.state) for job in found.jobs] == [(135, "TIMEOUT")] * 2
+
+
+def test_a_turn_of_the_main_loop_that_rounding_puts_before_an_end(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    runs_s = {"lasts": 200_000.0, "ends": 130_611.00000000001}
+    profiles = {
+        name: {"type": "parallel_homogeneous", "cpu": run_s * 1e9, "com": 0}
+        for name, run_s in runs_s.items()
+    }
+    jobs = [
+        {"id": str(k), "subtime": 0.5, "res": nodes, "walltime": 3e5, "profile": name}
+        for k, (nodes, name) in enumerate([(2, "lasts"), (2, "ends"), (2, "lasts")])
+    ]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": profiles}))
+    execution = execution_on(platform(tmp_path), conf)
+    submitted = read_submissions(path, conf).jobs
+    found = simulate(conf, submitted, phases=Phases(boot_s=-45.0), execution=execution)
+    assert [job.end_s for job in found.jobs] == [200_001, 130_612, 330_612]
+
+
+def test_nodes_without_hosts_are_told(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    with pytest.raises(SlurmError, match="1 of 4 nodes are no hosts, such as 'n4'"):
+        execution_on(platform(tmp_path, hosts=3), conf)

@@ -1,0 +1,77 @@
+"""Backfill cycles by the kernel are those of Python, job by job, and so are their counts."""
+
+import random
+
+import pytest
+from slurm.small_clusters import LINEAR, conf_of, job
+
+from ptaskmodel.slurm.conf.facts import nodes_of
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.jobs.request import ArrayTask, Command
+from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
+
+TWO = """NodeName=n[1-70] CPUs=4
+PartitionName=p Nodes=n[1-50] Default=YES
+PartitionName=q Nodes=n[30-70] PriorityTier=2
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
+    draw = random.Random(seed)
+    options = "SchedulerParameters=bf_max_job_test=30,bf_window=200,bf_node_space_size=25\n"
+    size = "PriorityWeightJobSize=1000\n" if seed == 2 else ""
+    priority = LINEAR.replace("basic", "multifactor") + size if seed == 2 else LINEAR
+    # Jobs with longer limits wait for ever, and nobody for them.
+    short = TWO.replace("PriorityTier=2", "PriorityTier=2 MaxTime=50") if seed == 1 else TWO
+    conf = conf_of(tmp_path, ("" if seed == 0 else options) + priority + short)
+    assert suits(conf, nodes_of(conf))
+    jobs = []
+    for k in range(110):
+        limit = draw.randint(1, 60)
+        run_s = limit * 60 * draw.random() * 1.1
+        nodes = draw.choice([1, 1, 2, 3, 5, 8, 13, 21, 34])
+        where = draw.choice([(), ("q",)])
+        date = 20 * k * draw.random()
+        again = (Command(date + 500, "requeue"),) if draw.random() < 0.1 else ()
+        if draw.random() < 0.1:
+            again = (Command(date + 300, "suspend"), Command(date + 900, "resume"))
+        jobs.append(job(f"j{k}", date, run_s, limit, nodes=nodes, partitions=where, commands=again))
+    found = [
+        simulate(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled)
+        for compiled in (False, True)
+    ]
+    slow, quick = (
+        [(one.id, one.start_s, one.end_s, one.allocation, one.by) for one in each.jobs]
+        for each in found
+    )
+    assert slow == quick
+    assert found[0].loop.statistics == found[1].loop.statistics
+    assert found[0].loop.statistics.tested > 200
+
+
+def test_a_pass_whose_partitions_are_all_blocked_ends_as_one_that_looks_at_each_job(tmp_path):
+    draw = random.Random(5)
+    jobs = [
+        job(
+            f"j{k}",
+            3 * k * draw.random(),
+            draw.randint(1, 900),
+            20,
+            nodes=draw.randint(1, 40),
+            partitions=draw.choice([(), ("q",)]),
+            array=ArrayTask(f"a{k % 9}", k, None) if k % 3 == 0 else None,
+        )
+        for k in range(150)
+    ]
+    found = []
+    # A depth of partitions that no queue reaches has every job looked at.
+    for options in "default_queue_depth=20", "default_queue_depth=20,partition_job_depth=1000":
+        watch = Watch()
+        text = f"SchedulerParameters={options}\n" + LINEAR + TWO
+        run = simulate(conf_of(tmp_path, text), jobs, watch=watch)
+        found.append((watch.reasons, watch.events, [one.start_s for one in run.jobs]))
+    assert found[0] == found[1]
+    assert {reason for _, reason, _ in found[0][0]} >= {"Priority", "Resources"}

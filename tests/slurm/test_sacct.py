@@ -1,0 +1,227 @@
+"""Slurm's accounting and other logs as requests."""
+
+import contextlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from slurm.small_clusters import FOUR, LINEAR, conf_of, job, run
+
+from ptaskmodel.errors import SlurmError, WorkloadError
+from ptaskmodel.results.tables.slurm import sacct_row, write_sacct
+from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
+from ptaskmodel.slurm.jobs.request import ArrayTask, Command
+from ptaskmodel.slurm.requests.sacct import looks_like, read_sacct
+from ptaskmodel.slurm.requests.submissions import (
+    CPUS,
+    NODES,
+    read_submissions,
+    submissions_of,
+)
+from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.works import DelayWork
+
+HEADER = (
+    "JobID|JobName|User|Account|QOS|Partition|Submit|Eligible|Start|End|Elapsed|Timelimit|"
+    "ReqNodes|ReqCPUS|ReqTRES|State|ExitCode\n"
+)
+DAY = "2024-01-31T"
+
+
+def row(job, state="COMPLETED", **changes):
+    cells = {
+        "JobName": "sim",
+        "User": "ann",
+        "Account": "a",
+        "QOS": "normal",
+        "Partition": "main",
+        "Submit": DAY + "12:00:30",
+        "Eligible": DAY + "12:00:30",
+        "Start": DAY + "12:10:00",
+        "End": DAY + "13:10:05",
+        "Elapsed": "01:00:05",
+        "Timelimit": "1-02:00:00",
+        "ReqNodes": "2",
+        "ReqCPUS": "16",
+        "ReqTRES": "billing=16,cpu=16,gres/gpu:a=4,gres/gpu=4,license/x=1,mem=64G,node=2",
+        "ExitCode": "0:0",
+    } | changes
+    return "|".join([job, *(cells[k] for k in cells if k != "ExitCode"), state, cells["ExitCode"]])
+
+
+def read(tmp_path, *rows, header=HEADER):
+    path = tmp_path / "sacct.txt"
+    path.write_text(header + "".join(f"{one}\n" for one in rows))
+    return read_sacct(path)
+
+
+def test_a_job(tmp_path):
+    found = read(tmp_path, row("7"), row("7.batch"), row("7.0"))
+    (job,) = found.jobs
+    assert found.t0 == 1706702400
+    assert (job.id, job.submit_s, job.run_s, job.limit_min) == ("7", 30.5, 3605.0, 1560)
+    assert (job.user, job.account, job.qos, job.name) == ("ann", "a", "normal", "sim")
+    assert job.partitions == ("main",)
+    assert (job.min_nodes, job.max_nodes, job.tasks) == (2, 2, 16)
+    assert job.memory_per_node_MiB == 32 * 1024
+    assert job.gres == (Gres("gpu", "a", 2),)
+    assert job.licenses == {"x": 1}
+    assert job.begin_s is None
+    assert not job.fails
+
+
+def test_what_became_of_jobs(tmp_path):
+    found = read(
+        tmp_path,
+        row("1", "TIMEOUT", Timelimit="01:00:00"),
+        row("2", "CANCELLED by 7", Start="None", Elapsed="00:00:00", End=DAY + "12:30:00"),
+        row("3", "CANCELLED by 7"),
+        row("4", "FAILED", ExitCode="1:0", Eligible=DAY + "12:20:30"),
+        row("5_3"),
+        row("5_[4-9%2]", "PENDING"),
+        row("6", "RUNNING"),
+        row("8", "NODE_FAIL"),
+        row("8", Submit=DAY + "12:40:00", Elapsed="10:00"),
+        row("9", "FAILED", Start="Unknown", Elapsed="00:00:00"),
+    )
+    by_id = {job.id: job for job in found.jobs}
+    assert list(by_id) == ["1", "2", "3", "4", "5_3", "8"]
+    assert by_id["1"].run_s == 3605 + 86_400
+    assert by_id["2"].commands == (Command(1800.5, "cancel"),)
+    assert by_id["3"].fails
+    assert by_id["3"].run_s == 3605
+    assert by_id["4"].begin_s == 1230
+    assert by_id["5_3"].array == ArrayTask("5", 3)
+    assert (by_id["8"].submit_s, by_id["8"].run_s) == (30.5, 600)
+    assert [note.split(" ", 1)[0] for note in found.notes] == ["1", "2", "1"]
+
+
+def test_the_least_columns_and_other_units(tmp_path):
+    found = read(
+        tmp_path,
+        "1|100|200|260|4000Mc|UNLIMITED|3|1K|",
+        "2|90|Unknown|Unknown|4Gn||1|1|",
+        "3|130|200|201|6G|90|2|2|",
+        header="JobID|Submit|Start|End|ReqMem|TimelimitRaw|NNodes|NCPUS|\n",
+    )
+    one, three = found.jobs
+    assert (one.run_s, one.memory_per_cpu_MiB, one.limit_min) == (60, 4000, None)
+    assert (one.min_nodes, one.tasks) == (3, 1024)
+    assert (three.memory_per_node_MiB, three.limit_min, three.submit_s) == (3072, 90, 70.5)
+    assert "never started" in found.notes[0]
+
+
+def test_names_of_jobs_may_have_bars_in_them(tmp_path):
+    (job,) = read(tmp_path, row("1", JobName="säge|v2||")).jobs
+    assert (job.name, job.user, job.run_s) == ("säge|v2||", "ann", 3605.0)
+    two = HEADER.replace("QOS", "Comment")
+    with pytest.raises(SlurmError, match=r":2: 18 fields instead of 17.*print one at most"):
+        read(tmp_path, row("1", JobName="a|b"), header=two)
+
+
+def test_what_sacct_prints_of_unknown_memory_and_heterogeneous_jobs(tmp_path):
+    asked = HEADER.replace("ReqTRES", "ReqMem")
+    rows = [row(job, ReqTRES=memory) for job, memory in (("1", "?"), ("2+0", "4Gn"), ("2+1", ""))]
+    found = read(tmp_path, *rows, header=asked)
+    assert [job.memory_per_node_MiB for job in found.jobs] == [None, 4096, None]
+    assert found.notes == ("2 components of heterogeneous jobs stand as jobs of their own",)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (row("x"), ":2: JobID is 'x'"),
+        (row("1", Submit="soon"), "submit is 'soon': give a date"),
+        (row("1", Submit="Unknown"), "Submit is 'Unknown': give the date"),
+        (row("1", Elapsed="long"), "elapsed is 'long': give [[days-]hours:]minutes:seconds"),
+        (row("1", Timelimit="x"), "timelimit is 'x'"),
+        (row("1", ReqTRES="many"), "reqtres is 'many'"),
+        (row("1", "PENDING"), "has no job that is over"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, line, complaint):
+    with pytest.raises(SlurmError) as caught:
+        read(tmp_path, line)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("header", ["", "JobID|Elapsed\n", "JobID|Submit\n", "1|2|3\n"])
+def test_tables_that_lack_something(tmp_path, header):
+    with pytest.raises(SlurmError, match=":1: print"):
+        read(tmp_path, "1|2|3", header=header)
+    assert looks_like(HEADER.encode())
+
+
+CELLS = st.sampled_from(["", "1", "Unknown", "1-02:03:04", DAY + "12:00:00", "5_1", "2.0", "9"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(CELLS | st.text(max_size=3), max_size=18), max_size=3))
+def test_whatever_is_in_a_table_is_read_or_refused(tmp_path_factory, table):
+    path = tmp_path_factory.getbasetemp() / "fuzzed.sacct"
+    path.write_text(HEADER + "\n".join("|".join(cells) for cells in table), encoding="utf-8")
+    with contextlib.suppress(SlurmError):
+        read_sacct(path)
+
+
+def test_a_workload_as_requests():
+    conf = Conf((), (Partition("main"), Partition("3")))
+    work = DelayWork(10.0)
+    jobs = (
+        Job("a", 1.0, 4, "p", work, 61.0, user="ann", group="g", queue="3", partition="9"),
+        Job("b", 2.0, 2, "p", work, cores=3, memory_B=2.0**30, return_code=1),
+    )
+    workload = Workload(jobs, {"p": work})
+    whole, part = submissions_of(workload, conf, NODES).jobs
+    assert (whole.min_nodes, whole.tasks, whole.exclusive) == (4, None, "nodes")
+    assert (whole.limit_min, whole.user, whole.account) == (2, "ann", "g")
+    assert whole.partitions == ("3",)
+    assert (part.min_nodes, part.tasks, part.tasks_per_node) == (2, 6, 3)
+    assert (part.exclusive, part.memory_per_node_MiB, part.fails) == (None, 1024, True)
+    found = submissions_of(workload, conf, CPUS)
+    assert (found.jobs[0].min_nodes, found.jobs[0].tasks) == (None, 4)
+    assert "not in the configuration: 9" in found.notes[0]
+
+
+def test_one_door_for_all_formats(tmp_path):
+    conf = Conf((), (Partition("main"),))
+    files = {
+        "jobs.csv": "id,submit,nodes,cores,limit,run\na,1,2,,60,5\n",
+        "sacct.txt": HEADER + row("7"),
+        "log.swf": "1 1 0 5 8 -1 -1 8 61 -1 1 3 4 -1 -1 -1 -1 -1\n",
+        "w.json": '{"nb_res": 4, "jobs": [{"id": "a", "subtime": 1, "res": 2, "profile": "d"}],'
+        '"profiles": {"d": {"type": "delay", "delay": 5}}}',
+    }
+    found = {}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        (found[name],) = read_submissions(tmp_path / name, conf, phase_s=0.25).jobs
+    assert found["jobs.csv"].submit_s == 1.25
+    assert found["sacct.txt"].submit_s == 30.25
+    assert (found["log.swf"].tasks, found["log.swf"].min_nodes) == (8, None)
+    assert (found["w.json"].min_nodes, found["w.json"].run_s) == (2, 5.0)
+    (job,) = read_submissions(tmp_path / "log.swf", conf, processors_per_node=4).jobs
+    assert (job.min_nodes, job.exclusive, job.limit_min) == (2, "nodes", 2)
+    (tmp_path / "x").write_text("nothing known")
+    with pytest.raises(WorkloadError, match="as no workload does"):
+        read_submissions(tmp_path / "x", conf)
+
+
+def test_what_a_run_writes_is_read_back_whatever_its_names_hold(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + FOUR)
+    names = ["plain", "a|b", "|", '"quoted", \'twice"', "x|y|", " two  words ", "é\u2028", "tail|"]
+    jobs = [
+        replace(job(str(k), 10.0 * k, 100, 5, nodes=1, user="ann"), name=name)
+        for k, name in enumerate(names)
+    ]
+    found, _ = run(conf, jobs)
+    write_sacct(tmp_path / "sacct.txt", (sacct_row(found, one) for one in found.jobs))
+    again = read_sacct(tmp_path / "sacct.txt").jobs
+    assert [one.name for one in again] == names
+    assert [(one.run_s, one.limit_min, one.user) for one in again] == [(100.0, 5, "ann")] * 8
+
+
+def test_a_name_of_two_lines_is_written_on_one(tmp_path):
+    write_sacct(tmp_path / "sacct.txt", [("7", "a\nb\r")])
+    assert (tmp_path / "sacct.txt").read_text().splitlines()[1] == "7|a b "
