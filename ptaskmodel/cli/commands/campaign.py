@@ -245,7 +245,7 @@ def status(directory: Path) -> None:
 )
 def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
     """A table of the campaign in DIRECTORY: its runs, or what they say."""
-    from ptaskmodel.campaign import Campaign, means, paired, variance, write_table
+    from ptaskmodel.campaign import Campaign, effects, means, paired, write_table
     from ptaskmodel.campaign.report import done, metrics_of, printed
 
     found = Campaign.in_directory(directory)
@@ -261,7 +261,7 @@ def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
         frame = {
             "means": lambda: means(made, factors, metrics),
             "differences": lambda: paired(made, factors, metrics, found.plan.baseline),
-            "effects": lambda: variance(made, factors, metrics),
+            "effects": lambda: effects(made, factors, metrics),
         }[kind]()
     if output is None:
         shown = frame.drop(columns="run", errors="ignore")
