@@ -2,8 +2,8 @@
 
 Its instructions, the constants and kernels that they name, and theirs in turn; late kernels, which
 are machine code of their own, by their names and kinds. So a kernel is compiled anew when something
-in it changes, and only then; comments, other functions of its file and the place of the package do
-not matter.
+in it changes, and only then; comments, docstrings, other functions of its file and the place of the
+package do not matter.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def _written(code: CodeType) -> Iterator[Any]:
         yield part.co_code
         yield part.co_names, part.co_varnames, part.co_freevars, part.co_cellvars
         yield part.co_argcount, part.co_posonlyargcount, part.co_kwonlyargcount, part.co_flags
-        yield [None if isinstance(each, CodeType) else each for each in part.co_consts]
+        # The first constant of a function is its docstring, or None.
+        constants = part.co_consts if part.co_name == "<lambda>" else (None, *part.co_consts[1:])
+        yield [None if isinstance(each, CodeType) else each for each in constants]
 
 
 def _constant(value: Any) -> str:
