@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """What the meter keeps: arrays of records, as its kernel takes them.
 
 Integrates power over changes in order of date: between two of them it is constant.

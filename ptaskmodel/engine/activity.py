@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The life of an activity: it starts, waits for its latency or delay, shares, and stops.
 
 What Python may change between two runs.

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """What resources offer, changed by hand or by availability traces: capacities, latencies, states.
 
 The trace of a resource that nobody uses stays out of the queue of dates, so that it costs nothing;

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The parts of an event loop: a front end links them, `advance` serves those written in Python.
 
 At a date T, in this order (what "simultaneous" means here; see docs/background/events.md):

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The two heaps of the core: the queue of dates, and enabled activities by date of end.
 
 Who stands in a heap knows its position there, so that it can be taken out. Each place has four

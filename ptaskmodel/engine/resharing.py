@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Sharing anew what changed: the choice of a solver, and the rates that it finds applied."""
 
 from __future__ import annotations

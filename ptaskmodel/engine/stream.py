@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The stream of events: all that anybody learns of a run.
 
 Who is told of what happens on a core.

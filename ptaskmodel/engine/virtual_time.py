@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """A crowd: many activities that one link limits, where a start or an end costs little.
 
 Where many share one link, each start and each end of one changes the rates of all. But their rates

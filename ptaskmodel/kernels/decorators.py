@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The decorators of kernels, and how Python calls them.
 
 An ``entry`` is a kernel for Python to call: machine code of its own, in the module that is built

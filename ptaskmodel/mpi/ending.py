@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The end of an application, whether its ranks have ended or are stopped: its places are freed."""
 
 from __future__ import annotations

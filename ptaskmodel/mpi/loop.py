@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The compiled loop of a replay: it links the parts of the core's, with the ranks between.
 
 Which pairs of hosts ranks are about to need, so that their routes are found together.

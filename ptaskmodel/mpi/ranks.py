@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """What a rank does next: its actions become operations, one at a time, until it has to wait.
 
 `next_operation` says what is to be done, `operate` does it. Where a rank stands is in its record,

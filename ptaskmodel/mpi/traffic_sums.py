@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Adds up what ranks compute and send, action by action: the kernels of `tally`."""
 
 from __future__ import annotations

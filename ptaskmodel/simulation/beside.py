@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The compiled loop of tasks some of which are applications: ranks that run beside the others.
 
 It links the parts of `loop` and of `replay.loop`. Such a task holds its hosts by an activity that

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The life of a task: how its stages are queued, begin, end, and what follows.
 
 The state of tasks: what they wait for, which stage they are at, what became of them.

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The compiled loop of tasks: it links the parts of the core's, with the life of tasks between.
 
 What the core says of a date (see `core.loop`) goes on, for tasks:

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """When running jobs end: a heap of the true ends, and blocks of those that the estimates expect.
 
 A block holds up to BLOCK_ENTRIES expected ends in order of date, and the sum of their hosts;

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The compiled batch loop: jobs that last a known time, under a policy built in; from date to date.
 
 At each date, ends come first, then submissions; then the policy decides once (as in `simulator`).

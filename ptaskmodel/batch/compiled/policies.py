@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """What the built-in policies start now, equal to the bit to those of `policies`.
 
 Redirection: counters of the running jobs, and the group set apart; as in `policies.redirection`.

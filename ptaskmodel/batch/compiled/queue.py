@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Who waits: a static tree over ranks. A node knows the fewest hosts and smallest estimate below.
 
 Node 1 is the root, the leaves of node i are those of 2 i and 2 i + 1, leaf k belongs to rank k.

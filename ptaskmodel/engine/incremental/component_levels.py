@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The levels of active resources that are connected: by filling where that is enough, else `climb`.
 
 An activity is *even* if what fairness compares of it is the same on each of its resources, as of a

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The sub-system to solve: found in the sharing graph, laid out for a solver."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Fair bottleneck from event to event: rounds among those resources that may limit somebody.
 
 A resource of which each live task could take more, in every round, than what it grows by, and of

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Rounds of fair bottleneck on the heavy elements of activities: laid at once, gone through."""
 
 from __future__ import annotations

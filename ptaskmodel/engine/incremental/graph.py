@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """The graph of enabled activities and the resources that they use, and what a change touches in it.
 
 Enabled activities and the resources that they use form a graph. Three facts keep it small:

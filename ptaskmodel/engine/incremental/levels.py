@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Bottleneck max fairness from event to event: what limits nobody has no level and costs nothing.
 
 Few resources limit anybody. These are *active*; what stays between two events is the level of each,

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Max-min fairness from event to event: only those whose rate is affected are solved anew.
 
 A max-min fair allocation is the only one in which everybody is at his bound, or on a full resource

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Rates of the sub-system laid out, by the kernel of a rule.
 
 Solves in Python what the kernel of a sharing rule gave up.

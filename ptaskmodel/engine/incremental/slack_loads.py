@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """What limits nobody under bmf: its load is kept roughly, and watched where it is nearly full.
 
 See `core.levels`. A resource that is not active keeps the load of the rates that its users were

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Kernels that add up what the flows of a task ask of each link.
 
 Flows and all-to-alls are added by walking every route, or by the shortcuts of their family

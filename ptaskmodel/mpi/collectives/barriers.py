@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Barriers: messages without content, after which everybody knows that all have come.
 
 Source: the algorithms of Open MPI, as SMPI replays them; D. Hensgen, R. Finkel, U. Manber, "Two

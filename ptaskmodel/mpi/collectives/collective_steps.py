@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Steps of collective operations by a kernel of their own, which all who ask for them share.
 
 The algorithms are most of what replays compile: here they are compiled once.

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Collective operations as messages: step k of what a rank does in one, by the chosen algorithm.
 
 Source: the default algorithms of SimGrid's SMPI, as its documentation and its replays show them;

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Collective operations in which everybody sends to everybody: all-to-alls, all-gathers, scans.
 
 Source: the algorithms of MPICH, Open MPI and StarMPI, as SMPI replays them; J. Bruck et al.,

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """All-gathers of different amounts, and what else depends on the amount of each rank.
 
 Source: the algorithms of MPICH and Open MPI, as SMPI replays them.

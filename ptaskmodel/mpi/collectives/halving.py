@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Collective operations that reduce: recursive halving and doubling, rings.
 
 Source: R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; R. Thakur,

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """All-to-alls and all-gathers over ranks laid in a mesh: rows first, then columns, then planes.
 
 Source: the algorithms of StarMPI, as SMPI replays them; A. Faraj, X. Yuan, "Automatic generation

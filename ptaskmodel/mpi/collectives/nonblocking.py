@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Non-blocking collectives: a rank posts all its messages at once, and waits for them later.
 
 They are one request, over with the last of its messages. `collectives.collective` calls this.

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """All-to-alls in rounds which ranks begin together, so that messages do not meet on the way.
 
 Source: the algorithms of StarMPI, as SMPI replays them; A. Faraj, X. Yuan, "Automatic generation

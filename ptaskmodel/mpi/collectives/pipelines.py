@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Broadcasts and reductions in segments of which none waits for the one before.
 
 Source: the algorithms of StarMPI and Open MPI, as SMPI replays them; J. Pjesivac-Grbovic et al.,

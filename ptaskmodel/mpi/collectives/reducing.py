@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Reductions in segments, up a chain or a tree.
 
 Source: the algorithms of Open MPI, as SMPI replays them; J. Pjesivac-Grbovic et al., "Performance

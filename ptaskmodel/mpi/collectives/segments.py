@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Collective operations that send a whole in segments, one behind the other, along lines and trees.
 
 Source: the algorithms of Open MPI, MPICH and StarMPI, as SMPI replays them; J. Pjesivac-Grbovic et

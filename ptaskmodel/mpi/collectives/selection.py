@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Which algorithm a collective operation takes, where that depends on ranks and sizes.
 
 Which algorithm Open MPI or MVAPICH2 takes for a collective, by number of ranks and bytes.

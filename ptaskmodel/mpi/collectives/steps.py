@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """What a step of a collective operation is, and what its algorithms have in common.
 
 An algorithm is a function of a rank, the number of ranks and the number k of a step; it gives

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Collective operations from or to one rank: flat, and down and up binomial trees.
 
 Source: the algorithms of Open MPI and MPICH, as SMPI replays them; R. Thakur, R. Rabenseifner,

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Messages and requests: who sends meets who receives, in the order of posting."""
 
 from __future__ import annotations

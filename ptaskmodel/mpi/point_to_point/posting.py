@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """How ranks post messages: overheads first, then, by turns, the calls that SMPI makes for one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """How ranks wait: they sleep, or ask for messages and requests until these are over."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Routes inside one zone: declared tables, compiled walks, Wifi, Vivaldi, none.
 
 Compiled routes inside a zone of any family, and the shortcuts of their family for many of them.

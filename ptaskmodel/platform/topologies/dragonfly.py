@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Dragonflies: groups of chassis of routers with a few hosts each.
 
 All routers of a chassis are linked (green cables), so are routers of one place in the chassis of a

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Fat trees: hosts under levels of switches, with any number of parents and of parallel cables.
 
 Parameters in the table: levels L, shift of positions, then per level l = 1..L in groups of six:

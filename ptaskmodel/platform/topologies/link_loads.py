@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """What the flows of a work ask of each link, added up by kernels."""
 
 from __future__ import annotations

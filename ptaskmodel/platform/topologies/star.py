@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Stars: hosts with links of their own, and links that all share, around one middle.
 
 A route is the up-path of its source, then the down-path of its destination, each link once. So are

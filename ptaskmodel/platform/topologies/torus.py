@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Tori: hosts in a grid of any number of dimensions, each linked with the next, round and round.
 
 Parameters in the table: number of dimensions k, then their sizes. Link j of node i (to its next

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """A backfill cycle of jobs that take whole, equal nodes: the same as `backfill.Cycle`, on words.
 
 Sets of nodes are rows of 64-bit words. The kernel tests entries in order and comes back where a job

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Sets of nodes as 64-bit words: the tightest runs of some, and how many are in a word."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """A kernel that reads lines of numbers as Python does, or not at all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """Kernels that find arrays of numbers in JSON and read them as Python does, or not at all."""
 
 from __future__ import annotations

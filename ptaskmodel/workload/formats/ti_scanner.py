@@ -1,3 +1,4 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
 """One compiled pass over the bytes of a time-independent trace."""
 
 from __future__ import annotations
