@@ -11,27 +11,27 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ptaskmodel"
 
-# The rooms from the ground up: each imports only from lower rows, and from those named beside it.
-ROOMS: tuple[dict[str, set[str]], ...] = (
-    {"kernels": set()},
-    {"platform": set(), "workload": set(), "sharing": set()},
-    {"core": set()},
-    {
-        "replay": set(),
-        "simulation": {"replay"},
-        "recording": {"simulation"},
-        "energy": {"simulation", "recording"},
-    },
-    {"apps": set(), "batch": set()},
-    {"bridges": set(), "calibration": set()},
-    {"results": set()},
-    {"campaign": set()},
-    {"cli": set()},
+# The rooms from the ground up: each imports only from those before it.
+ROOMS = (
+    *("kernels", "platform", "workload", "sharing", "engine", "mpi", "simulation", "recording"),
+    *("energy", "apps", "calibration", "batch", "slurm", "connect", "results", "runs"),
+    *("campaign", "cli"),
 )
-ALLOWED: dict[str, set[str]] = {
-    room: beside.union(*ROOMS[:row])
-    for row, rooms in enumerate(ROOMS)
-    for room, beside in rooms.items()
+# The folders of a room, in the same sense.
+FOLDERS = {
+    "platform": ("topologies", "routing", "reader", "pictures"),
+    "workload": ("formats", "transforms"),
+    "sharing": ("max_min", "bottleneck_max_fairness", "fair_bottleneck"),
+    "engine": ("usage", "incremental"),
+    "mpi": ("collectives", "point_to_point"),
+    "batch": ("machine", "allocations", "jobs", "loop", "policies", "measures", "compiled"),
+    "slurm": (
+        *("conf", "jobs", "requests", "accounts", "select", "queue", "controller", "scheduling"),
+        "live",
+    ),
+    "connect": ("batsim",),
+    "results": ("schemas", "tables", "traces", "pictures", "comparison", "pages"),
+    "cli": ("commands",),
 }
 
 # Slow to import: only inside the functions that need them.
@@ -69,21 +69,20 @@ def imported(path: Path) -> set[tuple[str, bool]]:
     return names
 
 
-def package_of(dotted: str) -> str | None:
-    parts = dotted.split(".")
-    return parts[1] if parts[0] == "ptaskmodel" and len(parts) > 1 else None
-
-
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_module_imports_only_what_the_architecture_allows(path):
-    folders = path.relative_to(PACKAGE).parts[:-1]
-    if not folders:
-        # The face and the entry point hand over to the packages; the others stand below all.
-        allowed = set(ALLOWED) if path.name in ("__init__.py", "__main__.py") else {"kernels"}
-    else:
-        allowed = ALLOWED[folders[0]] | {folders[0]}
-    used = {package_of(name) for name, _ in imported(path)} & set(ALLOWED)
-    assert used <= allowed
+def test_a_module_imports_only_from_rooms_and_folders_before_its_own(path):
+    room, *folders = (*path.relative_to(PACKAGE).parts[:-1], "")[:3]
+    if not room and path.name in ("__init__.py", "__main__.py"):
+        return  # the face and the entry point hand over to the rooms
+    rooms = ROOMS[: ROOMS.index(room) + 1] if room else ("kernels",)
+    order = FOLDERS.get(room, ())
+    for name, _ in imported(path):
+        parts = name.split(".")
+        if parts[0] != "ptaskmodel" or len(parts) == 1:
+            continue
+        assert parts[1] in rooms or parts[1] not in ROOMS, name
+        if parts[1] == room and folders[0] in order and parts[2:] and parts[2] in order:
+            assert order.index(parts[2]) <= order.index(folders[0]), name
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -92,16 +91,21 @@ def test_heavy_libraries_are_not_imported_at_the_top(path):
     assert not at_top & HEAVY
 
 
-def test_every_package_is_named_in_the_architecture():
-    packages = {p.name for p in PACKAGE.iterdir() if p.is_dir() and (p / "__init__.py").exists()}
-    assert packages <= set(ALLOWED)
+def test_every_room_and_folder_has_its_place_in_the_order():
+    def packages(folder: Path) -> set[str]:
+        return {head.parent.name for head in folder.glob("*/__init__.py")}
+
+    assert packages(PACKAGE) == set(ROOMS)
+    assert {room: packages(PACKAGE / room) for room in ROOMS} == {
+        room: set(FOLDERS.get(room, ())) for room in ROOMS
+    }
 
 
 def test_the_page_on_design_shows_every_room():
     docs = PACKAGE.parent / "docs"
     page = (docs / "background" / "design.md").read_text(encoding="utf-8")
     house = (docs / "pictures" / "house.svg").read_text(encoding="utf-8")
-    for room in ALLOWED:
+    for room in ROOMS:
         (row,) = re.findall(rf"^\| `{room}` \|.*\|(.*)\|$", page, re.MULTILINE)
         assert all((PACKAGE / room / name).exists() for name in re.findall(r"`(.+?)`", row))
         assert f">{room}</text>" in house

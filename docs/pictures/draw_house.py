@@ -18,28 +18,33 @@ WARM, COOL, GREEN, GREY = "#f6e3d0", "#d8e6f5", "#dcefdd", "#eceff2"
 FLOORS = (
     (GREY, (("cli", "one thin module a command"),)),
     (GREY, (("campaign", "many runs, kept and compared"),)),
-    (GREY, (("results", "files, pictures, report, comparison"),)),
+    (GREY, (("runs", "what each kind of run does with its inputs and its directory"),)),
+    (GREY, (("results", "tables, traces, pictures, comparisons, pages"),)),
     (
         GREEN,
-        (("bridges", "SimPy, Batsim's schedulers"), ("calibration", "measurements to parameters")),
+        (
+            ("slurm", "what Slurm does"),
+            ("connect", "SimPy, Batsim's schedulers"),
+        ),
     ),
     (
         GREEN,
         (
-            ("apps", "where parallel tasks come from"),
-            ("batch", "who waits: jobs, policies"),
+            ("apps", "parallel tasks of programs"),
+            ("calibration", "parameters that fit"),
+            ("batch", "WHO WAITS: jobs, policies"),
         ),
     ),
     (
         COOL,
         (
-            ("replay", "MPI ranks, messages"),
-            ("simulation", "tasks on the core"),
-            ("recording", "what the stream tells"),
-            ("energy", "what it costs in joules"),
+            ("mpi", "MPI ranks, messages"),
+            ("simulation", "tasks"),
+            ("recording", "exact intervals"),
+            ("energy", "joules"),
         ),
     ),
-    (COOL, (("core", "WHEN: activities, dates, the stream of events"),)),
+    (COOL, (("engine", "WHEN: activities, dates, the stream of events"),)),
     (
         WARM,
         (
