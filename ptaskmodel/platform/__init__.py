@@ -1,4 +1,4 @@
-"""What exists: hosts, links, zones and routes, read from SimGrid platform files."""
+"""WHAT EXISTS: hosts, links, zones and routes, read from SimGrid platform files."""
 
 from ptaskmodel.lazy import face
 

@@ -1,4 +1,4 @@
-"""Platforms built in Python: the elements of a platform file as calls, with the same checks."""
+"""Build platforms in Python: calls for the elements of a platform file, with the same checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A platform under construction: adds hosts, links, points and zones, and refuses duplicates."""
+"""A platform under construction: it adds hosts, links, points and zones, and refuses duplicates.
+
+The XML reader (`reader`) and the Python interface (`build`) both declare elements to it.
+"""
 
 from __future__ import annotations
 

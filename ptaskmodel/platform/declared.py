@@ -1,6 +1,6 @@
-"""All that is declared of a platform, by a file or a program: what its routes are found from.
+"""What a file or program declares of a platform: hosts, links, and zones that routes are found in.
 
-Zones while a platform is read and once it is: their points, declared routes and star paths.
+A zone has its points, declared routes and star paths while a platform is read and afterwards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What exists: hosts, links and availability traces as frozen facts, in SI units.
+"""The facts of a platform in SI units: hosts, links and availability traces, all frozen.
 
-What is told about a platform: notes, and texts short enough to be quoted.
+Also notes about a platform, and `short`, which cuts texts that messages quote.
 """
 
 from __future__ import annotations

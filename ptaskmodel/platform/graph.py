@@ -1,7 +1,7 @@
 """The platform as a networkx graph: hosts, routers, switches and the links between them.
 
-Routes are sequences of links, without the switches between these. Every declared route is laid
-down as a chain of link nodes; a link with two neighbours then becomes an edge between them, and one
+Routes are sequences of links and do not name the switches between them. Every declared route is
+entered as a chain of link nodes. A link with two neighbours then becomes an edge between them; one
 with more (a backbone, a shared cable) stays a node. So a thousand hosts behind one backbone are a
 star, not half a million edges.
 """

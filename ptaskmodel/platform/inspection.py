@@ -1,8 +1,8 @@
-"""What is legal in a platform but surely not meant: findings with the line to look at.
+"""Inspect a platform: suspicious declarations, its routes as a table, and a summary.
 
-The routes between hosts as a table, one line a pair.
-
-A short account of a platform, as data and as text.
+`check_platform` finds what is legal but surely not meant, with the line to look at. `write_routes`
+writes one line for each pair of hosts. `summarise` returns a short account as data,
+`summary_text` as text. The command `platform` calls them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ DEFAULT_WINDOW = 4194304.0
 # What separates names in lists of hosts, in tables and on command lines.
 _SEPARATOR = re.compile(r"[\s,;\"'|]")
 NAME = "a name with a blank, a comma or another separator is taken for several; rename it"
+
+COLUMNS = ("src", "dst", "latency_s", "links")
+
+SHOWN_ZONES = 20
 
 
 def check_platform(platform: Platform) -> list[Note]:
@@ -176,9 +180,6 @@ def sample_pairs(platform: Platform, limit: int, seed: int) -> Iterator[tuple[in
         yield divmod(number, n)
 
 
-COLUMNS = ("src", "dst", "latency_s", "links")
-
-
 def write_routes(
     platform: Platform, pairs: Iterable[tuple[int, int]], output: str | Path | IO[str]
 ) -> int:
@@ -203,9 +204,6 @@ def write_routes(
         else:
             writer.writerow((*names, repr(route.latency_s), join_names(route.links)))
     return missing
-
-
-SHOWN_ZONES = 20
 
 
 def summarise(platform: Platform) -> dict[str, Any]:

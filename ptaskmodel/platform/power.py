@@ -1,8 +1,8 @@
-"""What hosts and links draw, and how hosts sleep: properties of a platform that only energy reads.
+"""Power of hosts and links, and how hosts sleep: properties that only energy accounting reads.
 
-wattage_per_state and wattage_off of hosts, wattage_range of links (once watt_range) are SimGrid's;
-sleep_pstates of hosts is Batsim's. They are read when energy is asked for: until then a mistake in
-them is a finding of `checks.check_platform`, no error.
+wattage_per_state and wattage_off of hosts and wattage_range of links (formerly watt_range) are
+SimGrid's; sleep_pstates of hosts is Batsim's. They are read when energy is requested; until then a
+mistake in them is a finding of `inspection.check_platform`, not an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A platform as SimGrid's XML again: numbers to the last digit, traces inside the file."""
+"""Write a platform as SimGrid XML: numbers to the last digit, traces inside the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a sketch that have a shape of their own: racks, levels, grids, circles of groups."""
+"""Shapes for parts of a sketch: racks, levels, grids and circles of groups."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A picture of a platform: who is linked with whom, how fast hosts and links are.
+"""Draw a platform with matplotlib: which hosts are linked, and how fast hosts and links are.
 
-What all pictures of sketches share: the size of the page, boxes with names, names of groups.
+The first part is common to all sketches: page size, boxes with names, names of groups.
 """
 
 from __future__ import annotations
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 POINTS = 72.0
 LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75}
 SMALLEST, LARGEST = 4.5, 8.5  # font sizes of names, points
+
+MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 14.0, 9.5, 0.85
+MAX_LABELS = 40
+# kind: name in the legend, colour
+STYLES = {
+    "host": ("host", "#A9C5E4"),
+    "switch": ("switch", "#F1C66A"),
+    "router": ("router", "#F1C66A"),
+    "link": ("shared link", "#8E8E8E"),
+    "junction": ("where links meet", "#8E8E8E"),
+}
 
 
 def page(
@@ -107,18 +118,6 @@ def text_colour(colour: Any) -> str:
 
     red, green, blue = to_rgb(colour)
     return "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
-
-
-MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 14.0, 9.5, 0.85
-MAX_LABELS = 40
-# kind: name in the legend, colour
-STYLES = {
-    "host": ("host", "#A9C5E4"),
-    "switch": ("switch", "#F1C66A"),
-    "router": ("router", "#F1C66A"),
-    "link": ("shared link", "#8E8E8E"),
-    "junction": ("where links meet", "#8E8E8E"),
-}
 
 
 def draw_platform(platform: Platform, path: Path) -> None:

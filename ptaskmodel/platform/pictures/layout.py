@@ -1,8 +1,7 @@
-"""Where everything of a platform is drawn: racks of hosts, switches by level, groups, grids.
+"""Lay out a sketch of a platform: racks of hosts, switches by level, groups and grids.
 
-A sketch has no colours and needs no library of pictures: files, reports and pages paint it.
-
-Spreads blocks of a sketch over the page so that linked ones are near and none overlap.
+A sketch has no colours and needs no graphics library; files, reports and pages draw it. Blocks are
+spread over the page so that linked ones are near each other and none overlap.
 """
 
 from __future__ import annotations
@@ -38,6 +37,13 @@ MAX_BY_DISTANCES = 400
 MAX_BY_FORCES = 1500
 PUSHES = 300
 MAX_CLEARED = 40  # blocks of which lines are kept off racks
+
+LINK = "link:"  # before the names of links in graphs
+JUNCTION = "junction"
+DOT = 0.16
+MAX_JOINED = 200  # links that follow each other, of which sets are looked for
+ARC_STEPS = 8
+PORT = 0.1  # from a host in a rack to the line of its link
 
 
 def spread(sizes: Sequence[tuple[float, float]], pairs: Sequence[tuple[int, int]]) -> list[Point]:
@@ -205,14 +211,6 @@ def _part(points: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 def _middle(values: Sequence[float]) -> float:
     return (min(values) + max(values)) / 2
-
-
-LINK = "link:"  # before the names of links in graphs
-JUNCTION = "junction"
-DOT = 0.16
-MAX_JOINED = 200  # links that follow each other, of which sets are looked for
-ARC_STEPS = 8
-PORT = 0.1  # from a host in a rack to the line of its link
 
 
 class Box(NamedTuple):

@@ -1,1 +1,1 @@
-"""Platforms from SimGrid's XML: elements checked in their order, each declared to a builder."""
+"""Read platforms from SimGrid's XML: check the order of elements, declare each to a builder."""

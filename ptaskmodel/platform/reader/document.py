@@ -1,6 +1,6 @@
-"""The elements of a platform, one after the other: checks their nesting, has each one declared.
+"""The elements of a platform in order: check their nesting and declare each one.
 
-Elements are handled as they end; only the open ones and the facts are in memory.
+An element is handled when it ends, so only the open elements and the facts are in memory.
 """
 
 from __future__ import annotations

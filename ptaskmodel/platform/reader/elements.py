@@ -1,6 +1,7 @@
-"""One element of a platform file, and reading its attributes with errors that say where.
+"""The SimGrid platform language (DTD versions 4 and 4.1): its elements, and how to read one.
 
-The SimGrid platform language as data: tags, attributes, nesting (DTD versions 4 and 4.1).
+`Source` reads the attributes of an element and raises errors that name file and line. The tables
+at the end list tags, attributes and nesting as data.
 """
 
 from __future__ import annotations

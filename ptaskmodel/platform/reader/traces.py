@@ -1,4 +1,4 @@
-"""Availability traces: a speed, a bandwidth, a latency or a state over time, from their text."""
+"""Parse availability traces: a speed, bandwidth, latency or state over time."""
 
 from __future__ import annotations
 

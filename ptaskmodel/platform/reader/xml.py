@@ -1,10 +1,8 @@
-"""The XML of platform files, by lxml: fetches nothing, expands nothing, keeps no tree.
+"""Read SimGrid XML files (DTD 4 and 4.1) with lxml: fetch nothing, expand nothing, keep no tree.
 
-lxml tells elements without their lines (and of a tag over several lines only where it ends), so a
-scan of the text, in step with it, says where each tag begins. The same scan refuses what platforms
-have no use for, before lxml acts on it: declarations inside the file, entities, CDATA.
-
-SimGrid XML files (DTD 4 and 4.1) to platforms.
+lxml reports elements without their lines (for a tag over several lines only where it ends). So a
+scan of the text, in step with it, finds where each tag begins. The same scan refuses what platforms
+have no use for before lxml acts on it: declarations inside the file, entities, CDATA.
 """
 
 from __future__ import annotations
@@ -47,6 +45,8 @@ _DOCTYPE = re.compile(r"<!DOCTYPE(?:[^\[>\"']|\"[^\"]*\"|'[^']*')*\[")
 _DOCTYPES = frozenset(
     {"https://simgrid.org/simgrid.dtd", "http://simgrid.gforge.inria.fr/simgrid/simgrid.dtd"}
 )
+
+_log = logging.getLogger(__name__)
 
 
 def read_xml(content: bytes, document: Document) -> None:
@@ -228,9 +228,6 @@ class _Target:
 
     def close(self) -> None:
         """lxml wants it."""
-
-
-_log = logging.getLogger(__name__)
 
 
 def load_platform(path: AnyPath) -> Platform:

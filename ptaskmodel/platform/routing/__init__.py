@@ -1,1 +1,1 @@
-"""How the route between two points of one zone is found, one module per family of zones."""
+"""Find the route between two points of one zone: one module for each family of zones."""

@@ -1,9 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Routes inside one zone: declared tables, compiled walks, Wifi, Vivaldi, none.
 
-Compiled routes inside a zone of any family, and the shortcuts of their family for many of them.
-
-All are generated from the table of families.
+The table of families (`topologies.families`) generates the compiled walks, and each family's
+shortcuts for many routes at once.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Families of clusters: one file owns all that is known of one; ``families.py`` lists them."""
+"""Families of clusters: one file has everything about one family; ``families.py`` lists them."""

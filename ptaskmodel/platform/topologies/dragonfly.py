@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Dragonflies: groups of chassis of routers with a few hosts each.
 
-All routers of a chassis are linked (green cables), so are routers of one place in the chassis of a
-group (black), and all groups (blue). Parameters in the table: groups G, chassis C, routers (blades)
-B, hosts N of each. Links are numbered local, green (chassis by chassis), black, blue.
+All routers of a chassis are linked (green cables). So are routers at the same place in the chassis
+of a group (black), and all groups (blue). Parameters in the table: groups G, chassis C, routers
+(blades) B, hosts N of each. Links are numbered local, green (chassis by chassis), black, blue.
 """
 
 from __future__ import annotations

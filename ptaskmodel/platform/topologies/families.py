@@ -1,4 +1,4 @@
-"""The one table of the families of clusters: a new one is a new file and an entry here."""
+"""The table of the families of clusters: a new family is a new file and an entry here."""
 
 from __future__ import annotations
 

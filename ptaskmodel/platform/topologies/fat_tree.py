@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Fat trees: hosts under levels of switches, with any number of parents and of parallel cables.
+"""Fat trees: hosts under levels of switches, with any number of parents and parallel cables.
 
 Parameters in the table: levels L, shift of positions, then per level l = 1..L in groups of six:
 children c, parents p, cables k, p1...p_{l-1}, c1...c_{l-1}, first link below (in number of links);

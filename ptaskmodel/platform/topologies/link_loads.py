@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""What the flows of a work ask of each link, added up by kernels."""
+"""Kernels that sum the loads which the flows of a task put on each link."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Stars: hosts with links of their own, and links that all share, around one middle.
+"""Stars: hosts with links of their own, and links that all hosts share, around one centre.
 
-A route is the up-path of its source, then the down-path of its destination, each link once. So are
-flat clusters, and the zones of routing Cluster and Vivaldi written link by link.
+A route is the up-path of its source, then the down-path of its destination, each link once. Flat
+clusters have this form, as do the zones of routing Cluster and Vivaldi written link by link.
 
 Table: LONGEST, NODES, n flags (1: up and down are undefined), then compressed rows (3 n + 1
 offsets, links): up, down and loopback of node 0, of node 1, ...

@@ -1,4 +1,4 @@
-"""What a family of clusters has to tell, and what its tables of routes have in common.
+"""The interface of a family of clusters, and the common part of their route tables.
 
 Each cluster zone has one flat int64 table, from which compiled code walks its routes. All begin
 

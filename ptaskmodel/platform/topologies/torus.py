@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Tori: hosts in a grid of any number of dimensions, each linked with the next, round and round.
+"""Tori: hosts in a grid of any number of dimensions, each linked with the next, cyclically.
 
 Parameters in the table: number of dimensions k, then their sizes. Link j of node i (to its next
 node in dimension j) has number i k + j.
