@@ -1,1 +1,1 @@
-"""Kernels: how Python functions become machine code, when the package is built, and are called."""
+"""Kernels: how Python functions become machine code at build time, and how they are called."""

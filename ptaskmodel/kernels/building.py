@@ -1,10 +1,11 @@
-"""Builds the extension module `ptaskmodel._kernels` of all kernels.
+"""Build the extension module `ptaskmodel._kernels`, which holds all kernels.
 
     python -m ptaskmodel.kernels [--all-levels] [--to FILE]
 
-Each kernel becomes an object for each kind of arguments and each level of processors, in a
-directory of the user's where it stays: what has not changed is not compiled again, and a build that
-was stopped goes on. Then the C compiler links them, and the module takes its place at once.
+Each kernel becomes an object file for each kind of arguments and each level of processors. These
+stay in a cache directory of the user's: what has not changed is not compiled again, and an
+interrupted build goes on where it stopped. Then the C compiler links them, and the new module
+replaces the old one atomically.
 """
 
 from __future__ import annotations

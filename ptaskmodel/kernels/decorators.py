@@ -1,16 +1,15 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The decorators of kernels, and how Python calls them.
+"""The decorators of kernels, and how Python calls kernels.
 
-An ``entry`` is a kernel for Python to call: machine code of its own, in the module that is built
-with the package (`module`). A ``jit`` kernel is a part of those that call it. ``views`` are parts
-that return views of their arguments. ``late`` kernels are machine code of their own, too, but for
-other kernels to call.
+An ``entry`` is an exported kernel, which Python calls: it has machine code of its own in the module
+that is built with the package (`module`). A ``jit`` kernel becomes part of its callers. ``views``
+are such parts that return views of their arguments. ``late`` kernels have machine code of their
+own, for other kernels to call. `dispatch` makes one kernel of several, chosen by number.
 
-What the module has not is compiled by numba where it is installed (`plain`), else interpreted.
-``PTASKMODEL_KERNELS`` chooses one way for all: ``module`` (what it has not is an error), ``numba``,
-or ``interpreted``, in which kernels are plain functions, as with ``NUMBA_DISABLE_JIT=1``.
-
-One kernel for several, chosen by number.
+A kernel that the module lacks is compiled by numba where numba is installed (`plain`), else it is
+interpreted. ``PTASKMODEL_KERNELS`` chooses one way for all: ``module`` (a missing kernel is an
+error), ``numba``, or ``interpreted``, in which kernels are plain functions, as with
+``NUMBA_DISABLE_JIT=1``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Writes the function of an entry that Python calls: objects in, the kernel's arguments found.
+"""Generate the function that Python calls for an exported kernel: it unpacks Python's objects.
 
-`layout` says where things are in objects, and what the table is.
+`layout` says where values are in these objects, and what the table is.
 """
 
 from __future__ import annotations

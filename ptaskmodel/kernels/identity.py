@@ -1,9 +1,9 @@
-"""What a kernel is: a digest of all that its machine code is made of, wherever that is written.
+"""Compute a kernel's identity: a digest of everything that its machine code is made of.
 
-Its instructions, the constants and kernels that they name, and theirs in turn; late kernels, which
-are machine code of their own, by their names and kinds. So a kernel is compiled anew when something
-in it changes, and only then; comments, docstrings, other functions of its file and the place of the
-package do not matter.
+This is its instructions, the constants and kernels that they name, and so on down; late kernels,
+which have machine code of their own, count by name and kind of arguments. So a kernel is compiled
+again only when something in it changes. Comments, docstrings, other functions of its file and the
+location of the package do not matter.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Where machine code of kernels finds its arguments in Python's objects, and how Python calls it.
+"""Where machine code finds its arguments in Python's objects, and how Python calls it.
 
-Code of an entry is one function (`entries.add_entry`) with the calling convention of METH_FASTCALL
-in Python's C interface: (table, arguments, their number) -> result. It finds its arguments in
-Python's objects by itself. The table, made by `bind`, has the addresses of the types that it is to
-find there: where it finds others it returns NotImplemented, without having run.
+The code of an exported kernel is one function (`entries.add_entry`) with the calling convention of
+METH_FASTCALL in Python's C interface: (table, arguments, their number) -> result. It reads its
+arguments from Python's objects itself. The table, which `bind` makes, has the addresses of the
+types that it expects there: for others it returns NotImplemented and does nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Kernels typed and lowered by numba, from inside, when the package is built.
+"""Type and lower kernels with numba's internals when the package is built.
 
-A kernel that others call is a part of them: it is typed and lowered once, but leaves optimisation
-to those that Python calls (entries), and to late kernels, which become machine code of their own.
-Nothing here is public in numba. If it breaks with another numba, a build fails and nobody's run.
+A kernel that others call is part of them: it is typed and lowered once, and optimised within the
+exported and late kernels, which have machine code of their own. Nothing used here is public in
+numba. If another version of numba breaks it, a build fails, but no installed package.
 """
 
 from __future__ import annotations

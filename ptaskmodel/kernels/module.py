@@ -1,10 +1,9 @@
-"""The machine code that comes with the package: the extension module `ptaskmodel._kernels`.
+"""Load the machine code that comes with the package: the extension module `ptaskmodel._kernels`.
 
-A kernel for one kind of arguments is one function of it, whose name is a digest of both: nothing
-but the system's loader is needed, neither numba nor llvmlite. The module bears stamps of the
-sources that it was built of. A checkout, whose sources change, builds what has changed when a
-kernel is called; where that cannot be, and in an installed package, a module of other sources is
-left alone.
+A kernel for one kind of arguments is one function of it, whose name is a digest of both. Only the
+system's loader is needed, neither numba nor llvmlite. The module bears stamps of the sources that
+it was built from. A checkout, whose sources change, rebuilds what has changed when a kernel is
+called. Where that is impossible, and in an installed package, a module of other sources is ignored.
 """
 
 from __future__ import annotations

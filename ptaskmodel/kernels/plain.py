@@ -1,9 +1,9 @@
-"""Kernels compiled by what is public in numba, where there is no module with their machine code.
+"""Compile kernels with numba's public interface, where no module has their machine code.
 
-The same results, after up to a minute; machine code is kept by numba in a directory of the user's.
-Four things make that bearable: a kernel that Python calls and one that others call are dispatchers
-apart, so that parts have no wrappers; references are not counted; late kernels that nobody wants
-are left out; what is kept is kept for entries alone.
+Results are the same, but the first call takes up to a minute. Numba caches the machine code in a
+directory of the user's. Four measures keep that bearable: a kernel that Python calls and one that
+others call have separate dispatchers, so that parts have no wrappers; references are not counted;
+late kernels that no caller requested are left out; only exported kernels are cached.
 """
 
 from __future__ import annotations
