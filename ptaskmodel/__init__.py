@@ -1,7 +1,7 @@
-"""How long parallel applications take when they share a platform: the parallel-task model.
+"""Simulate how long parallel applications take when they share a platform (parallel-task model).
 
-The public face: every name is loaded from its module on first use, so that ``import ptaskmodel``
-costs next to nothing. `NAMES` is the one table of them (see `ptaskmodel.lazy`).
+The public interface: each name is loaded from its module on first use, so that ``import
+ptaskmodel`` costs next to nothing. `NAMES` lists the names by module (see `ptaskmodel.lazy`).
 """
 
 from ptaskmodel.lazy import face

@@ -1,4 +1,4 @@
-"""The directory of what is made once and kept: it is the user's, and nobody else writes there."""
+"""Return the user's cache directory, which nobody else may write to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Columns of numbers as the lines of a CSV file, all at once: the bytes of Python's csv.writer.
+"""Format columns of numbers as CSV lines, all at once, with the bytes of Python's csv.writer.
 
-Each column becomes a matrix of characters, a row a line, with zeros where there is no character;
-side by side, with commas between them, what is not zero is the text.
+Each column becomes a matrix of characters with one row a line and zeros where there is no
+character. Side by side, with commas between them, the characters that are not zero are the text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one family of errors that a user can correct; our own bugs stay outside it."""
+"""Errors that a user can correct, as one class; our own bugs are not among them."""
 
 from __future__ import annotations
 

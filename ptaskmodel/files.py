@@ -1,4 +1,8 @@
-"""Files from outside read with care, bounded; files and directories written whole or not at all."""
+"""Read files from outside, with bounds; write files and directories atomically.
+
+All readers and writers of files use it. What is too large, not a regular file or outside the
+directory allowed is an error of one line. A file or directory appears whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,8 @@ _LEFTOVER = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{8}}{re.escape(_PARTIAL)}", r
 
 # Below which folder alone files are read, if anybody else says which (see `only_below`).
 _below: ContextVar[Path | None] = ContextVar("below", default=None)
+
+Owned = Callable[[Path], Collection[str]]
 
 
 class _TooLarge(Exception):
@@ -393,8 +399,6 @@ def _claimed(target: Path, *, directory: bool = False) -> Iterator[Path]:
 
 
 # Writing a directory
-
-Owned = Callable[[Path], Collection[str]]
 
 
 def check_directory_to_write(path: AnyPath, owned: Owned, *, error: Kind = PTaskModelError) -> None:

@@ -1,7 +1,8 @@
-"""Signals that end a command: INT, TERM and HUP are taken alike, so that all is cleaned up.
+"""Handle the signals that end a command: INT, TERM and HUP are treated alike; all is cleaned up.
 
-`run_as` of the command line takes them; what must come to a good place first holds them for a while
-(`held`) and looks there (`check`). In a library none is taken, and both do nothing.
+The command line (`run_as`) installs the handlers. Code that must first come to a safe state defers
+signals (`held`) and polls them there (`check`). In a library no handler is installed, and both do
+nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Faces of packages: public names that are loaded from their modules on first use (PEP 562).
+"""Load things on first use: the public names of a package, and the elements of a sequence.
 
-A package has one table of modules and the names that they give; `face` makes ``__all__``,
-``__getattr__`` and ``__dir__`` of it. Type checkers and editors read the same from the package's
-``__init__.pyi``, which ``python tests/stubs.py`` writes.
-
-Sequences whose elements are made when the first of them is asked for.
+A package has one table of modules and the names that they provide. `face` makes ``__all__``,
+``__getattr__`` and ``__dir__`` (PEP 562) of it. Type checkers and editors read the same from the
+package's ``__init__.pyi``, which ``python tests/stubs.py`` writes.
 """
 
 from __future__ import annotations
@@ -15,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
 Table = Mapping[str, Sequence[str]]
+
+T = TypeVar("T")
 
 
 def face(
@@ -35,9 +35,6 @@ def face(
         return value
 
     return names, get, lambda: list(names)
-
-
-T = TypeVar("T")
 
 
 class OnDemand(Sequence[T]):

@@ -1,4 +1,4 @@
-"""Memory: how much is free; no search for cycles while much is made that stays."""
+"""Return how much memory is free; run the garbage collector less while lasting objects are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a file names: traces of a platform, arrays, lists of traces, includes, imports."""
+"""Find the files that a file names: platform traces, arrays, lists of traces, includes, imports."""
 
 from __future__ import annotations
 

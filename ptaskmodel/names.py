@@ -1,4 +1,4 @@
-"""Names in one field of a file, separated by blanks: written and read back."""
+"""Write and read several names in one field of a file, separated by blanks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python files of the user's: which belong together, and how one is loaded."""
+"""Load Python files of the user's, and find the files that belong to them."""
 
 from __future__ import annotations
 

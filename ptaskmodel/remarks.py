@@ -1,7 +1,7 @@
-"""Remarks on a run: every warning and note, and how it changes the reading of the numbers.
+"""Collect the remarks on a run: every warning and note, and how it affects the results.
 
-Every warning passes `warn`, which keeps it for the summary.json of the run. Warnings of other
-packages are kept by the command line, which shows them (`keep`).
+Every warning of the package passes `warn`, which keeps it for the run's summary.json. The command
+line keeps and shows warnings of other packages (`keep`).
 """
 
 from __future__ import annotations

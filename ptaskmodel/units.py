@@ -1,4 +1,4 @@
-"""SimGrid quantities ("1.25GBps", "10us", "1Gf") to and from SI floats."""
+"""Convert SimGrid quantities ("1.25GBps", "10us", "1Gf") to SI floats and back."""
 
 from __future__ import annotations
 
