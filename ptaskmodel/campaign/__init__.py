@@ -9,22 +9,13 @@ NAMES = {
         "Campaign",
         "Estimate",
         "Status",
+        "told_campaigns",
         "write_table",
     ),
     "ptaskmodel.campaign.dask_cluster": ("Cluster",),
-    "ptaskmodel.campaign.plan": (
-        "Plan",
-        "Run",
-        "plan_of",
-        "read_plan",
-    ),
+    "ptaskmodel.campaign.plan": ("Plan", "Run", "plan_of", "read_plan"),
     "ptaskmodel.campaign.report": ("write_campaign_report",),
-    "ptaskmodel.campaign.scripts": ("told_campaigns",),
-    "ptaskmodel.campaign.statistics": (
-        "means",
-        "paired",
-        "pareto",
-    ),
+    "ptaskmodel.campaign.statistics": ("means", "paired", "pareto"),
     "ptaskmodel.campaign.variance": ("effects",),
 }
 

@@ -5,6 +5,7 @@ Writes the table of a campaign: Parquet, or CSV.
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import json
 import math
@@ -21,8 +22,7 @@ from ptaskmodel.campaign.dask_cluster import Cluster
 from ptaskmodel.campaign.dask_pool import ClusterPool
 from ptaskmodel.campaign.plan import Plan, Run, read_plan
 from ptaskmodel.campaign.pool import Pool, processors
-from ptaskmodel.campaign.records import DONE, FAILED, LEVEL, Index
-from ptaskmodel.campaign.store import MISSING, PACKED, Store
+from ptaskmodel.campaign.store import DONE, FAILED, LEVEL, MISSING, PACKED, Index, Store
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.files import whole_path
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, int, Run, float, "str | None"], None]
 # A run of less than this, s, is made twice to estimate what all take.
 SHORT_S = 10.0
+PARQUET = ".parquet"
 
 
 class Status(NamedTuple):
@@ -263,9 +264,6 @@ def _unseen(chosen: Collection[str], known: Collection[str]) -> str:
     return f"no run has '{strange}': use some of {', '.join(near)}"
 
 
-PARQUET = ".parquet"
-
-
 def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
     """Write a table, whole, in the format that its name asks for: .parquet or .csv.
 
@@ -294,3 +292,17 @@ def _plain(frame: pandas.DataFrame) -> pandas.DataFrame:
         if frame[name].dtype == object and len({type(value) for value in frame[name]}) > 1
     }
     return frame.assign(**mixed)
+
+
+def told_campaigns(description: str) -> tuple[list[Campaign], Path]:
+    """The campaigns whose directories the command line names, and the directory it asks for, made.
+
+    description: the script's docstring; its first line is shown by --help.
+    Raises CampaignError.
+    """
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("runs", nargs="+", type=Path, help="directories of campaigns")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="made if it is not there")
+    given = parser.parse_args()
+    given.output.mkdir(parents=True, exist_ok=True)
+    return [Campaign.in_directory(place) for place in given.runs], given.output

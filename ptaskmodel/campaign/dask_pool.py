@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.dask_cluster import Cluster
-from ptaskmodel.campaign.dask_worker import FUNCTION, Part, Said, keep_there, make_there
+from ptaskmodel.campaign.dask_cluster import FUNCTION, Cluster, Part, Said, keep_there, make_there
 from ptaskmodel.campaign.inputs import Input, content_of, input_at
 from ptaskmodel.campaign.plan import Plan, Run
 from ptaskmodel.campaign.pool import TRIES, Tell, call_of, died, failed, tell_of

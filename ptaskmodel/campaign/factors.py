@@ -33,6 +33,26 @@ _RANGE = "{from = .., to = .., step = ..}"
 _FILES = '{files = "PATTERN"}'
 _DRAWN = '{least = .., most = .., scale = "linear"|"log"}'
 HOW = f"{_LIST}, {_RANGE}, {_FILES} or {_DRAWN}"
+LONGEST = 1000
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_COUNT: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_WHAT = "conditions compare parameters, numbers and texts with ==, <, in, and, or, not, + - * / %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,28 +205,6 @@ def _parts(dimensions: int, sampling: Sampling) -> np.ndarray:
         slices = [rng.permutation(sampling.count) for _ in range(dimensions)]
         parts = (parts + np.stack(slices, axis=1)) / sampling.count
     return parts
-
-
-LONGEST = 1000
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
-_COUNT: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_WHAT = "conditions compare parameters, numbers and texts with ==, <, in, and, or, not, + - * / %"
 
 
 class Condition:

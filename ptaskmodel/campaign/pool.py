@@ -25,14 +25,16 @@ from typing import Any
 
 import ptaskmodel
 from ptaskmodel.campaign.plan import Plan, Run
-from ptaskmodel.campaign.records import FAILED
-from ptaskmodel.campaign.store import Store
+from ptaskmodel.campaign.store import FAILED, Store
 from ptaskmodel.campaign.worker import LAST_WORDS, Call, Order
 from ptaskmodel.errors import PTaskModelError
 
 ROOT = str(Path(ptaskmodel.__file__).parents[1])
 # How long a process may take to end once nothing more comes, s.
 GRACE_S = 5.0
+# Told of each run that was made: it, DONE or FAILED, its seconds, what went wrong.
+Tell = Callable[[Run, str, float, str | None], None]
+TRIES = 2
 
 
 class MakerDiedError(PTaskModelError):
@@ -134,11 +136,6 @@ def too_long(limit_s: float) -> str:
 def died(how: str) -> str:
     """What is said of a run that took two processes with it."""
     return f"its process died twice ({how})"
-
-
-# Told of each run that was made: it, DONE or FAILED, its seconds, what went wrong.
-Tell = Callable[[Run, str, float, str | None], None]
-TRIES = 2
 
 
 @dataclass(slots=True, eq=False)

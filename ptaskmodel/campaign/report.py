@@ -18,9 +18,16 @@ import numpy as np
 from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
 from ptaskmodel.campaign.inputs import digest_of
-from ptaskmodel.campaign.intervals import SEED, SIGNIFICANT, p_digits, p_text
-from ptaskmodel.campaign.records import DONE, FAILED
-from ptaskmodel.campaign.statistics import means, paired, pareto
+from ptaskmodel.campaign.statistics import (
+    SEED,
+    SIGNIFICANT,
+    means,
+    p_digits,
+    p_text,
+    paired,
+    pareto,
+)
+from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.campaign.variance import MANY_LEVELS, effects
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
@@ -47,6 +54,28 @@ MOST_METRICS = 4
 MOST_FACTORS = 6
 # Of more runs than these, so many are drawn where each is a point.
 MOST_POINTS = 5000
+# Rows of a table that is not searched; rows and cells of the one of runs, which is.
+MOST_ROWS = 400
+# Of more runs not all numbers are looked at for warnings.
+MOST_LOOKED_AT = 100_000
+MOST_RUNS = 5000
+MOST_CELLS = 250_000
+TITLES = {
+    "differences": "Against the baseline, run by run",
+    "effects": "What each factor does",
+    "interactions": "What depends on what",
+    "pareto": "Both at once",
+}
+NOTES = {
+    "differences": "Runs that are alike in all else, seed included, are compared, and averaged for "
+    "each seed; bars are 95 % intervals over independent seeds. Grey: Holm's p is 0.05 or more.",
+    "effects": "Means over all else, with 95 % intervals over seeds. Below, part: how much of the "
+    "variation of a metric goes with a factor, or with two of them beyond both; p of an F test "
+    "with the seed as a block, and Holm's.",
+    "interactions": "For each metric the two factors with the largest part beyond both; above it, "
+    "whether that is more than chance.",
+    "pareto": "Means of each combination; the line joins those that none beats in both.",
+}
 
 
 def effects_figure(
@@ -223,14 +252,6 @@ def _tidy(panel: Any) -> None:
     panel.set_axisbelow(True)
 
 
-# Rows of a table that is not searched; rows and cells of the one of runs, which is.
-MOST_ROWS = 400
-# Of more runs not all numbers are looked at for warnings.
-MOST_LOOKED_AT = 100_000
-MOST_RUNS = 5000
-MOST_CELLS = 250_000
-
-
 def figures(campaign: Campaign, frame: pandas.DataFrame) -> dict[str, Figure]:
     """The pictures that these runs can show, by name."""
     plan = campaign.plan
@@ -299,24 +320,6 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
     subject = f"A campaign of {len(whole):,} runs"
     write_page(path, data, title=plan.name, subject=subject, before=before, after=after)
     return short
-
-
-TITLES = {
-    "differences": "Against the baseline, run by run",
-    "effects": "What each factor does",
-    "interactions": "What depends on what",
-    "pareto": "Both at once",
-}
-NOTES = {
-    "differences": "Runs that are alike in all else, seed included, are compared, and averaged for "
-    "each seed; bars are 95 % intervals over independent seeds. Grey: Holm's p is 0.05 or more.",
-    "effects": "Means over all else, with 95 % intervals over seeds. Below, part: how much of the "
-    "variation of a metric goes with a factor, or with two of them beyond both; p of an F test "
-    "with the seed as a block, and Holm's.",
-    "interactions": "For each metric the two factors with the largest part beyond both; above it, "
-    "whether that is more than chance.",
-    "pareto": "Means of each combination; the line joins those that none beats in both.",
-}
 
 
 def _found(

@@ -32,6 +32,22 @@ Numbers = dict[str, float | int]
 NOT_METRICS = ("format", "versions", "inputs", "remarks", "files", "series")
 # What a run may give beside numbers: kept with it, for pictures.
 SERIES = "series"
+# How many platforms, workloads ... a worker keeps.
+KEPT = 8
+# Keys of a slurm.conf that runs change.
+CHANGES = "set"
+# Parameters of `batch` that change the workload, in the order in which they do.
+TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
+# A policy of the user's, and partitions in a file.
+WITHIN = {"policy": re.compile(r"^(.+\.py):"), "allocation": re.compile(f"^{FILE_MARK}(.+)")}
+BATCH_FILES = ("platform", "workload", "failures", "maintenance", "calibration")
+_MAPPINGS = ("policy_options", "storages", "failure_law", "checkpoint", "licences")
+_MODEL = {"platform", "solver", "network_model"}
+_SIMULATE = frozenset(_MODEL | {"tasks", "calibration", "group", "count", "until", "energy"})
+_SLURM = frozenset(
+    ("platform", "conf", "workload", "accounts", "processors_per_node", "seed", "jobs")
+)
+_REPLAY = frozenset(_MODEL | {"traces", "ranks", "hosts", "per_host"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +135,6 @@ def numbers_of(found: object) -> Numbers:
     return numbers
 
 
-# How many platforms, workloads ... a worker keeps.
-KEPT = 8
-# Keys of a slurm.conf that runs change.
-CHANGES = "set"
-
-
 @functools.lru_cache(maxsize=KEPT)
 def _platform(path: str) -> Any:
     from ptaskmodel.platform import load_platform
@@ -151,13 +161,6 @@ def _trace(path: str, ranks: int | None) -> Any:
     from ptaskmodel.mpi import read_trace
 
     return read_trace(path, ranks)
-
-
-# Parameters of `batch` that change the workload, in the order in which they do.
-TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
-# A policy of the user's, and partitions in a file.
-WITHIN = {"policy": re.compile(r"^(.+\.py):"), "allocation": re.compile(f"^{FILE_MARK}(.+)")}
-BATCH_FILES = ("platform", "workload", "failures", "maintenance", "calibration")
 
 
 def _transformed(workload: Any, given: dict[str, Any], seed: int, hosts: int) -> Any:
@@ -241,9 +244,6 @@ def _nested(given: Parameters) -> dict[str, Any]:
     return nested
 
 
-_MAPPINGS = ("policy_options", "storages", "failure_law", "checkpoint", "licences")
-
-
 def _of_batch() -> frozenset[str]:
     from ptaskmodel.batch.plan import BatchOptions
 
@@ -298,12 +298,6 @@ def _check_changes(names: Iterable[str]) -> None:
         raise CampaignError(f"{CHANGES}: {error}") from None
 
 
-_MODEL = {"platform", "solver", "network_model"}
-_SIMULATE = frozenset(_MODEL | {"tasks", "calibration", "group", "count", "until", "energy"})
-_SLURM = frozenset(
-    ("platform", "conf", "workload", "accounts", "processors_per_node", "seed", "jobs")
-)
-_REPLAY = frozenset(_MODEL | {"traces", "ranks", "hosts", "per_host"})
 KINDS = {
     "batch": Kind(
         "batch",

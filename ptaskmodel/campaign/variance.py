@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.campaign.intervals import ROUNDING, SEED, holm, independent, same_each_time
+from ptaskmodel.campaign.statistics import ROUNDING, SEED, holm, independent, same_each_time
 
 if TYPE_CHECKING:
     import pandas

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.campaign.intervals import SIGNIFICANT, p_text
-from ptaskmodel.campaign.statistics import means, paired
+from ptaskmodel.campaign.statistics import SIGNIFICANT, means, p_text, paired
 from ptaskmodel.campaign.variance import MANY_LEVELS, effects
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.records import DONE, FAILED
 from ptaskmodel.campaign.run_types import SERIES, Kind, kind_of, numbers_of
-from ptaskmodel.campaign.store import Store
+from ptaskmodel.campaign.store import DONE, FAILED, Store
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.remarks import listening
 

@@ -15,9 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ptaskmodel.campaign import Campaign, Cluster, plan_of, write_table
-from ptaskmodel.campaign import dask_cluster as clusters
-from ptaskmodel.campaign import dask_pool as pools
+from ptaskmodel.campaign import Campaign, Cluster, dask_cluster, dask_pool, plan_of, write_table
 from ptaskmodel.campaign.store import Store
 from ptaskmodel.cli import main
 from ptaskmodel.errors import CampaignError
@@ -149,13 +147,15 @@ def test_workers_that_see_no_file_of_ours_are_sent_them(tmp_path, dask, monkeypa
     here = Campaign.of(plan, tmp_path / "here")
     here.make(1)
     sent = []
-    content = pools.content_of
-    really = pools.input_at
+    content = dask_pool.content_of
+    really = dask_pool.input_at
     monkeypatch.setattr(
-        pools, "input_at", lambda *given: really(*given)._replace(mark=(("elsewhere", 0, 0),))
+        dask_pool, "input_at", lambda *given: really(*given)._replace(mark=(("elsewhere", 0, 0),))
     )
-    monkeypatch.setattr(pools, "content_of", lambda path: sent.append(path.name) or content(path))
-    monkeypatch.setattr(pools, "TOKEN", ".of-another-machine")
+    monkeypatch.setattr(
+        dask_pool, "content_of", lambda path: sent.append(path.name) or content(path)
+    )
+    monkeypatch.setattr(dask_pool, "TOKEN", ".of-another-machine")
     there = Campaign.of(plan, tmp_path / "there")
     assert there.make(on=dask) == (20, 0, 0)
     assert table(there, tmp_path / "t.csv") == table(here, tmp_path / "t.csv")
@@ -189,7 +189,7 @@ def test_what_a_worker_keeps_in_memory_is_not_older_than_the_campaign(tmp_path, 
 
 
 def test_what_cannot_be_used_is_said(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(clusters, "CONNECT_S", 0.3)
+    monkeypatch.setattr(dask_cluster, "CONNECT_S", 0.3)
     plan = str(study(tmp_path, [10]).folder / "plan.toml")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -289,10 +289,10 @@ class Timing:
 @pytest.mark.parametrize("seed", range(60))
 def test_a_run_kills_three_workers_at_most_whatever_the_timing(tmp_path, monkeypatch, seed):
     """Once where others may have done it, then alone; the others are made, and none is charged."""
-    monkeypatch.setattr(pools, "STALE_S", -1.0)
+    monkeypatch.setattr(dask_pool, "STALE_S", -1.0)
     plan = study(tmp_path, [*range(10, 30), 6, *range(30, 34)])
     cluster = Timing(seed)
-    cluster.pool = pool = pools.ClusterPool(plan, Store(tmp_path), Cluster("tcp://127.0.0.1:1"))
+    cluster.pool = pool = dask_pool.ClusterPool(plan, Store(tmp_path), Cluster("tcp://127.0.0.1:1"))
     told = {}
     pool._client = cluster
     pool._tell = lambda run, status, took_s, error: told.setdefault(run.point["x"], []).append(
@@ -311,9 +311,9 @@ def test_a_run_kills_three_workers_at_most_whatever_the_timing(tmp_path, monkeyp
 
 
 def test_a_part_that_waits_behind_no_other_is_not_taken_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(pools, "STALE_S", -1.0)
+    monkeypatch.setattr(dask_pool, "STALE_S", -1.0)
     plan = study(tmp_path, [10, 11, 12])
-    pool = pools.ClusterPool(plan, Store(tmp_path), Cluster("tcp://127.0.0.1:1"))
+    pool = dask_pool.ClusterPool(plan, Store(tmp_path), Cluster("tcp://127.0.0.1:1"))
     pool._client = Timing(0)
     pool._waiting.extend(plan.runs())
     pool._look()
@@ -341,7 +341,7 @@ def test_what_batches_of_messages_lose_charges_the_right_run(tmp_path):
 
 
 def test_another_version_is_refused(tmp_path, dask, monkeypatch):
-    monkeypatch.setattr(pools, "__version__", "0.0.1")
+    monkeypatch.setattr(dask_pool, "__version__", "0.0.1")
     campaign = Campaign.of(study(tmp_path, [10]), tmp_path / "runs")
     with pytest.raises(CampaignError, match=r"here it is 0.0.1; install the same"):
         campaign.make(on=dask)

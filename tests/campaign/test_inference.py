@@ -7,8 +7,7 @@ import pandas
 import pytest
 from scipy import stats
 
-from ptaskmodel.campaign.intervals import bounds_of, holm, mean_interval, p_digits, p_text
-from ptaskmodel.campaign.statistics import paired
+from ptaskmodel.campaign.statistics import bounds_of, holm, mean_interval, p_digits, p_text, paired
 from ptaskmodel.campaign.variance import effects
 
 DRAWS = 30

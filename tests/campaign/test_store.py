@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ptaskmodel.campaign import records, store
+from ptaskmodel.campaign import store
 from ptaskmodel.campaign.store import Store
 from ptaskmodel.errors import CampaignError
 
@@ -44,7 +44,7 @@ def files(directory):
 
 def test_parts_are_packed_and_packs_with_what_comes_after_them(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "PACKED", 40)
-    monkeypatch.setattr(records, "LINES", 7)
+    monkeypatch.setattr(store, "LINES", 7)
     kept = filled(tmp_path)
     assert files(tmp_path) == [".jsonl"] * 3
     kept.pack(finished=True)
