@@ -1,4 +1,7 @@
-"""Many runs: factors, executors, results that survive anything, comparisons."""
+"""Campaigns: many runs that vary factors, made in parallel, kept on disk, and compared.
+
+Callers import every name from here; each is loaded from its module on first use.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""A campaign: its plan and where its runs are kept; makes those that are missing.
+"""A campaign: plan and store together; it makes the missing runs and returns their table.
 
-Writes the table of a campaign: Parquet, or CSV.
+The command line and scripts use `Campaign`. `write_table` writes a table as Parquet or CSV.
+`told_campaigns` parses the arguments of scripts that make tables and pictures.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""What a Dask worker does of a campaign: runs in a process beside it, with inputs it was sent.
+"""The Dask cluster of a campaign: how to reach its scheduler, and what its workers execute.
 
-They are made by a process of the worker's (see `maker`), so that a run that crashes, takes too long
-or too much memory takes no Dask worker with it, and a worker that computes still answers. What
-became of each is said at once, as an event of Dask's. That a part begins, and what became of a run
-that is alone in its part, is with the scheduler before we go on: whoever hears that this worker is
-dead has heard these before, and knows what it was making.
+`Cluster` holds the address and the certificates, and opens a client. `make_there` runs on a Dask
+worker. It makes runs in a child process (see `pool.Maker`). A run that crashes, takes too long or
+needs too much memory therefore never stops the Dask worker, which still answers meanwhile.
+
+Each outcome is sent at once, as a Dask event. Two messages reach the scheduler before the worker
+continues: that a part begins, and the outcome of a run that is alone in its part. So when a worker
+dies, `dask_pool` already knows what that worker was running.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Workers of a Dask cluster that make runs: who has which, and what becomes of them.
+"""Distribute the runs of a campaign to the workers of a Dask cluster.
 
-Each worker has parts of the runs ahead, about a second of work each, so that no worker waits for
-the scheduler; what became of a run is heard at once. A worker that dies gives back what it had. A
-run that dies with its process, or its worker, is tried once more, on another worker if there is
-one; then it has failed, and the others go on. Which run of several in a part took a worker down is
-not known: each of them is handed out alone, so that the next death is certain.
+Each worker has parts of the runs in advance, about a second of work each, so that no worker waits
+for the scheduler. The outcome of each run arrives at once. When a worker dies, its runs go to other
+workers. A run whose process or worker dies is tried once more, on another worker if there is one;
+then it has failed, and the other runs continue. When a part of several runs kills a worker, it is
+unknown which run did it. Each of these runs is then handed out alone, so that the next death
+identifies the run.
 """
 
 from __future__ import annotations

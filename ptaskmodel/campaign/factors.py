@@ -1,10 +1,9 @@
-"""Factors: what is varied; the points of a campaign are their combinations.
+"""Factors of a campaign: what it varies, and which combinations it runs.
 
-A factor has levels (a list, a range, files that match a pattern), or is drawn from an interval. The
-points are all combinations of levels, times the points drawn (at random, or as a Latin hypercube,
-McKay, Beckman and Conover 1979) of those that are drawn.
-
-Conditions on the parameters of a run: a small language, read by Python's grammar, run by us.
+A factor has levels (a list, a range, or the files that match a pattern), or is drawn from an
+interval. The points are all combinations of levels, times the points drawn from the intervals (at
+random, or as a Latin hypercube; McKay, Beckman and Conover 1979). Conditions leave out points: they
+are expressions in a small language, which Python's grammar parses and this module evaluates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The files that runs read: what they hold, and what tells that another path leads to the same.
+"""Input files of runs: their digests, their content, and marks that identify unchanged copies.
 
-An input is a file, with the files that it names, or a directory.
+An input is a directory, or a file together with the files that it names. The plan puts digests
+into the names of runs; the Dask cluster uses marks and content to send inputs to workers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A campaign file: what is run, what is varied, how often, what is looked at."""
+"""The plan of a campaign, read from a campaign file: runs, factors, repetitions and metrics."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Processes of this machine that make runs: kept warm, and replaced when one dies.
+"""Local processes that make the runs of a campaign, reused from run to run.
 
-A run whose worker dies is tried once more, by another; if that dies too the run has failed, and the
-others go on. So does a run that takes longer than it may: its worker is killed.
-
-A process of this machine that makes runs one after the other, kept warm: this side of it.
+A run whose process dies is tried once more, by another process. If that dies too, the run has
+failed, and the other runs continue. A run that exceeds its time limit fails: its process is killed.
+`Maker` is this side of one process; `worker` is the other.
 """
 
 from __future__ import annotations

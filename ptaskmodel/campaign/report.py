@@ -1,6 +1,6 @@
-"""One self-contained page about a campaign: what it found, and how to run it again.
+"""The HTML page of a campaign: its findings, tables and pictures, and how to run it again.
 
-Pictures of a campaign: effects, the strongest interaction, differences, the Pareto front.
+Pictures show effects, the strongest interaction, differences to a baseline, and the Pareto front.
 """
 
 from __future__ import annotations

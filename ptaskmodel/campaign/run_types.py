@@ -1,10 +1,7 @@
-"""The built-in kinds of runs: simulate, batch, replay and slurm, as the commands do.
+"""Kinds of runs that a campaign can name: built-in ones (simulate, batch, ...) or a user's function.
 
-What a worker reads from files it keeps, so that the next run finds platform and workload in memory.
-
-What a kind of run is: its parameters, which of them are files, and the numbers it gives.
-
-The kind of run that a campaign names: a built-in one, or a function of the user's.
+A kind lists its parameters, which of them are files, and what executes it. Platforms and workloads
+stay in the memory of a worker process for its next run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a table of runs says: means with confidence, paired differences, Pareto fronts.
+"""Statistics of a table of runs: means, paired differences, Pareto fronts, intervals and tests.
 
-Repetitions have the same seeds at every level of the factors (common random numbers), so that
-levels are compared run by run: what the seeds have in common cancels (Law, Simulation Modeling and
+Repetitions have the same seeds at every level of the factors (common random numbers). Levels are
+therefore compared run by run, so that the effect of the seeds cancels (Law, Simulation Modeling and
 Analysis, section 11.2). Runs that share a seed are not independent: their mean is one observation.
+Sources: Student's t; the delta method for intervals within bounds; Holm 1979 for multiple tests.
 """
 
 from __future__ import annotations

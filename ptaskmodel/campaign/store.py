@@ -1,18 +1,23 @@
-"""Where a campaign keeps its runs: lines of files that only grow, packed when nobody adds to them.
+"""The directory of a campaign: files of runs that only grow, and packs of finished files.
 
     DIR/campaign.toml       the plan
-    DIR/runs/HEX.jsonl      a part: runs that were made, or failed, as one process adds them
+    DIR/runs/HEX.jsonl      a part: runs that one process made, or failed to make
     DIR/runs/HEX.jsonl.closed   a part to which nothing is added any more
-    DIR/runs/00000001.zip   a pack of them
-    DIR/logs/               what workers said that died
+    DIR/runs/00000001.zip   a pack of parts
+    DIR/logs/               the last output of workers that died
 
-Whoever made a run adds its line, so that a kill -9 of anything at any time loses no run that is
-finished: a torn line is of a run whose process was killed before it said so. To pack parts, they
-are renamed (closed) first; who then adds a line sees that its part has lost its name, and adds it
-to a new one as well. Packs appear whole before the parts in them are deleted; what is there twice
-counts once. Runs are known by a digest of inputs, options and versions, so that directories of
-several machines are merged by copying. Runs of older versions, a file each, are read and packed
-too.
+A part has a line of JSON for each run. The process that made a run appends its line, so that
+killing any process at any time loses no finished run; at most the last line is torn. To pack parts,
+they are renamed (closed) first. A process that then appends a line sees that its part has lost its
+name, and appends the line to a new part as well. A record that is stored twice counts once.
+
+A pack is a zip file, written atomically before its parts are deleted:
+
+    ids, done   of each record its run's id, and whether it is done (1) or failed (0)
+    0, 1, ...   records, a line of JSON each, `LINES` lines a member
+
+A digest of inputs, options and versions identifies a run, so that copying merges the directories of
+several machines. Runs of older versions, a file each, are read and packed too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How much of the variation goes with factors and pairs of them, tested against chance.
+"""Analysis of variance: how much of the variation each factor, and each pair of them, explains.
 
-Analysis of variance with the seed as a block. For each repetition the effect is estimated as a
-vector of orthonormal contrasts, after all main effects; F compares their mean over repetitions with
-their variation between repetitions (the effect times seed, as in designs with repeated measures).
-Degrees of freedom are corrected for unequal variances (Huynh and Feldt 1976).
+The seed is a block. For each repetition the effect is estimated as a vector of orthonormal
+contrasts, after all main effects. F compares their mean over repetitions with their variation
+between repetitions (the effect times seed, as in designs with repeated measures). Degrees of
+freedom are corrected for unequal variances (Huynh and Feldt 1976).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a campaign found, in sentences: against the baseline, and what depends on what.
+"""Sentences that summarise a campaign: differences from the baseline, effects and interactions.
 
-A sentence says that something differs only if Holm's p value is below 0.05.
+The report shows them. A sentence claims a difference only if Holm's p value is below 0.05.
 """
 
 from __future__ import annotations

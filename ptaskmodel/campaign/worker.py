@@ -1,4 +1,4 @@
-"""Makes runs, one after the other, keeps each, and says how it went."""
+"""The process that makes runs for `pool.Maker`: it runs, stores and answers one after the other."""
 
 from __future__ import annotations
 
