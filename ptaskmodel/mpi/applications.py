@@ -13,7 +13,7 @@ from ptaskmodel.engine.state import IDLE
 from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.kernels.decorators import want
-from ptaskmodel.mpi.collectives.collective_steps import packed_step
+from ptaskmodel.mpi.collectives.dispatch import packed_step
 from ptaskmodel.mpi.collectives.names import algorithms_of, default_algorithms
 from ptaskmodel.mpi.loop import look_ahead, move_routes
 from ptaskmodel.mpi.point_to_point.messages import place_of, spread

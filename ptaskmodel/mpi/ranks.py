@@ -23,7 +23,7 @@ from ptaskmodel.engine.state import (
     numbers,
 )
 from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.mpi.collectives.collective_steps import step_of_collective
+from ptaskmodel.mpi.collectives.dispatch import step_of_collective
 from ptaskmodel.mpi.collectives.selection import Chosen, chosen, sized
 from ptaskmodel.mpi.collectives.steps import (
     ALL,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.kernels.decorators import want
-from ptaskmodel.mpi.collectives.collective_steps import packed_step
+from ptaskmodel.mpi.collectives.dispatch import packed_step
 from ptaskmodel.mpi.collectives.names import default_algorithms
 from ptaskmodel.mpi.collectives.selection import CHOICES
 from ptaskmodel.mpi.collectives.steps import UNWANTED

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.mpi.collectives.collective_steps import step_of_collective
+from ptaskmodel.mpi.collectives.dispatch import step_of_collective
 from ptaskmodel.mpi.collectives.selection import Chosen, chosen, sized
 from ptaskmodel.mpi.collectives.steps import (
     COMPUTE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptaskmodel.mpi.collectives.meshes import columns_of, edge_of
+from ptaskmodel.mpi.collectives.alltoall import columns_of, edge_of
 
 
 def test_the_edge_of_a_mesh_is_the_least_from_the_cube_root_on():

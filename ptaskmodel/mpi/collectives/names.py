@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.mpi.collectives import selection as c
-from ptaskmodel.mpi.collectives.meshes import columns_of, edge_of
+from ptaskmodel.mpi.collectives.alltoall import columns_of, edge_of
 from ptaskmodel.workload.actions import ACTIONS, NUMBER, REDUCESCATTER
 from ptaskmodel.workload.traces import Trace
 

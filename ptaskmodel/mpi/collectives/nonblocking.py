@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Non-blocking collectives: a rank posts all its messages at once, and waits for them later.
 
-They are one request, over with the last of its messages. `collectives.collective` calls this.
+They are one request, over with the last of its messages. `dispatch.collective` calls this.
 Source: what applications do under SimGrid's SMPI, by one algorithm each: messages between the root
 and all others, or between all pairs. (SimGrid's own replay does not know these actions.)
 """
@@ -11,11 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.collectives.exchanges import (
-    all_to_all_at_once,
-    all_to_all_each,
-    all_to_all_pairs,
-)
+from ptaskmodel.mpi.collectives.alltoall import all_to_all_at_once, all_to_all_each
+from ptaskmodel.mpi.collectives.gather_scatter import fan_out_each
+from ptaskmodel.mpi.collectives.rings import all_to_all_pairs
 from ptaskmodel.mpi.collectives.selection import rooted, sized, sized_each
 from ptaskmodel.mpi.collectives.steps import (
     CLOSE_REQUEST,
@@ -29,7 +27,7 @@ from ptaskmodel.mpi.collectives.steps import (
     POST_SEND,
     computed,
 )
-from ptaskmodel.mpi.collectives.trees import fan_in, fan_out, fan_out_each
+from ptaskmodel.mpi.collectives.trees import fan_in, fan_out
 from ptaskmodel.workload.actions import (
     IALLGATHER,
     IALLGATHERV,
@@ -50,7 +48,7 @@ from ptaskmodel.workload.actions import (
 
 @jit
 def non_blocking(kind, phase, k, r, n, values, at, last, types, own):
-    """Step k of a phase of a non-blocking collective; arguments as of `collectives.collective`."""
+    """Step k of a phase of a non-blocking collective; arguments as of `dispatch.collective`."""
     if phase == 1:
         return (CLOSE_REQUEST if k == 0 else NO_MORE), 0, 0.0
     if phase > 1:

@@ -22,6 +22,7 @@ from ptaskmodel.kernels.decorators import jit
 ) = numbers(17)  # fmt: skip
 # Nobody wanted the kernel that knows the steps: no step.
 UNWANTED = numbers(-1, 0)[0]
+SHORT_SEGMENT = 8192.0  # bytes
 
 
 @jit
@@ -85,3 +86,15 @@ def computed(phase, k, flops):
     if phase > 0:
         return FINISHED, 0, 0.0
     return (COMPUTE, 0, flops) if k == 0 and flops > 0.0 else (NO_MORE, 0, 0.0)
+
+
+@jit
+def in_segments(size, segment):
+    """Bytes of a segment where the whole is cut at ``segment`` bytes (0: it is not)."""
+    return segment if 0.0 < segment < size else size
+
+
+@jit
+def number_of(size, segment):
+    """How many segments there are."""
+    return int(np.ceil(size / segment)) if segment > 0.0 else 0

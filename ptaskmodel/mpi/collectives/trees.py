@@ -1,15 +1,15 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Collective operations from or to one rank: flat, and down and up binomial trees.
+"""Trees that several collectives share: flat ones, chains, binary and binomial trees.
 
-Source: the algorithms of Open MPI and MPICH, as SMPI replays them; R. Thakur, R. Rabenseifner,
-W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+A family is (parent, number of children) of a rank, both counted from the root.
+Source: the algorithms of Open MPI, as SMPI replays them; J. Pjesivac-Grbovic et al., "Performance
+analysis of MPI collective operations", Cluster Computing 10(2), 2007.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.mpi.collectives.selection import BINARY, BINOMIAL, CHAIN
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     DO_RECEIVE,
@@ -20,104 +20,6 @@ from ptaskmodel.mpi.collectives.steps import (
     lowest_bit,
     other,
 )
-
-
-@jit
-def broadcast(r, n, root, size, k):
-    """Binomial tree over the ranks as counted from the root, the largest subtree first."""
-    own = (r - root) % n
-    mask = lowest_bit(own, n)
-    if own > 0:
-        if k == 0:
-            return DO_RECEIVE, (own - mask + root) % n, size
-        k -= 1
-    mask >>= 1
-    while mask > 0:
-        if own + mask < n:
-            if k == 0:
-                return DO_SEND, (own + mask + root) % n, size
-            k -= 1
-        mask >>= 1
-    return NO_MORE, 0, 0.0
-
-
-@jit
-def scatter_pieces(r, n, root, total, piece, k):
-    """A whole cut into a piece for each rank, down a binomial tree; nobody sends nothing."""
-    own = (r - root) % n
-    mask = lowest_bit(own, n)
-    have = min(max(total - own * piece, 0.0), mask * piece)
-    if own > 0 and have > 0.0:
-        if k == 0:
-            return DO_RECEIVE, (own - mask + root) % n, have
-        k -= 1
-    mask >>= 1
-    while mask > 0:
-        sent = have - mask * piece
-        if own + mask < n and sent > 0.0:
-            if k == 0:
-                return DO_SEND, (own + mask + root) % n, sent
-            k -= 1
-            have -= sent
-        mask >>= 1
-    return NO_MORE, 0, 0.0
-
-
-@jit
-def scatter_tree(r, n, root, size, k):
-    """So many bytes for each rank, down a binomial tree, the smallest subtree first."""
-    own = (r - root) % n
-    lowest = lowest_bit(own, n)
-    if own > 0:
-        if k == 0:
-            return DO_RECEIVE, (own - lowest + root) % n, min(lowest, n - own) * size
-        k -= 1
-    mask = 1 << k
-    if mask < lowest and own + mask < n:
-        return DO_SEND, (own + mask + root) % n, min(mask, n - own - mask) * size
-    return NO_MORE, 0, 0.0
-
-
-@jit
-def gather_tree(r, n, root, size, k):
-    """So many bytes from each rank, up a binomial tree, the smallest subtree first."""
-    own = (r - root) % n
-    lowest = lowest_bit(own, n)
-    mask = 1 << k
-    if mask < lowest and own + mask < n:
-        return DO_RECEIVE, (own + mask + root) % n, min(mask, n - own - mask) * size
-    mask >>= 1
-    at_end = k == 0 or (mask < lowest and own + mask < n)
-    if own > 0 and at_end:
-        return DO_SEND, (own - lowest + root) % n, min(lowest, n - own) * size
-    return NO_MORE, 0, 0.0
-
-
-@jit
-def reduce_tree(r, n, root, size, k):
-    """As much from each rank, up a binomial tree, the smallest subtree first."""
-    what, peer, sent = gather_tree(r, n, root, 1.0, k)
-    return what, peer, size if sent > 0.0 else 0.0
-
-
-@jit
-def reduce_k_nomial(r, n, root, size, k):
-    """Up a tree of radix 4 over ranks as counted from the root."""
-    own = (r - root) % n
-    mask = 1
-    while mask < n and own % (4 * mask) == 0:
-        for i in range(1, 4):
-            if own + i * mask < n:
-                if k == 0:
-                    return POST_RECEIVE, (r + i * mask) % n, size
-                k -= 1
-        mask *= 4
-    if k == 0:
-        return ALL, 0, 0.0
-    if own > 0 and k < 3:
-        to = (own - own % (4 * mask) + root) % n
-        return (POST_SEND, to, size) if k == 1 else (ALL, 0, 0.0)
-    return NO_MORE, 0, 0.0
 
 
 @jit
@@ -152,18 +54,89 @@ def fan_out(r, n, root, size, k):
     return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
 
 
-@jit
-def fan_out_each(values, at, r, n, root, unit, k):
-    """As `fan_out`, with what the fields say for each rank."""
-    what, peer, size = fan_out(r, n, root, 0.0, k)
-    if what == POST_SEND:
-        size = np.floor(values[at + peer]) * unit
-    return what, peer, size
+# A root of Open MPI has no more children, however many ranks there are.
+MAX_CHAINS = 32
 
 
 @jit
-def fan_out_by_turns(r, n, root, size, k):
-    """The root sends to one rank after the other."""
-    if r != root:
-        return (DO_RECEIVE, root, size) if k == 0 else (NO_MORE, 0, 0.0)
-    return (DO_SEND, other(k, r), size) if k < n - 1 else (NO_MORE, 0, 0.0)
+def chains_of(n, kind):
+    """In how many chains ``n`` ranks stand behind the root."""
+    return max(min(n // 2, MAX_CHAINS), 1) if kind == CHAIN else 1
+
+
+@jit
+def first_of_chain(chain, chains, n):
+    """The first rank of a chain; of chain ``chains``: n."""
+    short, longer = (n - 1) // chains, (n - 1) % chains
+    return 1 + chain * short + min(chain, longer)
+
+
+@jit
+def chain_of(own, chains, n):
+    """The chain in which a rank is."""
+    short, longer = (n - 1) // chains, (n - 1) % chains
+    if own - 1 < longer * (short + 1):
+        return (own - 1) // (short + 1)
+    return longer + (own - 1 - longer * (short + 1)) // short
+
+
+@jit
+def chain_family(own, chains, n):
+    if own == 0:
+        return -1, chains
+    chain = chain_of(own, chains, n)
+    first = own == first_of_chain(chain, chains, n)
+    last = own + 1 == first_of_chain(chain + 1, chains, n)
+    return (0 if first else own - 1), (0 if last else 1)
+
+
+@jit
+def binary_level(own):
+    """The first rank of the level of a rank in a binary tree filled level by level."""
+    first = 0
+    while 2 * first + 1 <= own:
+        first = 2 * first + 1
+    return first
+
+
+@jit
+def binary_family(own, n):
+    """Ranks of a level have their children side by side: first one for each, then another."""
+    if own == 0:
+        return -1, min(2, n - 1)
+    first = binary_level(own)
+    width = first + 1
+    children = max(0, min(2, (n - 1 - own) // width))
+    above = width // 2
+    parent = own
+    while parent >= first:
+        parent -= above
+    return parent, children
+
+
+@jit
+def family(own, n, kind):
+    """(parent, number of children) of a rank, as counted from the root; see `child`."""
+    if kind == BINARY:
+        return binary_family(own, n)
+    if kind == BINOMIAL:
+        children = 0
+        mask = 1
+        lowest = lowest_bit(own, n)
+        while mask < lowest and own + mask < n:
+            mask <<= 1
+            children += 1
+        return (own - lowest if own > 0 else -1), children
+    return chain_family(own, chains_of(n, kind), n)
+
+
+@jit
+def child(own, i, n, kind):
+    """The i-th child of a rank."""
+    if kind == BINARY:
+        return own + (binary_level(own) + 1) * (i + 1)
+    if kind == BINOMIAL:
+        return own + (1 << i)
+    if own > 0:
+        return own + 1
+    return first_of_chain(i, chains_of(n, kind), n)
