@@ -1,4 +1,4 @@
-"""Who gets how much: problems, solvers and certificates; knows neither platforms nor time."""
+"""WHO GETS HOW MUCH: problems, solvers and certificates, without platforms or time."""
 
 from ptaskmodel.lazy import face
 

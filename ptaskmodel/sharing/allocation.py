@@ -1,6 +1,6 @@
-"""The answer to a sharing problem.
+"""The solution of a sharing problem, and an independent check of it.
 
-An independent check of an allocation: shares nothing with the solvers, plain numpy.
+`verify` is plain numpy and has no code in common with the solvers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What every solver's kernel is given: the system, its settings, where the answer goes, scratch.
+"""The arguments of every solver's kernel: the system, its settings, the solution, scratch arrays.
 
-What limits a rate when no resource does.
+`LIMIT_BOUND` and `LIMIT_NOTHING` stand for what limits a rate when no resource does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from ptaskmodel.sharing.rules import NOTHING_LEFT
 
 if TYPE_CHECKING:
     from ptaskmodel.sharing.problem import SharingProblem
+
+# Numpy integers: for each plain one passed to a kernel, numba would compile the kernel anew.
+LIMIT_BOUND, LIMIT_NOTHING = np.int64(-1), np.int64(-2)
 
 
 class System(NamedTuple):
@@ -69,7 +72,3 @@ class Answer(NamedTuple):
 def carve(array: Any, size: Any) -> Any:
     """(the first ``size`` elements, what is left): how kernels divide their scratch."""
     return array[:size], array[size:]
-
-
-# Numpy integers: for each plain one passed to a kernel, numba would compile the kernel anew.
-LIMIT_BOUND, LIMIT_NOTHING = np.int64(-1), np.int64(-2)

@@ -1,10 +1,10 @@
-"""Uses the kernels of sharing with all kinds of arguments that they are called with."""
+"""Call the kernels of sharing with all kinds of arguments that they are called with."""
 
 from __future__ import annotations
 
-from ptaskmodel.sharing.bottleneck_max_fairness.fallbacks import prepare_rungs
+from ptaskmodel.sharing.bottleneck_max_fairness.fallbacks import prepare_fallbacks
 
 
 def prepare() -> None:
     """All of them."""
-    prepare_rungs()
+    prepare_fallbacks()

@@ -1,4 +1,4 @@
-"""The sharing problem: who uses how much of what, and what limits it. Arrays in, rates out."""
+"""The sharing problem: which task uses how much of which resource, and what bounds it."""
 
 from __future__ import annotations
 

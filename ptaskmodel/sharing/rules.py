@@ -1,6 +1,6 @@
-"""The one table of sharing rules: a new one is a file with its kernel and an entry here.
+"""The table of sharing rules: a new rule is a file with its kernel and an entry here.
 
-Nothing is compiled to read it: kernels are named, and imported by those who solve.
+Reading the table compiles nothing: it names kernels, and the modules that solve import them.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ NOTHING_LEFT = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of sharing; see docs/guides/extend.md for what its kernel is given and returns.
+    """A rule of sharing; see docs/guides/extend.md for the interface of its kernel.
 
-    summary: what it gives, in a few words for the command line.
+    summary: a few words for the command line.
     kernel: ``module.function`` in this package; the module also has its ``scratch_sizes``.
-    variant: what `Settings.variant` is to be, for a kernel that knows two rules.
-    condition: what `verify` asks for besides feasible rates: that each task has a reason not to be
-    faster ("bmf", "maxmin", "flow-maxmin", "corrected"), the equal share ("equal-share"), nothing
-    ("").
-    rescue: ``module.function`` that solves a problem where the kernel's status is not 0.
-    for_tasks: whether one may ask for it by name; else a network model chooses it.
-    skips_slack: a resource that its users cannot fill, each at its largest rate, limits nobody.
+    variant: value of `Settings.variant`, for a kernel of two rules.
+    condition: what `verify` checks besides feasible rates: each task has a reason not to be faster
+    ("bmf", "maxmin", "flow-maxmin", "corrected"), the equal share ("equal-share"), nothing ("").
+    fallback: ``module.function`` that solves a problem where the kernel's status is not 0.
+    for_tasks: users may choose it by name; else only a network model does.
+    skips_slack: a resource that its users cannot fill at their largest rates limits no task.
     counts_repeats: a task that names a resource twice counts as two users of it.
-    keeps_rates: it is max-min fairness, of which a part can be solved anew (`core.affected`).
-    by_rounds: rounds in which few resources limit anybody (`core.heavy`).
+    keeps_rates: max-min fairness, of which a part can be re-solved (`engine.incremental.max_min`).
+    by_rounds: rounds that few resources limit (`engine.incremental.fair_bottleneck`).
     """
 
     summary: str
     kernel: str
     variant: bool = False
     condition: str = ""
-    rescue: str = ""
+    fallback: str = ""
     for_tasks: bool = True
     skips_slack: bool = False
     counts_repeats: bool = False
@@ -46,7 +45,7 @@ RULES = {
         "bottleneck max fairness",
         "bottleneck_max_fairness.solver.solve_bmf",
         condition="bmf",
-        rescue="bottleneck_max_fairness.fallbacks.bmf_hard",
+        fallback="bottleneck_max_fairness.fallbacks.solve_by_fallbacks",
         skips_slack=True,
     ),
     "fairbottleneck": Rule(

@@ -1,4 +1,4 @@
-"""Solving a problem by a rule of the table: arrays and scratch made, the kernel called."""
+"""Solve a problem by a rule of the table: allocate arrays and scratch, call the kernel."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def solve(problem: SharingProblem, rule: str) -> Allocation:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         status = kernel(entry)(System.of(problem), settings, answer, *new_scratch(problem, entry))
         if status != 0:
-            return rescue(problem, rule)
+            return fall_back(problem, rule)
     return Allocation(problem, rule, answer.rate, answer.limit)
 
 
-def rescue(problem: SharingProblem, rule: str) -> Allocation:
+def fall_back(problem: SharingProblem, rule: str) -> Allocation:
     """The allocation of a problem that the kernel of a rule gave up.
 
     Raises SharingError if the rule has no other way.
     """
-    name = RULES[rule].rescue
+    name = RULES[rule].fallback
     if not name:
         raise SharingError(f"rule {rule!r} does not solve this problem")
     found: Allocation = _named(name)(problem)

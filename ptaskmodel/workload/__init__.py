@@ -1,4 +1,4 @@
-"""What runs: tasks, their works, and the readers of task files."""
+"""WHAT RUNS: tasks, jobs and traces, their works, and the readers of their files."""
 
 from ptaskmodel.lazy import face
 

@@ -1,4 +1,4 @@
-"""The actions of time-independent traces: their numbers, names, and which fields they have.
+"""The actions of time-independent traces: their numbers, names and fields.
 
 Source: the format that SimGrid's ``smpirun -trace-ti`` writes and ``smpirun -replay`` reads.
 """

@@ -1,4 +1,4 @@
-"""Numbers and arrays of amounts, dates and rates: checked, in range, read-only."""
+"""Check numbers and arrays of amounts, times and rates, and make them read-only."""
 
 from __future__ import annotations
 

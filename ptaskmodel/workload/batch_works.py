@@ -1,7 +1,7 @@
-"""Works that only make sense once a job has its hosts: storage, staging, totals, usage traces.
+"""Works that are complete only on a job's hosts: storage, staging, totals, usage traces.
 
-A profile of a batch job may name a storage ("pfs"), say how much there is for the whole job, or
-replay the use of its cores. `Work.bound` turns such a work into plain ones, on given hosts.
+A profile of a batch job may name a storage ("pfs"), give an amount for the whole job, or replay the
+usage of its cores. `Work.bound` turns such a work into plain ones on given hosts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What is legal in a tasks file but surely not meant, whatever the platform.
+"""Find what is legal in a tasks file but surely not meant, whatever the platform.
 
-Says of a work that simulating it takes very long.
+`check_document` is for the command ``check``; `simulation.checks` adds what depends on the
+platform. `warn_if_long` warns of a work whose simulation takes very long.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from ptaskmodel.remarks import warn
 from ptaskmodel.workload.formats.json import token
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Work
+
+# Stages that take the simulator minutes; one takes it some microseconds.
+LONG_STAGES = 10_000_000
+STAGE_S = 5e-6
 
 
 class Finding(NamedTuple):
@@ -89,11 +94,6 @@ def _ranks(numbers: np.ndarray) -> str:
     shown = ", ".join(map(str, numbers[:3].tolist()))
     more = f", ... ({numbers.size} in all)" if numbers.size > 3 else ""
     return f"rank {shown} has" if numbers.size == 1 else f"ranks {shown}{more} have"
-
-
-# Stages that take the simulator minutes; one takes it some microseconds.
-LONG_STAGES = 10_000_000
-STAGE_S = 5e-6
 
 
 def warn_if_long(work: Work, where: str) -> None:

@@ -1,4 +1,4 @@
-"""What a work needs to know of the hosts before it can be laid on them."""
+"""What a work must know of the hosts before it can be bound to them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A batch workload as facts: jobs (who asks for what, when) and the profiles that they run.
+"""A batch workload as facts: jobs (who requests what, when) and the profiles that they run.
 
-What is in a workload, in numbers: how many jobs, how large, how long, how great a load.
-
-Jobs as arrays: what is asked of them where there are many.
+`facts_of` summarises a workload: how many jobs, how large, how long, how great a load.
+`job_arrays` returns jobs as arrays, for workloads of many jobs.
 """
 
 from __future__ import annotations
@@ -36,6 +35,10 @@ FRAME_COLUMNS = (
     *("job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s"),
     *(*TEXTS, *WHOLE_NUMBERS, *NUMBERS),
 )
+
+FloatArray = NDArray[np.float64]
+# More hosts than any machine has: what a job asks for beyond it is as good as this.
+MOST_HOSTS = 2**62
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -355,11 +358,6 @@ def _statistics(values: np.ndarray) -> dict[str, float]:
         "median": float(np.median(values)),
         "max": values.max().item(),
     }
-
-
-FloatArray = NDArray[np.float64]
-# More hosts than any machine has: what a job asks for beyond it is as good as this.
-MOST_HOSTS = 2**62
 
 
 class JobArrays(NamedTuple):

@@ -1,9 +1,7 @@
-"""Workloads made by the model of Lublin and Feitelson.
+"""Generate workloads: by the model of Lublin and Feitelson, or given jobs with Weibull arrivals.
 
 Source: Lublin and Feitelson, "The workload on parallel supercomputers: modeling the
 characteristics of rigid jobs", JPDC 63(11), 2003, with the constants of its authors' program.
-
-Workloads of chosen kinds of jobs that arrive at random, after Weibull.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrays that grow piece by piece, in memory while they are small, else in a file without a name.
+"""Arrays that grow piece by piece, in memory while small, then in an unnamed file.
 
-Readers of files larger than memory make them. A file's pages are read as they are needed, and
-`let_go` gives them back.
+Readers of files larger than memory use them. A file's pages are read when they are needed;
+`let_go` releases them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What runs: tasks, each a work on hosts from a date, as frozen facts.
+"""Tasks as frozen facts: each is a work on hosts, from a start time on.
 
-What waits for what: an order in which nothing waits for itself, or the circle.
+`in_order` sorts what waits for each other, or returns the cycle.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.amounts import FieldError, check_number, plural_hosts
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
+
+Node = TypeVar("Node", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,9 +271,6 @@ class Sequence(Task):
         except FieldError as error:
             _raise_named(common.get("id"), error)
         super().__init__(hosts, work, **common)  # type: ignore[arg-type]
-
-
-Node = TypeVar("Node", bound=Hashable)
 
 
 def in_order(before: Mapping[Node, Iterable[Node]]) -> tuple[list[Node], list[Node]]:

@@ -1,14 +1,12 @@
-"""Time-independent traces of MPI applications, as facts: what each rank does, in order.
+"""Time-independent traces of MPI applications as facts: what each rank does, in order.
 
-What SimGrid writes as -333 into a trace: a message of any source, or of none (MPI_PROC_NULL)?
+`trace_of` checks lines that a reader read; `trace_of_actions` makes a trace in Python;
+`write_text_trace` writes one as text. `TraceWork` is the work of a job that replays a trace.
 
-Its ``smpirun -trace-ti`` writes both so. But messages that are sent are received: where as many
-come to a rank, beyond those whose source is told, as it asks for with -333, each is of any source;
-where none comes, each is of none.
-
-Time-independent traces made in Python, and written as text.
-
-The work of a job that is an MPI application, replayed from its trace.
+SimGrid's ``smpirun -trace-ti`` writes -333 both for a message of any source and for one of none
+(MPI_PROC_NULL). `settle` decides between them, since messages that are sent are received: where as
+many come to a rank, beyond those with a known source, as it receives with -333, each is of any
+source; where none comes, each is of none.
 """
 
 from __future__ import annotations
@@ -50,6 +48,32 @@ from ptaskmodel.workload.works import Work
 IntArray = NDArray[np.int64]
 Ranks = NDArray[np.int32]
 SENDRECV_TAG = 0
+
+FloatArray = NDArray[np.float64]
+
+LARGEST = 2.0**53
+
+EXPECTED = {
+    "count": "give a number of elements, 0 or more (2^53 at most)",
+    "any count": "give a number of elements",
+    "rank": "give a rank, 0 to {last}",
+    "sender": "give a rank, 0 to {last}, or -555 for any, or -666 for none",
+    "receiver": "give a rank, 0 to {last}, or -666 for none",
+    "tag": "give a whole number",
+    "any tag": "give a whole number (-444 for any)",
+    "flop": "give a finite amount, 0 or more",
+    "seconds": "give a finite time, 0 s or more",
+    "type": f"give the number of a datatype, -1 to {len(DATATYPE_BYTES) - 1}",
+}
+
+STAND_FOR: dict[str, tuple[int, ...]] = {
+    "rank": (),
+    "sender": (ANY_SOURCE, NO_RANK, UNDEFINED),
+    "receiver": (NO_RANK, UNDEFINED),
+}
+
+# An action: its name, then its fields.
+Action = tuple[str | float, ...]
 
 
 def settle(
@@ -131,11 +155,6 @@ def _settle_waits(
     number = number.reshape(-1)
     is_any = np.isin(number[len(pairs) :], number[: len(pairs)])
     values[start[rows]] = np.where(is_any, ANY_SOURCE, NO_RANK)
-
-
-FloatArray = NDArray[np.float64]
-
-LARGEST = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,27 +352,6 @@ def _check_fields(
             )
 
 
-EXPECTED = {
-    "count": "give a number of elements, 0 or more (2^53 at most)",
-    "any count": "give a number of elements",
-    "rank": "give a rank, 0 to {last}",
-    "sender": "give a rank, 0 to {last}, or -555 for any, or -666 for none",
-    "receiver": "give a rank, 0 to {last}, or -666 for none",
-    "tag": "give a whole number",
-    "any tag": "give a whole number (-444 for any)",
-    "flop": "give a finite amount, 0 or more",
-    "seconds": "give a finite time, 0 s or more",
-    "type": f"give the number of a datatype, -1 to {len(DATATYPE_BYTES) - 1}",
-}
-
-
-STAND_FOR: dict[str, tuple[int, ...]] = {
-    "rank": (),
-    "sender": (ANY_SOURCE, NO_RANK, UNDEFINED),
-    "receiver": (NO_RANK, UNDEFINED),
-}
-
-
 def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
     finite = np.abs(values) <= (
         np.finfo(np.float64).max if name in ("flop", "seconds") else LARGEST
@@ -370,10 +368,6 @@ def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
     if name == "any count":
         return ~finite
     return ~(finite & (values >= 0))
-
-
-# An action: its name, then its fields.
-Action = tuple[str | float, ...]
 
 
 def trace_of_actions(ranks: Sequence[Iterable[Action]], origin: str = "trace") -> Trace:

@@ -1,4 +1,4 @@
-"""How much is to be done, as frozen facts: works, without saying where or when."""
+"""Works as frozen facts: how much is to be done, without where or when."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def step_through(simulation: pm.Simulation, anew=lambda: False) -> None:
 
 
 def near_circulant(n: int, seed: int) -> SharingProblem:
-    """A system on which the quick ladder often fails."""
+    """A system on which the kernel often fails."""
     random = np.random.default_rng(seed)
     line = random.random(n) * (random.random(n) < 8 / n)
     line[0] = 1.0

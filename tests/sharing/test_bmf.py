@@ -21,7 +21,7 @@ from sharing.systems import (
 
 from ptaskmodel.sharing import SharingProblem, bmf, verify
 from ptaskmodel.sharing.arrays import Answer, Settings, System
-from ptaskmodel.sharing.bottleneck_max_fairness import fallbacks as hard
+from ptaskmodel.sharing.bottleneck_max_fairness import fallbacks
 from ptaskmodel.sharing.bottleneck_max_fairness.solver import solve_bmf
 from ptaskmodel.sharing.rules import RULES
 from ptaskmodel.sharing.solvers import new_scratch
@@ -210,7 +210,9 @@ def test_a_warm_start_from_the_solution_stays_there():
 
 def test_equal_problems_have_equal_answers():
     problem = circulant([1.0, 0.3, 0.0, 0.7, 0.2, 0.0, 0.9])
-    assert np.array_equal(hard.bmf_hard(problem).rates, hard.bmf_hard(problem).rates)
+    assert np.array_equal(
+        fallbacks.solve_by_fallbacks(problem).rates, fallbacks.solve_by_fallbacks(problem).rates
+    )
 
 
 # From event to event: only the resources that limit somebody have a level.
@@ -258,20 +260,20 @@ def test_any_levels_may_be_the_first_guess():
         assert status != 0 or verify(problem, rates, "bmf").ok
 
 
-def test_levels_that_do_not_settle_are_left_to_the_ladder():
+def test_levels_that_do_not_settle_are_left_to_the_fallbacks():
     random = np.random.default_rng(47)
     solved = 0
-    for problem in rung_systems(many(200)):
+    for problem in hard_systems(many(200)):
         status, rates, _ = solve(problem, random.uniform(0.1, 1.0, problem.m))
         solved += status == 0
         if status != 0:
-            rates = hard.bmf_hard(problem).rates
+            rates = fallbacks.solve_by_fallbacks(problem).rates
         assert verify(problem, rates, "bmf").ok
     assert solved > 0
 
 
 # The rungs, each alone on systems that need it and on ordinary ones.
-def rung_systems(count):
+def hard_systems(count):
     random = np.random.default_rng(31)
     for _ in range(count):
         n = random.integers(3, 9)
@@ -281,40 +283,40 @@ def rung_systems(count):
         yield random_problem(random, tasks=8, resources=6, weights=True, shares=True)
 
 
-@pytest.mark.parametrize("rung", [hard._paths, hard._exact])
-def test_each_sure_rung_solves_alone(rung):
-    for problem in rung_systems(many(15)):
-        core = hard._Core(problem)
-        if core.n:
-            assert rung(core)
-        assert verify(problem, core.answer()[0], "bmf").ok
+@pytest.mark.parametrize("fallback", [fallbacks._paths, fallbacks._exact])
+def test_each_sure_fallback_solves_alone(fallback):
+    for problem in hard_systems(many(15)):
+        reduced = fallbacks._ReducedProblem(problem)
+        if reduced.n:
+            assert fallback(reduced)
+        assert verify(problem, reduced.answer()[0], "bmf").ok
 
 
 def test_damped_filling_is_right_when_it_ends():
-    for problem in rung_systems(many(30)):
-        core = hard._Core(problem)
-        if core.n and hard._damped(core):
-            assert verify(problem, core.answer()[0], "bmf").ok
+    for problem in hard_systems(many(30)):
+        reduced = fallbacks._ReducedProblem(problem)
+        if reduced.n and fallbacks._damped(reduced):
+            assert verify(problem, reduced.answer()[0], "bmf").ok
 
 
-@pytest.mark.parametrize("halvings", hard.DAMPING)
+@pytest.mark.parametrize("halvings", fallbacks.DAMPING)
 def test_damping_moves_levels_a_part_of_the_way_geometrically(halvings):
     """From 4 towards the level that fills the first resource, whatever the second then does."""
-    c = hard._Core(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0)).core
+    c = fallbacks._ReducedProblem(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0)).arrays
     c.levels[:], c.y[:] = 4.0, 0.9
-    hard.fill(0, c)
+    fallbacks.fill(0, c)
     aim = float(c.levels[0])
     assert np.isfinite(aim)
     c.levels[:], c.y[:] = 4.0, 0.9
-    hard.damp(halvings, c)
+    fallbacks.damp(halvings, c)
     assert c.levels[0] == pytest.approx(4.0 * (aim / 4.0) ** 0.5**halvings, rel=1e-14)
 
 
 def test_the_last_resort_is_feasible(monkeypatch):
-    for rung in ("_damped", "_paths", "_exact", "_long_paths"):
-        monkeypatch.setattr(hard, rung, lambda core: False)
+    for fallback in ("_damped", "_paths", "_exact", "_long_paths"):
+        monkeypatch.setattr(fallbacks, fallback, lambda reduced: False)
     uses = np.random.default_rng(1).random((5, 5))
-    allocation = hard.bmf_hard(SharingProblem.from_dense(uses, 1.0))
+    allocation = fallbacks.solve_by_fallbacks(SharingProblem.from_dense(uses, 1.0))
     assert allocation.certificate.feasible
     assert not allocation.certificate.ok
 
@@ -365,7 +367,7 @@ def test_hard_systems_of_the_study(name, shared_data):
     for guess in (np.inf, 1.0):
         status, rates, _ = solve(problem, np.full(problem.m, guess))
         if status != 0:
-            rates = hard.bmf_hard(problem).rates
+            rates = fallbacks.solve_by_fallbacks(problem).rates
         assert verify(problem, rates, "bmf").ok
 
 
@@ -379,5 +381,5 @@ def test_long_near_circulant_paths():
         matrix = np.array([np.roll(line, i) for i in range(n)])
         problem = SharingProblem.from_dense(matrix * (1 + 1e-3 * random.random((n, n))), 1.0)
         assert bmf(problem).certificate.ok
-        core = hard._Core(problem)
-        assert hard._paths(core)
+        reduced = fallbacks._ReducedProblem(problem)
+        assert fallbacks._paths(reduced)

@@ -15,7 +15,7 @@ from ptaskmodel.engine.state import SUB, USED, State, bare_state, numbers
 from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System
 from ptaskmodel.sharing.rules import RULES, Rule
-from ptaskmodel.sharing.solvers import kernel, rescue
+from ptaskmodel.sharing.solvers import fall_back, kernel
 
 
 def code(rule: str) -> int:
@@ -144,7 +144,7 @@ def solve_hard(state: State, rule: str) -> None:
         bound=v.bound[:n].copy(),
         weight=v.weight[:n].copy(),
     )
-    allocation = rescue(problem, rule)
+    allocation = fall_back(problem, rule)
     v.rate[:n] = allocation.rates
     limits = allocation.limits
     v.limit[:n] = np.where(limits >= 0, state.lists[USED][np.maximum(limits, 0)], limits)

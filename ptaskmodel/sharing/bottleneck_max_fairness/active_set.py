@@ -1,11 +1,11 @@
 # mypy: allow-untyped-defs, disable-error-code="assignment"
-"""The levels of a scaled core: who sits where, and what fills every resource where somebody sits.
+"""The levels of a reduced problem for given bottlenecks: which resource limits each task.
 
-See ``bmf_core`` for the problem. With everybody in his seat, a task j on resource s has the rate
-lambda_s t_js, so the load of r is slope_r lambda_r + the sum of w_rs lambda_s over the users that
-sit elsewhere (w = a_rj t_js) + what those at their bound take: sweeps need the levels alone. (An
-elimination that keeps zeros, in the order of the fewest products, takes twice as long as sweeps on
-75 levels.)
+See `solver` for the problem; a task *sits* on its bottleneck, its *seat*. With every task in its
+seat, a task j on resource s has the rate lambda_s t_js. So the load of r is slope_r lambda_r + the
+sum of w_rs lambda_s over its users with another seat (w = a_rj t_js) + the rates of those at their
+bound: sweeps need only the levels. (Elimination that exploits zeros, in the order of fewest
+products, takes twice as long as sweeps on 75 levels.)
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 # mypy: allow-untyped-defs
-"""Bottleneck max fairness where the quick kernel gives up; see ``bmf_core`` for the problem.
+"""The fallback chain of bottleneck max fairness, for problems that the kernel cannot solve.
 
-The rungs of the ladder, on the presolved and scaled core (C = 1, bound = 1), each checked by the
-residual of its levels before the next is tried:
+See `solver` for the problem. The fallbacks work on the presolved and scaled problem (C = 1, bound =
+1). Each is checked by the residual of its levels before the next is tried:
 
 * damped water filling: levels move a part of the way, geometrically, then Newton steps;
-* *path following*: add the constraint y_i <= time d_i with random d_i > 0. At time 0 it holds
-  everybody and the solution is unique; for generic data the solutions form a piecewise linear path
-  on which time may go back, but which is bounded and cannot come back to its start, so it reaches a
-  point where the constraint holds nobody: a solution. The data are perturbed to be generic, and the
-  seats found are solved with the true data;
-* the same path in rational arithmetic, with data perturbed by 1e-12, for small cores;
-* path following again, with far longer patience.
+* *path following*: add the constraint y_i <= time d_i with random d_i > 0. At time 0 it binds every
+  task and the solution is unique. For generic data the solutions form a piecewise linear path.
+  Time may decrease on it, but the path is bounded and cannot return to its start, so it reaches a
+  point where the constraint binds no task: a solution. The data are perturbed to be generic, and
+  the bottlenecks found are solved with the true data;
+* the same path in rational arithmetic, with data perturbed by 1e-12, for small problems;
+* path following again, with a far higher limit of steps.
 
-The order of tasks and resources and the seeds are fixed: equal problems have equal answers. In
-exact arithmetic the path always ends, but its length can be exponential. Should all rungs fail, the
-best rates seen are scaled until they are feasible, and the certificate of the allocation says by
-how much a task misses its bottleneck; no system is known to come to that.
+The order of tasks and resources and the seeds are fixed: equal problems have equal solutions. In
+exact arithmetic the path always ends, but its length can be exponential. Should all fallbacks fail,
+the best rates seen are scaled until they are feasible, and the certificate of the allocation says
+by how much a task misses its bottleneck; no problem is known for which that happens.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
 DAMPING = (1, 2, 3, 5)
 # Relative perturbations of the data of successive paths.
 PERTURBATIONS = (1e-6, 1e-9, 1e-4, 1e-11) * 3
-# Exact arithmetic is for cores with at most this many elements.
+# Exact arithmetic is for problems with at most this many elements.
 MAX_EXACT = 150
 
 
-def bmf_hard(problem: SharingProblem) -> Allocation:
-    """A bottleneck max fair allocation by the slow rungs."""
-    core = _Core(problem)
-    for rung in (_damped, _paths, _exact, _long_paths):
-        if rung(core):
+def solve_by_fallbacks(problem: SharingProblem) -> Allocation:
+    """A bottleneck max fair allocation by the fallback chain."""
+    reduced = _ReducedProblem(problem)
+    for fallback in (_damped, _paths, _exact, _long_paths):
+        if fallback(reduced):
             break
     else:
-        core.make_feasible()
-    rates, limits = core.answer()
+        reduced.make_feasible()
+    rates, limits = reduced.answer()
     return Allocation(problem, "bmf", rates, limits)
 
 
-class _Core:
-    """The presolved and scaled system, and the best levels found so far."""
+class _ReducedProblem:
+    """The presolved and scaled problem, and the best levels found so far."""
 
     def __init__(self, problem: SharingProblem) -> None:
         n, m, z = problem.n, problem.m, problem.usage.size
@@ -80,45 +80,45 @@ class _Core:
             levels=c.levels[: self.m], load=c.load[: self.m], slope=c.slope[: self.m],
             seats=c.seats[: self.m + 1], y=c.y[:live], seat=c.seat[:live],
         )  # fmt: skip
-        # Levels in units such that 1 limits nobody, for well scaled linear systems.
+        # Levels in units such that 1 limits no task, for well scaled linear systems.
         least = np.full(self.m, np.inf)
         np.minimum.at(least, c.used, c.t)
         c.t[:] /= least[c.used]
         c.levels[:] = np.inf
-        self.core = c
+        self.arrays = c
         self.settings = Settings()
         self.best = np.inf
         self.best_levels = c.levels.copy()
 
     def check(self) -> bool:
         """Whether the levels solve the system; the best are kept."""
-        residual, _, _ = sit(self.n, self.m, self.settings.aim, self.core)
+        residual, _, _ = sit(self.n, self.m, self.settings.aim, self.arrays)
         if residual < self.best:
             self.best = residual
-            self.best_levels = self.core.levels.copy()
+            self.best_levels = self.arrays.levels.copy()
         return residual <= self.settings.accept
 
     def newton(self) -> bool:
         """Newton steps from the levels; whether these then solve the system."""
-        climb(self.n, self.m, FILL_NEVER, self.settings.aim, self.core, self.seats)
+        climb(self.n, self.m, FILL_NEVER, self.settings.aim, self.arrays, self.seats)
         return self.check()
 
     def solve_seats(self) -> bool:
         """The levels of the present seats, from close by; whether these solve the system."""
-        k = list_seats(self.n, self.m, self.core, self.seats)
-        self.core.levels[self.core.seats[: self.m] < 0] = np.inf
-        solve_levels(k, self.m, self.n, self.core, np.empty(k * (k + 1)))
+        k = list_seats(self.n, self.m, self.arrays, self.seats)
+        self.arrays.levels[self.arrays.seats[: self.m] < 0] = np.inf
+        solve_levels(k, self.m, self.n, self.arrays, np.empty(k * (k + 1)))
         return self.check()
 
     def make_feasible(self) -> None:
         """Lower the best levels until no capacity is exceeded."""
-        self.core.levels[:] = self.best_levels
+        self.arrays.levels[:] = self.best_levels
         self.check()
-        self.core.y[:] /= max(1.0, float(np.max(self.core.load)))
+        self.arrays.y[:] /= max(1.0, float(np.max(self.arrays.load)))
 
     def answer(self) -> tuple[FloatArray, IntArray]:
         """Rates and limits of all tasks of the problem."""
-        c = self.core
+        c = self.arrays
         for j in range(self.n):
             i = c.task[j]
             self.rates[i] = c.y[j] * c.ub[j]
@@ -127,76 +127,76 @@ class _Core:
         return self.rates, self.limits
 
 
-def _damped(core: _Core) -> bool:
+def _damped(reduced: _ReducedProblem) -> bool:
     """Damped water filling, then Newton steps."""
-    c = core.core
-    c.levels[:] = 1.0 / np.bincount(c.used, c.a * c.t, minlength=core.m)
+    c = reduced.arrays
+    c.levels[:] = 1.0 / np.bincount(c.used, c.a * c.t, minlength=reduced.m)
     for number, halvings in enumerate(DAMPING, 1):
         levels = c.levels.copy()
-        core.check()
+        reduced.check()
         c.levels[:] = levels
         for _ in range(30 * number):
             if damp(halvings, c) < 1e-9:
                 break
         levels = c.levels.copy()
-        if core.newton():
+        if reduced.newton():
             return True
         c.levels[:] = levels
     return False
 
 
-def _paths(core: _Core) -> bool:
-    """Path following with usual patience."""
-    patience = 200 * (core.n + core.m) + 2000
-    return any(_path(core, e, s, patience) for s, e in enumerate(PERTURBATIONS))
+def _paths(reduced: _ReducedProblem) -> bool:
+    """Path following with the usual limit of steps."""
+    patience = 200 * (reduced.n + reduced.m) + 2000
+    return any(_path(reduced, e, s, patience) for s, e in enumerate(PERTURBATIONS))
 
 
-def _long_paths(core: _Core) -> bool:
-    """Path following with the patience for exponential paths."""
-    patience = 20_000 * (core.n + core.m)
-    return any(_path(core, e, s, patience) for s, e in enumerate(PERTURBATIONS, 100))
+def _long_paths(reduced: _ReducedProblem) -> bool:
+    """Path following with enough steps for exponential paths."""
+    patience = 20_000 * (reduced.n + reduced.m)
+    return any(_path(reduced, e, s, patience) for s, e in enumerate(PERTURBATIONS, 100))
 
 
-def _path(core: _Core, perturbation: float, seed: int, patience: int) -> bool:
+def _path(reduced: _ReducedProblem, perturbation: float, seed: int, patience: int) -> bool:
     """Follow one path, then solve its seats with the true data."""
     random = np.random.default_rng(seed)
-    c = core.core
+    c = reduced.arrays
 
     def disturbed(values: FloatArray) -> FloatArray:
         return values * (1.0 + perturbation * random.random(values.size))
 
     road = Road(
         c.row, c.used, disturbed(c.a), disturbed(c.t), c.first_user, c.user, c.element,
-        disturbed(np.ones(core.m)), disturbed(np.ones(core.n)), 1.0 + random.random(core.n), c.seat,
-        c.levels,
+        disturbed(np.ones(reduced.m)), disturbed(np.ones(reduced.n)),
+        1.0 + random.random(reduced.n), c.seat, c.levels,
     )  # fmt: skip
     if follow(road, patience) == FAILED:
         return False
     levels = c.levels.copy()
-    if core.solve_seats():
+    if reduced.solve_seats():
         return True
     c.levels[:] = levels
-    return core.newton()
+    return reduced.newton()
 
 
-def _exact(core: _Core) -> bool:
+def _exact(reduced: _ReducedProblem) -> bool:
     """The path in rational arithmetic."""
-    c = core.core
+    c = reduced.arrays
     if c.a.size > MAX_EXACT:
         return False
-    levels = exact_levels(c.row, c.used, c.a, c.t, core.m)
+    levels = exact_levels(c.row, c.used, c.a, c.t, reduced.m)
     if levels is None:
         return False
     c.levels[:] = levels
-    return core.check()
+    return reduced.check()
 
 
-def prepare_rungs() -> None:
-    """Use the kernels of rungs that few systems reach (see `kernel_kinds`)."""
-    core = _Core(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0))
-    for rung in (_damped, _paths):
-        rung(core)
-    core.solve_seats()
+def prepare_fallbacks() -> None:
+    """Use the kernels of fallbacks that few problems reach (see `kernel_kinds`)."""
+    reduced = _ReducedProblem(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0))
+    for fallback in (_damped, _paths):
+        fallback(reduced)
+    reduced.solve_seats()
 
 
 @jit

@@ -1,6 +1,7 @@
-"""Path following for bottleneck max fairness; ``bmf_hard`` tells why it ends at a solution.
+"""Path following for bottleneck max fairness, in floats and, for small problems, in rationals.
 
-The path of ``bmf_hard`` in rational arithmetic, for small systems: no rounding.
+`fallbacks` calls it and says why the path ends at a solution. `follow` is the kernel in floats;
+`exact_levels` follows the same path in rational arithmetic, without rounding.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from ptaskmodel.sharing.problem import FloatArray, IntArray
 HELD, BOUNDED = -1, -2
 # Instead of a number of pivots: out of patience or stuck. Instead of a resource or a task: none.
 FAILED, NONE = -1, -1
+
+# The data are made generic by relative changes below this, far below the tolerance.
+PERTURBATION = Fraction(1, 10**12)
+PATIENCE = 2000
+# The value of something on the path: (now, change with time).
+ExactLine = tuple[Fraction, Fraction]
 
 
 class Road(NamedTuple):
@@ -221,13 +228,6 @@ def first_event(way, time, p, line, left_task, left_seat, left_resource):
                 new_seat = NONE
                 resource = r
     return best, task, new_seat, resource
-
-
-# The data are made generic by relative changes below this, far below the tolerance.
-PERTURBATION = Fraction(1, 10**12)
-PATIENCE = 2000
-# The value of something on the path: (now, change with time).
-ExactLine = tuple[Fraction, Fraction]
 
 
 def exact_levels(

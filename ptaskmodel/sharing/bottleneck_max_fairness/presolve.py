@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, disable-error-code="assignment"
-"""What is certain about a bottleneck max fair allocation, and the scaled core that is left.
+"""Fix what is certain about a bottleneck max fair allocation; return the reduced problem.
 
-See ``bmf_core`` for the problem and the reasons. Everything works in place on compressed rows: task
-j of the core, number ``task[j]`` of the problem, has the elements ``row[j]:row[j + 1]``.
+See `solver` for the problem and the reasons. Everything works in place on compressed rows: task j
+of the reduced problem, number ``task[j]`` of the whole, has the elements ``row[j]:row[j + 1]``.
 """
 
 from __future__ import annotations

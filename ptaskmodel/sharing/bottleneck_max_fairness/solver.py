@@ -3,10 +3,10 @@
 A rate allocation x is bottleneck max fair (T. Bonald and J. Roberts, Multi-resource fairness:
 objectives, algorithms and performance, SIGMETRICS 2015) when no capacity is exceeded and every task
 is at its bound, fills a FATPIPE, or uses a full SHARED resource on which its m_ri x_i / p_i is the
-largest of all users (m: share coefficient, the usage a unless given; p: weight).
+largest of all users (m: share coefficient, the usage if not given; p: weight).
 
-Equivalently there is a *level* lambda_r > 0 for each SHARED resource, infinite where nobody is
-limited, with
+Equivalently there is a *level* lambda_r > 0 for each SHARED resource, infinite where it limits no
+task, with
 
     x_i = min(bound_i, min over r of lambda_r p_i / m_ri),   load_r = sum of a_ri x_i <= C_r,
 
@@ -14,32 +14,21 @@ and load_r = C_r wherever a task *sits*, that is, has its minimum. A solution al
 whatever m: over a box of levels wide enough, C - load(lambda) is continuous, so the complementarity
 problem has a solution (Hartman and Stampacchia), and lambda_r = 0 is none since r is then empty. It
 need not be unique, and since raising one level can only lower the best level of another, simple
-iterations may cycle. The ladder:
+iterations may cycle. The steps:
 
-* ``bmf_presolve``: fold FATPIPEs and single users into bounds; drop resources that cannot be
-  filled; fix tasks whose bound is below the share that they get in any case, C_r p_i / (m_ri W_r)
-  with W_r = sum of a_rj p_j / m_rj; scale the rest to C = 1, bound = 1;
-* ``bmf_levels``: water filling of one resource after the other, then the levels that fill every
-  resource where somebody sits, seats fixed (a linear system: Newton's method on the levels), until
-  nobody wants to sit elsewhere. This solves nearly everything;
-* ``bmf_hard``: damped water filling, path following, exact arithmetic.
+* `presolve`: fold FATPIPEs and single users into bounds; drop resources that cannot be filled; fix
+  tasks whose bound is below the share that they get in any case, C_r p_i / (m_ri W_r) with W_r =
+  sum of a_rj p_j / m_rj; scale the rest to C = 1, bound = 1;
+* `active_set`: water filling of one resource after the other, then the levels that fill every
+  resource where a task sits, with seats fixed (a linear system: Newton's method on the levels),
+  until no task would sit elsewhere. This solves nearly all problems;
+* `fallbacks`: damped water filling, path following, exact arithmetic.
 
-With the levels of a system much like this one, ``bmf_active`` comes before all that: only resources
-that limit somebody, a small part of them, have a level; it goes on from there.
+If the levels of a similar problem are known, `solve_active` comes before all that: only the
+resources that limit a task, a small part of them, have a level, and it starts from these.
 
 Elements of a row that name a resource twice count as one: their usages and shares are summed on a
 SHARED resource, the largest counts on a FATPIPE.
-
-Bottleneck max fairness from the levels of a system much like this one.
-
-Of all resources few limit anybody, from 2 in 600 to 75 in 800 on contended loads: these are
-*active*, the others have no level. So the levels are found among the active resources alone, with a
-seventh of the elements; then one pass over all elements finds who overflows. These become active
-too, and so on until nobody does, after 1.6 rounds on average. Resources without a seat are active
-no more.
-
-The last pass is a certificate: capacities hold everywhere, every task is at its bound or sits on an
-active resource, which is full.
 """
 
 from __future__ import annotations
@@ -207,7 +196,7 @@ def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
 
 @entry
 def solve_bmf(system, settings, answer, reals, integers):
-    """Fill rates, limits and levels; returns 0, or 1 where ``bmf_hard`` is needed.
+    """Fill rates, limits and levels; returns 0, or 1 where `fallbacks` are needed.
 
     The level of a resource is lambda_r, inf where nobody sits; if ``settings.warm`` it is also the
     first guess. Scratch: see ``scratch_sizes``.

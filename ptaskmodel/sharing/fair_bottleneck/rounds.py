@@ -1,13 +1,11 @@
-"""How the rounds of fair bottleneck see a system: laid out for one pass after the other.
+"""The rounds of fair bottleneck: the layout of a problem for them, and their steps.
 
-Used resources have new numbers, their *places*: SHARED ones from 0 on, in their order, FATPIPEs
-from the last place down. The uses of a place lie side by side, the newest first. A *run* is a row
-of equal uses of a task, of one kind: since dividing by one number keeps the order, its smallest
-quotient is that of its smallest numerator, to the bit. Where rows of runs are long, they may be
-filled up to a multiple of `STEP` with a place of which anybody may take all (`close_run`):
-then they are gone through without a rest, whose length a processor cannot foresee.
-
-The steps of a round of fair bottleneck (see `fairbottleneck_core`), on what is laid for them.
+`solver` calls them and defines the steps. Used resources have new numbers, their *places*: SHARED
+ones from 0 on, in their order, FATPIPEs from the last place down. The uses of a place lie side by
+side, the newest first. A *run* is a row of equal uses of a task, of one kind: since division by one
+number preserves order, its smallest quotient is that of its smallest numerator, bit-identical.
+Where rows of runs are long, they may be padded to a multiple of `STEP` with a place that limits no
+task (`close_run`): then loops over them have no remainder, whose length a processor cannot predict.
 """
 
 from __future__ import annotations
@@ -34,6 +32,10 @@ LIVE, FIXED, GONE = 0, 1, 2
 ZERO = np.int64(0)
 # Unsigned indices spare the test for negative ones in the innermost loops.
 ONE, TWO, THREE, FOUR = (np.uint64(k) for k in range(1, 5))
+
+INFINITY = float("inf")
+# Instead of the weight of the live users of a resource that has none.
+NO_WEIGHT = 1e-100
 
 
 class Rounds(NamedTuple):
@@ -250,11 +252,6 @@ def keep_increments(v):
 
 
 # mypy: allow-untyped-defs, disable-error-code="assignment"
-
-
-INFINITY = float("inf")
-# Instead of the weight of the live users of a resource that has none.
-NO_WEIGHT = 1e-100
 
 
 @jit

@@ -2,7 +2,7 @@
 
 Rounds over the *live* tasks (rate not fixed yet) and the *active* resources (with a live user);
 R_r is the remaining capacity of r, a_ri the usage of task i, p_i its weight, n_r the sum of the
-weights of the live uses of r (their number, in SimGrid, which knows no weights here):
+weights of the live uses of r (their number, in SimGrid, which has no weights here):
 
 1. u_r = R_r / n_r (FATPIPE: u_r = R_r);
 2. each live task grows by d_i = min(min_r p_i u_r / a_ri, bound_i - x_i) (FATPIPE: no p_i); at its
@@ -17,11 +17,10 @@ behaviour), in their order of operations, so that rates agree to the last digits
 subtracted newest task first, with true divisions and no fused multiply-add. A task that names a
 resource twice counts twice. Two defects are part of it: fixed tasks are charged again in each later
 round, which wastes capacity, and a FATPIPE user may get more than the capacity when a slower task
-shares the FATPIPE (`fairbottleneck_leaps` tells what this costs SimGrid, and sums it).
+shares the FATPIPE. The second can make rounds endless, or nearly so; `leap` computes many such
+rounds in closed form.
 
 The corrected variant charges a task once, and treats a FATPIPE as a bound C_r / a_ri of each user.
-
-Rounds of fair bottleneck that a FATPIPE makes endless, or nearly so, summed in closed form.
 """
 
 from __future__ import annotations
@@ -48,6 +47,12 @@ from ptaskmodel.sharing.fair_bottleneck.rounds import (
     still_charged,
     still_live,
 )
+
+INFINITY = float("inf")
+# Rounds without a newly fixed task before the rest of the series is summed in closed form.
+PATIENCE = 200
+# Rounds without a newly fixed task before the live tasks are given their FATPIPE's capacity.
+GIVE_UP = 1_000_000
 
 # mypy: allow-untyped-defs
 
@@ -172,13 +177,6 @@ def stop(shared, system, answer, v):
 
 
 # mypy: allow-untyped-defs, disable-error-code="assignment"
-
-
-INFINITY = float("inf")
-# Rounds without a newly fixed task before the rest of the series is summed in closed form.
-PATIENCE = 200
-# Rounds without a newly fixed task before the live tasks are given their FATPIPE's capacity.
-GIVE_UP = 1_000_000
 
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:

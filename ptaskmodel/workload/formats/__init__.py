@@ -1,1 +1,1 @@
-"""Formats of files that say what runs, one file each; `table` names them."""
+"""Formats of files that say what runs, one file each; `table` lists them."""

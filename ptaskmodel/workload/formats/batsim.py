@@ -1,4 +1,4 @@
-"""Batsim's workload files (JSON, versions 1 to 5) to and from `Workload`."""
+"""Read Batsim's workload files (JSON, versions 1 to 5) as `Workload`, and write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of a Batsim workload checked as columns, all at once, if they are as most are."""
+"""Check the jobs of a Batsim workload as columns, all at once, if they have the usual form."""
 
 from __future__ import annotations
 

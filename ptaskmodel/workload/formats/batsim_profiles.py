@@ -1,6 +1,6 @@
-"""Batsim's profiles, under the names of every generation, to works and back.
+"""Convert Batsim's profiles, by the names of every generation, to works and back.
 
-Read alike, by generation (versions 1 and 2; 3 and 4; 5):
+Names by generation (versions 1 and 2; 3 and 4; 5):
 
 - a delay: delay; delay; DelayProfile
 - a parallel task: msg_par; parallel; ParallelTaskProfile
@@ -9,7 +9,7 @@ Read alike, by generation (versions 1 and 2; 3 and 4; 5):
 - storage: msg_par_hg_pfs; parallel_homogeneous_pfs; ParallelTaskOnStorageHomogeneousProfile
 - storage to storage: data_staging; the same; ParallelTaskDataStagingBetweenStoragesProfile
 - a sequence: composed; the same; SequentialCompositionProfile
-- the use of cores: (none); usage_trace; TraceReplayProfile
+- the usage of cores: (none); usage_trace; TraceReplayProfile
 - an MPI application: smpi; the same; TraceReplayProfile
 
 The lower-case names of the development versions of 5 (``ptask_homogeneous`` ...) are read too.

@@ -1,4 +1,4 @@
-"""The profiles of a Batsim workload: their works, sequences made of others, and return codes."""
+"""Resolve the profiles of a Batsim workload: their works, sequences of others, and return codes."""
 
 from __future__ import annotations
 

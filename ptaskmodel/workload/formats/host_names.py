@@ -1,4 +1,4 @@
-"""Host names and their ranges: ``node-[0-2,5]`` is node-0, node-1, node-2, node-5."""
+"""Expand host names and their ranges: ``node-[0-2,5]`` is node-0, node-1, node-2, node-5."""
 
 from __future__ import annotations
 

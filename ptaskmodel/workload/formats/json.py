@@ -1,11 +1,9 @@
-"""Strict reading of a JSON file: what is ambiguous or not JSON is an error that says where.
+"""Read JSON files strictly, and check their fields; errors name the place and a remedy.
 
-Checks of the fields of a JSON document, each failing with the JSON pointer and a remedy.
-
-Long arrays of numbers cut out of a JSON text by a compiled scanner; other code reads the rest.
-
-What the scanner does not understand (20 digits, rows of different lengths, what is not JSON) stays
-in the text. A number is taken only if its double is certain to be the nearest one, as Python's is.
+What is ambiguous or not JSON is an error. `Fields` checks the fields of a document and names the
+JSON pointer. `cut_numbers` takes long arrays of numbers out of the text with a compiled scanner;
+what the scanner does not accept (20 digits, rows of different lengths, what is not JSON) stays in
+the text. It takes a number only if its double is certain to be the nearest one, as Python's is.
 """
 
 from __future__ import annotations
@@ -35,6 +33,14 @@ _NESTED = {dict, list}
 # saves.
 LARGE = 200_000
 NOT_SMALL = 50_000
+
+_NUMBERS = {int, float}
+
+PLACEHOLDER = "NaN"
+# Shorter arrays are read as fast without.
+SMALLEST = 8
+
+POWERS = np.array([float(10**k) for k in range(23)])  # all exact
 
 
 class _NotRead(Exception):
@@ -211,9 +217,6 @@ def token(key: str) -> str:
     return escaped if escaped.isprintable() else ascii(escaped)[1:-1]
 
 
-_NUMBERS = {int, float}
-
-
 class Fields:
     """The checks, for one file."""
 
@@ -308,13 +311,6 @@ def _first_bad(values: Iterable[Any]) -> tuple[int, str]:
         except OverflowError:
             return place, f"is {shown(value)}; give a smaller number"
     raise AssertionError("every value is a number")
-
-
-PLACEHOLDER = "NaN"
-# Shorter arrays are read as fast without.
-SMALLEST = 8
-
-POWERS = np.array([float(10**k) for k in range(23)])  # all exact
 
 
 def cut_numbers(content: bytes, names: Collection[str]) -> tuple[str, list[FloatArray]]:

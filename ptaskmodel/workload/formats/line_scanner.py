@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A kernel that reads lines of numbers as Python does, or not at all."""
+"""A kernel that reads lines of numbers exactly as Python does, or refuses them."""
 
 from __future__ import annotations
 

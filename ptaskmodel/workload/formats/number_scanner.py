@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Kernels that find arrays of numbers in JSON and read them as Python does, or not at all."""
+"""Kernels that read arrays of numbers in JSON exactly as Python does, or refuse them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The Standard Workload Format: logs of real machines, read, cleaned and written.
+"""Read, clean and write the Standard Workload Format: logs of real machines.
 
+A compiled scanner parses the lines of a large log that are well formed; `parsed` calls it.
 Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive, version 2.2.
-
-The lines of a large log that are as they should be, parsed by a compiled scanner.
 """
 
 from __future__ import annotations
@@ -28,25 +27,6 @@ from ptaskmodel.workload.works import DelayWork
 
 # Bytes; below, the scanner would take longer to load than it saves.
 LARGE = 200_000
-
-
-def parsed(
-    body: bytes, fields: int, largest: float, large: int = LARGE
-) -> NDArray[np.float64] | None:
-    """The values of lines of ``fields`` numbers each, shape (lines, fields); blank lines count not.
-
-    None if there are less than ``large`` bytes, or if anything about them is unusual: another
-    number of fields, anything but plain finite numbers up to ``largest``.
-    """
-    if len(body) < large:
-        return None
-    from ptaskmodel.workload.formats.json import POWERS
-    from ptaskmodel.workload.formats.line_scanner import read_rows
-
-    rows = np.empty((body.count(b"\n") + 1, fields))
-    count = int(read_rows(np.frombuffer(body, np.uint8), rows, POWERS, largest))
-    return None if count < 0 else rows[:count]
-
 
 FIELDS = (
     "job_number",
@@ -82,6 +62,24 @@ CANCELLED = 5
 PARTIAL = (2, 3, 4)
 LINES_AT_ONCE = 50_000
 LARGEST = 2.0**53
+
+
+def parsed(
+    body: bytes, fields: int, largest: float, large: int = LARGE
+) -> NDArray[np.float64] | None:
+    """The values of lines of ``fields`` numbers each, shape (lines, fields); blank lines count not.
+
+    None if there are less than ``large`` bytes, or if anything about them is unusual: another
+    number of fields, anything but plain finite numbers up to ``largest``.
+    """
+    if len(body) < large:
+        return None
+    from ptaskmodel.workload.formats.json import POWERS
+    from ptaskmodel.workload.formats.line_scanner import read_rows
+
+    rows = np.empty((body.count(b"\n") + 1, fields))
+    count = int(read_rows(np.frombuffer(body, np.uint8), rows, POWERS, largest))
+    return None if count < 0 else rows[:count]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,13 +1,12 @@
-"""The formats of files that say what runs: a new one is a module of its own and an entry here.
+"""Read and write workloads of any known format, gzipped or not; the table of these formats.
 
-The module of a format of jobs has three functions:
+A new format is a module of its own and an entry in `FORMATS`. The module of a format of jobs has
+three functions:
 
 - ``looks_like(start: bytes) -> bool``: whether a file that begins so may be one (for files whose
   name does not tell);
 - ``read(path, cleaning: Cleaning) -> Workload``; raises WorkloadError with file and place;
-- ``write(workload, path, options: Writing) -> None``, whole or not at all (see `files`).
-
-A workload from a file, or to one, of any known format (see `formats.table`), gzipped or not.
+- ``write(workload, path, options: Writing) -> None``, atomically (see `files`).
 """
 
 from __future__ import annotations
@@ -24,6 +23,10 @@ from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
 from ptaskmodel.workload.jobs import Workload
 
 JOBS, TASKS = "jobs", "tasks"
+
+START = 4096
+
+_log = logging.getLogger(__name__)
 
 
 class Format(NamedTuple):
@@ -61,11 +64,6 @@ class Writing:
 def formats_of(holds: str) -> tuple[str, ...]:
     """The names of the formats of jobs, or of tasks."""
     return tuple(name for name, format_ in FORMATS.items() if format_.holds == holds)
-
-
-START = 4096
-
-_log = logging.getLogger(__name__)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:

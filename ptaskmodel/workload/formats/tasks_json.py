@@ -1,6 +1,6 @@
-"""Reads tasks.json: profiles (what may run) and tasks (which runs where and when).
+"""Read and write tasks.json: profiles (what may run) and tasks (which runs where and when).
 
-Tasks written as a tasks.json file, each work once.
+`load_tasks` and `read_tasks_file` read one; `write_tasks` writes one, each work once.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ _NUMBERS = {
     "rate_bound": "rate_bound",
     "competitors": "competitors",
 }
+
+_EXPONENT = re.compile(rb"e[0-9-]")
+SPREAD = "DefinedAmountsSpreadUniformly"
 
 
 class TasksFile(NamedTuple):
@@ -271,10 +274,6 @@ class _TasksReader:
             names = " after ".join(shown(tasks[k].id) for k in [*cycle[:3], cycle[0]][:4])
             more = "" if len(cycle) <= 3 else f" (through {len(cycle)} tasks)"
             fail(f"/tasks/{cycle[0]}/after", f"is circular: {names}{more}; remove one")
-
-
-_EXPONENT = re.compile(rb"e[0-9-]")
-SPREAD = "DefinedAmountsSpreadUniformly"
 
 
 def write_tasks(

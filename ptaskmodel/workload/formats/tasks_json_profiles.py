@@ -1,6 +1,6 @@
-"""The profiles of tasks.json, by Batsim's names old and new: works, whatever the hosts.
+"""Read the profiles of tasks.json, by Batsim's names old and new, as works for any hosts.
 
-Arrays that a tasks file keeps beside it in .npz files, read with care.
+`ArrayFiles` reads the arrays that a tasks file keeps in .npz files beside it, and checks them.
 """
 
 from __future__ import annotations
@@ -54,6 +54,14 @@ _UNREADABLE = (
     struct.error,
     zlib.error,
 )
+
+AMOUNT_FIELDS = ("cpu", "com", "flows")
+MAX_RANKS = 1_000_000
+EACH = "DefinedAmountsUsedForEachValue"
+SPREAD = "DefinedAmountsSpreadUniformly"
+
+_JSON_NAMES = {"flops": "cpu", "bytes": "com", "seconds": "delay", "stages": "seq"}
+_NO_FLOPS: FloatArray = own(np.zeros(()))
 
 
 class ArrayFiles:
@@ -113,15 +121,6 @@ def _check_header(path: Path, key: str, member: IO[bytes], most: int) -> None:
 def _check_size(path: Path, key: str, shape: tuple[int, ...], most: int) -> None:
     if min(shape, default=0) < 0 or math.prod(shape) > max(most, SMALL):
         raise WorkloadError(f"{path}: array {key!r} has shape {shape}; at most {most} values")
-
-
-AMOUNT_FIELDS = ("cpu", "com", "flows")
-MAX_RANKS = 1_000_000
-EACH = "DefinedAmountsUsedForEachValue"
-SPREAD = "DefinedAmountsSpreadUniformly"
-
-_JSON_NAMES = {"flops": "cpu", "bytes": "com", "seconds": "delay", "stages": "seq"}
-_NO_FLOPS: FloatArray = own(np.zeros(()))
 
 
 class Profile:

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""One compiled pass over the bytes of a time-independent trace."""
+"""A kernel that parses the bytes of a time-independent trace in one pass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Time-independent traces from files: text as SimGrid writes it, or a compact binary form.
+"""Read time-independent traces: text as SimGrid writes it, or a compact binary form.
 
-Text: a line an action, ``rank action field...``; in one file for all ranks, or one for each, named
-in a list in the order of ranks. Binary: a ``.npz`` file of `write_trace`.
+Text: one line an action, ``rank action field...``, in one file for all ranks, or in one file a
+rank, named in a list in the order of ranks. Binary: a ``.npz`` file that `write_trace` made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""From a workload to another: cut, shuffled, sampled, scaled, drawn again, made parallel tasks.
+"""Make one workload from another: cut, shuffle, sample, scale, resample, turn into parallel tasks.
 
-The patterns of communication that delays are turned into, by name (see `ptask_rule`).
+`PATTERNS` names the patterns of communication that delays are turned into (see `ptask_rule`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Parallel-task profiles for jobs of which only the run time is known: a documented rule.
+"""Give parallel-task profiles to jobs of which only the run time is known, by a documented rule.
 
 A job that lasted r seconds on n hosts becomes a parallel task in which
 - every host computes r * speed flop: alone, computation takes r seconds;
 - the busiest network card carries ``ratio`` * r * bandwidth bytes in each direction that the
   pattern uses: alone, communication takes ratio * r seconds.
-Computation and communication progress together, so that with ratio <= 1 and no other bottleneck
-the job takes r seconds alone (plus the latency of a route), and longer as soon as neighbours leave
-its communications less than the share ``ratio`` of what the card can carry.
+Computation and communication progress together. So with ratio <= 1 and no other bottleneck the job
+takes r seconds alone (plus the latency of a route), and longer as soon as other jobs leave its
+communications less than the share ``ratio`` of the card's bandwidth.
 
 Patterns: ``alltoall`` (every host to every other, equal parts), ``ring`` (each to the next),
 ``stencil`` (each to its 4 neighbours on a torus as square as possible), ``master`` (the first host

@@ -1,13 +1,13 @@
-"""New workloads that look like a log: its users drawn again, week by week.
+"""Generate workloads that resemble a log: draw its users again, week by week.
 
-Source of the idea: N. Zakay and D. Feitelson, "Workload resampling for performance evaluation of
-parallel job schedulers", Concurrency and Computation 26(12), 2014. The unit is the user, since
-what repeats in a log (sessions, campaigns of like jobs) does so within users; and the week, since
-users keep days and hours. Here: users seen over less than ``LONG_WEEKS`` weeks are temporary, the
-others stay. In each week of the new workload as many temporary users come as did on average, drawn
-with replacement, each with all its jobs, shifted by whole weeks. Each of those who stay begins at
-a random week of its own trace and goes on from its beginning where it ends; as many are there as
-were on average. Where no user is known, whole weeks are drawn instead (``by="weeks"``).
+Source: N. Zakay and D. Feitelson, "Workload resampling for performance evaluation of parallel job
+schedulers", Concurrency and Computation 26(12), 2014. The unit is the user, since what repeats in a
+log (sessions, campaigns of similar jobs) does so within users; and the week, since users keep days
+and hours. Users seen over less than ``LONG_WEEKS`` weeks are temporary, the others are permanent.
+Each week of the new workload receives the average number of temporary users, drawn with
+replacement, each with all its jobs, shifted by whole weeks. The average number of permanent users
+is present throughout: each begins at a random week of its own trace, and starts again at its
+beginning when it ends. Where no user is known, whole weeks are drawn instead (``by="weeks"``).
 """
 
 from __future__ import annotations

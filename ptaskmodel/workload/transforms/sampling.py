@@ -1,13 +1,11 @@
-"""A part of the jobs that stands for all: smaller workloads with the same mixture.
+"""Take a sample of the jobs with the same mixture as all; shuffle the order of submission.
 
-Both methods put like jobs beside each other and take one out of every ``ratio`` of them, so that a
-sample has few and many, short and long jobs in the proportions of the whole; a plain random sample
-has so only on average, and a few large jobs decide what it asks of the machine.
+Both methods of sampling sort similar jobs next to each other and take one of every ``ratio``. So a
+sample has few and many hosts, short and long run times in the proportions of the whole. A plain
+random sample has so only on average, and a few large jobs decide its load.
 
-Shuffled orders of submission: what of a result is owed to the order in which jobs came?
-
-Studies that rest on one log rest on one order of its jobs. Simulating several permutations of it
-tells which metrics are stable (of a loaded machine, the utilisation is) and which are not.
+A study of one log depends on one order of its jobs. Simulating several permutations (`shuffled`)
+shows which metrics are stable (on a loaded machine, utilisation is) and which are not.
 """
 
 from __future__ import annotations
@@ -24,6 +22,8 @@ from ptaskmodel.workload.transforms.scaling import dates_s, run_times_s, without
 
 METHODS = ("systematic", "work")
 WINDOW_S = 60.0
+
+SPACINGS = ("even", "kept")
 
 
 def sampled(
@@ -108,9 +108,6 @@ def _by_work(
         owed = target - float(work[best])
         chosen.append(best)
     return np.array(chosen, dtype=np.intp)
-
-
-SPACINGS = ("even", "kept")
 
 
 def shuffled(workload: Workload, seed: int, spacing: str = "even") -> Workload:

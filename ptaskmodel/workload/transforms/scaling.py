@@ -1,6 +1,7 @@
-"""The same workload in less time, or at another load.
+"""Fit a workload into less time, or scale its load.
 
-What transforms of whole workloads share: run times as a column, and what remains of links.
+The first functions are common to all transforms of whole workloads: run times as a column, dates,
+and the dependencies that remain.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork, Work
+
+LOAD_KNOBS = ("arrivals", "run-times")
 
 
 def run_times_s(workload: Workload, purpose: str) -> NDArray[np.float64]:
@@ -42,9 +45,6 @@ def without_lost_links(jobs: Iterable[Job]) -> tuple[Job, ...]:
         else job
         for job in jobs
     )
-
-
-LOAD_KNOBS = ("arrivals", "run-times")
 
 
 def shrunk(workload: Workload, factor: float) -> Workload:

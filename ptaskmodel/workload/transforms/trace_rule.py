@@ -1,8 +1,8 @@
-"""Delays and parallel tasks as the traces of MPI applications that do the same, one part at a time.
+"""Turn delays and parallel tasks into traces of MPI applications that do the same in sequence.
 
-A delay is slept by every rank. Of a parallel task each rank computes its flops, then sends its
-bytes: an all-to-all if all pairs exchange as much, else all messages at once. So what overlaps in
-a parallel task comes one after the other in its trace. Stages follow each other on each rank.
+Every rank sleeps for a delay. In a parallel task each rank computes its flops, then sends its
+bytes: an all-to-all if all pairs exchange the same amount, else all messages at once. So what
+overlaps in a parallel task is sequential in its trace. Stages follow each other on each rank.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Windows of a log (a week, say) in which the machine was well used, cut out as workloads."""
+"""Cut windows (a week, say) in which the machine was well used out of a log, as workloads."""
 
 from __future__ import annotations
 
