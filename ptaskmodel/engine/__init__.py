@@ -1,1 +1,1 @@
-"""When: activities on resources, one queue of dates, one stream of events."""
+"""WHEN: activities on resources, one event queue, one stream of events."""

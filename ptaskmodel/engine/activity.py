@@ -1,7 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The life of an activity: it starts, waits for its latency or delay, shares, and stops.
+"""The life cycle of an activity: it starts, waits for its latency or delay, runs, and stops.
 
-What Python may change between two runs.
+Front ends call these kernels. The second part is what Python may do between two runs of the loop:
+start and change activities, cancel wake-ups, set capacities.
 """
 
 from __future__ import annotations
@@ -62,6 +63,19 @@ from ptaskmodel.kernels.decorators import entry, jit
 INFINITY = float("inf")
 # So many places are worth being given anew.
 MANY = 1024
+
+# What `change` is asked for.
+(
+    STOP,
+    SUSPEND,
+    RESUME,
+    CANCEL_WAKE,
+    SET_SPEED,
+    SET_BANDWIDTH,
+    TURN_OFF,
+    TURN_ON,
+    CATCH_UP,
+) = numbers(9)
 
 
 @jit
@@ -240,20 +254,6 @@ def resume(s, slot, gamma):
         share(s, slot, gamma)
     else:
         wait(s, slot, s.clock[0].now + a.due, np.int64(a.waits_as))
-
-
-# What `change` is asked for.
-(
-    STOP,
-    SUSPEND,
-    RESUME,
-    CANCEL_WAKE,
-    SET_SPEED,
-    SET_BANDWIDTH,
-    TURN_OFF,
-    TURN_ON,
-    CATCH_UP,
-) = numbers(9)
 
 
 @entry

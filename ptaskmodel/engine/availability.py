@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""What resources offer, changed by hand or by availability traces: capacities, latencies, states.
+"""Apply changes of what resources offer, by hand or by traces: capacities, latencies, on or off.
 
-The trace of a resource that nobody uses stays out of the queue of dates, so that it costs nothing;
-it catches up when somebody comes. Traces of what routes depend on (*live* ones: latencies, and the
-bandwidths of flow models) are followed all along.
+The trace of an unused resource stays out of the event queue, so that it costs nothing; it catches
+up when an activity uses the resource. Traces that routes depend on (*live* ones: latencies, and the
+bandwidths of flow models) are always followed.
 """
 
 from __future__ import annotations

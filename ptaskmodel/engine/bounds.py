@@ -1,6 +1,7 @@
-"""Whether the integers of a state lie in the arrays that they number, by its declared layout.
+"""Check that the integers of a state are valid indices, by the declared layout of its arrays.
 
-For states from elsewhere: kernels trust them. What was never cleared is looked at where it is used.
+For states from elsewhere (checkpoints), because kernels trust them. Fields that are never cleared
+are checked only where they are in use.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def check_chain(what: str, following: np.ndarray, first: int) -> list[int]:
 
 
 def check_state_bounds(s: State, layouts: Mapping[str, np.dtype]) -> None:
-    """Raise SimulationError for a number of a core's state that no kernel may be given."""
+    """Raise SimulationError for a number of an engine's state that no kernel may be given."""
     sizes = {name: len(array) for name, array in s._asdict().items()}
     a = s.activities
     used = a[a["state"] != FREE]

@@ -1,4 +1,4 @@
-"""What always holds of the state of a core between events: for tests, and to look for a fault."""
+"""Check the invariants of an engine's state between events: for tests and for finding faults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The driver of a core: owns its state, gives it what it lacks, hands on what it tells.
+"""Run the engine for a front end: grow arrays, call solvers, forward events.
 
-It knows nobody above it. A front end either starts activities from Python and calls `advance`, or
-links the parts of the loop into a loop of its own and lets the driver `serve` what it asks for.
+It never calls a higher layer. A front end either starts activities from Python and calls `advance`,
+or links the parts of the loop into its own compiled loop and lets the driver `serve` its requests.
 """
 
 from __future__ import annotations
@@ -401,7 +401,7 @@ class Core:
     # --- what the loop asks for -------------------------------------------------------------
 
     def serve(self, status: int) -> bool:
-        """Do what a loop came back for; False if that is not the core's to do.
+        """Do what a loop returned for; False if that is not the engine's to do.
 
         EVENTS_FULL: the stream was handed over. Raises as `route`.
         """
@@ -458,7 +458,7 @@ class Core:
     # --- copies -----------------------------------------------------------------------------
 
     def copy(self) -> Core:
-        """An independent core in the same state; listeners do not follow."""
+        """An independent engine in the same state; listeners do not follow."""
         twin = copy.copy(self)
         twin.state = copied(self.state)
         twin._forget_listeners()

@@ -1,14 +1,14 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The parts of an event loop: a front end links them, `advance` serves those written in Python.
+"""The parts of the event loop: front ends link them; `advance` serves front ends in Python.
 
-At a date T, in this order (what "simultaneous" means here; see docs/background/events.md):
+At a time T, in this order (what "simultaneous" means here; see docs/background/events.md):
 
-1. changes by availability traces dated <= T;
-2. dates of the queue within ``time_precision`` of T: waits end, front ends are woken;
+1. availability traces change what resources offer, at times <= T;
+2. events of the queue within ``time_precision`` of T: waits end, front ends are woken;
 3. activities whose work is done (up to ``work_precision``) end;
 4. activities that use something that is off fail, unless step 3 ended them;
 5. the front end starts what is to start now;
-6. what changed is shared anew.
+6. rates are recomputed where something changed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The two heaps of the core: the queue of dates, and enabled activities by date of end.
+"""The two heaps of the engine: the event queue, and enabled activities by end time.
 
-Who stands in a heap knows its position there, so that it can be taken out. Each place has four
-below it: few steps to the top, through neighbours.
+Each entry keeps its position in the heap, so that it can be removed. The heaps are 4-ary: few steps
+to the top, through neighbours in memory.
 
 Messages of a collective begin together, and often end together: thousands of activities have one
-date. These are *runs*: only the first stands in the heap, the others, each later in order, behind
-it. Who comes joins a run of its date if that is among the last few that somebody came to.
+time. These form *runs*: only the first is in the heap, the others are queued behind it in order. A
+new entry joins a run of its time if that is among the last few that an entry joined.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Sharing anew what changed: the choice of a solver, and the rates that it finds applied."""
+"""Recompute rates after a change: choose a solver and apply the rates that it finds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def solver_of(rule: str) -> Any:
 
 
 def late_kernels(rule: str, keeps_levels: bool) -> list[Any]:
-    """The kernels that a core wants which shares by a rule.
+    """The late kernels that an engine with this rule needs.
 
     Where levels are kept, whole systems are hardly ever solved: what does that is wanted then.
     """

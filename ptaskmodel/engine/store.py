@@ -1,4 +1,4 @@
-"""Allocates and grows the arrays of the core's state."""
+"""Allocate and grow the arrays of the engine's state."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def as_records(array: np.ndarray) -> np.ndarray:
 
 
 def new_state(platform: Platform, live_bandwidths: bool) -> State:
-    """The state of a core in which nothing has begun.
+    """The state of an engine in which nothing has begun.
 
     live_bandwidths: routes depend on bandwidths, as in flow models.
     """

@@ -1,8 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The stream of events: all that anybody learns of a run.
-
-Who is told of what happens on a core.
-"""
+"""The stream of events, which is the only output of a run, and the listeners that receive it."""
 
 from __future__ import annotations
 

@@ -1,19 +1,21 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A crowd: many activities that one link limits, where a start or an end costs little.
+"""Virtual time for activities that share one bottleneck link, where a start or an end is cheap.
 
-Where many share one link, each start and each end of one changes the rates of all. But their rates
-are ``level / penalty``, with one level for all: what each has left, times its penalty, falls by
-the integral of the level over time, ``crowd_reached``. So who joins has a *goal* there that nothing
-changes any more, and who has the smallest ends first: virtual time, as in fair queueing (A. Demers,
-S. Keshav, S. Shenker, SIGCOMM 1989). Only this first one, the *head*, stands among the ends and
-knows its rate; the others stand in a heap by goals, at the far end of ``State.heap``.
+If many activities share one link, each start and each end changes all their rates. But these rates
+are ``level / penalty``, with one level for all: what remains of each, times its penalty, decreases
+by the integral of the level over time, the virtual time ``crowd_reached``. So an activity that
+joins the group (here called a *crowd*) has a constant virtual finish time, its *goal*, and the
+smallest ends first, as in fair queueing (A. Demers, S. Keshav, S. Shenker, SIGCOMM 1989). Only this
+first one, the *head*, is in the heap of ends and has a rate; the others are in a heap by goals, at
+the far end of ``State.heap``.
 
-The members are all activities that use the link, and it alone limits them as long as the level is
-below ``crowd_lowest``: what the bounds of members allow, and their other resources, which nobody
-else may use. What changes besides may be activities that share with nobody. After anything else the
-crowd is dissolved: rates and ends of all are told as if there had been none. When a loop comes back
-to Python it stays, so that no date depends on where a run was cut, or who watches; what members
-have left is written for readers (`write_members`). Who changes a member by hand dissolves it first.
+The members are all activities that use the link. It alone limits them while the level is below
+``crowd_lowest``: the smallest of their bounds and of what their other resources allow, which only
+they use. Other activities may change meanwhile if they share with no member. After any other change
+the group is dissolved: rates and ends of all are emitted as if it had not existed. It survives when
+a loop returns to Python, so that no time depends on where a run was cut or who observes it; what
+remains of members is written for readers (`write_members`). A change of a member by hand dissolves
+the group first.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Rates from event to event: what each rule keeps, and solves anew."""
+"""Rates from event to event: what each sharing rule keeps, and what it re-solves."""

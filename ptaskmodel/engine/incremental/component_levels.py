@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The levels of active resources that are connected: by filling where that is enough, else `climb`.
+"""Find the levels of connected active resources: by filling if that suffices, else by Newton steps.
 
-An activity is *even* if what fairness compares of it is the same on each of its resources, as of a
-message, which asks the same of all links on its way. Where all are, bottleneck max fairness is
-weighted max-min fairness: levels are found from the lowest up, one resource at a time (see
-`sharing.maxmin_core`), exactly and without steps that might not converge.
+An activity is *even* (a uniform task) if its share coefficient is the same on each of its
+resources, as of a message, which uses all links of its route equally. If all activities are even,
+bottleneck max fairness is weighted max-min fairness: levels are found in increasing order, one
+resource at a time (see `sharing.max_min`), exactly and without steps that might not converge.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The sub-system to solve: found in the sharing graph, laid out for a solver."""
+"""Find the subproblem to solve in the sharing graph, and assemble it for a solver."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def sub_system(s):
 def lay_sub_system(s, v, n, heavy):
     """Write the sub-system of the first ``n`` activities chosen; its number of resources.
 
-    heavy: with only those elements that come first (see `core.heavy`).
+    heavy: only with elements of candidate bottlenecks, which come first (see `fair_bottleneck`).
     """
     clock = s.clock[0]
     clock.mark += 1

@@ -1,24 +1,25 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Fair bottleneck from event to event: rounds among those resources that may limit somebody.
+"""Fair bottleneck from event to event: rounds on candidate bottlenecks only.
 
-A resource of which each live task could take more, in every round, than what it grows by, and of
-which something is left in the end, changes nothing: without it the rounds go on in the same way, to
-the bit. So they are gone through on the other, *heavy* resources, a part that stays nearly the same
-from event to event (it is what ``active`` tells here). Of each task is kept what it took at most:
+Consider a resource of which each live task could take more, in every round, than its increment, and
+of which something is left in the end. Without it the rounds are the same, bit-identical. So rounds
+run only on the other resources, the candidate bottlenecks, here called *heavy*: they stay nearly
+the same from event to event (``active`` marks them). The other resources are *light*. Each task
+keeps the most that it took:
 
-* ``charged``: in all rounds, the charges after it was fixed included;
+* ``charged``: in all rounds, including charges after it was fixed;
 * ``ceiling``: in the first round; ``next_rate``: in the second, or was charged then;
 * ``even``: in any later round in which it was live.
 
-They are a little more than what was found, and change only when a task takes more, or much less.
+These values are slightly above those found, and change only when a task takes more, or much less.
 Each light resource keeps what its users take of it: in the first round (``begun``) and in all
 (``load``), and the largest use in the first (``level``), the second (``second``) and any later
 round (``later``). With n users and the capacity C it changes nothing if
 
     n level < C,   n second < C - begun   and   n later < C - load.
 
-Where the rates found leave a doubt of that, the rounds are gone through for that resource alone; if
-they change something, it is heavy and all begins again.
+Where the rates found leave this in doubt, the rounds are repeated for that resource alone. If they
+change something, it becomes heavy and all rounds are repeated.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Rounds of fair bottleneck on the heavy elements of activities: laid at once, gone through."""
+"""Rounds of fair bottleneck on the candidate bottlenecks of activities: assemble and run them."""
 
 from __future__ import annotations
 

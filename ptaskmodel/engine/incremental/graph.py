@@ -1,22 +1,22 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The graph of enabled activities and the resources that they use, and what a change touches in it.
+"""The graph of enabled activities and the resources that they use, and what a change affects in it.
 
-Enabled activities and the resources that they use form a graph. Three facts keep it small:
+Three facts keep the graph small:
 
 * a resource r *dominated* by a resource s (every activity on r also uses s, for at least as large a
-  part of its capacity) never limits anybody and is left out. Each resource has one candidate s, its
-  partner, among the resources of its group (a host and the links that it alone uses), and counts
+  part of its capacity) never limits an activity and is left out. Each resource has one candidate s,
+  its partner, among the resources of its group (a host and the links that only it uses), and counts
   the users that violate the condition;
 * a resource with a single user matters only if it is the tightest such resource of that user;
-* a resource that its users cannot fill up, each at its largest rate alone, never limits anybody
-  (under fair bottleneck it does: there ``drops_slack`` is off).
+* a slack resource, which its users cannot fill, each at its uncontended rate, never limits an
+  activity (under fair bottleneck it does: there ``drops_slack`` is off).
 
-The elements that are left are *kept*: each activity has them in one run of ``State.kept``; a
-resource that changes side is put on it or dropped. A change re-solves the connected components,
-over kept elements, of the activities and resources that it touched.
+The remaining elements are *kept*: each activity has them in one run of ``State.kept``. A resource
+whose status changes is added to these runs or removed. A change re-solves the connected components,
+over kept elements, of the activities and resources that it affects.
 
-What counts in and out, which looks at every use, converts indices to unsigned ones: numba does not
-ask then whether they are to be counted from the end.
+The kernels that count an activity in and out look at every use, and convert indices to unsigned
+integers: then numba does not test whether an index counts from the end.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Bottleneck max fairness from event to event: what limits nobody has no level and costs nothing.
+"""Bottleneck max fairness from event to event: slack resources have no level and cost nothing.
 
-Few resources limit anybody. These are *active*; what stays between two events is the level of each,
-the load of every other kept resource, and each activity's kept elements with those on active
-resources in front. At an event:
+Few resources limit an activity. These are *active*. Between two events the state keeps the level of
+each, the load of every other kept resource, and each activity's kept elements with those on active
+resources first. At an event:
 
-1. the loads of touched resources are summed anew; activities that are new, or whose kept elements
-   changed, take the rate that the levels in force give them;
-2. whatever overflows becomes active, without a level yet;
-3. the levels of the active resources of these activities are found (`component`), those of others
-   as they are; then with the resources on which another rate was found, and so on, in the end of
-   the connected component over active resources. Where that has looked at too many activities,
-   all at once;
-4. activities whose rate changed charge their other resources (`core.idle_loads`); if some overflow,
-   again from 2;
-5. resources on which nobody sits are active no more.
+1. the loads of affected resources are summed again; activities that are new, or whose kept elements
+   changed, take the rate that the present levels give them;
+2. every overloaded resource becomes active, without a level yet;
+3. the levels of the active resources of these activities are found (`component_levels`), with those
+   of all others fixed; then with the resources where another rate was found, and so on, up to the
+   connected component over active resources. If that visits too many activities, all are solved
+   together;
+4. activities whose rate changed update the load of their other resources (`slack_loads`); if some
+   are overloaded, again from 2;
+5. resources that limit no activity are no longer active.
 
-Rates that did not change stay equal to the bit. Where levels do not settle, the caller solves
-everything anew and `adopt` starts from that answer; `certified` checks all now and then.
+Rates that did not change stay bit-identical. If levels do not converge, the caller solves
+everything from nothing and `adopt` starts from that solution; `certified` checks all periodically.
 """
 
 from __future__ import annotations

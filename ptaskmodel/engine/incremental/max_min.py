@@ -1,18 +1,19 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Max-min fairness from event to event: only those whose rate is affected are solved anew.
+"""Max-min fairness from event to event: only activities whose rate is affected are re-solved.
 
-A max-min fair allocation is the only one in which everybody is at his bound, or on a full resource
-on which nobody has a higher level (rate times penalty): that can be checked one resource at a time.
-At an event:
+A max-min fair allocation is the only one in which every activity is at its bound, or on a full
+resource where no activity has a higher level (rate times penalty). This can be checked one resource
+at a time. At an event:
 
-1. affected is who is new or changed, and who is limited by a resource that gained or lost a user;
-2. rates of those are found by the kernel of the rule, from what all others leave of resources;
-3. on each of these resources the others must keep their reasons: who is limited by it finds it
-   full, and nobody above him; who takes more than those that it limits now is a reason for them to
-   get more. Others for whom that does not hold are affected too, and again from 2.
+1. affected are activities that are new or changed, or limited by a resource that gained or lost a
+   user;
+2. the rule's kernel computes their rates, from what all others leave of the resources;
+3. on each of these resources the others must keep their reasons: an activity limited by it finds it
+   full, with no level above its own. An activity that takes more than those that it limits now is a
+   reason for these to get more. Others that violate this are affected too, and again from 2.
 
-Rates of all others stay equal to the bit. Where most are affected, or a FATPIPE with several users
-is met, whole components are solved.
+The rates of all others stay bit-identical. If most are affected, or a FATPIPE has several users,
+whole components are solved.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Rates of the sub-system laid out, by the kernel of a rule.
-
-Solves in Python what the kernel of a sharing rule gave up.
-"""
+"""Rates of the assembled subproblem, by the kernel of a rule, or in Python where it fails."""
 
 from __future__ import annotations
 

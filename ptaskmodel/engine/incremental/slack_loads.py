@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""What limits nobody under bmf: its load is kept roughly, and watched where it is nearly full.
+"""Approximate loads of slack resources under bottleneck max fairness; exact where nearly full.
 
-See `core.levels`. A resource that is not active keeps the load of the rates that its users were
-*charged* for. Most rates change little at an event; one that has changed by less than `CREEP` is
-not charged anew. So a load may be that much larger than the one kept; a resource for which that
-would be too much is *watched*: what its users take is summed at each event.
+See `levels`. A resource that is not active keeps the load of the rates for which its users were
+*charged*. Most rates change little at an event; a rate that changed by less than the tolerance
+`CREEP` is not charged again. So the true load may exceed the one kept by that much. A resource for
+which that would be too much is *watched*: its load is summed at each event.
 """
 
 from __future__ import annotations

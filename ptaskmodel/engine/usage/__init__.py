@@ -1,1 +1,1 @@
-"""Works routed into patterns: what they ask of each resource."""
+"""Route works to usage vectors: how much of each resource they use."""

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Kernels that add up what the flows of a task ask of each link.
+"""Kernels that sum the load which the flows of a task put on each link.
 
 Flows and all-to-alls are added by walking every route, or by the shortcuts of their family
-(`topologies`), which give the same tally.
+(`platform.topologies`), which give the same sums.
 """
 
 from __future__ import annotations

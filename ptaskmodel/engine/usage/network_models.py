@@ -1,8 +1,8 @@
 """How communications become uses of links: L07 (parallel tasks), CM02 and LV08 (flows), as data.
 
-Source: SimGrid's models of these names; the figures of CM02 and LV08 are those of its
-documentation (LV08: P. Velho and A. Legrand, "Accuracy study and improvement of network simulation
-in the SimGrid framework", 2009).
+Source: SimGrid's models of these names, and the factors of CM02 and LV08 in its documentation
+(LV08: P. Velho and A. Legrand, "Accuracy study and improvement of network simulation in the SimGrid
+framework", 2009).
 """
 
 from __future__ import annotations

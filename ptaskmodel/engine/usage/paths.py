@@ -1,4 +1,4 @@
-"""Which links messages and flows cross: routes of a platform, one at a time or many together."""
+"""Find the links that messages and flows cross: routes, one at a time or many at once."""
 
 from __future__ import annotations
 

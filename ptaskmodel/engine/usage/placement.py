@@ -1,8 +1,7 @@
-"""Many works at once, as arrays: what each asks, and where its hosts lie.
+"""The input and output of a router: works on hosts as arrays, and the usage vectors made of them.
 
-What patterns need to know of cluster zones: whose links are whose, which shortcuts apply.
-
-What patterns are of, and what they ask: the shapes and the rows that a router makes.
+`Placement` and `Demands` hold many works at once. `Clusters` says which links belong to which
+cluster zone, and which shortcuts apply. `Row` and `Shape` describe what a router makes.
 """
 
 from __future__ import annotations
@@ -23,6 +22,13 @@ from ptaskmodel.platform.topologies.topology import NO_ENDS
 from ptaskmodel.workload.works import Work
 
 IntArray = NDArray[np.int64]
+
+# They must not keep their platform, or it would stay for ever.
+_KNOWN: weakref.WeakKeyDictionary[Platform, Clusters] = weakref.WeakKeyDictionary()
+
+FloatArray = NDArray[np.float64]
+
+NUMBER_BYTES = 8  # of a host in `places_of`
 
 
 class Cluster(NamedTuple):
@@ -93,16 +99,6 @@ class Clusters:
         common = self.common[len(platform.hosts) :]
         survey = FAMILIES[walk.kind].survey(walk.table, nodes, hosts, self.owner, common)
         return Cluster(walk.kind, walk.table, survey.plain, survey.ways, survey.ends)
-
-
-# They must not keep their platform, or it would stay for ever.
-_KNOWN: weakref.WeakKeyDictionary[Platform, Clusters] = weakref.WeakKeyDictionary()
-
-
-FloatArray = NDArray[np.float64]
-
-
-NUMBER_BYTES = 8  # of a host in `places_of`
 
 
 def places_of(hosts: Sequence[int]) -> bytes:

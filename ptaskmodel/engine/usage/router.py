@@ -1,6 +1,6 @@
-"""Routes works on hosts: what they ask of each resource, and their latency.
+"""Route works on hosts: how much they use of each resource, and their latency.
 
-The only place that knows both tasks and platforms. Resources are numbered: hosts first, then links.
+The only module that knows both works and platforms. Resources are numbered: hosts, then links.
 """
 
 from __future__ import annotations

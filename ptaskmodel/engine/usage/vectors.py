@@ -1,4 +1,4 @@
-"""The patterns of a core: works on hosts, each routed once whoever asks for it, freed by count."""
+"""The usage vectors of an engine: a work on hosts is routed once, and freed by reference count."""
 
 from __future__ import annotations
 
