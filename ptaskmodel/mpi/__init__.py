@@ -1,4 +1,4 @@
-"""Replay of MPI applications: ranks on the core, message by message."""
+"""Replay MPI applications: ranks on the engine, message by message."""
 
 from ptaskmodel.lazy import face
 

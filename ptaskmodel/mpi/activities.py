@@ -1,9 +1,9 @@
-"""What runs in a replay, as recorders of simulations take it: computations and messages.
+"""Number and name the computations and messages of a replay, for the recorders of simulations.
 
-In the stream of the core, ranks and places of messages are named again and again; here each
-computation and each message gets a number of its own, and an id: ``rank 3 #7`` is the eighth
-computation of rank 3, ``3>5 #12`` the message number 12 in the order of beginnings. Messages are
-sent for pairs of ranks, ``3>5``.
+The event stream reuses the numbers of ranks and message slots. Here each computation and each
+message gets a number of its own, and an id: ``rank 3 #7`` is the eighth computation of rank 3,
+``3>5 #12`` is message number 12 in the order of beginnings. Messages are counted for pairs of
+ranks, ``3>5``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Applications on a core: their state, what their loop asks for, where they come from and go."""
+"""Applications on an engine: their state, the requests of their loop, how they start and end."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ class Applications:
         self.core.route([int(routes["pattern"][place_of(self.state, key)])])
 
     def name_activities(self) -> None:
-        """From now on, the stream of the core says which messages begin, and what ends."""
+        """From now on, the event stream says which messages begin, and what ends."""
         self.state.counts["names"] = 1
 
     def tell(self) -> None:

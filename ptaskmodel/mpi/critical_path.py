@@ -1,9 +1,9 @@
-"""The critical path of a replay: the chain of computing and messages that determines its end.
+"""The critical path of a replay: the chain of computations and messages that determines its end.
 
-Backwards from the last end of a rank: what a rank did by itself (it computed, slept) follows on
-what it did before; a wait ended because a message came, which began when the second of its two
-ranks had posted it; so the chain goes on at that rank. Nothing on it waits, and each part begins at
-the date, to the last bit, at which the one before it ended.
+It is followed backwards from the last end of a rank. What a rank did by itself (compute, sleep)
+follows on what it did before. A wait ended because a message arrived, which began when the second
+of its two ranks had posted it; so the chain continues on that rank. Nothing on the chain waits, and
+each part begins at the time, bit-identical, at which the one before it ended.
 
 Source: C.-Q. Yang, B. P. Miller, "Critical path analysis for the execution of parallel and
 distributed programs", ICDCS 1988.

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The end of an application, whether its ranks have ended or are stopped: its places are freed."""
+"""End an application, whether its ranks have finished or are stopped, and free its memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of a replay: it links the parts of the core's, with the ranks between.
+"""The compiled loop of a replay: it links the parts of the engine's loop, with ranks in between.
 
-Which pairs of hosts ranks are about to need, so that their routes are found together.
+`look_ahead` finds the pairs of hosts that ranks are about to need, so that Python finds their
+routes together.
 """
 
 from __future__ import annotations

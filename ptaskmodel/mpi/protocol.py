@@ -1,9 +1,7 @@
-"""The figures of SMPI's model of MPI, and what a platform's <config> makes of them.
+"""The parameters of SMPI's model of MPI, from its defaults and a platform's <config>.
 
 Source: SimGrid's documentation of SMPI and of its configuration; network factors after A. Degomme
 et al., "Simulating MPI applications: the SMPI approach", IEEE TPDS 28(8), 2017.
-
-Names of the network models that a replay knows.
 """
 
 from __future__ import annotations

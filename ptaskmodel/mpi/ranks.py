@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""What a rank does next: its actions become operations, one at a time, until it has to wait.
+"""Execute what a rank does: its actions become operations, one at a time, until it must wait.
 
-`next_operation` says what is to be done, `operate` does it. Where a rank stands is in its record,
-so whatever is missing (a route, room) can be had from Python in between.
+`next_operation` says what to do, `operate` does it. A rank's position is in its record, so Python
+can supply what is missing (a route, memory) in between.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A replay: applications on the hosts of a platform, advanced by the compiled loop.
+"""Replay applications on the hosts of a platform, with the compiled loop.
 
-Which rank runs on which host.
-
-How far several replays of one trace are, one after another.
+`replay` runs one, `Replay` runs it step by step. The ``hosts_*`` functions say which rank runs on
+which host. `Several` reports progress over several replays of one trace.
 """
 
 from __future__ import annotations
@@ -28,6 +27,16 @@ from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.traces import Trace
 
 AnyPath = str | os.PathLike[str]
+
+# Between two calls of `Progress`: events at most, and about how many actions, so that little of a
+# large trace is in memory at a time.
+PAUSE_EVENTS = 1 << 18
+PAUSE_ACTIONS = 1 << 17
+
+# Takes what a replay tells, a part at a time: spans and flights (see `state`).
+Listener = Callable[[np.ndarray, np.ndarray], None]
+# Told now and then of the date, the number of actions that are over, and their number in all.
+Progress = Callable[[float, int, int], None]
 
 
 def hosts_of_ranks(
@@ -112,17 +121,6 @@ def _check_host(name: str, where: str, platform: Platform | None) -> None:
         platform.host(name)
     except PTaskModelError as fault:
         raise SimulationError(f"{where}: {fault}") from None
-
-
-# Between two calls of `Progress`: events at most, and about how many actions, so that little of a
-# large trace is in memory at a time.
-PAUSE_EVENTS = 1 << 18
-PAUSE_ACTIONS = 1 << 17
-
-# Takes what a replay tells, a part at a time: spans and flights (see `state`).
-Listener = Callable[[np.ndarray, np.ndarray], None]
-# Told now and then of the date, the number of actions that are over, and their number in all.
-Progress = Callable[[float, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,7 +250,7 @@ class Replay:
         )
 
     def name_activities(self) -> None:
-        """From now on, the stream of the core says which messages begin, and what ends."""
+        """From now on, the event stream says which messages begin, and what ends."""
         self.applications.name_activities()
 
     def _hand_over(self, listener: Listener) -> None:

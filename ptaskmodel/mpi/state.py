@@ -38,7 +38,7 @@ COLLECTIVES = numbers(-(2**60), 1 - 2**60)[0]
 # it has been posted. MISSED: a message that it asked for is not there.
 NOT_YET, PAID, LOCKED, PROBED, LOOKED, UNLOCKING, POSTED, MISSED = numbers(8)
 
-# What the loop comes back for besides what the core asks for.
+# Why the loop returns, besides the reasons of the engine.
 (
     NEEDS_PATTERN,
     GROW_MESSAGES,

@@ -1,8 +1,7 @@
-"""What ranks compute and send in all, without dates: actions added up, collectives as messages.
+"""Sum what ranks compute and send, without times; make one parallel work of it.
 
-The messages of a collective are those that a replay sends: the same steps, not carried out.
-
-All that the trace of an MPI application does as one parallel work, without its order.
+Collectives count as the messages that a replay sends for them: the same steps, not executed.
+`bundle` is the whole trace of an MPI application as one parallel work, without its order.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def bundle(trace: Trace, algorithms: IntArray | None = None) -> Work:
 
     Bytes are those of the messages' content; what a rank sends to itself is left out. Where ranks
     sleep, a delay of the longest sleeper comes first. algorithms: of the collectives (see
-    `replay.algorithms.algorithms_of`); None: SMPI's.
+    `mpi.collectives`); None: SMPI's.
     """
     return in_turn(
         stages_of(Tally(trace, algorithms).amounts(trace.first[:-1], trace.first[1:])), trace

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Adds up what ranks compute and send, action by action: the kernels of `tally`."""
+"""Kernels that sum what ranks compute and send, action by action, for `traffic.Tally`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Messages between two ranks: posted, matched, waited for."""
+"""Messages between two ranks: post, match, wait."""

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Messages and requests: who sends meets who receives, in the order of posting."""
+"""Messages and requests: match senders with receivers, in the order of posting."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""How ranks wait: they sleep, or ask for messages and requests until these are over."""
+"""How ranks wait: they sleep, or poll messages and requests until these are complete."""
 
 from __future__ import annotations
 
