@@ -1,4 +1,4 @@
-"""When: simulations of tasks that share a platform."""
+"""Simulate tasks that share a platform."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of tasks some of which are applications: ranks that run beside the others.
+"""The compiled loop of tasks some of which are MPI applications, whose ranks run beside the others.
 
-It links the parts of `loop` and of `replay.loop`. Such a task holds its hosts by an activity that
-waits, whose end at once lets its ranks begin; their activities, and their wake-ups, have owners
-below 0. The task ends with its last rank, and when something else ends it, its ranks are stopped.
+It links the parts of `simulation.loop` and of `mpi.loop`. Such a task holds its hosts by an
+activity that waits, and starts its ranks as soon as that ends. The activities and wake-ups of ranks
+have owners below 0. The task ends with its last rank; if something else ends it, its ranks stop.
 """
 
 from __future__ import annotations

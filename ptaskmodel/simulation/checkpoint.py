@@ -1,7 +1,7 @@
-"""Checkpoints: a simulation on disk, from which it goes on bit for bit.
+"""Checkpoints: save a simulation to a file; a restored run is bit-identical.
 
-A checkpoint is a line of JSON (version, digest, what the caller says of it) and a pickle. Only
-facts and states of this package, numpy's arrays and paths are made of it, whatever a file says.
+A checkpoint is a line of JSON (version, digest, what the caller says of it) and a pickle. Whatever
+a file says, only facts and states of this package, numpy's arrays and paths are made of it.
 """
 
 from __future__ import annotations

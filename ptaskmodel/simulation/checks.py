@@ -1,6 +1,7 @@
-"""What is legal in a tasks file but surely not meant: findings with their JSON pointers.
+"""Find what is legal in a tasks file but surely not meant, on a platform, with JSON pointers.
 
-Tasks that come faster than something they share can serve them: they pile up.
+Also tasks that arrive faster than a shared resource can serve them, so that they accumulate. The
+command ``check`` calls it after `workload.checks`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,14 @@ SHORT_S = 1e-6
 # Flows of a work that are tried on their routes; the others are surely of the same kind.
 MAX_FLOWS = 2000
 INFINITY = float("inf")
+
+# Of fewer nobody waits long; of more the first tell.
+FEW_TASKS, MOST_TASKS = 1_000, 50_000
+# Routes looked at: those of the pairs of hosts that exchange most.
+MOST_PAIRS = 10_000
+# Stages and flows that are looked at, before it is given up; sums that are kept at once.
+MOST_FLOWS = 4_000_000
+NOT_SUMMED = "FATPIPE"
 
 
 def check_tasks(
@@ -117,15 +126,6 @@ def _amounts(work: Work, ranks: int) -> tuple[list[float], list[tuple[int, int, 
     others = range(1, ranks if demand.pair_bytes > 0 else 1)
     flows = [(0, rank, demand.pair_bytes) for rank in others]
     return np.broadcast_to(demand.flops, ranks).tolist(), flows
-
-
-# Of fewer nobody waits long; of more the first tell.
-FEW_TASKS, MOST_TASKS = 1_000, 50_000
-# Routes looked at: those of the pairs of hosts that exchange most.
-MOST_PAIRS = 10_000
-# Stages and flows that are looked at, before it is given up; sums that are kept at once.
-MOST_FLOWS = 4_000_000
-NOT_SUMMED = "FATPIPE"
 
 
 class Load(NamedTuple):

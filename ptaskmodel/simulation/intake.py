@@ -1,6 +1,6 @@
-"""Takes tasks in: checks and names them, hangs each on those it waits for, and keeps them.
+"""Take tasks in: check and name them, register each with those that it waits for, and keep them.
 
-What a caller of `Simulation` gives, checked: one line on what is wrong, and what to give.
+It also checks the arguments of `Simulation`: errors say in one line what is wrong and what to give.
 """
 
 from __future__ import annotations

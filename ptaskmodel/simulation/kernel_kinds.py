@@ -1,4 +1,4 @@
-"""Uses the kernels of simulations with all kinds of arguments that they are called with."""
+"""Call the kernels of simulations with all kinds of arguments that they are called with."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The life of a task: how its stages are queued, begin, end, and what follows.
+"""The life cycle of a task: its stages are queued, begin and end; then its followers are released.
 
-The state of tasks: what they wait for, which stage they are at, what became of them.
+The state of tasks is here too: what they wait for, their present stage, how they ended.
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ COUNTS = np.dtype(
     align=True,
 )
 
+INFINITY = float("inf")
+
 
 class Tasks(NamedTuple):
     """Every array of tasks that the loop reads and writes (see the record types above)."""
@@ -142,9 +144,6 @@ def task_template() -> np.ndarray:
         template[name] = -1
     template["weight"] = 1.0
     return template
-
-
-INFINITY = float("inf")
 
 
 @jit

@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of tasks: it links the parts of the core's, with the life of tasks between.
+"""The compiled loop of tasks: it links the parts of the engine's loop, with tasks in between.
 
-What the core says of a date (see `core.loop`) goes on, for tasks:
+The order of events at one time is the engine's (see `engine.loop`). For tasks, its steps add:
 
-2. a start date that has come queues its task; the end of a delay or a latency may end a stage;
+2. a start time that has come queues its task; the end of a delay or a latency may end a stage;
 5. walltimes kill; followers are released, queued stages begin (in the order of becoming ready).
 """
 

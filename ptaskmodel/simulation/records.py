@@ -1,8 +1,6 @@
-"""A task in a simulation, as its users see it: references and records.
+"""Tasks of a simulation as users see them: references, records, and what observers receive.
 
-What the observers of a simulation have not been told yet, and what is said now and then.
-
-Reads what became of tasks: states, progress, records, a frame.
+The last part reads states, progress and records from the engine's arrays.
 """
 
 from __future__ import annotations
@@ -32,6 +30,19 @@ from ptaskmodel.workload.tasks import Task
 
 if TYPE_CHECKING:
     import pandas
+
+AnObserver = TypeVar("AnObserver")
+
+STATE_NAMES = {
+    WAITING: "waiting",
+    READY: "waiting",
+    RUNNING: "running",
+    COMPLETED: "completed",
+    FAILED: "failed",
+    WALLTIME: "walltime",
+    CANCELLED: "cancelled",
+    DEPENDENCY_FAILED: "dependency_failed",
+}
 
 
 def date_or_none(value: float) -> float | None:
@@ -182,9 +193,6 @@ class TaskRef:
         return self.simulation._rate(self.index)
 
 
-AnObserver = TypeVar("AnObserver")
-
-
 class Watch(Generic[AnObserver]):
     """The observers of a simulation, and what they have not been told yet."""
 
@@ -228,18 +236,6 @@ def now_and_then(tell: Callable[[], None], every_s: float) -> Callable[[], None]
             tell()
 
     return look
-
-
-STATE_NAMES = {
-    WAITING: "waiting",
-    READY: "waiting",
-    RUNNING: "running",
-    COMPLETED: "completed",
-    FAILED: "failed",
-    WALLTIME: "walltime",
-    CANCELLED: "cancelled",
-    DEPENDENCY_FAILED: "dependency_failed",
-}
 
 
 def state_name(core: Core, intake: Intake, task: int, idle: bool) -> str:

@@ -1,4 +1,4 @@
-"""The simulation: tasks are added, time advances, and what happened is read as records."""
+"""The simulation: add tasks, advance time, and read what happened as records."""
 
 from __future__ import annotations
 
