@@ -1,1 +1,1 @@
-"""What happened between the events: exact intervals, uses, capacities, times alone."""
+"""Record what happened between events: exact intervals, uses, capacities, isolated run times."""

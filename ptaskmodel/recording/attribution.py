@@ -1,8 +1,8 @@
-"""Who stands in whose way: seconds that tasks are held back, charged to those who share the limit.
+"""Attribute interference: seconds that tasks lose, charged to those that share their bottleneck.
 
-While a resource limits a task, the others that use that resource are charged by their use of it,
-second by second. Where a task replays a trace, each computation and each message of its ranks is
-held back, and stands in the way, for itself.
+While a resource limits a task, its other users are charged in proportion to their use of it, second
+by second. In a task that replays a trace, each computation and each message of its ranks is delayed
+and charged separately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The capacity of every resource over time, replayed from the traces of a platform."""
+"""The capacity of every resource over time, from the traces of a platform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns the stream of events of a simulation into intervals of use, in bounded memory.
+"""Turn the event stream of a simulation into intervals of use, in bounded memory.
 
 Between two changes everything is constant, so these intervals are exact: nothing is sampled.
 """
@@ -76,8 +76,8 @@ class Listener(Protocol):
         """Called once, before anything is recorded."""
 
     def changes(self, events: np.ndarray) -> None:
-        """`core.state.EVENT` records in order of date: RATE, CAPACITY (by hand or by traces), ENDED
-        (the rate of the task is 0 from then on; no RATE says so).
+        """Take `engine.state.EVENT` records in order of time: RATE, CAPACITY (by hand or by
+        traces), ENDED (the rate of the task is 0 from then on; no RATE says so).
         """
 
     def phases(self, phases: Phases) -> None: ...
@@ -154,7 +154,7 @@ class Recorder:
             listener.end()
 
     def take(self, events: np.ndarray) -> None:
-        """Take a part of the stream (see `core.listener.Listener`)."""
+        """Take a part of the stream (see `engine.stream.Listener`)."""
         tasks = self._owners.tasks(events)
         by_hand = np.flatnonzero(events["kind"] == CAPACITY).tolist()
         for first, last in zip([-1, *by_hand], [*by_hand, len(events)], strict=True):

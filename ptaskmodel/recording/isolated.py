@@ -1,4 +1,4 @@
-"""How long each task would have taken with the platform to itself, on the same hosts."""
+"""Find the isolated run time of each task: alone on the platform, on the same hosts."""
 
 from __future__ import annotations
 

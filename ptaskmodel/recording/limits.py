@@ -1,8 +1,7 @@
-"""What can limit a task, in words, and the names that these use.
+"""Name what limits a task, including the TCP windows of routes.
 
-The routes whose TCP window holds tasks back, numbered as limits.
-
-Which flow of a work its TCP window holds back: that with the largest latency * bytes.
+`narrowest_window` finds the flow of a work that its TCP window limits: the one with the largest
+latency * bytes. `Windows` numbers the routes of such flows as limits.
 """
 
 from __future__ import annotations
@@ -37,6 +36,30 @@ FloatArray = NDArray[np.float64]
 PAIRS_AT_ONCE = 1 << 16
 # Part of the largest product at which the flow is found: sums of latencies are rounded.
 FOUND = 1.0 - 1e-9
+
+# In recordings LIMIT_WINDOW gives way to the number of a route, below those of cores.
+FIRST_ROUTE = -(1 << 40)
+
+HOST, LINK, CORE, WINDOW, RATE_BOUND = "host", "link", "core", "window", "rate_bound"
+LATENCY, DELAY, SUSPENDED, STOPPED, WAITING = (
+    *("latency", "delay", "suspended", "stopped", "waiting"),
+)
+
+# host, link: all that this resource has is taken; core: one core of this host, while others idle;
+# window: the TCP window on this route; rate_bound: what the task was given as its largest rate;
+# waiting: for the tasks that come before; stopped: it cannot progress and no resource is to blame.
+KINDS = (
+    *(HOST, LINK, CORE, WINDOW, RATE_BOUND),
+    *(LATENCY, DELAY, SUSPENDED, STOPPED, WAITING),
+)
+
+_WORDS = {
+    int(LIMIT_RATE_BOUND): RATE_BOUND,
+    int(LIMIT_NOTHING): STOPPED,
+    int(LIMIT_LATENCY): LATENCY,
+    int(LIMIT_DELAY): DELAY,
+    int(LIMIT_SUSPENDED): SUSPENDED,
+}
 
 
 class Window(NamedTuple):
@@ -96,10 +119,6 @@ def _latencies_s(router: Router, sources: IntArray, targets: IntArray) -> FloatA
     return found
 
 
-# In recordings LIMIT_WINDOW gives way to the number of a route, below those of cores.
-FIRST_ROUTE = -(1 << 40)
-
-
 class Windows:
     """The routes whose TCP window limited something, numbered as limits from FIRST_ROUTE down."""
 
@@ -136,28 +155,6 @@ class Windows:
     def route(self, limit: int) -> Window | None:
         """The route of a limit, None if it is another one."""
         return self.routes[FIRST_ROUTE - limit] if limit <= FIRST_ROUTE else None
-
-
-HOST, LINK, CORE, WINDOW, RATE_BOUND = "host", "link", "core", "window", "rate_bound"
-LATENCY, DELAY, SUSPENDED, STOPPED, WAITING = (
-    *("latency", "delay", "suspended", "stopped", "waiting"),
-)
-
-# host, link: all that this resource has is taken; core: one core of this host, while others idle;
-# window: the TCP window on this route; rate_bound: what the task was given as its largest rate;
-# waiting: for the tasks that come before; stopped: it cannot progress and no resource is to blame.
-KINDS = (
-    *(HOST, LINK, CORE, WINDOW, RATE_BOUND),
-    *(LATENCY, DELAY, SUSPENDED, STOPPED, WAITING),
-)
-
-_WORDS = {
-    int(LIMIT_RATE_BOUND): RATE_BOUND,
-    int(LIMIT_NOTHING): STOPPED,
-    int(LIMIT_LATENCY): LATENCY,
-    int(LIMIT_DELAY): DELAY,
-    int(LIMIT_SUSPENDED): SUSPENDED,
-}
 
 
 class Names:

@@ -1,4 +1,4 @@
-"""What can be recorded, and the task of each event of its stream, where tasks replay traces."""
+"""What can be recorded; find the task of each event, also for tasks that replay traces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IntArray = NDArray[np.int64]
 
 
 class Ranks(Protocol):
-    """The ranks of a simulation, see `replay.applications`.
+    """The ranks of a simulation, see `mpi.applications`.
 
     state: its ``ranks``, all that there is room for, and its ``messages``, by place. task_of_rank:
     the number of the task that each rank belongs to, or did.
