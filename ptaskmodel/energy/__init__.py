@@ -1,1 +1,1 @@
-"""What hosts, links, tasks and jobs cost in joules: a meter on the stream of the core."""
+"""The energy of hosts, links, tasks and jobs, J: a meter that listens to the engine's events."""

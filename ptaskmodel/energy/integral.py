@@ -1,13 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""What the meter keeps: arrays of records, as its kernel takes them.
+"""Integrate power over changes in order of time: it is constant between two of them.
 
-Integrates power over changes in order of date: between two of them it is constant.
-
-Who pays is found by prices: while a resource draws power above what it draws without load, each
-unit of its use costs an equal part of it. The integral of that part over time is its price, so that
-a use at a constant rate costs that rate times what the price rose by: a change costs the same
-however many others use the resource. While somebody is alone with one flop a second prices soar;
-so that those who come later with 1e9 do not pay for roundings, prices are sums of two numbers.
+The arrays of records that `meter` keeps are here, with the kernels that work on them. Energy is
+charged by prices: while a resource draws more power than without load, each unit of its use costs
+an equal part of that. The integral of this part over time is its price, so that a use at a constant
+rate costs that rate times the rise of the price: a change costs the same however many others use
+the resource. While a task is alone with one flop a second, prices rise fast. So that later tasks
+with 1e9 do not pay for rounding errors, prices are sums of two numbers.
 Source: T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
 """
 
@@ -22,7 +21,7 @@ from ptaskmodel.kernels.decorators import entry, jit
 
 INT, REAL, FLAG = "i8", "f8", "?"
 
-# Kinds of changes that only the meter knows, beside those of the core's stream: somebody begins and
+# Kinds of changes that only the meter knows, besides those of the event stream: somebody begins and
 # ceases to hold hosts, somebody wants to know the total.
 HOLD, RELEASE, SAMPLE = numbers(100, 103)
 
@@ -298,7 +297,7 @@ def change_state(b, resource, date, pstate):
 def sweep(b, changes, until):
     """Integrate over changes, in order of date, and on to ``until``.
 
-    changes: records of the core's stream, of kinds RATE, CAPACITY, PSTATE, TURNED or the meter's
+    changes: records of the event stream, of kinds RATE, CAPACITY, PSTATE, TURNED or the meter's
     own (HOLD: ``value`` places from ``pattern`` on). There is room for a row of the curve for each
     of them, and one more.
     """

@@ -1,4 +1,4 @@
-"""Uses the kernels of energy with all kinds of arguments that they are called with."""
+"""Call the kernels of energy with all kinds of arguments that they are called with."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""The meter: integrates the power of hosts and links over what the core tells, exactly.
+"""The meter: integrate the power of hosts and links exactly over the engine's events.
 
-Power: Heinrich, Cornebize, Degomme, Legrand, Carpen-Amarie, Hunold, Orgerie and Quinson,
+`power_tables` holds the power of a platform; `PowerTraces` what availability traces change in it:
+hosts on and off, bandwidths of links.
+
+Source: Heinrich, Cornebize, Degomme, Legrand, Carpen-Amarie, Hunold, Orgerie and Quinson,
 "Predicting the energy consumption of MPI applications at scale using a single node", IEEE Cluster
 2017; a host draws Idle without load, else Epsilon plus its load times (AllCores - Epsilon).
-
-The power of a platform as tables for the meter.
-
-What availability traces change that matters to power: hosts on and off, bandwidths of links.
 """
 
 from __future__ import annotations
@@ -49,6 +48,22 @@ if TYPE_CHECKING:
 
 
 NOTHING = Watts(0.0, 0.0, 0.0)
+
+# date s, resource, kind, value, what comes after
+Coming = tuple[float, int, int, float, Iterator[tuple[float, float]]]
+
+FloatArray = NDArray[np.float64]
+# Changes gathered before they are looked at.
+GATHERED = 1 << 15
+KINDS = (RATE, CAPACITY, PSTATE, TURNED)
+NO_ROWS = (
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0),
+)
+# A host that is held, with which weight, and by which part kept busy without a rate.
+Place = tuple[int, int, float]
 
 
 def power_tables(
@@ -121,10 +136,6 @@ def without_power(platform: Platform, hosts: Collection[Host]) -> list[str]:
     return [host.name for host in hosts if host_power(platform, host) is None]
 
 
-# date s, resource, kind, value, what comes after
-Coming = tuple[float, int, int, float, Iterator[tuple[float, float]]]
-
-
 class PowerTraces:
     """The changes of a platform by itself, in order of date: computed again, not recorded."""
 
@@ -152,20 +163,6 @@ class PowerTraces:
     def _next(self, resource: int, kind: int, events: Iterator[tuple[float, float]]) -> None:
         for date, value in itertools.islice(events, 1):
             heapq.heappush(self._coming, (date, resource, kind, value, events))
-
-
-FloatArray = NDArray[np.float64]
-# Changes gathered before they are looked at.
-GATHERED = 1 << 15
-KINDS = (RATE, CAPACITY, PSTATE, TURNED)
-NO_ROWS = (
-    np.zeros(0, dtype=np.int64),
-    np.zeros(0, dtype=np.int64),
-    np.zeros(0, dtype=np.int64),
-    np.zeros(0),
-)
-# A host that is held, with which weight, and by which part kept busy without a rate.
-Place = tuple[int, int, float]
 
 
 class Curve(Protocol):
@@ -244,7 +241,7 @@ class Meter:
             self._tell(now, RATE, int(a["owner"]), float(a["rate"]), int(a["pattern"]))
 
     def take(self, events: np.ndarray) -> None:
-        """Take a part of the stream (see `core.listener.Listener`)."""
+        """Take a part of the stream (see `engine.stream.Listener`)."""
         self._in_order()
         mine = events[np.isin(events["kind"], KINDS)]
         self._gathered.append(mine)
