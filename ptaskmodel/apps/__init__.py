@@ -1,4 +1,4 @@
-"""Where parallel tasks come from: traces of programs, collectives, PDGEMM; interference."""
+"""Where parallel tasks come from: traces of programs, collectives, PDGEMM, interference."""
 
 from ptaskmodel.lazy import face
 

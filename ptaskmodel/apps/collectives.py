@@ -1,9 +1,8 @@
 """Collective communications as messages in steps: broadcasts, reductions, exchanges.
 
-The algorithms are the textbook ones (Thakur, Rabenseifner and Gropp, "Optimization of collective
-communication operations in MPICH", 2005); ``bytes`` is always what one rank holds at the start.
-
-Who sends how much to whom, and in which step: the messages of an application as flat arrays.
+`Communication` has the messages as flat arrays: sender, receiver, size and step. The algorithms are
+the textbook ones (Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+operations in MPICH", 2005); ``bytes`` is always what one rank holds at the start.
 """
 
 from __future__ import annotations
@@ -17,6 +16,9 @@ from numpy.typing import ArrayLike
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.amounts import FloatArray, IntArray
 from ptaskmodel.workload.works import ParallelWork, SequenceWork
+
+BROADCAST_TREES = ("flat", "binary", "binomial", "chain")
+EXCHANGES = ("ring", "recursive_doubling")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,10 +140,6 @@ def bytes_between(work: ParallelWork, group: ArrayLike) -> FloatArray:
 def _sums(place: IntArray, amounts: FloatArray, places: int) -> FloatArray:
     """The sum of the amounts of each place, shape (places,)."""
     return np.bincount(place, amounts, places).astype(np.float64)
-
-
-BROADCAST_TREES = ("flat", "binary", "binomial", "chain")
-EXCHANGES = ("ring", "recursive_doubling")
 
 
 def broadcast(ranks: int, bytes: float, root: int = 0, tree: str = "binary") -> Communication:

@@ -1,6 +1,6 @@
-"""Interference: connections that saturate a route, on and off, as tasks with dates.
+"""Interference: connections that saturate a route, on and off, as tasks with start times.
 
-The platform of the interference experiments: two groups of nodes joined by a routing node.
+`TwoGroups` is the platform of these experiments: two groups of nodes joined by a routing node.
 """
 
 from __future__ import annotations

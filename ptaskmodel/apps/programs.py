@@ -1,10 +1,8 @@
-"""Traces of five kinds of MPI programs, made without MPI: what each rank computes and sends.
+"""Generate traces of five kinds of MPI programs, without MPI: what each rank computes and sends.
 
-Their kinds are those of which parallel programs are mostly made: an all-to-all (as of FFTs), a
-stencil (exchanges with neighbours in a grid), a pipeline, a master with its workers, and a matrix
-product by broadcasts along rows and columns.
-
-Names of what can be made here, for the choices of the command line.
+These kinds are common parts of parallel programs: an all-to-all (as of FFTs), a stencil (exchanges
+with neighbours in a grid), a pipeline, a master with its workers, and a matrix product by
+broadcasts along rows and columns.
 """
 
 from __future__ import annotations

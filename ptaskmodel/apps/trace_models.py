@@ -1,7 +1,7 @@
-"""The parallel tasks that stand for an application, and how near each comes to its replay in
-whatever company a simulation of one's own gives it.
+"""Compare the parallel-task models of an application with its replay, alone and under contention.
 
-A replay disturbed by endless flows: messages between hosts that never come to their end.
+`compare_in_company` runs both in a simulation of the user's. `disturbed` is a replay beside endless
+flows: messages between hosts that never end.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ from ptaskmodel.workload.traces import Trace, TraceWork
 from ptaskmodel.workload.works import SequenceWork, Work
 
 REPLAY, BUNDLE, COLLECTIVES = "replay", "bundle", "collectives"
+
+# Years at any bandwidth there is.
+ENDLESS_BYTES = 2.0**60
+
+Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +155,6 @@ def tasks_of_trace(
         name: Task(tuple(hosts), work, "application", rate_bound=bound)
         for name, (work, bound) in works.items()
     }
-
-
-# Years at any bandwidth there is.
-ENDLESS_BYTES = 2.0**60
-
-Pairs = Sequence[tuple[str, str]]
 
 
 def disturbed(

@@ -1,8 +1,8 @@
-"""From the trace of an MPI application to a parallel task: as one bundle, or in phases.
+"""Turn the trace of an MPI application into a parallel task: as one bundle, or in phases.
 
-A bundle forgets all order: what each rank computes, and what each sends to each other, progress
-together from beginning to end. Phases keep some of it: cut at collectives, of the trace alone; or
-cut in time, by the dates of a replay.
+A bundle has no order: what each rank computes and what each pair exchanges progress together from
+beginning to end. Phases keep some order: they are cut at collectives, from the trace alone, or in
+time, by the times of a replay.
 """
 
 from __future__ import annotations
