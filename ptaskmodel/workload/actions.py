@@ -60,7 +60,7 @@ ACTIONS = (
 )
 NUMBER = {name: number for number, name in enumerate(ACTIONS)}
 
-# Their names as numbers, for kernels: numpy integers, as those in `core.state`.
+# Their names as numbers, for kernels: numpy integers, as those in `engine.state`.
 (
     INIT, FINALIZE, COMM_SIZE, COMM_SPLIT, COMM_DUP, LOCATION, COMPUTE, SLEEP, SEND, ISEND, RECV,
     IRECV, SENDRECV, WAIT, TEST, WAITALL, BARRIER, BCAST, REDUCE, ALLREDUCE, SCAN, EXSCAN,
