@@ -80,6 +80,49 @@ def imports_numba(tree: ast.AST) -> bool:
     return False
 
 
+def foreign_fields() -> set[str]:
+    """Assignments in slurm/ to fields of objects whose class another module defines."""
+    return {
+        f"{path}: {field}"
+        for path, text in texts().items()
+        if path.startswith("slurm/")
+        for field in foreign_in(ast.parse(text))
+    }
+
+
+def foreign_in(tree: ast.AST) -> set[str]:
+    """The fields that a file assigns and that none of its own classes has.
+
+    A field is known by its name alone: two classes may have one of the same name.
+    """
+    own = {
+        name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for name in fields(node)
+    }
+    return {
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store | ast.Del)
+        and not is_of_self(node)
+        and node.attr not in own
+    }
+
+
+def fields(of: ast.ClassDef) -> Iterator[str]:
+    """The fields that a class declares, or assigns to its own objects; a protocol has none."""
+    if any(ast.unparse(base) == "Protocol" for base in of.bases):
+        return
+    for node in ast.walk(of):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            yield from [node.attr] if is_of_self(node) else []
+
+
+def is_of_self(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+
+
 def unnamed_in_the_face() -> set[str]:
     """Parameters of the public face (see `ptaskmodel.NAMES`) that no docstring names."""
     return {f"{path} {name}: {parameter}" for path, name, parameter, public in found() if public}
@@ -160,6 +203,7 @@ RULES = {
     "crowded_folders": crowded_folders,
     "wide_lines": wide_lines,
     "compilers": compilers,
+    "foreign_fields": foreign_fields,
     "unnamed_in_the_face": unnamed_in_the_face,
     "unnamed_elsewhere": unnamed_elsewhere,
 }
@@ -197,6 +241,24 @@ def test_who_keeps_a_rule_is_taken_off_its_list(rule):
 )
 def test_what_an_import_of_numba_is(line, found):
     assert imports_numba(ast.parse(line)) is found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("other.theirs = 1", {"other.theirs"}),
+        ("other.theirs += 1", {"other.theirs"}),
+        ("del other.theirs", {"other.theirs"}),
+        ("a, other.part.theirs = 1, 2", {"other.part.theirs"}),
+        ("self.mine = other.theirs", set()),
+        ("self.mine = 0; other.mine = 1", set()),
+        ("other.declared = 1", set()),
+        ("other.theirs[0] = 1", set()),
+    ],
+)
+def test_what_a_foreign_field_is(body, found):
+    text = f"class C:\n    declared: int\n    def f(self, other):\n        {body}"
+    assert foreign_in(ast.parse(text)) == found
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +15,7 @@ from ptaskmodel.slurm.accounts.members import Member, Members
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import ArrayTask, JobRequest
 from ptaskmodel.slurm.queue.multifactor import Multifactor
 from ptaskmodel.slurm.queue.priority import Basic, Sizes
@@ -28,18 +29,9 @@ MAIN = (Partition("main"),)
 
 
 def record(request, number=1, submit_s=0, partitions=MAIN, account=None):
-    return SimpleNamespace(
-        request=request,
-        number=number,
-        listed=number,
-        submit_s=submit_s,
-        restarts=0,
-        partitions=partitions,
-        partition=partitions[0],
-        priorities=[],
-        held=request.hold,
-        account=account,
-    )
+    found = JobRecord(request, number, submit_s, partitions)
+    found.set_account(account)
+    return found
 
 
 def request(name="a", **fields):

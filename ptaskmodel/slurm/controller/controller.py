@@ -187,7 +187,7 @@ class Controller(Lives):
         self.select.forget_favours(within if planned else everywhere)
         if need.partition.over_subscribe == EXCLUSIVE and not all(n.whole for n in job.needs):
             # Slurm notes it of the job, which is exclusive in its other partitions from then on.
-            job.needs = self.rules.needs(job, whole=True)
+            job.set_needs(self.rules.needs(job, whole=True))
             need = job.needs[which]
         refuses, limits = self.refuses(job, need, now), self.rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
@@ -257,7 +257,7 @@ class Controller(Lives):
         killed = [v for v in victims if self.preemption.mode_of(v) != SUSPEND]
         for victim in victims:
             if victim not in killed:
-                victim.victim = True
+                victim.be_victim()
         if not killed:
             return allocation
         self.preempting[job] = now

@@ -152,15 +152,15 @@ class Lives:
         request = self.rules.as_taken_in(request, partitions[0])
         job = JobRecord(request, self.conf.first_job_id + len(self.jobs), now, partitions)
         self.jobs.append(job)
-        job.listed = self._heads.setdefault(request.array_id, self._list())
-        job.place = self.rules.place(job)
-        job.needs = self.rules.needs(job)
+        listed = self._heads.setdefault(request.array_id, self._list())
+        job.enter_list(listed, self.rules.place(job))
+        job.set_needs(self.rules.needs(job))
         if request.begin_s is not None:
-            job.begin_s = max(now, self.second(request.begin_s))
+            job.begin_after(max(now, self.second(request.begin_s)))
         reason = reason or self.rules.refuses(job, now)
         limited = None
         if reason is None and self.rules.limits.enforced:
-            job.needs = self.rules.within_limits(job)
+            job.set_needs(self.rules.within_limits(job))
             limited = self.rules.limited(job)
         if reason is None and limited is None and not self.rules.could_start(job, now):
             # It is in the list of jobs when that is found, and stays there for a while; others
@@ -171,7 +171,7 @@ class Lives:
             self._ended.add(now, job)
             self._changed(date)
         if reason is not None:
-            job.state, job.reason, job.end_s = record.REFUSED, reason, now
+            job.leave(record.REFUSED, now, reason)
             return job
         self.rules.submitted(job, now)
         self.rules.waits(job, now)
@@ -202,18 +202,22 @@ class Lives:
         now, need = self.second(date), job.needs[which]
         self.queue.remove(job)
         self.preempting.pop(job, None)
+        listed = job.listed
         if job.request.array is not None and not job.restarts:
             # A task takes the record of its array; what is left of that is put at the end.
-            job.listed = self._heads[job.request.array_id]
+            listed = self._heads[job.request.array_id]
             self._heads[job.request.array_id] = self._list()
             self._tell_size(job)
-        job.partition, job.allocation, job.by = job.partitions[which], allocation, by
-        job.state, job.reason = record.RUNNING, "None"
-        job.start_s = job.since_s = now
         limit = need.limit_s if need.least_limit_s is None or by == "main" else need.least_limit_s
-        job.limit_s = inf if limit is None else limit
-        job.end_s = now + (YEAR_S if limit is None else limit)
-        job.ran_s, job.victim, job.lost, job.suspensions = 0.0, False, False, []
+        job.start(
+            job.partitions[which],
+            allocation,
+            now,
+            by,
+            limit_s=inf if limit is None else limit,
+            longest_s=YEAR_S,
+            listed=listed,
+        )
         self.select.add(job)
         self.answers.forget()
         insort(self._by_end, (job.end_s, job.listed, job))
@@ -271,7 +275,7 @@ class Lives:
         """One of a job's nodes has failed, which the controller does not know yet."""
         if not job.lost and job.state == record.RUNNING:
             self._running.suspend(job, date)
-        job.lost = True
+        job.stop_working()
 
     def lose(self, job: JobRecord, date: float, late_s: float = 0.0) -> None:
         """The controller finds that one of a job's nodes has failed."""
@@ -304,11 +308,9 @@ class Lives:
         assert attempt is not None
         self._forget_end(job)
         ran = job.state == record.RUNNING
-        if job.suspensions and job.suspensions[-1][1] == inf:
-            job.suspensions[-1][1] = date
+        job.end(state, now, date)
         attempt.end_s, attempt.state = date, state
         attempt.suspensions = [list(each) for each in job.suspensions]
-        job.state, job.end_s, job.completing = state, now, True
         self.select.remove(job, running=ran)
         self.answers.forget()
         self.rules.ended(job, now, again=requeued)
@@ -331,7 +333,7 @@ class Lives:
             self.cleaning.add(completing)
             return
         self._changed(date)
-        job.completing = False
+        job.give_nodes_back()
         self.rules.clean(job)
         if self.gang is not None:
             self._change_gang(self.gang.ended(job), date)
@@ -357,9 +359,7 @@ class Lives:
     def requeue(self, job: JobRecord, date: float) -> None:
         """A job that was stopped waits again, from now on, and is eligible later."""
         now = self.second(date)
-        job.restarts += 1
-        job.state = record.PENDING
-        job.submit_s, job.begin_s, job.eligible_s = now, now + REQUEUED_S, None
+        job.requeue(now, now + REQUEUED_S)
         self.rules.waits_again(job, now)
         self.queue.again(job)
         self.queue.add(job)
@@ -372,7 +372,7 @@ class Lives:
         """A job is cancelled, whether it waits or runs."""
         if job.state == record.PENDING:
             self.queue.remove(job)
-            job.state, job.end_s = record.CANCELLED, self.second(date)
+            job.leave(record.CANCELLED, self.second(date))
             self._ended.add(self.second(date), job)
             self.rules.gone(job, self.second(date))
             self._changed(date)
@@ -394,10 +394,7 @@ class Lives:
     def suspend(self, job: JobRecord, date: float) -> None:
         """A job stops where it is; whether its limit goes on depends on who did it."""
         now = self.second(date)
-        job.state = record.SUSPENDED
-        job.ran_s += now - job.since_s
-        job.since_s = now
-        job.suspensions.append([date, inf])
+        job.suspend(now, date)
         self.select.pause(job)
         self.answers.forget()
         if not job.lost:
@@ -408,12 +405,10 @@ class Lives:
     def resume(self, job: JobRecord, date: float) -> None:
         """A job that was suspended goes on."""
         now = self.second(date)
-        job.state, job.since_s = record.RUNNING, now
-        job.suspensions[-1][1] = date
+        job.resume(now, date)
         if not job.victim:
             self._forget_end(job)
-            limit = YEAR_S if job.limit_s == inf else job.limit_s
-            job.end_s = now + limit - job.ran_s
+            job.extend(now, YEAR_S)
             insort(self._by_end, (job.end_s, job.listed, job))
         self.select.resume(job)
         self.answers.forget()
@@ -456,7 +451,7 @@ class Lives:
         now = self.second(date)
         for job in self._deadlines.missed(now):
             self.queue.remove(job)
-            job.state, job.reason, job.end_s = record.DEADLINE, "DeadLine", now
+            job.leave(record.DEADLINE, now, "DeadLine")
             self._ended.add(now, job)
             self.rules.gone(job, now)
             self._changed(date)
@@ -491,7 +486,7 @@ class Lives:
             self.queue.hold(job, action == "hold")
             if job.state == record.PENDING:
                 if job.begin_s < self.second(date):
-                    job.eligible_s = None
+                    job.set_eligible(None)
                 self.rules.waits(job, self.second(date))
             self.requested |= action == "release"
             self._changed(date)

@@ -197,18 +197,19 @@ class Rules:
         member = self.members.of(job.request, job.partitions[0])
         if isinstance(member, str):
             return member
-        job.account = member
+        job.set_account(member)
         request = job.request
         if self.arrays.refuses(request):
             return "InvalidArray"
         if request.licenses and self._licences.refuses(request):
             return "InvalidLicense"
         if request.reservation is not None:
-            job.reservation = self.reserved.named(request.reservation, now)
-            if job.reservation is None:
+            reservation = self.reserved.named(request.reservation, now)
+            if reservation is None:
                 return "InvalidReservation"
             accounts = self.members.accounts(request.account, member)
-            if not job.reservation.admits(request.user, accounts):
+            job.set_reservation(reservation)
+            if not reservation.admits(request.user, accounts):
                 return "ReservationNotAllowed"
         key = tuple(job.needs), member, request.account, request.qos
         if key not in self._refused:
@@ -353,7 +354,7 @@ class Rules:
 
     def tested_cpus(self, job: JobRecord, cpus: int) -> None:
         """A job was found to take so many CPUs."""
-        job.tested_cpus = cpus
+        job.set_tested_cpus(cpus)
         self.priorities.tested(job, cpus)
 
     # --- lives ------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class Running:
         attempt.ordinal = job.restarts
         if work.duration_s is None:
             attempt.cores = self._tasks(job)
-        job.attempt = attempt
+        job.run_as(attempt)
         self._jobs[attempt.number] = job
         self.execution.start(attempt, date)
 

@@ -1,8 +1,8 @@
-"""The life of a job in the controller: what Slurm's job record keeps, as it changes.
+"""Job records: what Slurm keeps of a job, and the methods that change it.
 
-Who has run for longer than its limit, or than its reservation, allows.
-
-Why a job waits or is refused, in Slurm's words.
+The controller and the schedulers call these methods; no other module assigns a field of a record.
+Also here: which jobs exceed their time limits or outlast their reservations, and the reasons, in
+Slurm's words, for which a job waits or is refused. Source: slurm/slurm.h of Slurm 22.05.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Allocation(NamedTuple):
 
 
 class JobRecord:
-    """A job from its submission to its end; only the controller changes it.
+    """A job from its submission to its end; its fields change through its methods alone.
 
     Dates are whole Unix seconds, as Slurm keeps them, but for ``began``, the true date at which its
     script began. number: Slurm's id. partitions: those it may run in, first choice first, and a
@@ -126,6 +126,140 @@ class JobRecord:
         self.listed = number
         self.tested_cpus = 0
         self.suspensions: list[list[float]] = []
+
+    # --- submission -------------------------------------------------------------------------
+
+    def enter_list(self, listed: int, place: int) -> None:
+        """Set the places in the list of all jobs, `listed`, and among equals in the queue, `place`.
+
+        A task of an array gets another one in the list when it starts (`start`).
+        """
+        self.listed, self.place = listed, place
+
+    def set_needs(self, needs: list[Any]) -> None:
+        """Set `needs`, one for each partition."""
+        self.needs = needs
+
+    def set_account(self, account: Any) -> None:
+        """Set the member whose limits and shares count: `account`."""
+        self.account = account
+
+    def set_reservation(self, reservation: Reservation | None) -> None:
+        """Set the `reservation` in which the job runs."""
+        self.reservation = reservation
+
+    def begin_after(self, begin_s: int) -> None:
+        """Set `begin_s`, before which the job is not eligible."""
+        self.begin_s = begin_s
+
+    def leave(self, state: str, now: int, reason: str | None = None) -> None:
+        """End a job that does not run, in a `state` at `now`; None: it keeps its `reason`."""
+        self.state, self.end_s = state, now
+        if reason is not None:
+            self.reason = reason
+
+    # --- waiting ----------------------------------------------------------------------------
+
+    def set_priorities(self, priorities: Any) -> None:
+        """Set `priorities`, one for each partition; a view of an array may follow refreshes."""
+        self.priorities = priorities
+
+    def wait_for(self, reason: str) -> None:
+        """Set the `reason` for which the job waits."""
+        self.reason = reason
+
+    def set_eligible(self, since_s: int | None) -> None:
+        """Set since when the job is eligible, `since_s`; None: it is not."""
+        self.eligible_s = since_s
+
+    def hold(self, held: bool) -> None:
+        """Hold the job, or release it if it is not `held`."""
+        self.held = held
+
+    def set_tested_cpus(self, cpus: int) -> None:
+        """Set how many `cpus` the job takes."""
+        self.tested_cpus = cpus
+
+    def plan(self, date_s: float, nodes: Mask) -> None:
+        """Set the start that backfill plans, `date_s`, and the `nodes`."""
+        self.planned_s, self.planned = date_s, nodes
+
+    def forget_plan(self) -> None:
+        """Nothing is planned."""
+        self.planned_s, self.planned = None, 0
+
+    # --- from start to end ------------------------------------------------------------------
+
+    def start(
+        self,
+        partition: Partition,
+        allocation: Allocation,
+        now: int,
+        by: str,
+        *,
+        limit_s: float,
+        longest_s: float,
+        listed: int,
+    ) -> None:
+        """Start the job at `now` with an `allocation` in a `partition`.
+
+        by: the scheduler. limit_s: its time limit, s; inf: none. longest_s: how long an unlimited
+        job is expected to run, s. listed: its place in the list of all jobs.
+        """
+        self.partition, self.allocation, self.by = partition, allocation, by
+        self.state, self.reason = RUNNING, "None"
+        self.start_s = self.since_s = now
+        self.limit_s = limit_s
+        self.end_s = now + (longest_s if limit_s == inf else limit_s)
+        self.listed = listed
+        self.ran_s, self.victim, self.lost, self.suspensions = 0.0, False, False, []
+
+    def run_as(self, attempt: Attempt) -> None:
+        """Set the `attempt` that the execution runs."""
+        self.attempt = attempt
+
+    def be_victim(self) -> None:
+        """A job that was preempted by suspension: its time limit goes on."""
+        self.victim = True
+
+    def stop_working(self) -> None:
+        """The job does no more work, as one of its nodes has failed."""
+        self.lost = True
+
+    def end(self, state: str, now: int, date: float) -> None:
+        """End, in a `state`, at `now` (Unix s) and `date` (s of the simulation), but keep nodes."""
+        if self.suspensions and self.suspensions[-1][1] == inf:
+            self.suspensions[-1][1] = date
+        self.state, self.end_s, self.completing = state, now, True
+
+    def give_nodes_back(self) -> None:
+        """The nodes are clean: the job is not completing any more."""
+        self.completing = False
+
+    def requeue(self, now: int, begin_s: int) -> None:
+        """Wait again from `now` on, not eligible before `begin_s`."""
+        self.restarts += 1
+        self.state = PENDING
+        self.submit_s, self.begin_s, self.eligible_s = now, begin_s, None
+
+    # --- suspension -------------------------------------------------------------------------
+
+    def suspend(self, now: int, date: float) -> None:
+        """Suspend the job at `now` (Unix s) and `date` (s of the simulation)."""
+        self.state = SUSPENDED
+        self.ran_s += now - self.since_s
+        self.since_s = now
+        self.suspensions.append([date, inf])
+
+    def resume(self, now: int, date: float) -> None:
+        """Let a suspended job go on at `now` (Unix s) and `date` (s of the simulation)."""
+        self.state, self.since_s = RUNNING, now
+        self.suspensions[-1][1] = date
+
+    def extend(self, now: int, longest_s: float) -> None:
+        """The limit goes on from `now`, without the time of suspension; longest_s as in `start`."""
+        limit_s = longest_s if self.limit_s == inf else self.limit_s
+        self.end_s = now + limit_s - self.ran_s
 
     @property
     def min_nodes(self) -> int:

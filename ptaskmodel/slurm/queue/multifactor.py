@@ -67,10 +67,10 @@ class Multifactor:
         rows = [self._rows.take(self._fixed(job, entry)) for entry in range(len(job.partitions))]
         self._waiting[job.number] = (job, rows)
         if len(rows) == 1:
-            job.priorities = self._rows.view(rows[0], "value")
+            job.set_priorities(self._rows.view(rows[0], "value"))
         else:
             self._several[job.number] = (job, rows)
-            job.priorities = [int(self._rows.get(row, "value")) for row in rows]
+            job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
 
     def again(self, job: Waiting, now: int) -> None:
         """A job that is requeued keeps its priorities until they are refreshed."""
@@ -79,7 +79,7 @@ class Multifactor:
         for row, value in zip(self._waiting[job.number][1], before, strict=True):
             self._rows.set(row, "value", value)
         if len(before) > 1:
-            job.priorities = before
+            job.set_priorities(before)
 
     def accrue(self, job: Waiting, since_s: int) -> None:
         """The job's age counts from a date on, as of the next refresh; told once is enough."""
@@ -121,7 +121,7 @@ class Multifactor:
         self._several.pop(job.number, None)
         self._tested.pop(job.number, None)
         if rows:
-            job.priorities = [int(self._rows.get(row, "value")) for row in rows]
+            job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
         for row in rows:
             self._rows.give_back(row)
 

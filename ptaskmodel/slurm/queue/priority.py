@@ -33,6 +33,9 @@ class Waiting(Protocol):
     held: bool
     account: Member | None
 
+    def set_priorities(self, priorities: Any) -> None:
+        """Set `priorities`, one for each partition."""
+
 
 class Sizes(NamedTuple):
     """How large the cluster is, and what each partition has of each TRES, by its name."""
@@ -55,17 +58,17 @@ class Basic:
         """Give a job its priority, behind all others; the tasks of an array have one."""
         given, nice = job.request.priority, job.request.nice
         if job.held or given is not None:
-            job.priorities = [0 if job.held else given] * len(job.partitions)
+            job.set_priorities([0 if job.held else given] * len(job.partitions))
             return
         array = job.request.array
         if array is not None and array.job in self._arrays:
-            job.priorities = [self._arrays[array.job]] * len(job.partitions)
+            job.set_priorities([self._arrays[array.job]] * len(job.partitions))
             return
         value = max(1, self._lowest - 1)
         if nice <= 0 or value > nice + 1:
             value -= nice
         value = max(1, value)
-        job.priorities = [value] * len(job.partitions)
+        job.set_priorities([value] * len(job.partitions))
         self._lowest = min(self._lowest, value + nice)
         if array is not None:
             self._arrays[array.job] = value

@@ -108,7 +108,7 @@ class Queue:
 
     def waits_because(self, job: JobRecord, reason: str) -> None:
         """A job waits for a reason that is told when the queue is built the next time."""
-        job.reason = reason
+        job.wait_for(reason)
         name = job.request.array_id
         if reason not in PLAIN and self._told.get(name) != reason:
             self._reasoned[name] = job
@@ -117,7 +117,7 @@ class Queue:
         """As many tasks of a job's array run as may at once: its others are not eligible."""
         self.waits_because(job, ARRAY_LIMIT)
         for task in self._ageless.get(job.request.array_id, ()):
-            task.eligible_s = None
+            task.set_eligible(None)
 
     def again(self, job: JobRecord) -> None:
         """A job begins anew: nothing is told of it yet."""
@@ -147,7 +147,7 @@ class Queue:
 
     def hold(self, job: JobRecord, held: bool) -> None:
         """A job is held or released."""
-        job.held = held
+        job.hold(held)
         if job in self.jobs:
             self._put_apart(job)
 
@@ -189,7 +189,7 @@ class Queue:
             if first is not None and first.eligible_s is None:
                 if not self._is_full(first):
                     for task in tasks:
-                        task.eligible_s = now
+                        task.set_eligible(now)
                 continue
             del self._ageless[name]
             for task in tasks:
@@ -290,13 +290,13 @@ class Queue:
         if job.state != PENDING or self._waits_for(job, now):
             return False
         if job.eligible_s is None:
-            job.eligible_s = now if _is_found_now(job) else job.begin_s
+            job.set_eligible(since_s := now if _is_found_now(job) else job.begin_s)
             if _has_limit(job):
                 self._ageless.setdefault(job.request.array_id, {})[job] = None
             else:
-                self._tell_eligible(job, job.eligible_s)
+                self._tell_eligible(job, since_s)
         if job.reason == BEGIN or job.reason in _WAITED:
-            job.reason = "None"
+            job.wait_for("None")
         return True
 
 

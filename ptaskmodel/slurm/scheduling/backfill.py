@@ -178,7 +178,7 @@ class Cycle:
         controller = self._controller
         self._left = self._records(list(controller.queue.build(self._now)))
         for job in controller.planned:
-            job.planned_s, job.planned = None, 0
+            job.forget_plan()
         controller.planned.clear()
         return self._slice()
 
@@ -468,7 +468,7 @@ class Cycle:
         name = job.partitions[which].name
         self._reserved[name] = self._reserved.get(name, 0) + 1
         if job.planned_s is None or date < job.planned_s:
-            job.planned_s, job.planned = date, nodes
+            job.plan(date, nodes)
             self._controller.planned.append(job)
         if self._slots.records >= self._controller.conf.bf_node_space_size:
             return END

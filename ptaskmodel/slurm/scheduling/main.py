@@ -35,7 +35,7 @@ def main_pass(controller: Controller, date: float, *, full: bool) -> None:
     if not entries:
         return
     if _head_waits(controller, entries[0]):
-        entries[0].job.reason = "Resources"
+        entries[0].job.wait_for("Resources")
         most = len(entries) if full else controller.conf.scheduler.default_queue_depth
         _all_wait(controller, islice(entries, 1, None), set(), now, most)
         return
@@ -94,7 +94,8 @@ class _Pass:
             depth = self._by_partition.get(name, 0)
             if depth >= self._options.partition_job_depth:
                 if job.reason == "None":
-                    job.reason, controller.changed_s = "Priority", self._now
+                    job.wait_for("Priority")
+                    controller.changed_s = self._now
                 return True
             self._by_partition[name] = depth + 1
         if not self._full:
@@ -108,7 +109,7 @@ class _Pass:
         if not stopped:
             return self._try(entry)
         if job.reservation is not None or job.reason in _NOT_TOLD:
-            job.reason = "Priority"
+            job.wait_for("Priority")
         controller.changed_s = self._now
         return True
 
@@ -133,7 +134,8 @@ class _Pass:
             limited and is_account_limit(job.reason)
         ):
             # The nodes are not looked at, and nobody may pass.
-            job.reason, controller.changed_s = "Resources", now
+            job.wait_for("Resources")
+            controller.changed_s = now
             self._block(partition.name)
             return True
         if reason is not None:
@@ -260,7 +262,7 @@ def _all_wait(
             continue
         left -= 1
         if job.reason in _NOT_TOLD:
-            job.reason = "Priority"
+            job.wait_for("Priority")
     if left < most:
         controller.changed_s = now
 

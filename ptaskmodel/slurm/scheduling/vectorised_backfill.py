@@ -275,14 +275,14 @@ class QuickCycles:
         if controller.keeps_plans:
             planned = state.planned[: len(jobs)]
             for place in np.flatnonzero(planned >= 0).tolist():
-                jobs[place].planned_s = int(planned[place])
+                jobs[place].plan(int(planned[place]), 0)
                 controller.planned.append(jobs[place])
         self.postponed = bool(state.numbers[POSTPONED])
         self.plans_idle_nodes = bool(state.numbers[PLANS_IDLE])
 
     def _forget_plans(self) -> None:
         for job in self._controller.planned:
-            job.planned_s = None
+            job.forget_plan()
         self._controller.planned.clear()
 
     def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
