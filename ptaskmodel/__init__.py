@@ -65,7 +65,7 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.traces": ("TraceWork",),
+    "ptaskmodel.workload.trace_work": ("TraceWork",),
     "ptaskmodel.workload.works": (
         "DelayWork",
         "HomogeneousWork",

@@ -39,7 +39,7 @@ from ptaskmodel.workload.tasks import Flow as Flow
 from ptaskmodel.workload.tasks import ParallelTask as ParallelTask
 from ptaskmodel.workload.tasks import Sequence as Sequence
 from ptaskmodel.workload.tasks import Task as Task
-from ptaskmodel.workload.traces import TraceWork as TraceWork
+from ptaskmodel.workload.trace_work import TraceWork as TraceWork
 from ptaskmodel.workload.works import DelayWork as DelayWork
 from ptaskmodel.workload.works import HomogeneousWork as HomogeneousWork
 from ptaskmodel.workload.works import ParallelWork as ParallelWork

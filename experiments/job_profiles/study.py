@@ -24,7 +24,7 @@ from ptaskmodel.batch.machine.host_sets import runs
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import JobKind, weibull
-from ptaskmodel.workload.traces import TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.trace_rule import trace_of_work
 from ptaskmodel.workload.works import HomogeneousWork, SequenceWork
 

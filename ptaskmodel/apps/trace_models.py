@@ -22,7 +22,8 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.actions import RECV, SEND
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.traces import Trace, TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import SequenceWork, Work
 
 REPLAY, BUNDLE, COLLECTIVES = "replay", "bundle", "collectives"

@@ -30,7 +30,7 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, sizes_of
-from ptaskmodel.workload.traces import TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.transforms.trace_rule import trace_profiles
 from ptaskmodel.workload.works import DelayWork, Work

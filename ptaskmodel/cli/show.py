@@ -5,11 +5,12 @@ Plain text tables for the terminal (a richer library would double the start-up t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import digits
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ptaskmodel.cli.table import text_table
 from ptaskmodel.files import json_text
 from ptaskmodel.results.states import (
     NOT_SUBMITTED,
@@ -27,21 +28,6 @@ if TYPE_CHECKING:
     from ptaskmodel.runs.batch import BatchRun
     from ptaskmodel.runs.simulate import SimulationRun
     from ptaskmodel.simulation.records import TaskRecord
-
-
-def text_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
-) -> str:
-    """Columns as wide as their widest cell, numbers of the columns ``right`` to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = []
-    for cells in (header, ["-" * width for width in widths], *rows):
-        padded = (
-            cell.rjust(width) if k in right else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
 
 
 SHOWN_ALL = 12

@@ -14,17 +14,13 @@ import numpy as np
 
 from ptaskmodel.engine.store import records
 from ptaskmodel.engine.usage.network_models import (
-    NETWORK_MODELS,
     NetworkModel,
     config_number,
     network_model,
 )
 from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.mpi.state import OVERHEAD, PROTOCOL, STEP
-
-SMPI = "SMPI"
-MODELS = (SMPI, *NETWORK_MODELS)
-
 
 ENVELOPE_BYTES = 16.0
 WEIGHT_S = 8775.0

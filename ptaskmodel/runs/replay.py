@@ -106,7 +106,7 @@ def replay_into(
     told = None
     if wanted.critical_path or wanted.timelines:
         from ptaskmodel.mpi.critical_path import Told
-        from ptaskmodel.results.tables.mpi import ReplayPath
+        from ptaskmodel.results.tables.critical_path import ReplayPath
 
         told = Told()
     if directory is None:

@@ -13,7 +13,7 @@ import numpy as np
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.store import enlarged
 from ptaskmodel.simulation.life import STAGE, Tasks
-from ptaskmodel.workload.traces import TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last
 
 Key = tuple[int, bytes, float | None]

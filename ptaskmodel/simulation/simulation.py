@@ -25,14 +25,14 @@ from ptaskmodel.engine.usage.network_models import network_model as find_model
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.mpi.protocol import SMPI
+from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.platform import Platform
 from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
 from ptaskmodel.simulation.loop import run
 from ptaskmodel.simulation.records import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.traces import TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     import pandas

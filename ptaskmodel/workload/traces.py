@@ -43,7 +43,6 @@ from ptaskmodel.workload.actions import (
     least_fields,
 )
 from ptaskmodel.workload.spooled import SLICE, let_go
-from ptaskmodel.workload.works import Work
 
 IntArray = NDArray[np.int64]
 Ranks = NDArray[np.int32]
@@ -420,17 +419,3 @@ def write_text_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
 
 def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TraceWork(Work):
-    """The ranks of a trace, message by message: rank k on host k, over again if they run out."""
-
-    trace: Trace
-
-    def divided(self, flops: float, bytes: float) -> TraceWork:
-        """Raises WorkloadError: what a trace says cannot be scaled."""
-        raise WorkloadError(
-            f"{self.trace.origin}: a trace cannot be scaled; make it a parallel task first "
-            "(ptaskmodel trace to-ptask)"
-        )

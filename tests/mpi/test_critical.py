@@ -11,7 +11,7 @@ from smpi import write_case
 from ptaskmodel.mpi import Replay, read_trace
 from ptaskmodel.mpi.critical_path import Told, critical_path
 from ptaskmodel.platform import Platform, load_platform
-from ptaskmodel.results.tables.mpi import ReplayPath
+from ptaskmodel.results.tables.critical_path import ReplayPath
 
 
 def path_of(platform, trace, hosts):

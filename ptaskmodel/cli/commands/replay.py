@@ -23,7 +23,7 @@ from ptaskmodel.cli.rank_hosts import (
     rank_options,
 )
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.mpi.protocol import MODELS
+from ptaskmodel.mpi.names import MODELS
 from ptaskmodel.results import TIMELINE_FORMATS, TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 

@@ -30,7 +30,7 @@ from ptaskmodel.cli.rank_hosts import (
 )
 from ptaskmodel.engine.usage.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.mpi.protocol import MODELS
+from ptaskmodel.mpi.names import MODELS
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ def compare(
 
 def comparison_text(made: TraceComparison) -> str:
     """A comparison as a table for the terminal."""
-    from ptaskmodel.cli.show import text_table
+    from ptaskmodel.cli.table import text_table
 
     rows = []
     for row in made.rows:

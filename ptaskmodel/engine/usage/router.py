@@ -40,7 +40,7 @@ from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, Simula
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
-from ptaskmodel.workload.traces import TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Demand, Work, may_last
 
 FloatArray = NDArray[np.float64]

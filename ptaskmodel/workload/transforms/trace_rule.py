@@ -16,7 +16,8 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import actions as ti
 from ptaskmodel.workload.batch_works import SpreadWork
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.traces import Trace, TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import Work
 
 Action = tuple[int, tuple[float, ...]]

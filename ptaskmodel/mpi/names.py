@@ -1,0 +1,6 @@
+"""Names of the network models that a replay knows, for the command line: it imports little."""
+
+from ptaskmodel.engine.usage.network_models import NETWORK_MODELS
+
+SMPI = "SMPI"
+MODELS = (SMPI, *NETWORK_MODELS)
