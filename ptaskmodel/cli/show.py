@@ -19,7 +19,6 @@ from ptaskmodel.results.states import (
     counted,
     in_words,
 )
-from ptaskmodel.results.tables.tasks import record_as_json
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.batches import Standings
@@ -47,6 +46,8 @@ METRICS = (
 
 def run_as_json(run: SimulationRun) -> dict[str, Any]:
     """The summary of a run, its records, and what was written, as JSON."""
+    from ptaskmodel.results.tables.tasks import record_as_json
+
     records = [record_as_json(r) for r in run.records]
     return {"summary": run.summary, "records": records, **written_as_json(run)}
 
