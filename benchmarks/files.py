@@ -35,9 +35,9 @@ from ptaskmodel.results.tables.tasks import write_tasks_csv
 from ptaskmodel.simulation.records import TaskRecord
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
 from ptaskmodel.workload.formats.swf import FIELDS, read_swf, swf_from_workload, write_swf
-from ptaskmodel.workload.formats.table import read_workload
 from ptaskmodel.workload.formats.tasks_json import load_tasks, write_tasks
 from ptaskmodel.workload.jobs import job_arrays
+from ptaskmodel.workload.reading import read_workload
 
 HOSTS = 256
 Ways = dict[str, Callable[[], object]]

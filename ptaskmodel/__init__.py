@@ -54,9 +54,9 @@ NAMES = {
         "Observer",
         "Simulation",
     ),
-    "ptaskmodel.workload.formats.table": ("read_workload",),
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.jobs": ("workload_from_frame",),
+    "ptaskmodel.workload.reading": ("read_workload",),
     "ptaskmodel.workload.tasks": (
         "Delay",
         "Execution",

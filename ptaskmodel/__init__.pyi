@@ -30,9 +30,9 @@ from ptaskmodel.simulation.records import TaskRecord as TaskRecord
 from ptaskmodel.simulation.records import TaskRef as TaskRef
 from ptaskmodel.simulation.simulation import Observer as Observer
 from ptaskmodel.simulation.simulation import Simulation as Simulation
-from ptaskmodel.workload.formats.table import read_workload as read_workload
 from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
 from ptaskmodel.workload.jobs import workload_from_frame as workload_from_frame
+from ptaskmodel.workload.reading import read_workload as read_workload
 from ptaskmodel.workload.tasks import Delay as Delay
 from ptaskmodel.workload.tasks import Execution as Execution
 from ptaskmodel.workload.tasks import Flow as Flow

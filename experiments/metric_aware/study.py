@@ -15,9 +15,10 @@ from typing import Any
 from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.runs.batch import BatchWriting, batch_into
-from ptaskmodel.workload.formats.table import Cleaning, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
+from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
 SYNTHETIC = "synthetic"

@@ -15,9 +15,10 @@ from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.run import SlurmRun
-from ptaskmodel.workload.formats.table import Cleaning, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
+from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
 Row = dict[str, Any]

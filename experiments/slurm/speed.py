@@ -9,7 +9,8 @@ from common import MODEL, Row, configuration, evenly
 
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate
-from ptaskmodel.workload.formats.table import Cleaning, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.reading import read_workload
 
 # Logs by the beginning of their names: nodes, processors of a node.
 MACHINES = {"KTH": (100, 1), "HPC2N": (240, 1), "SDSC-BLUE": (144, 8), "CEA-Curie": (5040, 16)}

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.workload.formats.table import Cleaning, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import lublin
+from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.transforms.sampling import sampled, shuffled
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
 from ptaskmodel.workload.works import DelayWork

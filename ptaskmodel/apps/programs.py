@@ -14,12 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptaskmodel.apps.collectives import broadcast
+from ptaskmodel.apps.names import PROGRAMS
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.traces import Action, Trace, trace_of_actions
-
-PROGRAMS = ("all-to-all", "stencil", "pipeline", "master-worker", "pdgemm")
-PHASES = ("none", "collectives", "time")
-
 
 Actions = list[list[Action]]
 

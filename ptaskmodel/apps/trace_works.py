@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from ptaskmodel.apps.programs import PHASES
+from ptaskmodel.apps.names import PHASES
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.mpi import Replay
 from ptaskmodel.mpi.collectives.names import algorithms_of

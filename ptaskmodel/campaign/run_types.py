@@ -1,4 +1,4 @@
-"""Kinds of runs that a campaign can name: built-in ones (simulate, batch, ...) or a user's function.
+"""Kinds of runs that a campaign names: built-in ones (simulate, batch, ...) or a user's function.
 
 A kind lists its parameters, which of them are files, and what executes it. Platforms and workloads
 stay in the memory of a worker process for its next run.
@@ -141,7 +141,8 @@ def _platform(path: str) -> Any:
 
 @functools.lru_cache(maxsize=KEPT)
 def _workload(path: str, processors_per_host: int) -> Any:
-    from ptaskmodel.workload.formats.table import Cleaning, read_workload
+    from ptaskmodel.workload.formats.table import Cleaning
+    from ptaskmodel.workload.reading import read_workload
 
     return read_workload(path, Cleaning(processors_per_host))
 

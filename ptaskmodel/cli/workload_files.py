@@ -51,7 +51,7 @@ def cleaning_of(
 
 
 def read_clean(file: Path, **cleaning: Any) -> Workload:
-    from ptaskmodel.workload.formats.table import read_workload
+    from ptaskmodel.workload.reading import read_workload
 
     return read_workload(file, cleaning_of(**cleaning))
 
@@ -69,7 +69,7 @@ def _zero(text: str) -> float | None:
 
 
 def write_made(made: Workload, output: Path, kind: str | None, version: int) -> None:
-    from ptaskmodel.workload.formats.table import write_workload
+    from ptaskmodel.workload.reading import write_workload
 
     write_workload(made, output, kind, Writing(version))
     for note in made.notes:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from smpi import WHOLE, is_installed
 
-from ptaskmodel.apps.programs import PROGRAMS, Size, grid, program
+from ptaskmodel.apps.names import PROGRAMS
+from ptaskmodel.apps.programs import Size, grid, program
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.mpi import read_trace, replay, trace_of_actions, write_text_trace
 from ptaskmodel.mpi.traffic import bundle

@@ -47,8 +47,8 @@ from ptaskmodel.engine.store import as_records
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.tables.batch import write_schedule
-from ptaskmodel.workload.formats.table import read_workload
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
+from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.works import DelayWork
 
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "swf"

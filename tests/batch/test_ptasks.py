@@ -22,9 +22,9 @@ from ptaskmodel.batch.verifier import check_schedule
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork
-from ptaskmodel.workload.formats.table import read_workload
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import JobKind, weibull
+from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 ROOT = Path(__file__).resolve().parents[2]

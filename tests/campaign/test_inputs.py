@@ -22,8 +22,9 @@ from ptaskmodel.named_files import named_by
 from ptaskmodel.platform import load_platform
 from ptaskmodel.plugins import sources
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.workload.formats.table import Cleaning, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.formats.tasks_json import load_tasks
+from ptaskmodel.workload.reading import read_workload
 
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

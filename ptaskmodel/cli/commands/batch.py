@@ -192,7 +192,8 @@ def batch(
         batch_into,
         without_larger,
     )
-    from ptaskmodel.workload.formats.table import Cleaning, read_workload
+    from ptaskmodel.workload.formats.table import Cleaning
+    from ptaskmodel.workload.reading import read_workload
 
     chosen = BatchOptions(
         policy_options=pairs(policy_options, "--policy-option", number_or_text),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptaskmodel.apps.programs import PHASES, PROGRAMS
+from ptaskmodel.apps.names import PHASES, PROGRAMS
 from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import (
     COUNT,

@@ -26,8 +26,9 @@ from ptaskmodel.workload.formats.batsim import batsim_document, read_job, worklo
 from ptaskmodel.workload.formats.batsim_profiles import Fields, Reader, amount
 from ptaskmodel.workload.formats.batsim_works import Profiles
 from ptaskmodel.workload.formats.json import read_json
-from ptaskmodel.workload.formats.table import Cleaning, format_of, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
+from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.tasks import in_order
 from ptaskmodel.workload.works import SequenceWork, Work
 

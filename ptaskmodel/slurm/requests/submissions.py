@@ -26,8 +26,9 @@ from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
 from ptaskmodel.slurm.requests import sacct, sbatch
-from ptaskmodel.workload.formats.table import Cleaning, format_of, read_workload
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.transforms.trace_rule import trace_profiles
 from ptaskmodel.workload.works import DelayWork, Work

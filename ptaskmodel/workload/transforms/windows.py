@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.formats.swf import COLUMN, SwfLog, clean, read_swf, sizes, starts_s
-from ptaskmodel.workload.formats.table import Cleaning, format_of
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.reading import format_of
 from ptaskmodel.workload.transforms.scaling import dates_s, run_times_s, without_lost_links
 
 WEEK_S = 7 * 86400.0

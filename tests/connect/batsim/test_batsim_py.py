@@ -19,7 +19,7 @@ from batsim_sessions import job, write_inputs
 from ptaskmodel import load_platform
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.workload.formats.table import read_workload
+from ptaskmodel.workload.reading import read_workload
 
 PYTHON = os.environ.get("BATSIM_PY", sys.executable)
 RUNS = int(os.environ.get("BATSIM_PY_RUNS", "2"))

@@ -19,7 +19,7 @@ from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.connect.batsim.transport import SocketWire
 from ptaskmodel.connect.guarding import end_guarded
-from ptaskmodel.workload.formats.table import read_workload
+from ptaskmodel.workload.reading import read_workload
 
 PYBATSIM = shutil.which("pybatsim")
 RUNS = int(os.environ.get("PYBATSIM_RUNS", "5"))

@@ -18,9 +18,9 @@ from ptaskmodel.errors import PTaskModelError, WorkloadError
 from ptaskmodel.workload.formats.batsim import read_batsim
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.swf import read_swf
-from ptaskmodel.workload.formats.table import read_workload, write_workload
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 from ptaskmodel.workload.formats.tasks_json_profiles import ArrayFiles
+from ptaskmodel.workload.reading import read_workload, write_workload
 
 WORKLOAD = {
     "nb_res": 4,

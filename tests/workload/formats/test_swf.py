@@ -20,8 +20,9 @@ from ptaskmodel.workload.formats.swf import (
     workload_from_swf,
     write_swf,
 )
-from ptaskmodel.workload.formats.table import Cleaning, format_of, read_workload, write_workload
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, names_of, sizes_of, users_of
+from ptaskmodel.workload.reading import format_of, read_workload, write_workload
 from ptaskmodel.workload.transforms.windows import (
     cut_swf,
     cut_workload,

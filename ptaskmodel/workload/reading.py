@@ -1,0 +1,87 @@
+"""Read and write workloads of any known format (see `formats.table`), gzipped or not."""
+
+from __future__ import annotations
+
+import codecs
+import importlib
+import logging
+import os
+from typing import Any
+
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
+from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
+from ptaskmodel.workload.jobs import Workload
+
+START = 4096
+
+
+_log = logging.getLogger(__name__)
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The name of the format of a file of jobs: by its name, else by how it begins.
+
+    Raises WorkloadError if it is none of them.
+    """
+    found = _named(path)
+    if found is not None:
+        return found
+    start = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK).lstrip()[:START]
+    if not start:
+        raise WorkloadError(f"{shown_path(path)}: is empty; give a workload")
+    for name in formats_of(JOBS):
+        if _module(name).looks_like(start):
+            return name
+    if start.startswith(b"<"):
+        raise WorkloadError(
+            f"{shown_path(path)}: is XML, as platforms are; the platform comes first, then the "
+            "workload"
+        )
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise WorkloadError(f"{shown_path(path)}: is UTF-16; save it as UTF-8")
+    formats = ", ".join(formats_of(JOBS))
+    if start.split(b"\n")[0].count(b"|") > 1:
+        formats += "; if it is of sacct, `ptaskmodel slurm` reads it"
+    raise WorkloadError(
+        f"{shown_path(path)}: begins with {shown(start[:20].decode('utf-8', 'replace'))}, as no "
+        f"workload does; the formats are {formats}"
+    )
+
+
+def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None) -> Workload:
+    """The workload of a file (``-``: standard input). ``cleaning`` applies to logs.
+
+    Raises WorkloadError.
+    """
+    format_ = format_of(path)
+    made: Workload = _module(format_).read(path, cleaning or Cleaning())
+    _log.info("read %s (%s): %d jobs", shown_path(path), format_, len(made.jobs))
+    return made
+
+
+def write_workload(
+    workload: Workload,
+    path: str | os.PathLike[str],
+    format_: str | None = None,
+    writing: Writing | None = None,
+) -> None:
+    """Write a workload, whole or not at all, in a format (by default that of the name).
+
+    Raises WorkloadError if the name tells none, or if the format cannot say what is in it.
+    """
+    name = format_ or _named(path)
+    if name not in formats_of(JOBS):
+        suffixes = " or ".join(FORMATS[name].suffixes[0] for name in formats_of(JOBS))
+        raise WorkloadError(f"{path}: end the name in {suffixes}, or say --format")
+    _module(name).write(workload, path, writing or Writing())
+
+
+def _named(path: str | os.PathLike[str]) -> str | None:
+    """The format of jobs that the name of a file tells."""
+    name = os.fspath(path).removesuffix(".gz")
+    return next((f for f in formats_of(JOBS) if name.endswith(FORMATS[f].suffixes)), None)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(FORMATS[name].module)
