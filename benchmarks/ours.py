@@ -59,7 +59,7 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     simulation.run()
     dates.append(clock())
     if options.dates:
-        lines = [f"{r.task_id} {r.finish_time!r}\n" for r in simulation.records()]
+        lines = [f"{r.task_id} {r.end_s!r}\n" for r in simulation.records()]
         options.dates.write_text("".join(lines))
     steps = ("make_s", "load_s", "read_s", "setup_s", "add_s", "run_s")
     seconds = [after - before for before, after in itertools.pairwise(dates)]

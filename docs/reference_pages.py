@@ -13,7 +13,9 @@ from typing import Any
 import click
 
 import ptaskmodel
+from ptaskmodel.renamed import RENAMED
 
+OLD_NAMES = frozenset((each.where, each.old) for each in RENAMED)
 PAGES = Path(__file__).resolve().parent / "reference"
 # What is documented besides the names of `ptaskmodel` itself.
 _MORE = {
@@ -124,7 +126,7 @@ def _entry(name: str, value: Any, level: int = 2) -> Iterator[str]:
     yield _documented(name, value, _signature(value))
     if inspect.isclass(value) and not issubclass(value, Exception):
         for member, found in vars(value).items():
-            if not member.startswith("_"):
+            if not member.startswith("_") and (value.__qualname__, member) not in OLD_NAMES:
                 yield from _member(member, found)
 
 

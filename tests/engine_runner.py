@@ -64,7 +64,7 @@ def finish(scenario: dict, simulation: pm.Simulation) -> Times:
         happen(simulation, what, target, *value)
     simulation.run()
     return {
-        record.task_id: (record.start_time, record.finish_time, record.final_state)
+        record.task_id: (record.start_s, record.end_s, record.final_state)
         for record in simulation.records()
     }
 

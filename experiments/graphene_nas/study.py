@@ -188,7 +188,7 @@ def predicted_s(runs: pandas.DataFrame, switch_Gbps: float | None, place: Path) 
         sim.run()
         for ref in refs:
             run = runs.iloc[int(ref.id)]
-            slowed = (ref.finish_time - ref.start_time) / run["time_s"]
+            slowed = (ref.end_s - ref.start_s) / run["time_s"]
             found[int(ref.id)] = slowed * run["usual_s"]
     return found
 
@@ -222,7 +222,7 @@ def replayed_slowdown() -> float:
         sim = pm.Simulation(platform)
         refs = [sim.add_replay(trace, nodes[k::4]) for k in range(count)]
         sim.run()
-        ends.append(max(ref.finish_time for ref in refs))
+        ends.append(max(ref.end_s for ref in refs))
     return ends[1] / ends[0]
 
 

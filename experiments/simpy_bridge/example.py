@@ -37,7 +37,7 @@ class Cluster:
         )
         try:
             record = yield end
-            self.say(f"{name} is done after {record.execution_time:.2f} s")
+            self.say(f"{name} is done after {record.execution_s:.2f} s")
         except simpy.Interrupt as why:
             done = self.bridge.task(end).progress
             self.bridge.cancel(end)
@@ -48,7 +48,7 @@ class Cluster:
         """Copy what node-0 holds; its cable is shared with the job there."""
         yield self.env.timeout(at_s)
         record = yield self.bridge.run(pm.Flow("node-0", "node-31", 5 * GB, id="backup"))
-        self.say(f"backup is done after {record.execution_time:.2f} s")
+        self.say(f"backup is done after {record.execution_s:.2f} s")
 
 
 def main() -> None:

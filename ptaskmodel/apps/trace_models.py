@@ -108,11 +108,11 @@ def _duration(simulation: Simulation, task: Task, start_s: float) -> float:
     (own,) = simulation.add_all(
         [Task(task.hosts, task.work, start_s=start_s, rate_bound=task.rate_bound)]
     )
-    while own.finish_time is None:
+    while own.end_s is None:
         if not simulation.run_until_change():
             raise SimulationError(f"task '{own.id}' never ends: it is {own.state}")
-    assert own.start_time is not None
-    return own.finish_time - own.start_time
+    assert own.start_s is not None
+    return own.end_s - own.start_s
 
 
 def tasks_of_trace(

@@ -109,12 +109,12 @@ def runtime_beside(platform: Platform, task: Task, others: Sequence[Task]) -> fl
     simulation = Simulation(platform)
     application = simulation.add(task)
     simulation.add_all(others)
-    while application.finish_time is None:
+    while application.end_s is None:
         if not simulation.run_until_change():
             raise SimulationError(
                 f"the application does not end: {application.state} at {simulation.now:g} s"
             )
-    return float(application.finish_time) - task.start_s
+    return float(application.end_s) - task.start_s
 
 
 def merge_flows(work: Work, hosts: Sequence[str]) -> Work:

@@ -81,8 +81,8 @@ def run_text(run: SimulationRun) -> str:
     if len(records) <= SHOWN_ALL:
         parts = [_task_table(records)]
     else:
-        slowest = _largest(records, "execution_time")
-        latest = _largest(records, "finish_time")
+        slowest = _largest(records, "execution_s")
+        latest = _largest(records, "end_s")
         parts = [
             f"The {len(slowest)} slowest tasks\n{_task_table(slowest)}",
             f"The {len(latest)} latest tasks\n{_task_table(latest)}",
@@ -161,9 +161,9 @@ def _task_table(records: Sequence[TaskRecord]) -> str:
         (
             record.task_id,
             record.profile or "",
-            _date(record.start_time),
-            _date(record.finish_time),
-            _date(record.execution_time),
+            _date(record.start_s),
+            _date(record.end_s),
+            _date(record.execution_s),
             in_words(record.final_state),
             _hosts(record.hosts),
         )

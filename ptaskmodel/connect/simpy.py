@@ -136,6 +136,6 @@ def delay_to(date: float, now: float) -> float:
 
 
 def _record(ref: TaskRef) -> TaskRecord:
-    start, finish = ref.start_time, ref.finish_time
+    start, finish = ref.start_s, ref.end_s
     duration = None if start is None or finish is None else finish - start
     return TaskRecord(ref.id, ref.task.profile, start, finish, duration, ref.state, ref.task.hosts)

@@ -32,7 +32,7 @@ class TaskEnergy:
         self._host_index = simulation.platform.facts.host_index
         self.meter.follow(simulation)
         for ref in simulation.tasks():
-            if ref.start_time is not None and ref.finish_time is None:
+            if ref.start_s is not None and ref.end_s is None:
                 self._hold(simulation.now, ref)
         simulation.listen(self)
 
@@ -43,7 +43,7 @@ class TaskEnergy:
             date, task = float(event["date"]), int(event["subject"])
             if event["kind"] == STARTED:
                 self._hold(date, TaskRef(self.simulation, task))
-            elif TaskRef(self.simulation, task).start_time is not None:
+            elif TaskRef(self.simulation, task).start_s is not None:
                 self.meter.release(date, task)
 
     def forget(self, patterns: list[int]) -> None:

@@ -37,8 +37,8 @@ class Activity(NamedTuple):
     """A computation or a message, with what recorders ask of a task."""
 
     id: str
-    start_time: float
-    finish_time: float | None
+    start_s: float
+    end_s: float | None
     state: str
     task: Task
 

@@ -41,7 +41,7 @@ def times_alone(simulation: Simulation) -> list[float | None]:
 
 
 def _lasted(ref: TaskRef) -> float:
-    start, finish = ref.start_time, ref.finish_time
+    start, finish = ref.start_s, ref.end_s
     assert start is not None
     assert finish is not None
     return finish - start
@@ -93,8 +93,8 @@ def _one_by_one(simulation: Simulation, refs: Sequence[TaskRef]) -> list[float |
     """Times of tasks that each start at their own date on a platform that changes."""
     empty = _empty(simulation)
     times: dict[int, float | None] = {}
-    for ref in sorted(refs, key=lambda ref: (ref.start_time or 0.0, ref.index)):
-        empty.advance_to(ref.start_time or 0.0)
+    for ref in sorted(refs, key=lambda ref: (ref.start_s or 0.0, ref.index)):
+        empty.advance_to(ref.start_s or 0.0)
         alone = empty.fork()
         task = alone.add(_bare(ref.task))
         alone.run_until_change()

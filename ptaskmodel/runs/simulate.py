@@ -14,9 +14,10 @@ from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
-from ptaskmodel.results.tables.tasks import records_frame, summarise, write_results
+from ptaskmodel.results.tables.tasks import summarise, write_results
 from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import overload_text
+from ptaskmodel.simulation.records import frame
 from ptaskmodel.simulation.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class SimulationRun:
 
     def frame(self) -> pandas.DataFrame:
         """The records as a table, one row a task."""
-        return records_frame(self.records)
+        return frame(self.records)
 
 
 @joining()
@@ -127,7 +128,7 @@ def simulate_into(
             took_s = run_watch.rest_s
             records = tuple(made.records())
             if progress is not None:
-                over = sum(record.finish_time is not None for record in records)
+                over = sum(record.end_s is not None for record in records)
                 progress(made.now, over, len(records))
             summary = summarise(made, records, took_s, watch.kernels_s, inputs)
             states = summary["counts"]
@@ -136,7 +137,7 @@ def simulate_into(
                 stopped_remark(states, made.now),
                 outcome_remarks(states, "task"),
             )
-            if options.until is not None and any(r.finish_time is None for r in records):
+            if options.until is not None and any(r.end_s is None for r in records):
                 summary["stopped_early"] = {"at_s": options.until, "not_submitted": 0}
             if energy is not None:
                 summary["energy"] = energy.write(records)

@@ -186,10 +186,10 @@ def _task_beside(
     (own,) = made.add_all([task])
     work = connection_work(1)
     made.add_all([Task(pair, work) for pair in disturbers])
-    while own.finish_time is None:
+    while own.end_s is None:
         if not made.run_until_change():
             raise SimulationError(f"task '{own.id}' never ends: it is {own.state}")
-    return own.finish_time, made.events
+    return own.end_s, made.events
 
 
 @joining()

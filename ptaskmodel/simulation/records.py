@@ -15,6 +15,7 @@ import numpy as np
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import ENDED, STARTED, SUSPENDED
 from ptaskmodel.engine.state import RUNNING as PROGRESSES
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.life import (
     CANCELLED,
@@ -45,12 +46,25 @@ STATE_NAMES = {
 }
 
 
+# The columns of tasks.csv and of frames, each with the attribute of a record that it holds.
+COLUMNS = {
+    "task_id": "task_id",
+    "profile": "profile",
+    "start_time": "start_s",
+    "finish_time": "end_s",
+    "execution_time": "execution_s",
+    "final_state": "final_state",
+    "hosts": "hosts",
+}
+
+
 def date_or_none(value: float) -> float | None:
     """A date of a record, None if it is nan: it has not come."""
     value = float(value)
     return None if value != value else value
 
 
+@with_old_names
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
     """What became of a task. Dates and durations in s; None for what did not happen.
@@ -62,9 +76,9 @@ class TaskRecord:
 
     task_id: str
     profile: str | None
-    start_time: float | None
-    finish_time: float | None
-    execution_time: float | None
+    start_s: float | None
+    end_s: float | None
+    execution_s: float | None
     final_state: str
     hosts: tuple[str, ...]
 
@@ -140,6 +154,7 @@ class TaskRefs(Sequence["TaskRef"]):
         return f"<{len(self)} tasks>"
 
 
+@with_old_names
 class TaskRef:
     """A task in a simulation: its state now. Reading it changes nothing."""
 
@@ -168,12 +183,12 @@ class TaskRef:
         return self.simulation._state_name(self.index)
 
     @property
-    def start_time(self) -> float | None:
+    def start_s(self) -> float | None:
         """The date at which it started, s; None if it has not."""
         return date_or_none(self.simulation._intake.arrays.tasks["started"][self.index])
 
     @property
-    def finish_time(self) -> float | None:
+    def end_s(self) -> float | None:
         """The date at which it ended, in whatever state, s; None if it has not."""
         return date_or_none(self.simulation._intake.arrays.tasks["finished"][self.index])
 
@@ -310,12 +325,10 @@ def records(core: Core, intake: Intake, idle: bool) -> list[TaskRecord]:
     return found
 
 
-def frame(records: list[TaskRecord]) -> pandas.DataFrame:
-    """Records as a DataFrame, one row each."""
+def frame(records: Iterable[TaskRecord]) -> pandas.DataFrame:
+    """Return the records as a table with the columns of tasks.csv, dates in s (nan: none)."""
     import pandas
 
-    names = list(TaskRecord.__slots__)
-    rows = [[getattr(record, name) for name in names] for record in records]
-    found = pandas.DataFrame(rows, columns=names)
-    dates = ["start_time", "finish_time", "execution_time"]
-    return found.astype(dict.fromkeys(dates, "float64"))
+    rows = [[getattr(record, name) for name in COLUMNS.values()] for record in records]
+    dates = dict.fromkeys(("start_time", "finish_time", "execution_time"), "float64")
+    return pandas.DataFrame(rows, columns=list(COLUMNS)).astype(dates)

@@ -43,7 +43,7 @@ def test_a_process_gets_the_record_at_the_end_of_its_task(env, bridge):
     def process():
         yield env.timeout(1.5)
         record = yield bridge.run(pm.Execution("a", 250, id="x"))
-        return env.now, record.task_id, record.start_time, record.finish_time
+        return env.now, record.task_id, record.start_s, record.end_s
 
     assert env.run(env.process(process())) == (4.0, "x", 1.5, 4.0)
 
@@ -81,12 +81,12 @@ def test_the_same_bits_as_without_simpy(env, bridge, sim):
     def process(k, task):
         # A task that starts later waits inside the simulation: SimPy adds up delays.
         record = yield bridge.run(task)
-        seen[k] = (env.now, record.finish_time)
+        seen[k] = (env.now, record.end_s)
 
     for k, task in enumerate(tasks):
         env.process(process(k, task))
     env.run()
-    finish = [record.finish_time for record in alone.records()]
+    finish = [record.end_s for record in alone.records()]
     assert [seen[k] for k in range(len(tasks))] == [(date, date) for date in finish]
 
 
@@ -117,7 +117,7 @@ def test_interrupted_process_cancels_its_task(env, bridge):
 
     def other():
         record = yield bridge.run(pm.Execution("a", 400))
-        return record.finish_time
+        return record.end_s
 
     def boss(victim):
         yield env.timeout(4.0)
@@ -139,7 +139,7 @@ def test_suspend_and_resume(env, bridge):
         assert bridge.task(job).state == "suspended"
         bridge.resume(job)
         record = yield job
-        return record.finish_time
+        return record.end_s
 
     assert env.run(env.process(worker())) == pytest.approx(15.0, rel=1e-12)
 
@@ -150,7 +150,7 @@ def test_changes_of_the_platform(env, bridge):
         yield env.timeout(5.0)
         bridge.sync().set_bandwidth("l", 50.0)
         record = yield job
-        return record.finish_time
+        return record.end_s
 
     assert env.run(env.process(worker())) == pytest.approx(15.0, rel=1e-12)
 
@@ -160,7 +160,7 @@ def test_a_task_that_fails_throws_into_the_process(env, bridge):
         try:
             yield bridge.run(pm.Execution("a", 1000, id="x", walltime_s=3.0))
         except TaskNotCompletedError as error:
-            return env.now, str(error), error.record.finish_time
+            return env.now, str(error), error.record.end_s
 
     result = env.run(env.process(worker()))
     assert result == (3.0, "task 'x' did not complete: walltime", 3.0)

@@ -172,8 +172,8 @@ def test_the_same_joules(seed):
     lives = [
         (
             {int(name[1:]) for name in ref.task.hosts},
-            end if ref.start_time is None else ref.start_time,
-            end if ref.finish_time is None else ref.finish_time,
+            end if ref.start_s is None else ref.start_s,
+            end if ref.end_s is None else ref.end_s,
         )
         for ref in simulation.tasks()
     ]
@@ -213,7 +213,7 @@ def test_a_meter_changes_no_date():
             TaskEnergy(simulation)
         draw = random.Random(7)
         simulation.add_all([random_task(draw, k) for k in range(30)])
-        return [(r.start_time, r.finish_time) for r in simulation.run().records()]
+        return [(r.start_s, r.end_s) for r in simulation.run().records()]
 
     assert dates(True) == dates(False)
 

@@ -92,7 +92,7 @@ def test_pstates_while_computing_and_idle():
     run.at(20, A=2452.5)
     run.simulation.set_pstate("A", 2)
     run.at(25, A=2902.5)
-    assert task.finish_time == pytest.approx(15, rel=EXACT)
+    assert task.end_s == pytest.approx(15, rel=EXACT)
 
 
 def test_off_and_on():
@@ -133,7 +133,7 @@ def test_the_load_is_that_of_the_nominal_speed():
     run = Run(build.finish())
     (task,) = run.add(execution("h", 5e8))
     run.at(20, h=2550)
-    assert task.finish_time == pytest.approx(7.5, rel=EXACT)
+    assert task.end_s == pytest.approx(7.5, rel=EXACT)
 
 
 @pytest.mark.parametrize("latency_s", [0.001])
@@ -221,7 +221,7 @@ def test_a_parallel_task_whose_host_changes_its_pstate():
     run.at(10)
     run.simulation.set_pstate("A", 0)
     run.at(15, A=1987.5, B=1750)
-    assert task.finish_time == pytest.approx(15, rel=EXACT)
+    assert task.end_s == pytest.approx(15, rel=EXACT)
 
 
 def test_simgrids_own_test():
@@ -261,7 +261,7 @@ def test_a_communication_on_a_link(model, duration_s, latency_s, simgrid_J):
     assert run.energy.link_J("l0") == pytest.approx(50, rel=EXACT)
     (task,) = run.add(pm.Flow("a", "b", 1e9))
     run.simulation.run()
-    end = task.finish_time
+    end = task.end_s
     assert end == pytest.approx(5 + duration_s, rel=1e-7)
     # SimGrid charges the latency as loaded: the difference is (30 - 10) W times the latency.
     found = run.energy.link_J("l0")

@@ -57,7 +57,7 @@ def test_flows_come_and_go(tmp_path, shape, model):
     while both[0].step():
         assert check_state(both[0].core.state) == []
     both[1].run()
-    ours, whole = ([record.finish_time for record in each.records()] for each in both)
+    ours, whole = ([record.end_s for record in each.records()] for each in both)
     assert ours == pytest.approx(whole, rel=1e-10)
 
 
@@ -75,7 +75,7 @@ def test_where_one_link_limits_all_it_does_so_to_the_bit(tmp_path):
     while both[0].step():
         assert check_state(both[0].core.state) == []
     both[1].run()
-    ours, whole = ([record.finish_time for record in each.records()] for each in both)
+    ours, whole = ([record.end_s for record in each.records()] for each in both)
     assert ours == whole
 
 

@@ -68,7 +68,7 @@ def both(platform, tasks, model="LV08"):
 
 
 def finish_times(simulation):
-    return [record.finish_time for record in simulation.records()]
+    return [record.end_s for record in simulation.records()]
 
 
 @pytest.mark.jit

@@ -85,7 +85,7 @@ def test_rates_are_those_among_all_resources(tmp_path, shape, repeats):
         assert rates(ours) == rates(whole)
         light += light_uses(ours)
     assert light > 500
-    assert [r.finish_time for r in ours.records()] == [r.finish_time for r in whole.records()]
+    assert [r.end_s for r in ours.records()] == [r.end_s for r in whole.records()]
 
 
 @pytest.mark.jit

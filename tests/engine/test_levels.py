@@ -104,7 +104,7 @@ def test_a_copy_goes_on_with_the_same_levels(tmp_path):
         simulation.step()
     others = [simulation.fork(), pickle.loads(pickle.dumps(simulation))]
     simulation.run()
-    dates = [record.finish_time for record in simulation.records()]
+    dates = [record.end_s for record in simulation.records()]
     for other in others:
         other.run()
-        assert [record.finish_time for record in other.records()] == dates
+        assert [record.end_s for record in other.records()] == dates

@@ -73,5 +73,5 @@ def test_thousands_of_flows_at_a_time_on_one_link(solver):
     simulation.run()
     last = (5.0 * n + 5.0 * n / 2) / 100.0
     first = last if solver == "maxmin" else 5.0 * n / 100.0
-    assert [flow.finish_time for flow in flows[:2]] == pytest.approx([first, last], rel=1e-9)
-    assert {flow.finish_time for flow in flows} == {flow.finish_time for flow in flows[:2]}
+    assert [flow.end_s for flow in flows[:2]] == pytest.approx([first, last], rel=1e-9)
+    assert {flow.end_s for flow in flows} == {flow.end_s for flow in flows[:2]}

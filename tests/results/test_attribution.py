@@ -46,13 +46,13 @@ def check_tiling(simulation, attribution):
     for interval in attribution.limits():
         by_task.setdefault(interval.task_id, []).append(interval)
     for ref in simulation.tasks():
-        if ref.start_time is None:
+        if ref.start_s is None:
             continue
-        end = simulation.now if ref.finish_time is None else ref.finish_time
+        end = simulation.now if ref.end_s is None else ref.end_s
         mine = by_task.get(ref.id, [])
-        if end == ref.start_time and not mine:
+        if end == ref.start_s and not mine:
             continue
-        began = ref.task.start_s if ref.task.after else ref.start_time
+        began = ref.task.start_s if ref.task.after else ref.start_s
         assert mine[0].start_s == began
         assert mine[-1].end_s == end
         assert all(a.end_s == b.start_s for a, b in pairwise(mine))
@@ -164,7 +164,7 @@ def test_a_task_on_its_own_is_not_slowed_down(seed):
     (record,) = simulation.records()
     if record.final_state == "completed":
         (alone,) = times_alone(simulation)
-        assert alone == pytest.approx(record.execution_time, rel=1e-9, abs=1e-12)
+        assert alone == pytest.approx(record.execution_s, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("gathered", [16, 1 << 15])

@@ -75,7 +75,7 @@ def test_the_same_inputs_elsewhere_go_on(begun):
     """Files of other names that hold the same, and works of one object or of several."""
     (begun / "p.xml").write_text(f"{PLATFORM}\n<!-- a remark -->\n")
     run = simulate_into(begun / "run", *inputs(begun), OPTIONS)
-    assert run.records[0].finish_time == 10.0
+    assert run.records[0].end_s == 10.0
     assert run.summary["events"] > 0
 
 

@@ -276,7 +276,7 @@ def test_perfetto_has_a_track_for_each_task_and_resource(tmp_path):
         assert isinstance(event["name"], str)
         assert ("id" in event) == (event["ph"] in "beC")
     tracks = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert tracks == {ref.id for ref in simulation.tasks() if ref.start_time is not None}
+    assert tracks == {ref.id for ref in simulation.tasks() if ref.start_s is not None}
     slices = [e for e in events if e["ph"] == "X"]
     assert len(slices) == len(kept.phase_table[0])
     opened = [e for e in events if e["ph"] == "b"]

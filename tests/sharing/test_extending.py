@@ -20,7 +20,7 @@ simulation = Simulation(load_platform(PLATFORM), solver="proportional")
 first = simulation.add(ParallelTask(["a", "b"], [100.0, 0.0], flows=[(0, 1, 1000.0)]))
 second = simulation.add(ParallelTask(["a"], 100.0))
 simulation.run()
-print(first.finish_time, second.finish_time)
+print(first.end_s, second.end_s)
 """
 
 

@@ -22,7 +22,7 @@ from ptaskmodel.simulation.checkpoint import FORMAT, load_checkpoint, save_check
 
 
 def facts(simulation: pm.Simulation) -> list[tuple]:
-    return [(r.task_id, r.start_time, r.finish_time, r.final_state) for r in simulation.records()]
+    return [(r.task_id, r.start_s, r.end_s, r.final_state) for r in simulation.records()]
 
 
 @pytest.mark.jit

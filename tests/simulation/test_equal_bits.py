@@ -36,7 +36,7 @@ def simulation(model, solver, flows=300):
 
 def dates(sim):
     sim.run()
-    return [record.finish_time for record in sim.records()]
+    return [record.end_s for record in sim.records()]
 
 
 class Hears(Listener):

@@ -19,5 +19,5 @@ def test_strangers_do_not_slow_each_other_on_the_loopback(solver):
     much = simulation.add(ParallelTask(["b"], 0.0, flows=[(0, 0, 1e10)]))
     simulation.run()
     # 10 GB/s for each.
-    assert little.finish_time == pytest.approx(0.01, rel=1e-12)
-    assert much.finish_time == pytest.approx(1.0, rel=1e-12)
+    assert little.end_s == pytest.approx(0.01, rel=1e-12)
+    assert much.end_s == pytest.approx(1.0, rel=1e-12)

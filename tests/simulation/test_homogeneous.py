@@ -25,7 +25,7 @@ def dates(platform: pm.Platform, tasks: list[pm.Task]) -> list[float | None]:
     simulation = pm.Simulation(platform, solver="fairbottleneck")
     simulation.add_all(tasks)
     simulation.run()
-    return [record.finish_time for record in simulation.records()]
+    return [record.end_s for record in simulation.records()]
 
 
 def check(platform: pm.Platform, jobs: list[tuple[list[str], float, float]]) -> None:

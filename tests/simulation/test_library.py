@@ -43,7 +43,7 @@ def sim(platform: pm.Platform) -> pm.Simulation:
 
 def facts(simulation: pm.Simulation) -> list[tuple]:
     """What is compared to the last bit."""
-    return [(r.task_id, r.start_time, r.finish_time, r.final_state) for r in simulation.records()]
+    return [(r.task_id, r.start_s, r.end_s, r.final_state) for r in simulation.records()]
 
 
 # --- advancing -----------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_time_passes_when_nothing_happens(sim: pm.Simulation) -> None:
     assert sim.now == 5.0
     task = sim.add(pm.Execution("a", 100))
     sim.run()
-    assert (task.start_time, task.finish_time) == (5.0, 6.0)
+    assert (task.start_s, task.end_s) == (5.0, 6.0)
 
 
 def test_run_until_change_returns_those_that_ended(sim: pm.Simulation) -> None:
@@ -130,7 +130,7 @@ def test_add_while_running(sim: pm.Simulation) -> None:
     sim.advance_to(4.0)
     second = sim.add(pm.Execution("a", 300))
     sim.run()
-    dates = (second.start_time, second.finish_time, first.finish_time)
+    dates = (second.start_s, second.end_s, first.end_s)
     assert dates == pytest.approx((4.0, 10.0, 13.0), rel=1e-12)
 
 
@@ -138,7 +138,7 @@ def test_a_date_that_is_past_is_now(sim: pm.Simulation) -> None:
     sim.advance_to(4.0)
     task = sim.add(pm.Execution("a", 100, start_s=1.0))
     sim.run()
-    assert task.start_time == 4.0
+    assert task.start_s == 4.0
 
 
 @pytest.mark.parametrize("seed", [3, 8, 21])
@@ -187,7 +187,7 @@ def test_chain_of_tasks(sim: pm.Simulation) -> None:
         ]
     )
     sim.run()
-    assert [r.start_time for r in sim.records()] == [5.0, 0.0, 4.0, 6.0]
+    assert [r.start_s for r in sim.records()] == [5.0, 0.0, 4.0, 6.0]
 
 
 def test_followers_of_a_task_that_did_not_complete(sim: pm.Simulation) -> None:
@@ -199,7 +199,7 @@ def test_followers_of_a_task_that_did_not_complete(sim: pm.Simulation) -> None:
     late = sim.add(pm.Execution("a", 100, id="late", after=["root"]))
     sim.run()
     assert [r.final_state for r in sim.records()] == ["cancelled"] + 3 * ["dependency_failed"]
-    assert (late.start_time, late.finish_time) == (None, None)
+    assert (late.start_s, late.end_s) == (None, None)
 
 
 def test_walltime_ends_a_task(sim: pm.Simulation) -> None:
@@ -207,8 +207,8 @@ def test_walltime_ends_a_task(sim: pm.Simulation) -> None:
     other = sim.add(pm.Execution("a", 400))
     exact = sim.add(pm.Execution("b", 100, walltime_s=1.0))
     sim.run()
-    assert (long.state, long.finish_time) == ("walltime", 5.0)
-    assert other.finish_time == 6.0
+    assert (long.state, long.end_s) == ("walltime", 5.0)
+    assert other.end_s == 6.0
     assert exact.state == "completed"
 
 
@@ -221,7 +221,7 @@ def test_task_without_work_takes_no_time(sim: pm.Simulation) -> None:
         ]
     )
     sim.run()
-    assert [(r.start_time, r.finish_time) for r in sim.records()] == [(x, x) for x in (1, 2, 3)]
+    assert [(r.start_s, r.end_s) for r in sim.records()] == [(x, x) for x in (1, 2, 3)]
 
 
 def test_sequence_repeats_its_stages(sim: pm.Simulation) -> None:
@@ -230,7 +230,7 @@ def test_sequence_repeats_its_stages(sim: pm.Simulation) -> None:
     sim.advance_to(4.0)
     assert task.progress == 0.5
     sim.run()
-    assert task.finish_time == 9.0
+    assert task.end_s == 9.0
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -240,14 +240,14 @@ def test_weight_two_gets_twice_the_share(platform: pm.Platform, solver: str) -> 
     light = sim.add(pm.Execution("a", 600))
     assert heavy.rate == pytest.approx(2 * light.rate, rel=1e-12)
     sim.run()
-    assert (heavy.finish_time, light.finish_time) == pytest.approx((9.0, 12.0), rel=1e-12)
+    assert (heavy.end_s, light.end_s) == pytest.approx((9.0, 12.0), rel=1e-12)
 
 
 def test_rate_bound_holds_every_stage(sim: pm.Simulation) -> None:
     bound = sim.add(pm.Execution("a", 100, rate_bound=0.1))
     other = sim.add(pm.Execution("a", 900))
     sim.run()
-    assert (bound.finish_time, other.finish_time) == pytest.approx((10.0, 10.0), rel=1e-12)
+    assert (bound.end_s, other.end_s) == pytest.approx((10.0, 10.0), rel=1e-12)
 
 
 @pytest.mark.parametrize(("count", "part"), [("task", 1 / 2), ("flow", 2 / 3), ("pair", 2 / 3)])
@@ -285,10 +285,10 @@ def test_cancel_gives_back_what_was_used(sim: pm.Simulation) -> None:
     first, second = sim.add(pm.Execution("a", 1000)), sim.add(pm.Execution("a", 1000))
     sim.advance_to(4.0)
     sim.cancel(first)
-    assert (first.state, first.finish_time) == ("cancelled", 4.0)
+    assert (first.state, first.end_s) == ("cancelled", 4.0)
     assert second.rate == 0.1
     sim.run()
-    assert second.finish_time == 12.0
+    assert second.end_s == 12.0
     with pytest.raises(SimulationError, match="is over: cancelled"):
         sim.cancel(first)
 
@@ -297,7 +297,7 @@ def test_cancel_before_the_start(sim: pm.Simulation) -> None:
     task = sim.add(pm.Execution("a", 100, start_s=5.0))
     sim.cancel(task)
     sim.run()
-    assert (task.state, task.start_time, task.finish_time) == ("cancelled", None, None)
+    assert (task.state, task.start_s, task.end_s) == ("cancelled", None, None)
     assert sim.next_event_time() is None
 
 
@@ -312,7 +312,7 @@ def test_suspend_freezes_the_progress(sim: pm.Simulation) -> None:
     assert task.progress == frozen
     sim.resume(task)
     sim.run()
-    assert (other.finish_time, task.finish_time) == pytest.approx((18.0, 20.0), rel=1e-12)
+    assert (other.end_s, task.end_s) == pytest.approx((18.0, 20.0), rel=1e-12)
 
 
 def test_suspend_freezes_the_latency(sim: pm.Simulation) -> None:
@@ -322,7 +322,7 @@ def test_suspend_freezes_the_latency(sim: pm.Simulation) -> None:
     sim.advance_to(10.0)
     sim.resume(task)
     sim.run()
-    assert task.finish_time == 12.5
+    assert task.end_s == 12.5
 
 
 def test_suspend_freezes_a_delay(sim: pm.Simulation) -> None:
@@ -333,7 +333,7 @@ def test_suspend_freezes_a_delay(sim: pm.Simulation) -> None:
     sim.advance_to(5.0)
     sim.resume(task)
     sim.run()
-    assert task.finish_time == 7.0
+    assert task.end_s == 7.0
 
 
 def test_walltime_goes_on_while_suspended(sim: pm.Simulation) -> None:
@@ -341,7 +341,7 @@ def test_walltime_goes_on_while_suspended(sim: pm.Simulation) -> None:
     sim.advance_to(5.0)
     sim.suspend(task)
     sim.run()
-    assert (task.state, task.finish_time) == ("walltime", 11.0)
+    assert (task.state, task.end_s) == ("walltime", 11.0)
 
 
 def test_only_what_runs_is_suspended_and_only_that_resumed(sim: pm.Simulation) -> None:
@@ -365,7 +365,7 @@ def test_set_bandwidth(sim: pm.Simulation) -> None:
     sim.set_bandwidth("l", 50.0)
     assert task.rate == 0.05
     sim.run()
-    assert task.finish_time == pytest.approx(16.0, rel=1e-12)
+    assert task.end_s == pytest.approx(16.0, rel=1e-12)
 
 
 def test_bandwidth_zero_starves_until_there_is_some(sim: pm.Simulation) -> None:
@@ -379,7 +379,7 @@ def test_bandwidth_zero_starves_until_there_is_some(sim: pm.Simulation) -> None:
     sim.set_bandwidth("l", 200.0)
     assert task.state == "running"
     sim.run()
-    assert task.finish_time == 8.0
+    assert task.end_s == 8.0
 
 
 def test_set_speed_moves_the_single_core_bound(sim: pm.Simulation) -> None:
@@ -388,7 +388,7 @@ def test_set_speed_moves_the_single_core_bound(sim: pm.Simulation) -> None:
     sim.advance_to(5.0)
     sim.set_speed("c", 0.5)
     sim.run()
-    assert task.finish_time == 15.0
+    assert task.end_s == 15.0
 
 
 def test_set_latency_counts_from_the_next_start(sim: pm.Simulation) -> None:
@@ -397,7 +397,7 @@ def test_set_latency_counts_from_the_next_start(sim: pm.Simulation) -> None:
     sim.set_latency("late", 5.0)
     second = sim.add(pm.Flow("c", "a", 100, start_s=10.0))
     sim.run()
-    assert (first.finish_time, second.finish_time) == (3.0, 16.0)
+    assert (first.end_s, second.end_s) == (3.0, 16.0)
 
 
 def test_fail_and_restore(sim: pm.Simulation) -> None:
@@ -408,12 +408,12 @@ def test_fail_and_restore(sim: pm.Simulation) -> None:
     sim.fail("l")
     assert [task.state for task in (doomed, flow, other)] == ["running", "failed", "running"]
     sim.fail("a")
-    assert (doomed.state, doomed.finish_time) == ("failed", 2.0)
+    assert (doomed.state, doomed.end_s) == ("failed", 2.0)
     sim.advance_to(3.0)
     sim.restore("a")
     again = sim.add(pm.Execution("a", 100))
     sim.run()
-    assert (again.finish_time, other.finish_time) == (4.0, 5.0)
+    assert (again.end_s, other.end_s) == (4.0, 5.0)
 
 
 def test_a_task_that_begins_on_what_is_off_fails(sim: pm.Simulation) -> None:
@@ -511,7 +511,7 @@ def test_observers_change_no_bit(seed: int) -> None:
     engine_runner.finish(scenario, watched)
     assert facts(alone) == facts(watched)
     told = {line[2] for line in diary.lines if line[1] == "started"}
-    assert told == {r.task_id for r in alone.records() if r.start_time is not None}
+    assert told == {r.task_id for r in alone.records() if r.start_s is not None}
 
 
 # --- copies, determinism -------------------------------------------------------------------------
@@ -547,8 +547,8 @@ def test_what_is_done_to_a_fork_stays_there(sim: pm.Simulation) -> None:
     twin.run()
     sim.add(pm.Flow("a", "c", 100, id="y"))
     sim.run()
-    assert [r.finish_time for r in twin.records()] == [2.0, 12.0]
-    assert task.finish_time == 10.0
+    assert [r.end_s for r in twin.records()] == [2.0, 12.0]
+    assert task.end_s == 10.0
     assert [r.final_state for r in sim.records()] == ["completed", "completed"]
 
 
@@ -685,7 +685,7 @@ def test_delays_that_go_on_beside_tasks_not_begun_yet(sim: pm.Simulation) -> Non
     for delay in delays:
         sim.resume(delay)
     sim.run()
-    dates = [record.finish_time for record in sim.records()]
+    dates = [record.end_s for record in sim.records()]
     assert dates == [10.0] * 20 + [101.0] * 40
 
 

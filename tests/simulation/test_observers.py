@@ -28,10 +28,10 @@ class Hears(pm.Observer):
         self.answers = answers
 
     def task_started(self, task):
-        self.seen.append(("starts", task.id, task.start_time))
+        self.seen.append(("starts", task.id, task.start_s))
 
     def task_ended(self, task):
-        self.seen.append(("ends", task.id, task.finish_time))
+        self.seen.append(("ends", task.id, task.end_s))
         if task.id in self.answers:
             task.simulation.add(pm.Execution("n0", 1.0, id=f"after {task.id}"))
 

@@ -42,9 +42,9 @@ def test_alone_ranks_end_as_in_a_replay(traces):
     simulation = pm.Simulation(platform())
     task = simulation.add_replay(trace, ["n0", "n1"], start_s=2.0)
     simulation.run()
-    assert task.start_time == 2.0
-    assert task.finish_time == pytest.approx(2.0 + alone.makespan_s, rel=1e-12)
-    assert task.finish_time == pytest.approx(3.5 + SEND, rel=1e-9)
+    assert task.start_s == 2.0
+    assert task.end_s == pytest.approx(2.0 + alone.makespan_s, rel=1e-12)
+    assert task.end_s == pytest.approx(3.5 + SEND, rel=1e-9)
     assert task.state == "completed"
 
 
@@ -61,7 +61,7 @@ def test_messages_travel_as_in_a_replay_by_that_model(traces, model):
     task = simulation.add_replay(trace, ["n0", "n1"])
     simulation.run()
     assert simulation.network_model.name == model
-    assert task.finish_time == alone.makespan_s
+    assert task.end_s == alone.makespan_s
 
 
 @pytest.mark.parametrize("seed", [3, 528])  # of 528 some ranks compute and sleep up to one date
@@ -75,7 +75,7 @@ def test_alone_ranks_that_poll_go_on_in_the_order_of_a_replay(seed, tmp_path):
     simulation = pm.Simulation(model, network_model="SMPI")
     task = simulation.add_replay(trace, hosts)
     simulation.run()
-    assert task.finish_time == replay(model, trace, hosts).makespan_s
+    assert task.end_s == replay(model, trace, hosts).makespan_s
 
 
 def test_under_the_model_of_smpi_messages_share_links_with_flows(traces):
@@ -84,7 +84,7 @@ def test_under_the_model_of_smpi_messages_share_links_with_flows(traces):
     sent = simulation.add_replay(trace, ["n0", "n1"])
     simulation.add(pm.Flow("n0", "n2", 1e12))
     simulation.run_until_change()
-    assert sent.finish_time == pytest.approx(2 * 1e8 / (0.940694 * 125e6), rel=1e-2)
+    assert sent.end_s == pytest.approx(2 * 1e8 / (0.940694 * 125e6), rel=1e-2)
     simulation.add(pm.ParallelTask(["n0", "n1"], 1e9, flows=[(0, 1, 1e6), (1, 0, 1e6)]))
     with pytest.raises(SimulationError, match="use L07 for parallel tasks"):
         simulation.run()
@@ -100,8 +100,8 @@ def test_collectives_are_done_as_the_platform_says(traces):
         simulation = pm.Simulation(model, network_model="SMPI")
         task = simulation.add_replay(trace, hosts)
         simulation.run()
-        assert task.finish_time == replay(model, trace, hosts).makespan_s
-        ends.append(task.finish_time)
+        assert task.end_s == replay(model, trace, hosts).makespan_s
+        ends.append(task.end_s)
     assert ends[0] != ends[1]
     other = Platform.build("p", config={"smpi/alltoall": "recursive_doubling"})
     other.cluster("c", 5, prefix="n", speed=1e9, bandwidth=125e6, latency=50e-6)
@@ -116,12 +116,12 @@ def test_ranks_contend_with_tasks_and_with_each_other(traces):
     two = simulation.add_replay(traces(["compute 1e9"], ["compute 1e9"]), ["n0", "n0"])
     third = simulation.add(pm.Execution("n0", 1e9))
     simulation.run()
-    assert two.finish_time == third.finish_time == pytest.approx(3.0)
+    assert two.end_s == third.end_s == pytest.approx(3.0)
     simulation = pm.Simulation(platform())
     sent = simulation.add_replay(traces(["send 1 0 1e6"], ["recv 0 0 1e6"]), ["n0", "n1"])
     simulation.add(pm.Flow("n0", "n2", 1e9))
     simulation.run()
-    assert sent.finish_time == pytest.approx(2 * 1000016 / 125e6 + 100e-6)
+    assert sent.end_s == pytest.approx(2 * 1000016 / 125e6 + 100e-6)
 
 
 def test_followers_wait_for_the_last_rank_and_stages_may_be_traces(traces):
@@ -132,8 +132,8 @@ def test_followers_wait_for_the_last_rank_and_stages_may_be_traces(traces):
     work = pm.SequenceWork((pm.TraceWork(trace), pm.HomogeneousWork(1e9, 0.0)), 2)
     both = simulation.add(pm.Task(("n2", "n3"), work))
     simulation.run()
-    assert after.start_time == pytest.approx(1.5 + SEND, rel=1e-9)
-    assert both.finish_time == pytest.approx(2 * (2.5 + SEND), rel=1e-9)
+    assert after.start_s == pytest.approx(1.5 + SEND, rel=1e-9)
+    assert both.end_s == pytest.approx(2 * (2.5 + SEND), rel=1e-9)
 
 
 def test_a_walltime_and_a_cancellation_stop_the_ranks(traces):
@@ -143,15 +143,15 @@ def test_a_walltime_and_a_cancellation_stop_the_ranks(traces):
     first = simulation.add(pm.Task(("n0", "n1"), work, walltime_s=0.5))
     other = simulation.add(pm.Execution("n0", 1e9, start_s=0.5))
     simulation.run()
-    assert (first.state, first.finish_time) == ("walltime", 0.5)
-    assert other.finish_time == pytest.approx(1.5)
+    assert (first.state, first.end_s) == ("walltime", 0.5)
+    assert other.end_s == pytest.approx(1.5)
     simulation = pm.Simulation(platform())
     tasks = [simulation.add(pm.Task(("n0", "n1"), work)) for _ in range(2)]
     simulation.run(7.0)
     simulation.cancel(tasks[0])
     simulation.run()
-    assert tasks[0].finish_time == 7.0
-    assert tasks[1].finish_time < 5 + 17
+    assert tasks[0].end_s == 7.0
+    assert tasks[1].end_s < 5 + 17
 
 
 def test_a_host_that_fails_ends_the_application(traces):
@@ -161,7 +161,7 @@ def test_a_host_that_fails_ends_the_application(traces):
     simulation.run(0.5)
     simulation.fail("n1")
     simulation.run()
-    assert (task.state, task.finish_time) == ("failed", 0.5)
+    assert (task.state, task.end_s) == ("failed", 0.5)
     assert other.state == "completed"
 
 
@@ -171,7 +171,7 @@ def test_steps_observers_copies_and_pickles(traces):
             self.seen = []
 
         def task_ended(self, task):
-            self.seen.append((task.id, task.finish_time))
+            self.seen.append((task.id, task.end_s))
 
     def simulation():
         made = pm.Simulation(platform())
@@ -185,13 +185,11 @@ def test_steps_observers_copies_and_pickles(traces):
     stepped.observe(observer)
     while stepped.step():
         pass
-    assert [task.finish_time for task in stepped.tasks()] == [
-        task.finish_time for task in whole.tasks()
-    ]
-    assert dict(observer.seen)["ranks"] == whole.task("ranks").finish_time
+    assert [task.end_s for task in stepped.tasks()] == [task.end_s for task in whole.tasks()]
+    assert dict(observer.seen)["ranks"] == whole.task("ranks").end_s
     begun = simulation().run(1.0)
     for twin in (begun.fork(), pickle.loads(pickle.dumps(begun)), begun):
-        assert twin.run().task("ranks").finish_time == whole.task("ranks").finish_time
+        assert twin.run().task("ranks").end_s == whole.task("ranks").end_s
 
 
 def test_ranks_are_not_suspended(traces):
@@ -208,7 +206,7 @@ def test_places_of_applications_are_given_again(traces):
     tasks = [simulation.add_replay(trace, ["n0", "n1"], start_s=float(k)) for k in range(50)]
     simulation.run()
     assert {task.state for task in tasks} == {"completed"}
-    assert len({round(task.finish_time - task.start_time, 9) for task in tasks}) == 1
+    assert len({round(task.end_s - task.start_s, 9) for task in tasks}) == 1
 
 
 def test_neighbours_are_charged_for_what_ranks_do(traces):
@@ -219,7 +217,7 @@ def test_neighbours_are_charged_for_what_ranks_do(traces):
         simulation.add_replay(traces(sends, receives, name=f"t{k}"), hosts)
     simulation.run()
     both, alone = simulation.tasks(), 5 * SEND
-    lost = [task.finish_time - alone for task in list(both)[:2]]
+    lost = [task.end_s - alone for task in list(both)[:2]]
     # The link to n2 is halved as long as both send, and half of that time is the neighbour's.
     assert lost == pytest.approx([5e6 / 125e6] * 2, rel=1e-3)
     assert watch.charges == {
@@ -309,4 +307,4 @@ def test_listening_to_ranks_changes_nothing_and_does_not_follow_copies(traces):
     copies = [heard.fork(), pickle.loads(pickle.dumps(heard))]
     for simulation in (heard, *copies):
         simulation.run()
-        assert [t.finish_time for t in simulation.tasks()] == [t.finish_time for t in quiet.tasks()]
+        assert [t.end_s for t in simulation.tasks()] == [t.end_s for t in quiet.tasks()]

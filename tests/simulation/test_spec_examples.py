@@ -60,7 +60,7 @@ def ends(simulation: pm.Simulation, *tasks: pm.Task) -> list[float | None]:
     """The finish dates of the tasks, once all is run."""
     simulation.add_all(tasks)
     simulation.run()
-    return [record.finish_time for record in simulation.records()]
+    return [record.end_s for record in simulation.records()]
 
 
 def ptask(hosts: str, flops: list | None = None, flows: list | None = None, **more: Any) -> pm.Task:
@@ -222,7 +222,7 @@ def test_host_that_goes_down_fails_tasks_that_compute_nothing_there(world: World
     simulation.fail("b")
     simulation.fail("c")
     simulation.run()
-    found = [(record.final_state, record.finish_time) for record in simulation.records()]
+    found = [(record.final_state, record.end_s) for record in simulation.records()]
     assert found == [("failed", 1.0), ("failed", 1.0), ("failed", 1.0), ("completed", 1.0)]
 
 
@@ -232,7 +232,7 @@ def test_link_that_goes_down_fails_its_users(world: World) -> None:
     simulation.advance_to(3.0)
     simulation.fail("l")
     simulation.run()
-    found = [(record.final_state, record.finish_time) for record in simulation.records()]
+    found = [(record.final_state, record.end_s) for record in simulation.records()]
     assert found == [("failed", 3.0), ("completed", 10.0)]
 
 
@@ -242,7 +242,7 @@ def test_task_started_on_a_dead_link_goes_unnoticed_until_the_next_event(world: 
     simulation.add(pm.Flow("a", "b", 200.0, start_s=2.0))
     simulation.run()
     assert simulation.records()[0].final_state == "completed"
-    assert simulation.records()[0].finish_time == 4.0
+    assert simulation.records()[0].end_s == 4.0
 
 
 def test_task_started_on_a_dead_link_fails_at_the_next_event(world: World) -> None:
@@ -251,7 +251,7 @@ def test_task_started_on_a_dead_link_fails_at_the_next_event(world: World) -> No
     simulation.add_all([pm.Flow("a", "b", 200.0, start_s=2.0), pm.Execution("b", 300.0)])
     simulation.run()
     assert simulation.records()[0].final_state == "failed"
-    assert simulation.records()[0].finish_time == 3.0
+    assert simulation.records()[0].end_s == 3.0
 
 
 def test_execution_started_on_a_dead_host_fails(world: World) -> None:
@@ -260,7 +260,7 @@ def test_execution_started_on_a_dead_host_fails(world: World) -> None:
     simulation.add(pm.Execution("a", 100.0, start_s=2.0))
     simulation.run()
     assert simulation.records()[0].final_state == "failed"
-    assert simulation.records()[0].finish_time == 3.0
+    assert simulation.records()[0].end_s == 3.0
 
 
 # --- delays, suspension, cancellation ------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_suspended_task_goes_on_where_it_was(world: World) -> None:
     assert task.progress == pytest.approx(0.4)
     simulation.resume(task)
     simulation.run()
-    assert task.finish_time == 17.0
+    assert task.end_s == 17.0
 
 
 def test_suspension_in_the_latency_phase_keeps_the_tcp_bound(world: World) -> None:
@@ -296,7 +296,7 @@ def test_suspension_in_the_latency_phase_keeps_the_tcp_bound(world: World) -> No
     simulation.advance_to(1.0)
     simulation.resume(task)
     simulation.run()
-    assert task.finish_time == pytest.approx(42.5)
+    assert task.end_s == pytest.approx(42.5)
 
 
 def test_cancelled_task_ends_at_once(world: World) -> None:
@@ -306,8 +306,8 @@ def test_cancelled_task_ends_at_once(world: World) -> None:
     simulation.advance_to(4.0)
     simulation.cancel(task)
     simulation.run()
-    assert (task.state, task.finish_time) == ("cancelled", 4.0)
-    assert other.finish_time == pytest.approx(12.0)
+    assert (task.state, task.end_s) == ("cancelled", 4.0)
+    assert other.end_s == pytest.approx(12.0)
 
 
 # --- changes -------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_pstate_change_of_a_multicore_host(world: World) -> None:
     simulation.advance_to(10.0)
     simulation.set_pstate("a", 2)
     simulation.run()
-    dates = [record.finish_time for record in simulation.records()]
+    dates = [record.end_s for record in simulation.records()]
     assert dates == pytest.approx([30.0] * 4, rel=1e-12)
 
 

@@ -49,7 +49,7 @@ def test_a_run_that_starves_leaves_the_future_of_the_traces_alone(tmp_path):
     flow = sim.add(pm.Flow("a", "b", 1000))
     sim.run()
     # 100 B in the first second, 200 B in four, the rest at 100 B/s.
-    assert flow.finish_time == pytest.approx(12.0)
+    assert flow.end_s == pytest.approx(12.0)
 
 
 def test_the_clock_goes_on_after_a_run_that_starves_beside_a_periodic_trace(tmp_path):
@@ -58,7 +58,7 @@ def test_the_clock_goes_on_after_a_run_that_starves_beside_a_periodic_trace(tmp_
     assert sim.now == 3.5
     flow = sim.add(pm.Flow("a", "b", 75))
     sim.run()
-    assert flow.finish_time == pytest.approx(5.0)
+    assert flow.end_s == pytest.approx(5.0)
 
 
 @pytest.mark.jit
@@ -116,8 +116,8 @@ def test_a_flow_waits_for_a_link_whose_bandwidth_is_0(tmp_path, model):
     part = 1.0 / 1.05  # acknowledgements take 5 % of what both directions share
     left = 2e9 - factor * 1e9 * part * (1.0 - wait)
     end = 5.0 + 2.0 * left / (factor * 1e9 * part)
-    assert x.finish_time == pytest.approx(end, rel=1e-3)
-    assert y.finish_time == pytest.approx(5.0 + (left + 2e9) / (factor * 1e9 * part), rel=1e-3)
+    assert x.end_s == pytest.approx(end, rel=1e-3)
+    assert y.end_s == pytest.approx(5.0 + (left + 2e9) / (factor * 1e9 * part), rel=1e-3)
 
 
 @pytest.mark.parametrize("model", ["CM02", "LV08"])
@@ -176,7 +176,7 @@ def test_what_begins_on_something_off_fails_at_once_but_as_in_simgrid_under_its_
     flow = sim.add(pm.Flow("a", "b", 100))
     sim.add(pm.Delay(0.5, ["b"]))
     sim.run()
-    assert (flow.state, flow.finish_time) == ("failed", end)
+    assert (flow.state, flow.end_s) == ("failed", end)
 
 
 def test_reading_changes_nothing(tmp_path):
@@ -187,7 +187,7 @@ def test_reading_changes_nothing(tmp_path):
     sim.set_speed("a", 0.5)
     assert (task.rate, task.progress) == (0.5, 0.25)
     sim.run()
-    assert task.finish_time == 0.25 + 0.75 / 0.5
+    assert task.end_s == 0.25 + 0.75 / 0.5
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_a_trace_that_nobody_used_catches_up_when_somebody_comes(tmp_path):
     flow = sim.add(pm.Flow("a", "b", 150 + 300))
     sim.run()
     # 50 B/s until 5 s of that round, then 100 B/s.
-    assert flow.finish_time == pytest.approx(1e6 + 8.0)
+    assert flow.end_s == pytest.approx(1e6 + 8.0)
     sim.advance_to(1e6 + 12.0)
     sim.set_bandwidth("l", 10.0)
     flow = sim.add(pm.Flow("a", "b", 30 + 100))
     sim.run()
-    assert flow.finish_time == pytest.approx(1e6 + 16.0)
+    assert flow.end_s == pytest.approx(1e6 + 16.0)

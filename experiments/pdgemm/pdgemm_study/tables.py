@@ -288,11 +288,11 @@ def progress_over_time(
         )
     )
     dates, done = [0.0], [0.0]
-    while application.finish_time is None:
+    while application.end_s is None:
         simulation.advance_to(dates[-1] + step_s)
         dates.append(simulation.now)
         done.append(application.progress)
-    dates[-1], done[-1] = application.finish_time, 1.0
+    dates[-1], done[-1] = application.end_s, 1.0
     return np.array(dates), np.array(done)
 
 
@@ -315,7 +315,7 @@ def phase_activity(
     crosses = _crossing(setting, router)
     rows = []
     for stage, record in zip(stages, simulation.records(), strict=True):
-        if stage.duration_s is not None or not record.execution_time:
+        if stage.duration_s is not None or not record.execution_s:
             continue
         demand = stage.demand(len(setting.hosts))
         pairs = zip(demand.flow_from.tolist(), demand.flow_to.tolist(), strict=True)
@@ -324,11 +324,11 @@ def phase_activity(
             for source, destination in pairs
         ]
         sent = demand.flow_bytes[np.array(crossing, bool)].sum()
-        took_s = record.execution_time
+        took_s = record.execution_s
         rows.append(
             {
-                "start_s": record.start_time,
-                "end_s": record.finish_time,
+                "start_s": record.start_s,
+                "end_s": record.end_s,
                 "router_Bps": sent * values["network_efficiency"] / took_s,
                 "flops": np.sum(demand.flops) * values["compute_efficiency"] / took_s,
             }

@@ -161,7 +161,7 @@ class PtaskExecution:
         """The attempt goes, with its tasks."""
         for index, ref in live.refs.items():
             del self._by_task[index]
-            if ref.finish_time is None:
+            if ref.end_s is None:
                 self.simulation.cancel(ref)
         self._leave(live, now)
 

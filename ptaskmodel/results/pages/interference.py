@@ -45,9 +45,9 @@ def costs_of(
     found = []
     for task, charges in watch.by_task().items():
         alone, ref = alone_s[task], refs[task]
-        if alone is None or ref.start_time is None or ref.finish_time is None:
+        if alone is None or ref.start_s is None or ref.end_s is None:
             continue
-        lost = ref.finish_time - ref.start_time - alone
+        lost = ref.end_s - ref.start_s - alone
         total = sum(charges.values())
         if not (lost > 0 and total > 0):
             continue

@@ -14,26 +14,16 @@ from ptaskmodel.kernels.module import made_by
 from ptaskmodel.named_files import named_by
 from ptaskmodel.names import join_names
 from ptaskmodel.results.directory import FORMAT, SUMMARY
+from ptaskmodel.simulation.records import COLUMNS
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas
     from numpy.typing import NDArray
 
     from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
 
 TASKS = "tasks.csv"
-
-COLUMNS = (
-    "task_id",
-    "profile",
-    "start_time",
-    "finish_time",
-    "execution_time",
-    "final_state",
-    "hosts",
-)
 
 ALONE_COLUMNS = ("time_alone", "slowdown")
 
@@ -55,7 +45,7 @@ def write_tasks_csv(
     stream.write(",".join(columns) + "\n")
     for begin in range(0, len(records), csv_columns.PIECE):
         some = records[begin : begin + csv_columns.PIECE]
-        rows = [(one.start_time, one.finish_time, one.execution_time) for one in some]
+        rows = [(one.start_s, one.end_s, one.execution_s) for one in some]
         texts = (
             (one.task_id for one in some),
             (one.profile or "" for one in some),
@@ -79,25 +69,17 @@ def _lines(rows: NDArray[np.float64]) -> list[str]:
 
 def _slowdown(record: TaskRecord, alone_s: float | None) -> tuple[float | None, float | None]:
     """(time alone, contention slowdown); a task that takes no time either way is not slowed."""
-    if alone_s is None or record.execution_time is None:
+    if alone_s is None or record.execution_s is None:
         return None, None
     if alone_s == 0.0:
-        return alone_s, 1.0 if record.execution_time == 0.0 else None
-    return alone_s, record.execution_time / alone_s
+        return alone_s, 1.0 if record.execution_s == 0.0 else None
+    return alone_s, record.execution_s / alone_s
 
 
 def record_as_json(record: TaskRecord) -> dict[str, Any]:
     """A record as a JSON object, its keys being the columns of tasks.csv."""
-    return {name: getattr(record, name) for name in COLUMNS} | {"hosts": list(record.hosts)}
-
-
-def records_frame(records: Iterable[TaskRecord]) -> pandas.DataFrame:
-    """The records as a table, one row a task, dates in s (nan for what did not happen)."""
-    import pandas
-
-    rows = [[getattr(record, name) for name in COLUMNS] for record in records]
-    dates = dict.fromkeys(("start_time", "finish_time", "execution_time"), "float64")
-    return pandas.DataFrame(rows, columns=list(COLUMNS)).astype(dates)
+    found = {column: getattr(record, name) for column, name in COLUMNS.items()}
+    return found | {"hosts": list(record.hosts)}
 
 
 def summarise(

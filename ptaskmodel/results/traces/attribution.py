@@ -150,7 +150,7 @@ class Attribution(Trace):
         columns = zip(task.tolist(), limit.tolist(), *(c.tolist() for c in table[2:]), strict=True)
         row = next(columns, None)
         for k, ref in enumerate(self.recorder.simulation.tasks()):
-            began = ref.start_time
+            began = ref.start_s
             arrival = ref.task.start_s
             until = self.recorder.simulation.now if began is None else began
             over = began is None and ref.state not in ("waiting",)

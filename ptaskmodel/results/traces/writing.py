@@ -114,7 +114,7 @@ class TraceGrowth(Trace):
             warn(self._warning(size_GB, now_s))
 
     def _warning(self, size_GB: float, now_s: float) -> str:
-        ended = [ref.finish_time is not None for ref in self.recorder.simulation.tasks()]
+        ended = [ref.end_s is not None for ref in self.recorder.simulation.tasks()]
         text = f"the traces have {size_GB:.2g} GB at {now_s:g} s"
         if any(ended):
             text += f", with {sum(ended):,} of {len(ended):,} tasks over: expect about "
