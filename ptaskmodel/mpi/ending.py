@@ -8,7 +8,8 @@ import numpy as np
 from ptaskmodel.engine.activity import stop
 from ptaskmodel.engine.queue import cancel_wake
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.point_to_point.messages import drop_request, free_message, take_from_bucket
+from ptaskmodel.mpi.point_to_point.messages import free_message, take_from_bucket
+from ptaskmodel.mpi.point_to_point.requests import drop_request
 from ptaskmodel.mpi.state import AWAITED, ENDED, FLYING, NOBODY, READY
 
 

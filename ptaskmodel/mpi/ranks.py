@@ -43,15 +43,9 @@ from ptaskmodel.mpi.collectives.steps import (
     REQUEST_SEND,
     UNWANTED,
 )
-from ptaskmodel.mpi.point_to_point.messages import (
-    is_of_nobody,
-    make_ready,
-    named_request,
-    request_of,
-    route_between,
-    sender,
-)
+from ptaskmodel.mpi.point_to_point.messages import make_ready, route_between
 from ptaskmodel.mpi.point_to_point.posting import closes_request, looks, opens_request, posts
+from ptaskmodel.mpi.point_to_point.requests import is_of_nobody, named_request, request_of, sender
 from ptaskmodel.mpi.point_to_point.waiting import (
     GOES_ON,
     TURNS,

@@ -20,12 +20,12 @@ from ptaskmodel.mpi.point_to_point.messages import (
     ends_for,
     found,
     make_ready,
-    new_request,
     overhead,
     post,
     room_to_post,
     route_between,
 )
+from ptaskmodel.mpi.point_to_point.requests import new_request
 from ptaskmodel.mpi.point_to_point.waiting import GOES_ON, TURNS, WAITS, sleep_now
 from ptaskmodel.mpi.state import (
     ACTION,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ptaskmodel.engine.queue import has_room_for_wake, push_wake
 from ptaskmodel.engine.state import GROW_WAKES
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.point_to_point.messages import append_request, drop_request, unlink_request
+from ptaskmodel.mpi.point_to_point.requests import append_request, drop_request, unlink_request
 from ptaskmodel.mpi.state import (
     IN_ALL,
     IN_WAIT,
