@@ -1,7 +1,7 @@
-"""Read files from outside, with bounds; write files and directories atomically.
+"""Read files from outside, with bounds; write files atomically.
 
-All readers and writers of files use it. What is too large, not a regular file or outside the
-directory allowed is an error of one line. A file or directory appears whole or not at all.
+All readers and writers of files use it; `directories` writes directories. What is too large, not a
+regular file or outside the directory allowed is an error of one line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
@@ -40,17 +40,14 @@ _NOT_FINITE = (
 _GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-# Whoever writes holds a lock until the end: what can be locked was left by a run that was killed.
+# A writer holds a lock until the end: a partial file that can be locked was left by a killed run.
 _PARTIAL = ".ptaskmodel-partial"
 _NAME_KEPT = 48  # characters, so that what is added never makes a name too long
-_NEW, _OLD, _LOCK = "new", "old", "lock"  # what is in the directory of one to come
+NEW, OLD, _LOCK = "new", "old", "lock"  # names within a partial directory
 _LEFTOVER = re.compile(rf"\.(?P<name>.+)\.[0-9a-f]{{8}}{re.escape(_PARTIAL)}", re.DOTALL)
 
-
-# Below which folder alone files are read, if anybody else says which (see `only_below`).
+# Only files below this folder may be read, if files from outside name them (see `only_below`).
 _below: ContextVar[Path | None] = ContextVar("below", default=None)
-
-Owned = Callable[[Path], Collection[str]]
 
 
 class _TooLarge(Exception):
@@ -284,9 +281,9 @@ def whole_path(path: AnyPath, *, error: Kind = PTaskModelError) -> Iterator[Path
     Raises ``error`` if it cannot be written.
     """
     target = check_file_to_write(path, error=error)
-    with _told(path, error):
-        _clear_leftovers(target.parent)
-        with _claimed(target) as partial:
+    with writing(path, error):
+        clear_leftovers(target.parent)
+        with claimed(target) as partial:
             try:
                 yield partial
                 os.replace(partial, target)
@@ -303,7 +300,7 @@ def whole_file(path: AnyPath, *, error: Kind = PTaskModelError) -> Iterator[IO[s
     Raises ``error`` if it cannot be written.
     """
     if _is_device(path):
-        with _told(path, error), open(path, "w", encoding="utf-8", newline="\n") as stream:
+        with writing(path, error), open(path, "w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
     with whole_path(path, error=error) as partial, partial.open("wb") as raw:
@@ -366,8 +363,8 @@ def _is_gz(path: AnyPath) -> bool:
 
 
 @contextlib.contextmanager
-def _told(path: AnyPath, error: Kind) -> Iterator[None]:
-    """Failures of the system while writing, as one line."""
+def writing(path: AnyPath, error: Kind) -> Iterator[None]:
+    """Report failures of the system while writing at ``path`` as one line, as ``error``."""
     try:
         yield
     except BrokenPipeError:
@@ -379,8 +376,8 @@ def _told(path: AnyPath, error: Kind) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _claimed(target: Path, *, directory: bool = False) -> Iterator[Path]:
-    """Make a file or a directory beside ``target``, and hold its lock (where there are locks)."""
+def claimed(target: Path, *, directory: bool = False) -> Iterator[Path]:
+    """Make a file or ``directory`` beside ``target``, and hold its lock (where there are locks)."""
     while True:
         partial = target.with_name(f".{target.name[:_NAME_KEPT]}.{os.urandom(4).hex()}{_PARTIAL}")
         if directory:
@@ -398,104 +395,9 @@ def _claimed(target: Path, *, directory: bool = False) -> Iterator[Path]:
         os.close(handle)
 
 
-# Writing a directory
-
-
-def check_directory_to_write(path: AnyPath, owned: Owned, *, error: Kind = PTaskModelError) -> None:
-    """A directory may be written here: there is none, or it holds nothing but files of ours.
-
-    owned(directory): the names of the files in it that we wrote, and may therefore replace.
-
-    Raises ``error`` with the reason.
-    """
-    path = Path(path)
-    with _told(path, error):
-        try:
-            found = os.stat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            parent = next(p for p in path.absolute().parents if os.path.exists(p))
-            if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-                raise error(f"{path}: {parent} is not a directory that can be written in") from None
-            return
-        except ValueError as fault:
-            raise error(f"{path!r}: cannot be written: {fault}") from None
-        if not stat.S_ISDIR(found.st_mode):
-            raise error(f"{path}: is a file; give a directory")
-        real = Path(os.path.realpath(path))
-        if real == Path.cwd():
-            raise error(f"{path}: is the current directory; give another, it is replaced")
-        if not os.access(real.parent, os.W_OK | os.X_OK):
-            raise error(f"{path}: {real.parent} cannot be written in")
-        foreign = _foreign(real, owned)
-        if foreign:
-            raise error(
-                f"{path}: holds {foreign[0]!a}, which is not of ptaskmodel's results; "
-                "give a new or empty directory"
-            )
-
-
-@contextlib.contextmanager
-def whole_directory(
-    path: AnyPath, owned: Owned, *, error: Kind = PTaskModelError
-) -> Iterator[Path]:
-    """A directory to write in, that appears as ``path`` after the block, all at once.
-
-    An earlier one of ours is replaced: moved aside, then deleted; what others put in it during the
-    block stays in it. If the block raises, nothing appears and the earlier one stays.
-
-    owned: see `check_directory_to_write`. Raises ``error`` as that does, or if writing fails.
-    """
-    check_directory_to_write(path, owned, error=error)
-    target = Path(os.path.realpath(path))
-    with _told(path, error):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _clear_leftovers(target.parent)
-        with _claimed(target, directory=True) as partial:
-            try:
-                new = partial / _NEW
-                new.mkdir()
-                yield new
-                _put_in_place(new, target, partial / _OLD, owned, error)
-            finally:
-                import shutil
-
-                shutil.rmtree(partial, ignore_errors=True)
-
-
-def _foreign(directory: Path, owned: Owned) -> list[str]:
-    """What a directory holds besides plain files of ours."""
-    ours = owned(directory)
-    with os.scandir(directory) as entries:
-        return sorted(
-            entry.name
-            for entry in entries
-            if entry.name not in ours or not entry.is_file(follow_symlinks=False)
-        )
-
-
-def _put_in_place(new: Path, target: Path, old: Path, owned: Owned, error: Kind) -> None:
-    """Rename ``new`` to ``target``; what was there becomes ``old``, or stays if that fails."""
-    if os.path.exists(target):
-        foreign = _foreign(target, owned)
-        for name in foreign:
-            if os.path.lexists(new / name):
-                raise error(f"{target}: another {name!a} came there meanwhile; give a directory")
-        target.rename(old)
-    else:
-        foreign = []
-    try:
-        new.rename(target)
-    except BaseException:
-        if old.exists():
-            old.rename(target)
-        raise
-    for name in foreign:
-        (old / name).rename(target / name)
-
-
 @functools.lru_cache(maxsize=1024)
-def _clear_leftovers(directory: Path) -> None:
-    """Remove what killed runs left in a directory (looked at once); put back what they replaced."""
+def clear_leftovers(directory: Path) -> None:
+    """Remove what killed runs left in ``directory``, once; put back what they replaced."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         found = [(Path(entry.path), _LEFTOVER.fullmatch(entry.name)) for entry in entries]
         for path, match in found:
@@ -512,10 +414,10 @@ def _clear_leftover(path: Path, target: Path) -> None:
             if not is_directory:
                 path.unlink()
                 return
-            if (path / _OLD).exists() and not os.path.lexists(target):
+            if (path / OLD).exists() and not os.path.lexists(target):
                 if len(target.name) == _NAME_KEPT:  # perhaps not all of the name
                     return
-                (path / _OLD).rename(target)
+                (path / OLD).rename(target)
             import shutil
 
             shutil.rmtree(path)

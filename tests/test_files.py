@@ -17,14 +17,13 @@ from types import SimpleNamespace
 import pytest
 
 from ptaskmodel import files
+from ptaskmodel.directories import check_directory_to_write, whole_directory
 from ptaskmodel.errors import PTaskModelError, WorkloadError
 from ptaskmodel.files import (
-    check_directory_to_write,
     check_file_to_write,
     digest,
     read_bytes,
     read_text,
-    whole_directory,
     whole_file,
     whole_path,
     write_bytes,
@@ -243,7 +242,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
 
 KILLED = """
 import os, signal
-from ptaskmodel import files
+from ptaskmodel import directories, files
 def here():
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -256,7 +255,7 @@ def killed(code):
 
 def test_the_next_write_removes_what_a_killed_run_left(tmp_path):
     killed(f"with files.whole_file({str(tmp_path / 'a.txt')!r}) as s: s.write('half'); here()")
-    killed(f"with files.whole_directory({str(tmp_path / 'd')!r}, lambda d: ()) as s: here()")
+    killed(f"with directories.whole_directory({str(tmp_path / 'd')!r}, lambda d: ()) as s: here()")
     assert [name[:3] for name in names(tmp_path)] == [".d."]  # which removed that of a.txt
     write_bytes(tmp_path / "b.txt", b"x")
     assert names(tmp_path) == ["b.txt"]
@@ -267,12 +266,12 @@ def test_a_run_killed_while_it_replaced_a_directory_is_mended(tmp_path):
     code = f"""
 files.Path.rename_ = files.Path.rename
 files.Path.rename = lambda a, b: here() if a.name == "new" else files.Path.rename_(a, b)
-with files.whole_directory({str(tmp_path / "d")!r}, lambda d: {{"a.txt", "{MARK}"}}) as place:
+with directories.whole_directory({str(tmp_path / "d")!r}, lambda d: {{"a.txt", "{MARK}"}}) as place:
     (place / "a.txt").write_text("new")
 """
     killed(code)
     assert not (tmp_path / "d").exists()
-    files._clear_leftovers.cache_clear()
+    files.clear_leftovers.cache_clear()
     write_bytes(tmp_path / "b.txt", b"x")
     assert names(tmp_path) == ["b.txt", "d"]
     assert (tmp_path / "d" / "a.txt").read_text() == "earlier"

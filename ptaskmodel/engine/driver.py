@@ -35,10 +35,8 @@ from ptaskmodel.engine.state import (
     CAPACITY,
     DOOM,
     DOOMED,
-    ENDED,
     EVENT,
     EVENTS_FULL,
-    FAILED,
     FREE,
     GROW_ACTIVITIES,
     GROW_NODES,
@@ -55,7 +53,6 @@ from ptaskmodel.engine.state import (
     TURNED,
     UNROUTED,
     UNSOLVED,
-    WOKE,
     Options,
 )
 from ptaskmodel.engine.store import (
@@ -70,7 +67,7 @@ from ptaskmodel.engine.store import (
     state_of,
     whole,
 )
-from ptaskmodel.engine.stream import Listener
+from ptaskmodel.engine.stream import Listener, contains_end
 from ptaskmodel.engine.usage.network_models import NetworkModel, config_number
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.engine.usage.router import Router
@@ -182,7 +179,7 @@ class Core:
         options = self.options._replace(until=until)
         told = [self.hand_over()]
         status = int(OK)
-        while not _tells_an_end(told[-1]) and (status == OK or self.serve(status)):
+        while not contains_end(told[-1]) and (status == OK or self.serve(status)):
             with as_compiled():
                 status = int(advance(self.state, options))
             told.append(self.hand_over())
@@ -487,10 +484,6 @@ class Core:
         self._want_kernels()
         self.router = Router(self.platform, self.model, count, repeats, self.state.resources)
         self._forget_listeners()
-
-
-def _tells_an_end(events: np.ndarray) -> bool:
-    return bool(np.isin(events["kind"], (ENDED, FAILED, WOKE)).any())
 
 
 def _rule(solver: str, parallel: bool) -> str:

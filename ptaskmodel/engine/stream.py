@@ -8,12 +8,15 @@ from typing import Protocol
 import numpy as np
 
 from ptaskmodel.engine.state import (
+    ENDED,
+    FAILED,
     LIMIT_BOUND,
     LIMIT_CORE,
     LIMIT_RATE_BOUND,
     LIMIT_WINDOW,
     RATE,
     RATES_OF_ALL,
+    WOKE,
 )
 from ptaskmodel.kernels.decorators import jit
 
@@ -78,6 +81,11 @@ def tell_rate(s, slot, rate, limit):
         event.amount = a.amount
         event.limit = what_bounds(s, slot) if limit == LIMIT_BOUND else limit
         tell(s, RATE, a.owner, rate)
+
+
+def contains_end(events: np.ndarray) -> bool:
+    """Return whether something ended, failed or woke a front end among these events."""
+    return bool(np.isin(events["kind"], (ENDED, FAILED, WOKE)).any())
 
 
 class Listener(Protocol):

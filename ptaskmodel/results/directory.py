@@ -1,4 +1,4 @@
-"""Directories of results, which are either whole or not there; see `files`.
+"""Directories of results, which are either whole or not there; see `directories`.
 
 Tables of results as they are read: columns that must be there, numbers that are finite.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from ptaskmodel import files
+from ptaskmodel import directories
 from ptaskmodel.errors import PTaskModelError
 
 FORMAT = "ptaskmodel results 1"
@@ -79,7 +79,7 @@ def check_output_directory(path: str | Path) -> None:
 
     Raises PTaskModelError with the reason.
     """
-    files.check_directory_to_write(path, _earlier_files)
+    directories.check_directory_to_write(path, _earlier_files)
 
 
 def whole_directory(path: str | Path) -> AbstractContextManager[Path]:
@@ -90,7 +90,7 @@ def whole_directory(path: str | Path) -> AbstractContextManager[Path]:
 
     Raises PTaskModelError if ``path`` holds anything else or cannot be written.
     """
-    return files.whole_directory(path, _earlier_files)
+    return directories.whole_directory(path, _earlier_files)
 
 
 def _earlier_files(path: Path) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,6 +107,20 @@ def own(array: NDArray) -> NDArray:
 
 NO_FLOATS: FloatArray = own(np.empty(0))
 NO_INTS: IntArray = own(np.empty(0, dtype=np.int64))
+
+
+class Demand(NamedTuple):
+    """What a simple work asks of its ranks.
+
+    flops: flop of each rank, shape (n,), or one number for all. pair_bytes: what every rank sends
+    to every other. flow_from, flow_to, flow_bytes: flows besides, as in `ParallelWork`.
+    """
+
+    flops: FloatArray | float
+    pair_bytes: float = 0.0
+    flow_from: IntArray = NO_INTS
+    flow_to: IntArray = NO_INTS
+    flow_bytes: FloatArray = NO_FLOATS
 
 
 def flops_of(ranks: int, flops: ArrayLike | None) -> FloatArray:

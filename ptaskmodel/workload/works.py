@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.amounts import (
     NO_FLOATS,
     NO_INTS,
+    Demand,
     FieldError,
     FloatArray,
     IntArray,
@@ -40,20 +41,6 @@ FLOWS_AT_ONCE = 1 << 15
 _TWO_ZEROS: FloatArray = own(np.zeros(2))
 _ZERO: IntArray = own(np.zeros(1, dtype=np.int64))
 _ONE: IntArray = own(np.ones(1, dtype=np.int64))
-
-
-class Demand(NamedTuple):
-    """What a simple work asks of its ranks.
-
-    flops: flop of each rank, shape (n,), or one number for all. pair_bytes: what every rank sends
-    to every other. flow_from, flow_to, flow_bytes: flows besides, as in `ParallelWork`.
-    """
-
-    flops: FloatArray | float
-    pair_bytes: float = 0.0
-    flow_from: IntArray = NO_INTS
-    flow_to: IntArray = NO_INTS
-    flow_bytes: FloatArray = NO_FLOATS
 
 
 class Work:

@@ -84,7 +84,7 @@ def init(name: Path) -> None:
 
     Nothing that is there is replaced: NAME must not exist, or be empty.
     """
-    from ptaskmodel.files import whole_directory
+    from ptaskmodel.directories import whole_directory
 
     if name.is_dir() and any(name.iterdir()):
         raise PTaskModelError(f"{name}: is there and not empty; give another name")

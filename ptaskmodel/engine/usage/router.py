@@ -40,8 +40,9 @@ from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, Simula
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
+from ptaskmodel.workload.amounts import Demand
 from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import Demand, Work, may_last
+from ptaskmodel.workload.works import Work, may_last
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

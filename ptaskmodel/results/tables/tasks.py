@@ -154,7 +154,7 @@ def write_results(
     alone_s: Sequence[float | None] | None = None,
     files: Iterable[str] = (),
 ) -> tuple[str, ...]:
-    """Write tasks.csv and summary.json in an existing directory (see `output.whole_directory`).
+    """Write tasks.csv and summary.json in an existing directory (see `results.directory`).
 
     alone_s: as `write_tasks_csv` takes it. files: names of the other files of these results.
     Returns the names of all files.
