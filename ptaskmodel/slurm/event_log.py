@@ -133,7 +133,7 @@ class Watch:
         for k, (number, entry, priority) in enumerate(
             zip(*(table[name].tolist() for name in ("number", "entry", "priority")), strict=True)
         ):
-            job = controller.jobs[number - first]
+            job = controller.jobs.all[number - first]
             factors = tuple(round(column[k]) for column in columns)
             where = job.partitions[entry].name
             self.priorities.append(PriorityLine(date, job.id, where, int(priority), factors))

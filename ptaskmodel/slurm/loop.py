@@ -1,4 +1,4 @@
-"""The loop of a Slurm simulation: events, and the threads of the controller, in order of date."""
+"""Loop of a Slurm simulation: events and the threads of the controller, in order of date."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.scheduling.backfill import Statistics
 from ptaskmodel.slurm.scheduling.backfill_thread import BackfillThread
-from ptaskmodel.slurm.scheduling.main import main_pass
+from ptaskmodel.slurm.scheduling.main import MainScheduler
 
 # How often all who wait are tried before they are given up.
 ROUNDS = 3
@@ -82,6 +82,7 @@ class Loop:
         failures: NodeFailures | None = None,
     ) -> None:
         self.controller = controller
+        self._events = controller.events
         self.failures = failures
         self._execution = execution
         self._phases = phases
@@ -90,6 +91,7 @@ class Loop:
         self._backfill = BackfillThread(
             controller, phases, self._tell, compiled, costs, free=recorded is None
         )
+        self._main = MainScheduler(controller)
         self._now = phases.boot_s
         self._options = controller.conf.scheduler
         self._still_since: float | None = None
@@ -103,7 +105,7 @@ class Loop:
         self._commands: list[tuple[float, str, str]] = []
         self._arrived: dict[str, JobRecord] = {}
         conf = controller.conf
-        self._boot_s = boot = controller.second(phases.main_boot_s)
+        self._boot_s = boot = self._events.second(phases.main_boot_s)
         self._last_full = self._last_check = self._last_purge = self._last_call = boot
         self._last_turn = phases.main_boot_s
         # When a turn was due last, and when it was.
@@ -125,11 +127,9 @@ class Loop:
         if recorded is not None:
             places = {request.id: k for k, (_, request) in enumerate(self._arrivals)}
             self._script = script_of(recorded, places)
-            controller.cleaning.passed = [
-                d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH
-            ]
-            controller.cleaning.cleaned = late_cleaning(
-                recorded, conf.scheduler.batch_sched_delay_s
+            controller.allocations.cleaning.follow(
+                [d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH],
+                late_cleaning(recorded, conf.scheduler.batch_sched_delay_s),
             )
 
     def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:
@@ -189,12 +189,12 @@ class Loop:
 
     def take_ends(self, date: float, ended: Ended) -> bool:
         """Some attempts have ended now; whether any is of a job of this controller."""
-        mine = [attempt for attempt, _ in ended if self.controller.is_of(attempt)]
+        mine = [attempt for attempt, _ in ended if self.controller.runs.is_of(attempt)]
         if not mine:
             return False
         self._now = date
         for attempt in mine:
-            self.controller.ended(attempt, date)
+            self.controller.runs.ended(attempt, date)
         self._settle()
         return True
 
@@ -231,17 +231,17 @@ class Loop:
 
     def _settle(self) -> None:
         """Kills that the last event asks for, and the passes that follow at once."""
-        controller = self.controller
-        controller.carry_out(self._now)
-        while controller.at_once and self._recorded is None and self._now >= self._pass_date:
-            controller.at_once = False
+        controller, events = self.controller, self._events
+        controller.end_victims(self._now)
+        while events.at_once and self._recorded is None and self._now >= self._pass_date:
+            events.answer_at_once()
             self._pass(self._now, full=False)
-            controller.carry_out(self._now)
+            controller.end_victims(self._now)
 
     def _next(self) -> Event:
         """The date of the next event that is not an end, what it is, and which."""
         controller = self.controller
-        date, what, which = controller.cleaning.date, CLEAN, 0
+        date, what, which = controller.allocations.cleaning.date, CLEAN, 0
         if self._position < len(self._arrivals) and self._arrivals[self._position][0] < date:
             date, what = self._arrivals[self._position][0], SUBMIT
         if self._commands and self._commands[0][0] < date:
@@ -260,12 +260,12 @@ class Loop:
             look = self._backfill.look_date(self._now, self._last_turn)
             if look < date or (look == date == turn and self._phases.backfill_first):
                 date, what = look, CYCLE
-            if controller.at_once and self._pass_date < date:
+            if self._events.at_once and self._pass_date < date:
                 date, what = self._pass_date, RELEASED
         elif self._scripted < len(self._script):
             date, what, which = min((date, what, which), self._script[self._scripted])
         told = self._recorded is None or self._scripted < len(self._script)
-        if controller.gang is not None and controller.gang.stopped and told:
+        if told and controller.suspension.waits_for_slice:
             every = controller.conf.scheduler_time_slice_s
             self._slice_date += max(0, ceil((self._now - self._slice_date) / every)) * every
             date, what, which = min((date, what, which), (self._slice_date, SLICE, 0))
@@ -280,7 +280,7 @@ class Loop:
         if self._recorded is not None:
             self._purge(date)
         if what == CLEAN:
-            controller.clean(date)
+            controller.runs.clean(date)
         elif what == SUBMIT:
             self._submit(date)
         elif what == COMMAND:
@@ -296,7 +296,7 @@ class Loop:
             controller.refresh(date)
         elif what == SLICE:
             self._slice_date += controller.conf.scheduler_time_slice_s
-            controller.slice(date)
+            controller.suspension.slice(date)
         elif what == CYCLE:
             self._backfill.cycle(date)
         elif what != RELEASED:
@@ -311,7 +311,7 @@ class Loop:
         told = self._recorded is not None and array in self._recorded.submitted
         if array != self._taken and not told:
             arrays = controller.rules.arrays
-            if controller.is_full(arrays.size(request)) and not arrays.refuses(request):
+            if controller.submission.is_full(arrays.size(request)) and not arrays.refuses(request):
                 if self._tried.get(array, 0) < MOST_TRIES:
                     self._try_later(array, date)
                     return
@@ -319,7 +319,7 @@ class Loop:
         if reason is None:
             self._taken = array
         self._position += 1
-        job = controller.submit(request, date, reason)
+        job = controller.submission.submit(request, date, reason)
         self._arrived[job.id] = job
         for command in request.commands:
             heapq.heappush(self._commands, (command.date_s, job.id, command.action))
@@ -347,7 +347,7 @@ class Loop:
         if options.sched_interval_s > 0:
             if due > self._last_full + options.sched_interval_s:
                 due = self._last_full + options.sched_interval_s
-            if self.controller.requested and due > self._last_call + options.batch_sched_delay_s:
+            if self._events.requested and due > self._last_call + options.batch_sched_delay_s:
                 due = self._last_call + options.batch_sched_delay_s
         if not self._unreserved:
             begin = self._reserved.next_begin_s(self._boot_s)
@@ -372,16 +372,16 @@ class Loop:
             or end == inf
             or phases.turn_s != 1.0
             or options.sched_interval_s <= 0
-            or controller.requested
-            or controller.at_once
-            or controller.remembers
+            or self._events.requested
+            or self._events.at_once
+            or controller.jobs.remembers
             or self._backfill.look_date(self._now, self._last_turn) < inf
             or not self._unreserved
-            or any(controller.second(phases.turn_after(s - phases.t0)) != s for s in before)
+            or any(self._events.second(phases.turn_after(s - phases.t0)) != s for s in before)
         ):
             return
         periods = LIMITS_S, self._purge_s, options.sched_interval_s
-        last = controller.second(end)
+        last = self._events.second(end)
         check, purge, full = (
             s + max(last - s, 0) // each * each for s, each in zip(before, periods, strict=True)
         )
@@ -398,10 +398,11 @@ class Loop:
 
     def _turn(self, date: float) -> None:
         controller, options = self.controller, self.controller.conf.scheduler
-        now = controller.second(date)
+        now = self._events.second(date)
         self._last_turn = date
-        if not self._unreserved and now >= self._reserved.next_begin_s(self._boot_s):
-            controller.requested |= self._reserved.begin(now)
+        begins = not self._unreserved and now >= self._reserved.next_begin_s(self._boot_s)
+        if begins and self._reserved.begin(now):
+            self._events.ask_for_pass()
         if now - self._last_check >= LIMITS_S:
             self._last_check = now
             controller.check_limits(date)
@@ -411,15 +412,15 @@ class Loop:
             return
         if now - self._last_full >= options.sched_interval_s:
             self._last_full = self._last_call = now
-            controller.requested = False
+            self._events.answer_request()
             self._pass(date, full=True)
-        elif controller.requested and now - self._last_call >= options.batch_sched_delay_s:
+        elif self._events.requested and now - self._last_call >= options.batch_sched_delay_s:
             self._last_call = now
-            controller.requested = False
+            self._events.answer_request()
             self._pass(date, full=False)
 
     def _purge(self, date: float) -> None:
-        now = self.controller.second(date)
+        now = self._events.second(date)
         if now - self._last_purge >= self._purge_s:
             self._last_purge = now if self._recorded is None else self._last_purge + self._purge_s
             self.controller.purge(date)
@@ -435,11 +436,11 @@ class Loop:
             full |= self._full_waits
             self._full_waits = full and date < self._next_pass
             if date < self._next_pass:
-                self.controller.at_once = True
+                self._events.ask_for_pass_at_once()
                 return
             self._next_pass = date + self._pause_s
-        self.controller.miss_deadlines(date)
-        main_pass(self.controller, date, full=full)
+        self.controller.submission.miss_deadlines(date)
+        self._main.look(date, full=full)
         if self._turned is not None:
             self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
 
@@ -461,4 +462,4 @@ class Loop:
             job = self._arrived.get(self._arrivals[which][1].id)
             if job is not None and job.attempt is not None and job.state == RUNNING:
                 self._execution.stop(job.attempt, date)
-                controller.ended(job.attempt, date)
+                controller.runs.ended(job.attempt, date)

@@ -26,7 +26,6 @@ from ptaskmodel.slurm.controller.node_failures import Changes, NodeFailures
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.controller.running import Running
 from ptaskmodel.slurm.event_log import Watch
-from ptaskmodel.slurm.jobs.dependencies import Arrays
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.loop import Loop, Progress
@@ -153,25 +152,24 @@ def _loop(
     nodes = nodes_of(conf)
     phases = phases or Phases()
     boot_s = second_of(phases, phases.main_boot_s)
-    rules = Rules(conf, nodes, boot_s, accounts, reserved)
-    rules.arrays = Arrays(conf, requests)
+    rules = Rules(conf, nodes, boot_s, accounts, reserved, requests)
     told = None if recorded is None else recorded.ended
     running = Running(execution, nodes.cpus, phases.end_s, told, numbers, hosts)
     note, turned = (None, None) if watch is None else (watch.note, watch.turned)
-    controller = Controller(conf, nodes, phases, running, rules, note)
+    controller = Controller(
+        conf, nodes, phases, running, rules, note, keeps_plans=watch is not None
+    )
     failing = None
     if failures:
         tell = None if watch is None else watch.of_node
         failing = NodeFailures(controller, failures, tell)
-    loop = Loop(controller, execution, requests, phases, recorded, turned, compiled, costs, failing)
-    controller.keeps_plans = watch is not None
-    return loop
+    return Loop(controller, execution, requests, phases, recorded, turned, compiled, costs, failing)
 
 
 def _outcome(loop: Loop) -> SlurmRun:
     controller = loop.controller
     return SlurmRun(
-        controller.conf, controller.nodes, controller.phases, tuple(controller.jobs), loop
+        controller.conf, controller.nodes, controller.phases, tuple(controller.jobs.all), loop
     )
 
 

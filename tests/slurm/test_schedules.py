@@ -164,7 +164,7 @@ def test_planned_starts_are_those_of_the_plugin(tmp_path, text):
             pass
 
         def turned(self, controller, turn):
-            planned.extend((job.id, job.planned_s) for job in controller.planned)
+            planned.extend((job.id, job.planned_s) for job in controller.reservations.planned)
 
     run(conf_of(tmp_path, text + FOUR), jobs, watch=Watch())
     # Whole nodes of cons_tres are planned after groups of ends that lie within windows of 30 s.

@@ -74,17 +74,20 @@ class Attempt:
         expected_end_s: float,
         number: int,
         state: str = RUNNING,
+        *,
+        ordinal: int = 0,
+        cores: tuple[int, ...] | None = None,
     ) -> None:
         self.job = job
         self.work: Work = job.work
         self.placement = placement
-        self.cores: tuple[int, ...] | None = None
+        self.cores = cores
         self.use: float = job.num_hosts
         self.start_s = start_s
         self.end_s: float | None = None
         self.expected_end_s = expected_end_s
         self.number = number
-        self.ordinal = 0
+        self.ordinal = ordinal
         self.state = state
         self.reason = ""
         self.suspensions: Sequence[list[float | None]] = ()
@@ -100,6 +103,11 @@ class Attempt:
         memo[id(self)] = other
         other.suspensions = [list(stretch) for stretch in self.suspensions]
         return other
+
+    def end(self, date: float, state: str, suspensions: Sequence[Sequence[float]]) -> None:
+        """End at a `date` in a `state`, after `suspensions`, which are copied."""
+        self.end_s, self.state = date, state
+        self.suspensions = [list(stretch) for stretch in suspensions]
 
     @property
     def hosts(self) -> HostSet:

@@ -382,6 +382,14 @@ class Nodes:
     def __post_init__(self) -> None:
         self.up = self.usable
 
+    def fail(self, node: int) -> None:
+        """Take a `node`, by its index, out of those that are up."""
+        self.up &= ~(1 << node)
+
+    def return_to_service(self, node: int) -> None:
+        """Put a `node`, by its index, back in those that are up, if it is usable at all."""
+        self.up |= 1 << node & self.usable
+
     def __len__(self) -> int:
         return len(self.names)
 

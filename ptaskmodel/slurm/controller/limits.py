@@ -1,6 +1,6 @@
-"""What partitions and licences allow.
+"""Limits of partitions, licences, deadlines, and the age of records.
 
-Jobs that wait longer than their deadlines allow, and jobs that ended long ago.
+`Rules` tests partitions and licences; `Submission` has the deadlines, `JobList` the old records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes that fail: who notices when, what becomes of the jobs there, and when nodes are back.
+"""Node failures: when the controller notices, what happens to jobs, and when nodes return.
 
 A node that fails does no more work and gets no more jobs. The controller pings nodes every third of
 SlurmdTimeout; one that has not answered for longer than SlurmdTimeout is set DOWN, and its jobs end
@@ -104,9 +104,9 @@ class NodeFailures:
         self.died += 1
         self._say(date, DIES, node)
         self._dead |= 1 << node
-        controller.nodes.up &= ~(1 << node)
-        for job in controller.on_node(node):
-            controller.stop_working(job, date)
+        controller.nodes.fail(node)
+        for job in controller.jobs.on_node(node):
+            controller.runs.stop_working(job, date)
         if self._timeout_s and not self._down >> node & 1:
             self._due[node] = self._silent_too_long(date)
             heapq.heappush(self._noticed, (self._due[node], node))
@@ -123,10 +123,10 @@ class NodeFailures:
         self._say(date, DOWN, node)
         del self._due[node]
         self._down |= 1 << node
-        for job in controller.on_node(node):
+        for job in controller.jobs.on_node(node):
             alone = nodes_of(job).bit_count() == 1
-            controller.lose(job, date, 0 if alone else UNREACHED_S)
-        controller.has_changed(date)
+            controller.runs.lose(job, date, 0 if alone else UNREACHED_S)
+        controller.events.change(date)
 
     def _answers(self, node: int, date: float) -> None:
         controller = self._controller
@@ -139,13 +139,13 @@ class NodeFailures:
             self._say(date, RETURNS, node)
         else:
             self._due.pop(node, None)
-            for job in controller.on_node(node):
+            for job in controller.jobs.on_node(node):
                 first = not nodes_of(job) & ((1 << node) - 1)
                 if first or job.limit_s == inf:
-                    controller.lose(job, date)
-        controller.nodes.up |= 1 << node & controller.nodes.usable
-        controller.requested = True
-        controller.has_changed(date)
+                    controller.runs.lose(job, date)
+        controller.nodes.return_to_service(node)
+        controller.events.ask_for_pass()
+        controller.events.change(date)
 
     def _say(self, date: float, what: str, node: int) -> None:
         if self._tell is not None:

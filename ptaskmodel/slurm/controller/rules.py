@@ -1,8 +1,12 @@
-"""What else says who may start, in which order: members, priorities, limits, licences, arrays."""
+"""Rules of a configuration: which jobs are refused, which may start, and in which order.
+
+The controller's parts and the schedulers ask them about members, priorities, limits, licences and
+arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -60,7 +64,9 @@ LICENCES = "Licenses"
 class Rules:
     """The rules of a configuration, with accounts if there are some.
 
-    boot_s: when the controller starts, Unix seconds.
+    conf, nodes: the cluster. boot_s: when the controller starts, Unix seconds. reserved: advance
+    reservations. requests: all jobs that will come, for their arrays. unreserved: whether neither
+    advance reservations nor limits of accounts matter.
     """
 
     def __init__(
@@ -70,6 +76,7 @@ class Rules:
         boot_s: int,
         accounts: Accounts | None = None,
         reserved: Reserved | None = None,
+        requests: Sequence[JobRequest] = (),
     ) -> None:
         self.accounts = accounts or plain_accounts()
         self.reserved = (reserved or Reserved()).copy()
@@ -95,11 +102,12 @@ class Rules:
             if mask
         }
         self.limits = Limits(conf, self.accounts, tree, boot_s)
+        self.unreserved = not self.limits.enforced and self.reserved.empty
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
         self._tasks: dict[str, int] = {}
         # All arrays, and why those that came were refused.
-        self.arrays = Arrays(conf, ())
+        self.arrays = Arrays(conf, requests)
         self._arrays_refused: dict[str, str | None] = {}
         self._first: dict[str, int] = {}
 

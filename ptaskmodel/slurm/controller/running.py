@@ -1,6 +1,6 @@
-"""Jobs that run: their attempts, and the execution that says when they end.
+"""Running jobs: their attempts in an execution, which says when they end.
 
-Jobs that are over and whose nodes are not clean yet: no job can start there.
+Also completing jobs: they are over, but their nodes are not clean, and no job can start there.
 """
 
 from __future__ import annotations
@@ -71,10 +71,9 @@ class Running:
             work = _followed_by(work, self._longer_s)
         run = Job(job.id, date, allocation.size, job.id, work)
         place = self._place(allocation.nodes)
-        attempt = Attempt(run, place, date, job.end_s, next(self._numbers))
-        attempt.ordinal = job.restarts
-        if work.duration_s is None:
-            attempt.cores = self._tasks(job)
+        cores = self._tasks(job) if work.duration_s is None else None
+        number = next(self._numbers)
+        attempt = Attempt(run, place, date, job.end_s, number, ordinal=job.restarts, cores=cores)
         job.run_as(attempt)
         self._jobs[attempt.number] = job
         self.execution.start(attempt, date)
@@ -117,6 +116,11 @@ class Running:
         """A job goes on."""
         assert job.attempt is not None
         self.execution.resume(job.attempt, date)
+
+    def note_end(self, job: JobRecord, date: float) -> None:
+        """The attempt of a `job` is over at a `date`, in the job's state."""
+        assert job.attempt is not None
+        job.attempt.end(date, job.state, job.suspensions)
 
 
 def _followed_by(work: Work, more_s: float) -> Work:
@@ -172,6 +176,10 @@ class Cleaning:
 
     def __len__(self) -> int:
         return len(self._jobs)
+
+    def follow(self, passed: Sequence[float], cleaned: Mapping[str, float]) -> None:
+        """Follow a recorded run: set when it `passed` and when it `cleaned` nodes."""
+        self.passed, self.cleaned = passed, cleaned
 
     @property
     def date(self) -> float:

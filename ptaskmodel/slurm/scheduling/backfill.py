@@ -1,6 +1,8 @@
-"""The backfill scheduler: every job tested gets its earliest date, and a reservation there.
+"""Backfill scheduler: give each job that is tested its earliest start, and reserve nodes there.
 
-Backfill's map: which nodes are not reserved, slot after slot of future time.
+`BackfillThread` makes its cycles. `TimeSlots` is the map: which nodes are not reserved, slot after
+slot of future time. Source: Slurm 22.05, src/plugins/sched/backfill, and its Scheduling
+Configuration Guide.
 """
 
 from __future__ import annotations
@@ -143,9 +145,9 @@ class Cycle:
         self._costs = costs
         self.lasted_s = self.slice_s = 0.0
         self.end = QUEUE
-        self._changed_s = controller.changed_s
+        self._changed_s = controller.events.changed_s
         self._left: Iterator[Entry] = iter(())
-        self._now = controller.second(date)
+        self._now = controller.events.second(date)
         options = controller.conf.scheduler
         self._options = options
         self._step = options.bf_resolution_s
@@ -153,8 +155,8 @@ class Cycle:
         begin = self._now // self._step * self._step
         end = (self._now + self._window) // self._step * self._step
         self._slots = TimeSlots(begin, end, controller.nodes.up)
-        self._ends = controller.ends()
-        self._idle = controller.select.idle
+        self._ends = controller.jobs.ends()
+        self._idle = controller.allocations.idle
         if options.bf_running_job_reserve:
             for job in sorted((job for _, _, job in self._ends), key=lambda job: job.listed):
                 self._enter(job)
@@ -177,9 +179,7 @@ class Cycle:
         """Test the queue in order; False: the cycle pauses, and goes on with `go_on`."""
         controller = self._controller
         self._left = self._records(list(controller.queue.build(self._now)))
-        for job in controller.planned:
-            job.forget_plan()
-        controller.planned.clear()
+        controller.reservations.forget_plans()
         return self._slice()
 
     def go_on(self, date: float) -> bool:
@@ -187,11 +187,11 @@ class Cycle:
         controller = self._controller
         self.lasted_s += date - self._date - self.slice_s
         self.slice_s = 0.0
-        self._date, self._now = date, controller.second(date)
-        if not self._options.bf_continue and controller.changed_s != self._changed_s:
+        self._date, self._now = date, controller.events.second(date)
+        if not self._options.bf_continue and controller.events.changed_s != self._changed_s:
             self.end = CHANGED
             return True
-        self._ends = controller.ends()
+        self._ends = controller.jobs.ends()
         return self._slice()
 
     def _slice(self) -> bool:
@@ -218,7 +218,7 @@ class Cycle:
                 over = False
                 break
         self.lasted_s += self.slice_s
-        self._changed_s = self._controller.changed_s
+        self._changed_s = self._controller.events.changed_s
         return over
 
     @property
@@ -234,8 +234,8 @@ class Cycle:
     @property
     def plans_idle_nodes(self) -> bool:
         """Whether nodes that are idle now are reserved for later."""
-        idle = self._controller.select.idle
-        return any(job.planned & idle for job in self._controller.planned)
+        idle = self._controller.allocations.idle
+        return any(job.planned & idle for job in self._controller.reservations.planned)
 
     # --- who is tested ----------------------------------------------------------------------
 
@@ -321,7 +321,8 @@ class Cycle:
     def _now_only(self, job: JobRecord, which: int) -> bool:
         if self._options.bf_one_resv_per_job and job.planned_s is not None:
             return True
-        return self._controller.may_pass(job, which, self._now) or self._full(job, which)
+        may_pass = self._controller.reservations.may_pass
+        return may_pass(job, which, self._now) or self._full(job, which)
 
     def _full(self, job: JobRecord, which: int) -> bool:
         """Whether a partition has as many reservations as it may."""
@@ -341,7 +342,7 @@ class Cycle:
         # Whether dates at which too few nodes are free are just passed over.
         passes_over = controller.rules.reserved.empty and not now_only
         while True:
-            possible = controller.from_date(job, need, later, lasts)
+            possible = controller.reservations.from_date(job, need, later, lasts)
             if possible is None:
                 return NEXT
             start, allowed, resv_later = possible
@@ -367,10 +368,10 @@ class Cycle:
             if date < start:
                 date = start
                 self.postponed = True
-            if date <= now and found.nodes & controller.cleaning.nodes:
+            if date <= now and found.nodes & controller.allocations.cleaning.nodes:
                 date, later = now + 1, 0
             if date <= now:
-                outcome = self._start(job, which, among & ~controller.cleaning.nodes)
+                outcome = self._start(job, which, among & ~controller.allocations.cleaning.nodes)
                 if outcome is not None:
                     return outcome
                 date, later = now, 0
@@ -385,7 +386,7 @@ class Cycle:
             if date > now and self._slots.collides(begin, finish, found.nodes):
                 later = int(date)
                 continue
-            over = controller.exceeds(job, which, found, planned=True)
+            over = controller.rules.exceeds(job, job.partitions[which], found, planned=True)
             if over is None and not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
@@ -394,28 +395,31 @@ class Cycle:
         self, job: JobRecord, which: int, among: Mask, now_only: bool
     ) -> tuple[float, Allocation] | None:
         """The first date at which a job fits among some nodes, and which it takes then."""
-        controller, need = self._controller, job.needs[which]
-        found = controller.place(job, need, among, self._now)
+        allocations, need = self._controller.allocations, job.needs[which]
+        found = allocations.place(job, need, among, self._now)
         if found is not None:
             return self._now, found
         select: Select | None = None
         ends: Ends = self._ends
-        victims = controller.may_preempt(job, need, self._now)
+        victims = allocations.victims.candidates(job, need, self._now)
         if victims:
             # All of them are gone at once, whoever would have to make room.
             select, ends = self._without(victims)
-            refuses = controller.refuses(job, need, self._now)
+            refuses = allocations.refuses(job, need, self._now)
             found = select.place(need, among, refuses=refuses)
             if found is not None:
                 return self._now, found
-        return None if now_only else controller.predict(job, need, among, self._now, ends, select)
+        if now_only:
+            return None
+        return allocations.predict(job, need, among, self._now, ends, select)
 
     def _without(self, victims: list[JobRecord]) -> tuple[Select, Ends]:
         """What is used, and who ends when, when some jobs are gone."""
         if id(victims) not in self._emptied:
             gone = set(victims)
             ends = [end for end in self._ends if end[2] not in gone]
-            self._emptied[id(victims)] = victims, self._controller.without(victims), ends
+            select = self._controller.allocations.without(victims)
+            self._emptied[id(victims)] = victims, select, ends
         return self._emptied[id(victims)][1:]
 
     def _start(self, job: JobRecord, which: int, among: Mask) -> str | None:
@@ -424,16 +428,16 @@ class Cycle:
         reason = rules.limits.blocks(job, job.partitions[which]) if rules.limits.enforced else None
         found = None
         if reason is None:
-            found = controller.find(job, which, among, self._now, planned=True)
-            reason = controller.exceeds(job, which, found)
+            found = controller.allocations.find(job, which, among, self._now, planned=True)
+            reason = rules.exceeds(job, job.partitions[which], found)
         if reason is not None:
             controller.queue.waits_because(job, reason)
             return NEXT
         if found is None:
-            if controller.carry_out(self._date):
-                self._ends = controller.ends()
+            if controller.end_victims(self._date):
+                self._ends = controller.jobs.ends()
             return NEXT if job.state != PENDING else None
-        controller.start(job, which, found, self._date, BACKFILL)
+        controller.runs.start(job, which, found, self._date, BACKFILL)
         if job.state in LIVE and job.end_s < float("inf"):
             insort(self._ends, (job.end_s, job.listed, job))
         self._enter(job)
@@ -468,8 +472,7 @@ class Cycle:
         name = job.partitions[which].name
         self._reserved[name] = self._reserved.get(name, 0) + 1
         if job.planned_s is None or date < job.planned_s:
-            job.plan(date, nodes)
-            self._controller.planned.append(job)
+            self._controller.reservations.plan(job, date, nodes)
         if self._slots.records >= self._controller.conf.bf_node_space_size:
             return END
         self._slots.reserve(begin, max(finish, begin + self._step), nodes)

@@ -1,4 +1,7 @@
-"""The thread of backfill: when it looks, whether something has changed, how long a cycle holds."""
+"""Thread of the backfill scheduler: when it looks, and how long a cycle holds the controller.
+
+The loop calls it. A cycle is made only if jobs or nodes have changed since the last one.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class BackfillThread:
         self._quick = QuickCycles(controller) if plain else None
         backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
         self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
-        self._cycle_end = controller.second(phases.boot_s)
+        self._cycle_end = controller.events.second(phases.boot_s)
         self._plans_idle = False
         # The cycle that pauses.
         self._open: Cycle | None = None
@@ -57,9 +60,9 @@ class BackfillThread:
         if self._look == inf:
             return inf
         late_s = now - self._look
-        if self._controller.changed_s < self._cycle_end:
+        if self._controller.events.changed_s < self._cycle_end:
             reserved, boot_s = self._controller.rules.reserved, self._phases.main_boot_s
-            changes = reserved.change_s(self._cycle_end, self._controller.second(boot_s))
+            changes = reserved.change_s(self._cycle_end, self._controller.events.second(boot_s))
             if changes == inf:
                 return inf
             behind_s = BEHIND_S if self._phases.backfill_first else 0.0
@@ -72,15 +75,15 @@ class BackfillThread:
     def cycle(self, date: float) -> None:
         """Make a cycle, or go on with the one that pauses; or look again in a second."""
         controller = self._controller
-        now = controller.second(date)
+        now = controller.events.second(date)
         fresh = self._open is None
-        if fresh and self._free and controller.completed_lately(now):
+        if fresh and self._free and controller.allocations.completed_lately(now):
             self._look = date + 1
             return
         if fresh:
-            controller.miss_deadlines(date)
+            controller.submission.miss_deadlines(date)
         if fresh and self._plans_idle:
-            controller.changed_s = now
+            controller.events.change_at(now)
         quick = None if self._quick is None else self._quick.run(date)
         if self._quick is not None and quick is not None:
             self._end(self._quick, date, quick)
@@ -108,12 +111,12 @@ class BackfillThread:
         end: str = QUEUE,
     ) -> None:
         controller = self._controller
-        now = controller.second(date)
+        now = controller.events.second(date)
         self._plans_idle = cycle.plans_idle_nodes
         if cycle.changed:
-            controller.changed_s = now
+            controller.events.change_at(now)
         over = date + self._phases.test_s * tested
-        self._cycle_end = controller.second(over)
+        self._cycle_end = controller.events.second(over)
         self._look = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
         self.statistics.add(tested, len(controller.queue), lasted_s, end)
         self._tell(Turn(date, phases_of.BACKFILL, tested, lasted_s, end))

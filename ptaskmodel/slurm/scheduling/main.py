@@ -1,4 +1,8 @@
-"""The main scheduler: one pass over the queue, in order; who does not fit blocks a partition."""
+"""Main scheduler: start pending jobs in queue order.
+
+The loop calls it. A job that does not fit blocks its partition.
+Source: Slurm 22.05, Scheduling Configuration Guide.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.conf.facts import FORCE, LINEAR, NEVER, YES
 from ptaskmodel.slurm.controller.rules import LICENCES
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord, is_account_limit
@@ -25,21 +30,71 @@ def stops_others(reason: str) -> bool:
     return is_account_limit(reason) and reason != "QOSMaxJobsPerUserLimit"
 
 
-def main_pass(controller: Controller, date: float, *, full: bool) -> None:
-    """Start who can start, strictly in order; full: however deep the queue is."""
-    now = controller.second(date)
-    late = controller.completed_lately(now)
-    if late and not controller.conf.scheduler.reduce_completing_frag:
-        return
-    entries = controller.queue.build(now)
-    if not entries:
-        return
-    if _head_waits(controller, entries[0]):
-        entries[0].job.wait_for("Resources")
-        most = len(entries) if full else controller.conf.scheduler.default_queue_depth
-        _all_wait(controller, islice(entries, 1, None), set(), now, most)
-        return
-    _Pass(controller, date, late, full=full).run(entries.copy())
+def is_steady(controller: Controller) -> bool:
+    """Whether the number of free nodes alone says where jobs of a `controller` start.
+
+    It has one partition then.
+    """
+    conf, nodes = controller.conf, controller.nodes
+    options = conf.scheduler
+    return (
+        controller.rules.unreserved
+        and conf.select_type == LINEAR
+        and nodes.alike
+        and len(nodes.sets) == len(conf.partitions) == 1
+        and not conf.switches
+        and not conf.gang
+        and conf.preempt_type == NEVER
+        and not conf.licenses
+        and not conf.complete_wait_s
+        and conf.partitions[0].state == "UP"
+        and conf.partitions[0].over_subscribe not in (YES, FORCE)
+        and not (options.partition_job_depth or options.sched_max_job_start)
+        and not (options.bf_min_age_reserve_s or options.bf_min_prio_reserve)
+    )
+
+
+class MainScheduler:
+    """Makes passes over the queue of a `controller`."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        # Whether a job that found no nodes finds none until others are idle; the first job of the
+        # queue that is known to be such, and the nodes that were idle.
+        self._steady = is_steady(controller)
+        self._head: tuple[JobRecord, Mask] | None = None
+
+    def look(self, date: float, *, full: bool) -> None:
+        """Start jobs at a `date`, strictly in order; full: however deep the queue is."""
+        controller = self._controller
+        now = controller.events.second(date)
+        late = controller.allocations.completed_lately(now)
+        if late and not controller.conf.scheduler.reduce_completing_frag:
+            return
+        entries = controller.queue.build(now)
+        if not entries:
+            return
+        if self._head_waits(entries[0]):
+            entries[0].job.wait_for("Resources")
+            most = len(entries) if full else controller.conf.scheduler.default_queue_depth
+            left = islice(entries, 1, None)
+            _all_wait(controller, left, set(), now, most, steady=self._steady)
+            return
+        one = _Pass(controller, date, late, full=full, steady=self._steady)
+        one.run(entries.copy())
+        if one.head is not None:
+            self._head = one.head
+
+    def _head_waits(self, first: Entry) -> bool:
+        """Whether the first in the queue is known to wait: too few nodes are idle, as before.
+
+        That is so where all take whole, equal nodes, and nothing but their number matters.
+        """
+        if self._head is None or self._head[0] is not first.job:
+            return False
+        idle = _idle(self._controller)
+        need: Need = first.job.needs[first.which]
+        return self._head[1] == idle or (need.nodes & idle).bit_count() < need.least
 
 
 class _Pass:
@@ -47,14 +102,23 @@ class _Pass:
 
     blocked: the partitions, stopped: the reservations of which nobody starts any more. withdrawn:
     nodes that are kept for those who wait. rejected: arrays of which a task was rejected, by
-    partition. looked, started: how many entries were looked at, and started.
+    partition. looked, started: how many entries were looked at, and started. head: where steady,
+    the job that blocks the partition, and the nodes that were idle; None: there is none.
     """
 
     def __init__(
-        self, controller: Controller, date: float, late: Iterable[JobRecord], *, full: bool
+        self,
+        controller: Controller,
+        date: float,
+        late: Iterable[JobRecord],
+        *,
+        full: bool,
+        steady: bool,
     ) -> None:
         self._controller, self._date, self._full = controller, date, full
-        self._now = controller.second(date)
+        self._steady = steady
+        self.head: tuple[JobRecord, Mask] | None = None
+        self._now = controller.events.second(date)
         self._options = controller.conf.scheduler
         self._partitions = partitions = controller.nodes.partitions
         barred = 0
@@ -66,7 +130,7 @@ class _Pass:
         self._withdrawn = 0
         for name in self._blocked:
             self._withdrawn |= partitions[name]
-        self._completing = controller.cleaning.nodes
+        self._completing = controller.allocations.cleaning.nodes
         self._looked = self._started = 0
         self._by_partition: dict[str, int] = {}
 
@@ -78,7 +142,8 @@ class _Pass:
                 deep = options.default_queue_depth + 1 - self._looked
                 left = islice(entries, place, None)
                 most = len(entries) if self._full else deep
-                _all_wait(self._controller, left, self._rejected, self._now, most)
+                controller, now = self._controller, self._now
+                _all_wait(controller, left, self._rejected, now, most, steady=self._steady)
                 break
             if not self._look_at(entry):
                 break
@@ -95,7 +160,7 @@ class _Pass:
             if depth >= self._options.partition_job_depth:
                 if job.reason == "None":
                     job.wait_for("Priority")
-                    controller.changed_s = self._now
+                    controller.events.change_at(self._now)
                 return True
             self._by_partition[name] = depth + 1
         if not self._full:
@@ -110,7 +175,7 @@ class _Pass:
             return self._try(entry)
         if job.reservation is not None or job.reason in _NOT_TOLD:
             job.wait_for("Priority")
-        controller.changed_s = self._now
+        controller.events.change_at(self._now)
         return True
 
     def _has_room_reserved(self, job: JobRecord, name: str) -> bool:
@@ -125,7 +190,7 @@ class _Pass:
         controller, queue, now = self._controller, self._controller.queue, self._now
         job, partition = entry.job, entry.job.partitions[entry.which]
         need = job.needs[entry.which]
-        reason = controller.forbidden(job, entry.which)
+        reason = controller.rules.blocks(job, partition)
         left = self._partitions[partition.name] & controller.nodes.up & ~self._withdrawn
         limited = reason is not None and is_account_limit(reason)
         if not limited and job.reason == NOT_AVAILABLE and need.required & ~left:
@@ -135,20 +200,20 @@ class _Pass:
         ):
             # The nodes are not looked at, and nobody may pass.
             job.wait_for("Resources")
-            controller.changed_s = now
+            controller.events.change_at(now)
             self._block(partition.name)
             return True
         if reason is not None:
             if reason == LICENCES:
-                controller.changed_s = now
+                controller.events.change_at(now)
             if is_account_limit(job.reason):
                 queue.waits_because(job, reason)  # that is known, and stops nobody any more
             else:
                 self._limited(job, partition.name, reason)
             return reason != LICENCES or not self._options.bf_licenses
-        within = controller.allowed(job, need, now) & ~self._withdrawn
-        found = controller.find(job, entry.which, within & ~self._completing, now)
-        reason = controller.exceeds(job, entry.which, found)
+        within = controller.reservations.allowed(job, need, now) & ~self._withdrawn
+        found = controller.allocations.find(job, entry.which, within & ~self._completing, now)
+        reason = controller.rules.exceeds(job, partition, found)
         if reason is not None:
             self._limited(job, partition.name, reason)
             return True
@@ -156,7 +221,7 @@ class _Pass:
             queue.waits_because(job, "Resources")
             self._waits(entry, within)
             return True
-        controller.start(job, entry.which, found, self._date, MAIN)
+        controller.runs.start(job, entry.which, found, self._date, MAIN)
         self._rejected.discard(_array_in(entry))
         self._started += 1
         return self._started != self._options.sched_max_job_start
@@ -178,7 +243,7 @@ class _Pass:
         need, name = job.needs[entry.which], job.partitions[entry.which].name
         stops = True
         if self._partitions[name] & controller.nodes.up & ~within:
-            stops = controller.may_wait_for(need, self._partitions[name] & within)
+            stops = controller.allocations.may_wait_for(need, self._partitions[name] & within)
             if not stops:
                 controller.queue.waits_because(job, NOT_AVAILABLE)
         if need.required and need.required.bit_count() >= need.least:
@@ -196,28 +261,16 @@ class _Pass:
             if len(job.partitions) == 1:
                 controller.queue.give_up(job, BAD_CONSTRAINTS)
             return
-        if not stops or controller.may_pass(job, entry.which, self._now):
+        if not stops or controller.reservations.may_pass(job, entry.which, self._now):
             return
-        if controller.steady and not self._withdrawn:
-            controller.head = job, _idle(controller)
+        if self._steady and not self._withdrawn:
+            self.head = job, _idle(controller)
         self._block(name)
 
 
 def _idle(controller: Controller) -> Mask:
-    return controller.select.idle & controller.nodes.up & ~controller.cleaning.nodes
-
-
-def _head_waits(controller: Controller, first: Entry) -> bool:
-    """Whether the first in the queue is known to wait: it did, and too few nodes are idle now.
-
-    That is so where all take whole, equal nodes, and nothing but their number matters.
-    """
-    known = controller.head
-    if known is None or known[0] is not first.job:
-        return False
-    idle = _idle(controller)
-    need: Need = first.job.needs[first.which]
-    return known[1] == idle or (need.nodes & idle).bit_count() < need.least
+    allocations = controller.allocations
+    return allocations.idle & controller.nodes.up & ~allocations.cleaning.nodes
 
 
 def _array_in(entry: Entry) -> tuple[str, str]:
@@ -249,9 +302,11 @@ def _all_wait(
     rejected: set[tuple[str, str]],
     now: int,
     most: int,
+    *,
+    steady: bool,
 ) -> None:
-    """What is left of a pass whose partitions are all blocked: so many entries at most."""
-    steady, left = controller.steady, most
+    """Go through the rest of a pass whose partitions are all blocked: `most` entries at most."""
+    left = most
     for entry in entries:
         if left <= 0:
             break
@@ -264,7 +319,7 @@ def _all_wait(
         if job.reason in _NOT_TOLD:
             job.wait_for("Priority")
     if left < most:
-        controller.changed_s = now
+        controller.events.change_at(now)
 
 
 _NOT_TOLD = frozenset({"None", "Resources"})

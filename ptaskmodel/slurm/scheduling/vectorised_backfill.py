@@ -1,4 +1,7 @@
-"""Backfill cycles by a kernel, where all jobs take whole, equal nodes and nothing else counts."""
+"""Compiled backfill: cycles by a kernel, where all jobs take whole, equal nodes.
+
+`BackfillThread` uses it where `suits` allows; its cycles equal those of `backfill.Cycle`.
+"""
 
 from __future__ import annotations
 
@@ -174,13 +177,13 @@ class QuickCycles:
     def run(self, date: float) -> int | None:
         """Make a cycle, and say how many jobs it tested; None: it is none of this kind."""
         controller = self._controller
-        now = controller.second(date)
+        now = controller.events.second(date)
         entries = controller.queue.build(now)
-        if not controller.unreserved or controller.cleaning.nodes:
+        if not controller.rules.unreserved or controller.allocations.cleaning.nodes:
             return None
         jobs = [job for _, _, job in entries]
         if not jobs:
-            self._forget_plans()
+            controller.reservations.forget_plans()
             self.postponed = self.plans_idle_nodes = False
             return 0
         self._make_room(len(jobs))
@@ -192,7 +195,7 @@ class QuickCycles:
             self._up = controller.nodes.up
             state.up[:] = words_of(self._up, self._words)
             self._noted = -1
-        if controller.requeued:
+        if controller.jobs.requeued:
             self._see_requeued()
         self._note_who_runs()
         with as_compiled():
@@ -203,7 +206,7 @@ class QuickCycles:
 
     def _make_room(self, entries: int) -> None:
         """Know all jobs that have come, and have room for those that wait."""
-        jobs = self._controller.jobs
+        jobs = self._controller.jobs.all
         if len(jobs) > self._state.known.shape[1]:
             known = longer(self._state.known, 2 * len(jobs) + 1000)
             known[TOLD, self._seen :] = NOT_TOLD
@@ -219,17 +222,17 @@ class QuickCycles:
 
     def _see_requeued(self) -> None:
         """Whoever waits again is told anew: its priority was made anew, too."""
-        for job in self._controller.requeued:
+        for job in self._controller.jobs.requeued:
             self._state.known[TOLD, job.number - self._first] = NOT_TOLD
             self._places.forget(job.number)
-        self._controller.requeued.clear()
+        self._controller.jobs.forget_requeued()
 
     def _note_who_runs(self) -> None:
         """Who runs, until when, and which nodes are idle."""
-        if self._noted == self._controller.answers.version:
+        if self._noted == self._controller.allocations.answers.version:
             return
-        self._noted = self._controller.answers.version
-        running = self._controller.running
+        self._noted = self._controller.allocations.answers.version
+        running = self._controller.jobs.running
         count = len(running)
         places = self._places.of(running)
         state = self._state
@@ -247,7 +250,7 @@ class QuickCycles:
             state.order[:count] = places
             state.ends[:count] = [end for end, _, _ in running]
         state.numbers[RUNNING] = count
-        state.idle[:] = words_of(self._controller.select.idle, self._words)
+        state.idle[:] = words_of(self._controller.allocations.idle, self._words)
 
     def _go_through(self, jobs: list[JobRecord], date: float) -> bool:
         """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""
@@ -260,7 +263,7 @@ class QuickCycles:
             nodes = int.from_bytes(self._state.chosen.tobytes(), "little")
             allocation = Allocation(nodes, nodes.bit_count())
             controller.rules.tested(job, allocation)
-            controller.start(job, 0, allocation, date, BACKFILL)
+            controller.runs.start(job, 0, allocation, date, BACKFILL)
             self._note_who_runs()
             numbers[POSITION] = place + 1
         return True
@@ -271,19 +274,14 @@ class QuickCycles:
             job = jobs[place]
             if job.state == PENDING:
                 controller.rules.tested_cpus(job, job.needs[0].least * self._cpus)
-        self._forget_plans()
-        if controller.keeps_plans:
+        reservations = controller.reservations
+        reservations.forget_plans()
+        if reservations.keeps_plans:
             planned = state.planned[: len(jobs)]
             for place in np.flatnonzero(planned >= 0).tolist():
-                jobs[place].plan(int(planned[place]), 0)
-                controller.planned.append(jobs[place])
+                reservations.plan(jobs[place], int(planned[place]), 0)
         self.postponed = bool(state.numbers[POSTPONED])
         self.plans_idle_nodes = bool(state.numbers[PLANS_IDLE])
-
-    def _forget_plans(self) -> None:
-        for job in self._controller.planned:
-            job.forget_plan()
-        self._controller.planned.clear()
 
     def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
         """Nodes, seconds and row of masks of a job."""

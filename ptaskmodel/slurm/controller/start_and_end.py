@@ -1,0 +1,188 @@
+"""Start and end of jobs: a job takes nodes, ends or is killed, and its nodes are clean later."""
+
+from __future__ import annotations
+
+from math import inf
+
+from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.slurm.conf.facts import Conf
+from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.controller.allocations import Allocations
+from ptaskmodel.slurm.controller.events import Events
+from ptaskmodel.slurm.controller.job_list import JobList
+from ptaskmodel.slurm.controller.rules import Rules
+from ptaskmodel.slurm.controller.running import EPILOG_S, KILL_S, Completing, Running
+from ptaskmodel.slurm.controller.submission import Submission
+from ptaskmodel.slurm.controller.suspension import Suspension
+from ptaskmodel.slurm.jobs import record
+from ptaskmodel.slurm.jobs.needs import YEAR_S
+from ptaskmodel.slurm.jobs.record import Allocation, JobRecord, over_time_s
+from ptaskmodel.slurm.queue.queue import Queue
+
+
+class Runs:
+    """Starts jobs and ends them.
+
+    conf, phases, rules: of the cluster. events, jobs, queue, allocations: what each change is noted
+    in. running: the execution. submission: takes jobs that begin anew. suspension: of other jobs,
+    by the gang scheduler.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        phases: Phases,
+        rules: Rules,
+        events: Events,
+        jobs: JobList,
+        queue: Queue,
+        allocations: Allocations,
+        running: Running,
+        submission: Submission,
+        suspension: Suspension,
+    ) -> None:
+        self._conf = conf
+        self._phases = phases
+        self._rules = rules
+        self._events = events
+        self._jobs = jobs
+        self._queue = queue
+        self._allocations = allocations
+        self._running = running
+        self._submission = submission
+        self._suspension = suspension
+
+    def start(
+        self, job: JobRecord, which: int, allocation: Allocation, date: float, by: str
+    ) -> None:
+        """Start a `job` at a `date`.
+
+        which: the place of its partition. allocation: what it gets. by: the scheduler.
+        """
+        now, need = self._events.second(date), job.needs[which]
+        self._queue.remove(job)
+        self._allocations.victims.started(job)
+        listed = self._jobs.place_at_start(job)
+        if job.request.array is not None and not job.restarts:
+            self._tell_size(job)
+        limit = need.limit_s if need.least_limit_s is None or by == "main" else need.least_limit_s
+        job.start(
+            job.partitions[which],
+            allocation,
+            now,
+            by,
+            limit_s=inf if limit is None else limit,
+            longest_s=YEAR_S,
+            listed=listed,
+        )
+        self._allocations.take(job)
+        self._jobs.run(job)
+        self._running.start(job, date)
+        self._rules.started(job, now)
+        self._events.change(date)
+        self._events.tell(date, by, job)
+        self._suspension.started(job, date)
+
+    def _tell_size(self, job: JobRecord) -> None:
+        """What is left of an array is known to be as large as the task that starts."""
+        for other in self._queue.jobs:
+            if other.request.array_id != job.request.array_id or other.restarts:
+                continue
+            if other.tested_cpus == job.tested_cpus:
+                return
+            self._rules.tested_cpus(other, job.tested_cpus)
+
+    def is_of(self, attempt: Attempt) -> bool:
+        """Whether an `attempt` is of one of these jobs."""
+        return self._running.has(attempt)
+
+    def ended(self, attempt: Attempt, date: float) -> None:
+        """The script of a job, of which this is the `attempt`, has ended by itself at a `date`."""
+        job = self._running.job_of(attempt)
+        state = record.FAILED if job.request.fails else record.COMPLETED
+        late_s = over_time_s(self._conf, job.partition)
+        if not job.request.fails and job.end_s + late_s < self._events.second(date):
+            state = record.TIMEOUT
+        self._leave(job, date, state, by_itself=True)
+
+    def kill(
+        self,
+        job: JobRecord,
+        date: float,
+        state: str,
+        *,
+        requeued: bool = False,
+        late_s: float = 0.0,
+    ) -> None:
+        """Stop a `job` at a `date` in a `state`.
+
+        requeued: whether it begins anew. late_s: how much longer than others its processes stay, s.
+        """
+        self._running.stop(job, date)
+        self._leave(job, date, state, requeued=requeued, late_s=late_s)
+
+    def stop_working(self, job: JobRecord, date: float) -> None:
+        """One of the nodes of a `job` fails at a `date`, which the controller does not know yet."""
+        if not job.lost and job.state == record.RUNNING:
+            self._running.suspend(job, date)
+        job.stop_working()
+
+    def lose(self, job: JobRecord, date: float, late_s: float = 0.0) -> None:
+        """The controller finds at a `date` that one of the nodes of a `job` has failed.
+
+        late_s: as in `kill`.
+        """
+        asked = job.request.requeue
+        requeued = self._conf.job_requeue if asked is None else asked
+        self.kill(job, date, record.NODE_FAIL, requeued=requeued, late_s=late_s)
+
+    def _leave(
+        self,
+        job: JobRecord,
+        date: float,
+        state: str,
+        *,
+        by_itself: bool = False,
+        requeued: bool = False,
+        late_s: float = 0.0,
+    ) -> None:
+        """A job that ran or was suspended is over, or begins anew later."""
+        now = self._events.second(date)
+        self._jobs.stop(job)
+        ran = job.state == record.RUNNING
+        job.end(state, now, date)
+        self._running.note_end(job, date)
+        self._allocations.give_back(job, running=ran)
+        self._rules.ended(job, now, again=requeued)
+        self._jobs.end(job, now)
+        self._events.change(date)
+        self._events.tell(date, "end", job)
+        clean_s = self._phases.clean_s + late_s
+        if not by_itself:
+            clean_s += KILL_S + (self._conf.kill_wait_s if job.request.stubborn else 0)
+        elif self._conf.epilog:
+            clean_s += EPILOG_S
+        at_once = not by_itself or self._conf.epilog
+        clean = self._allocations.cleaning.date_of(job, date, clean_s, at_once=at_once)
+        self._free(Completing(clean, job, at_once, requeued), date)
+
+    def _free(self, completing: Completing, date: float) -> None:
+        """The nodes of a job may be used again, now or when its processes are gone."""
+        job = completing.job
+        if completing.date_s > date:
+            self._allocations.cleaning.add(completing)
+            return
+        self._events.change(date)
+        job.give_nodes_back()
+        self._rules.clean(job)
+        self._suspension.ended(job, date)
+        if completing.requeued:
+            self._submission.requeue(job, date)
+        if completing.at_once and not self._conf.scheduler.defer:
+            self._events.ask_for_pass_at_once()
+        else:
+            self._events.ask_for_pass()
+
+    def clean(self, date: float) -> None:
+        """The processes of the job that is first to be clean are gone at a `date`."""
+        self._free(self._allocations.cleaning.pop(), date)
